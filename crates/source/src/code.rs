@@ -1,0 +1,132 @@
+//! The stable codes, all in one place.
+//!
+//! A code never changes its meaning and is never used again for another one. Errors of a language
+//! are written `E-…`, warnings in lower case. Each has a page `docs/errors/CODE.md`; a test holds
+//! the two lists against each other.
+
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $text:literal,)+) => {
+        /// A stable code of a finding.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum Code {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        impl Code {
+            /// Every code, in the order of its declaration.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// The code as it is printed and as its page is named.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)+
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    // Any text.
+    /// The file cannot be opened or read.
+    SourceRead = "E-SOURCE-READ",
+    /// The text is larger than the limit of its reader.
+    SourceTooLarge = "E-SOURCE-TOO-LARGE",
+    /// The text is not valid UTF-8.
+    SourceNotUtf8 = "E-SOURCE-NOT-UTF8",
+
+    // OpenChatML 2.2 §14.
+    /// A header, of the document or of a frame, is malformed.
+    ParseHeader = "E-PARSE-HEADER",
+    /// A channel is absent where the profile requires one.
+    ParseChannelMissing = "E-PARSE-CHANNEL-MISSING",
+    /// A body does not parse as its `<|constrain|>` type.
+    BodyConstraintViolation = "E-BODY-CONSTRAINT-VIOLATION",
+    /// The arguments of a tool call are missing or invalid, or its id does not match.
+    CallSchema = "E-CALL-SCHEMA",
+    /// A tool exceeded its deadline.
+    ToolTimeout = "E-TOOL-TIMEOUT",
+    /// A tool was cancelled by the runtime.
+    ToolCancelled = "E-TOOL-CANCELLED",
+    /// A frame or stream ended without its stop token.
+    StreamTruncated = "E-STREAM-TRUNCATED",
+    /// Something asked to display hidden content.
+    PermVisibility = "E-PERM-VISIBILITY",
+
+    // OpenChatML, our own.
+    /// The document names a version that is not read.
+    ParseVersion = "E-PARSE-VERSION",
+    /// Text stands between frames.
+    ParseStrayText = "E-PARSE-STRAY-TEXT",
+    /// A frame ends in a token that is not allowed on it.
+    ParseTerminator = "E-PARSE-TERMINATOR",
+    /// An attribute of a frame is repeated, contradicts itself or is unknown.
+    AttributeConflict = "attribute-conflict",
+    /// A transcript has no document header and is read as a fragment.
+    FragmentWithoutHeader = "fragment-without-header",
+    /// A value cannot be written in the format asked for.
+    WriteRefused = "E-WRITE-REFUSED",
+
+    // ChatMD.
+    /// Text or unknown markup stands outside every element.
+    MdTopLevelText = "E-MD-TOP-LEVEL-TEXT",
+    /// An element is never closed.
+    MdUnclosedTag = "E-MD-UNCLOSED-TAG",
+    /// A closing tag closes nothing.
+    MdStrayCloser = "E-MD-STRAY-CLOSER",
+    /// A closing tag names another element than the open one.
+    MdMismatchedTag = "E-MD-MISMATCHED-TAG",
+    /// A quoted attribute value has no closing quote.
+    MdUnterminatedQuote = "E-MD-UNTERMINATED-QUOTE",
+    /// A RAW block has no `|RAW`.
+    MdUnterminatedRaw = "E-MD-UNTERMINATED-RAW",
+    /// A comment has no `-->`.
+    MdUnterminatedComment = "E-MD-UNTERMINATED-COMMENT",
+    /// An element lacks an attribute that it needs.
+    MdMissingAttribute = "E-MD-MISSING-ATTRIBUTE",
+    /// An attribute value is not of the kind that it must be.
+    MdBadAttribute = "E-MD-BAD-ATTRIBUTE",
+    /// A tool declaration breaks the rules of ChatMD §5.5.
+    MdToolDeclaration = "E-MD-TOOL-DECLARATION",
+    /// Two declarations expose the same tool name.
+    MdDuplicateTool = "E-MD-DUPLICATE-TOOL",
+    /// A built-in tool that nobody knows.
+    MdUnknownTool = "E-MD-UNKNOWN-TOOL",
+    /// A message has a role that is not one of the five.
+    MdUnknownRole = "E-MD-UNKNOWN-ROLE",
+    /// A document named by `<doc>` cannot be read.
+    MdDocument = "E-MD-DOCUMENT",
+    /// A path leads out of the roots.
+    OutsideRoots = "E-OUTSIDE-ROOTS",
+    /// Something that the language has and this version does not run yet.
+    MdUnsupported = "E-MD-UNSUPPORTED",
+    /// A built-in of another program that Logue does not have.
+    ToolUnsupported = "tool-unsupported",
+    /// Content that the model will not see.
+    ContentDropped = "content-dropped",
+    /// A tool call without a response.
+    CallWithoutResponse = "call-without-response",
+    /// A tool response without a call.
+    ResponseWithoutCall = "response-without-call",
+    /// An id that is used twice.
+    DuplicateId = "duplicate-id",
+}
+
+impl std::fmt::Display for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Code;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn no_two_codes_share_their_text() {
+        let texts: BTreeSet<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        assert_eq!(texts.len(), Code::ALL.len());
+    }
+}
