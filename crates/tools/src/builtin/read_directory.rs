@@ -1,0 +1,98 @@
+//! `read_dir`: the entries of one folder.
+
+use std::sync::Arc;
+
+use logue_message::{Arguments, ToolDefinition};
+use serde_json::{Value, json};
+
+use crate::{BoxFuture, Outcome, Roots, Tool};
+
+/// Entries that one call gives.
+const SHOWN: usize = 2_000;
+
+/// Lists a folder. Declared as `read_dir`; the model calls it `read_directory`.
+#[derive(Clone, Debug)]
+pub struct ReadDirectory {
+    definition: ToolDefinition,
+    roots: Arc<Roots>,
+}
+
+impl ReadDirectory {
+    /// A lister confined to `roots`.
+    pub fn new(roots: Arc<Roots>, description: Option<&str>) -> Self {
+        let description = description.unwrap_or(
+            "Lists the entries of a folder in the order of their names; a folder's name ends in /.",
+        );
+        let parameters = json!({
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "description": "Path of the folder"},
+            },
+            "required": ["path"],
+            "additionalProperties": false,
+        });
+        Self {
+            definition: ToolDefinition::new("read_directory", description, parameters),
+            roots,
+        }
+    }
+
+    fn list(&self, arguments: &Arguments) -> Result<String, String> {
+        let object = arguments
+            .object()
+            .map_err(|error| format!("the arguments are {error}"))?;
+        if let Some(other) = object.keys().find(|key| *key != "path") {
+            return Err(format!(
+                "E-CALL-SCHEMA: `{other}` is no parameter of this tool"
+            ));
+        }
+        let path = object
+            .get("path")
+            .and_then(Value::as_str)
+            .ok_or("E-CALL-SCHEMA: path: is required, a string")?;
+        let path = if path.is_empty() { "." } else { path };
+        let found = self.roots.find(path).map_err(|error| error.to_string())?;
+        if !found.metadata.is_dir() {
+            return Err(format!("{path}: is no folder"));
+        }
+        let entries = std::fs::read_dir(&found.path).map_err(|error| format!("{path}: {error}"))?;
+        let mut names = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|error| format!("{path}: {error}"))?;
+            let mut name = entry.file_name().to_string_lossy().into_owned();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                name.push('/');
+            }
+            names.push(name);
+        }
+        names.sort_unstable();
+        if names.is_empty() {
+            return Ok(format!("{path}: the folder is empty"));
+        }
+        let more = names.len().saturating_sub(SHOWN);
+        names.truncate(SHOWN);
+        let mut answer = names.join("\n");
+        if more > 0 {
+            answer.push_str(&format!("\n[{more} more entries]"));
+        }
+        Ok(answer)
+    }
+}
+
+impl Tool for ReadDirectory {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, arguments: &'a Arguments) -> BoxFuture<'a, Outcome> {
+        let (tool, arguments) = (self.clone(), arguments.clone());
+        Box::pin(async move {
+            let listed = tokio::task::spawn_blocking(move || tool.list(&arguments)).await;
+            match listed {
+                Ok(Ok(text)) => Outcome::done(text),
+                Ok(Err(why)) => Outcome::failed(why),
+                Err(error) => Outcome::failed(format!("the folder could not be read: {error}")),
+            }
+        })
+    }
+}

@@ -1,0 +1,25 @@
+//! What a model may do: tools, confined and bounded.
+//!
+//! A [`Tool`] has a definition that the model is told and a call that runs it. A [`Toolbox`] holds
+//! the tools of one run, and only those: a name that nobody declared is refused. Two kinds are
+//! here. Built-ins read files and folders below [`Roots`] and nowhere else; a [`ShellTool`] runs
+//! one declared command with the model's arguments as an argument vector, never through a shell,
+//! under a time limit, an output limit and in a process group that dies as a whole.
+//!
+//! A call never fails the turn: what goes wrong is told to the model as the result
+//! ([`Outcome::failed`]). This crate knows no model, session or transcript.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod builtin;
+mod output;
+mod roots;
+mod shell;
+mod tool;
+mod toolbox;
+
+pub use builtin::{Builtin, ReadDirectory, ReadFile};
+pub use roots::{Opened, RootError, Roots};
+pub use shell::{ShellOptions, ShellTool};
+pub use tool::{BoxFuture, Outcome, Tool};
+pub use toolbox::{Toolbox, ToolboxError};

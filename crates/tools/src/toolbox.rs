@@ -1,0 +1,95 @@
+//! The tools of one run, and only those.
+
+use std::sync::Arc;
+
+use logue_message::{ToolCall, ToolDefinition};
+
+use crate::{Outcome, Tool};
+
+/// The declared tools in the order of their declaration.
+#[derive(Clone, Default)]
+pub struct Toolbox {
+    tools: Vec<Arc<dyn Tool>>,
+    definitions: Vec<ToolDefinition>,
+}
+
+impl std::fmt::Debug for Toolbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list()
+            .entries(self.definitions.iter().map(|tool| &tool.name))
+            .finish()
+    }
+}
+
+/// A tool that cannot join the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ToolboxError {
+    /// Another tool has the same name.
+    Duplicate(String),
+}
+
+impl std::fmt::Display for ToolboxError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Duplicate(name) => write!(f, "two tools are named `{name}`"),
+        }
+    }
+}
+
+impl std::error::Error for ToolboxError {}
+
+impl Toolbox {
+    /// A toolbox with nothing in it: every call is refused.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tool.
+    ///
+    /// # Errors
+    /// Another tool has the same name.
+    pub fn add(&mut self, tool: Arc<dyn Tool>) -> Result<(), ToolboxError> {
+        let definition = tool.definition().clone();
+        if self
+            .definitions
+            .iter()
+            .any(|other| other.name == definition.name)
+        {
+            return Err(ToolboxError::Duplicate(definition.name));
+        }
+        self.definitions.push(definition);
+        self.tools.push(tool);
+        Ok(())
+    }
+
+    /// What the model is told, in the order of declaration.
+    pub fn definitions(&self) -> &[ToolDefinition] {
+        &self.definitions
+    }
+
+    /// Runs a call; a tool that nobody declared is refused.
+    pub async fn call(&self, call: &ToolCall) -> Outcome {
+        let found = self
+            .tools
+            .iter()
+            .find(|tool| tool.definition().name == call.name);
+        let Some(tool) = found else {
+            let names: Vec<&str> = self
+                .definitions
+                .iter()
+                .map(|definition| definition.name.as_str())
+                .collect();
+            let names = if names.is_empty() {
+                "none".to_owned()
+            } else {
+                names.join(", ")
+            };
+            return Outcome::failed(format!(
+                "E-CALL-SCHEMA: no tool named `{}` is declared, so it was not run. Declared tools: {names}",
+                call.name
+            ));
+        };
+        tool.call(&call.arguments).await
+    }
+}
