@@ -1,0 +1,16 @@
+//! A scripted model server over a real socket.
+//!
+//! It speaks the Chat Completions wire format as servers do: HTTP/1.1, chunked transfer, server-
+//! sent events with deltas. A test gives it the answers and the [`Delivery`], runs real client code
+//! against [`ModelServer::base_url`], and asks afterwards which requests came. It also misbehaves on
+//! demand: [`Reply`] lists how.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod answer;
+mod random;
+mod server;
+
+pub use answer::Answer;
+pub use random::Random;
+pub use server::{Delivery, ModelServer, Received, Reply};

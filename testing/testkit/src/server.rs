@@ -1,0 +1,246 @@
+//! The server: one thread that answers each connection by the script.
+
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::{Answer, Random};
+
+/// How the bytes of an answer leave the server.
+#[derive(Clone, Copy, Debug)]
+pub enum Delivery {
+    /// At once.
+    Whole,
+    /// One byte in each transfer chunk.
+    ByteByByte,
+    /// Cut at random points: inside lines, inside events, inside characters.
+    Random(u64),
+}
+
+/// What the server does with a request.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// Streams an answer.
+    Answer(Answer),
+    /// Answers a whole response of this status, with extra header lines and a body.
+    Status(u16, Vec<(String, String)>, String),
+    /// Begins a successful stream, sends these bytes and closes the connection in mid-stream.
+    Cut(Vec<u8>),
+    /// Sends these bytes of a stream and then the same last bytes for ever.
+    Endless(Vec<u8>, Vec<u8>),
+    /// Accepts the request and never answers.
+    Silent,
+}
+
+/// A request that came.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// The request line.
+    pub line: String,
+    /// The header lines, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The JSON body; `Null` if it was none.
+    pub body: Value,
+}
+
+/// A running server. It stops when it is dropped.
+#[derive(Debug)]
+pub struct ModelServer {
+    address: SocketAddr,
+    received: Arc<Mutex<Vec<Received>>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ModelServer {
+    /// Starts a server on a free port of this machine. Requests get the replies in turn; further
+    /// ones get the last reply again.
+    ///
+    /// # Errors
+    /// No port can be had.
+    pub fn start(replies: Vec<Reply>, delivery: Delivery) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = listener.local_addr()?;
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let stop = Arc::new(AtomicBool::new(false));
+        let (log, flag) = (Arc::clone(&received), Arc::clone(&stop));
+        let thread = std::thread::spawn(move || serve(&listener, &replies, delivery, &log, &flag));
+        Ok(Self {
+            address,
+            received,
+            stop,
+            thread: Some(thread),
+        })
+    }
+
+    /// The base URL for a client.
+    pub fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// The requests so far, in order.
+    pub fn received(&self) -> Vec<Received> {
+        self.received
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+impl Drop for ModelServer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        // A connection wakes the listener so that it sees the flag.
+        drop(TcpStream::connect(self.address));
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+fn serve(
+    listener: &TcpListener,
+    replies: &[Reply],
+    delivery: Delivery,
+    log: &Arc<Mutex<Vec<Received>>>,
+    stop: &Arc<AtomicBool>,
+) {
+    for stream in listener.incoming() {
+        if stop.load(Ordering::SeqCst) {
+            return;
+        }
+        let (Ok(stream), replies) = (stream, replies.to_vec()) else {
+            continue;
+        };
+        let (log, stop) = (Arc::clone(log), Arc::clone(stop));
+        // A client that goes away in mid-answer is not the server's failure.
+        std::thread::spawn(move || drop(answer(stream, &replies, delivery, &log, &stop)));
+    }
+}
+
+fn answer(
+    mut stream: TcpStream,
+    replies: &[Reply],
+    delivery: Delivery,
+    log: &Mutex<Vec<Received>>,
+    stop: &AtomicBool,
+) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let request = read_request(&mut stream)?;
+    let number = {
+        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.push(request);
+        log.len() - 1
+    };
+    let Some(reply) = replies.get(number).or(replies.last()) else {
+        return Ok(());
+    };
+    match reply {
+        Reply::Answer(answer) => {
+            let seed = match delivery {
+                Delivery::Random(seed) => seed,
+                _ => 1,
+            };
+            let mut random = Random::new(seed.wrapping_add(number as u64));
+            let body = answer.stream(&mut random);
+            stream.write_all(STREAM_HEAD)?;
+            for piece in cut(&body, delivery, &mut random) {
+                send_chunk(&mut stream, piece)?;
+            }
+            stream.write_all(b"0\r\n\r\n")
+        }
+        Reply::Status(status, headers, body) => {
+            let mut head = format!("HTTP/1.1 {status} Scripted\r\nconnection: close\r\n");
+            for (name, value) in headers {
+                head.push_str(&format!("{name}: {value}\r\n"));
+            }
+            head.push_str(&format!("content-length: {}\r\n\r\n{body}", body.len()));
+            stream.write_all(head.as_bytes())
+        }
+        Reply::Cut(bytes) => {
+            stream.write_all(STREAM_HEAD)?;
+            send_chunk(&mut stream, bytes)?;
+            std::thread::sleep(Duration::from_millis(20));
+            Ok(())
+        }
+        Reply::Endless(first, again) => {
+            stream.write_all(STREAM_HEAD)?;
+            send_chunk(&mut stream, first)?;
+            while !stop.load(Ordering::SeqCst) {
+                send_chunk(&mut stream, again)?;
+            }
+            Ok(())
+        }
+        Reply::Silent => {
+            while !stop.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Ok(())
+        }
+    }
+}
+
+const STREAM_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
+    connection: close\r\ntransfer-encoding: chunked\r\n\r\n";
+
+fn send_chunk(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
+    if bytes.is_empty() {
+        return Ok(());
+    }
+    let mut chunk = format!("{:x}\r\n", bytes.len()).into_bytes();
+    chunk.extend_from_slice(bytes);
+    chunk.extend_from_slice(b"\r\n");
+    stream.write_all(&chunk)
+}
+
+fn cut<'a>(body: &'a [u8], delivery: Delivery, random: &mut Random) -> Vec<&'a [u8]> {
+    match delivery {
+        Delivery::Whole => vec![body],
+        Delivery::ByteByByte => body.chunks(1).collect(),
+        Delivery::Random(_) => {
+            let mut pieces = Vec::new();
+            let mut rest = body;
+            while !rest.is_empty() {
+                let longest = [3, 17, 200][random.below(3)];
+                let (piece, next) = rest.split_at((1 + random.below(longest)).min(rest.len()));
+                pieces.push(piece);
+                rest = next;
+            }
+            pieces
+        }
+    }
+}
+
+fn read_request(stream: &mut TcpStream) -> io::Result<Received> {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let mut headers = Vec::new();
+    let mut length = 0;
+    loop {
+        let mut header = String::new();
+        if reader.read_line(&mut header)? == 0 || header.trim().is_empty() {
+            break;
+        }
+        if let Some((name, value)) = header.split_once(':') {
+            let (name, value) = (name.trim().to_ascii_lowercase(), value.trim().to_owned());
+            if name == "content-length" {
+                length = value.parse().unwrap_or(0);
+            }
+            headers.push((name, value));
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    Ok(Received {
+        line: line.trim().to_owned(),
+        headers,
+        body,
+    })
+}
