@@ -35,6 +35,8 @@ codes! {
     SourceTooLarge = "E-SOURCE-TOO-LARGE",
     /// The text is not valid UTF-8.
     SourceNotUtf8 = "E-SOURCE-NOT-UTF8",
+    /// A configuration file is malformed or names a setting that nobody knows.
+    ConfigInvalid = "E-CONFIG",
 
     // OpenChatML 2.2 §14.
     /// A header, of the document or of a frame, is malformed.
@@ -59,6 +61,8 @@ codes! {
     ParseVersion = "E-PARSE-VERSION",
     /// Text stands between frames.
     ParseStrayText = "E-PARSE-STRAY-TEXT",
+    /// A control token stands in a body, where it has no meaning.
+    ParseStrayToken = "E-PARSE-STRAY-TOKEN",
     /// A frame ends in a token that is not allowed on it.
     ParseTerminator = "E-PARSE-TERMINATOR",
     /// An attribute of a frame is repeated, contradicts itself or is unknown.

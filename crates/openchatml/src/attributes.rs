@@ -1,0 +1,351 @@
+//! The words of a frame header.
+//!
+//! A header is cut by its tokens into segments: behind `<|start|>` stand the role and attributes,
+//! behind `<|channel|>` the channel and attributes, behind `<|constrain|>` a type. The reader
+//! hands over each segment when it ends; this module fills the frame (OpenChatML 2.2 §6).
+
+use logue_source::{Code, Diagnostic, Span};
+
+use crate::findings::Findings;
+use crate::frame::{Attribute, Frame};
+use crate::view::Addressee;
+use crate::words::{Channel, FUNCTIONS, Intent, Role, RoleForm};
+
+/// Which token a segment of a header stands behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Segment {
+    /// `<|start|>`.
+    Start,
+    /// `<|channel|>`.
+    Channel,
+    /// `<|constrain|>`.
+    Constrain,
+    /// A token that has no place in a header.
+    Misplaced,
+}
+
+/// What a segment did to the frame's standing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// The header can still be trusted.
+    Sound,
+    /// The channel cannot be known, so the frame is hidden.
+    Broken,
+}
+
+/// Reads the words of `segment` at `span` into `frame`.
+pub(crate) fn read_segment(
+    source: &[u8],
+    segment: Segment,
+    span: Span,
+    frame: &mut Frame,
+    findings: &mut Findings,
+) -> Standing {
+    let mut words = words(source, span);
+    let standing = match segment {
+        Segment::Start => read_role(source, &mut words, span, frame, findings),
+        Segment::Channel => read_channel(source, &mut words, span, frame, findings),
+        Segment::Constrain => {
+            read_constrain(&mut words, span, frame, findings);
+            Standing::Sound
+        }
+        Segment::Misplaced => Standing::Broken,
+    };
+    read_attributes(source, segment, words, frame, findings);
+    standing
+}
+
+/// The words of a part of the source: spans between ASCII white space.
+fn words(source: &[u8], span: Span) -> Words<'_> {
+    Words {
+        text: span.bytes(source),
+        from: span.start,
+        at: 0,
+        again: None,
+    }
+}
+
+struct Words<'s> {
+    text: &'s [u8],
+    from: usize,
+    at: usize,
+    again: Option<Span>,
+}
+
+impl Words<'_> {
+    /// Gives `word` once more.
+    fn put_back(&mut self, word: Span) {
+        self.again = Some(word);
+    }
+}
+
+impl Iterator for Words<'_> {
+    type Item = Span;
+
+    fn next(&mut self) -> Option<Span> {
+        if let Some(word) = self.again.take() {
+            return Some(word);
+        }
+        let rest = self.text.get(self.at..)?;
+        let skipped = rest.iter().position(|byte| !byte.is_ascii_whitespace())?;
+        let start = self.at + skipped;
+        let length = rest
+            .iter()
+            .skip(skipped)
+            .position(u8::is_ascii_whitespace)
+            .unwrap_or(rest.len() - skipped);
+        self.at = start + length;
+        Some(Span::new(self.from + start, self.from + self.at))
+    }
+}
+
+fn read_role(
+    source: &[u8],
+    words: &mut Words<'_>,
+    span: Span,
+    frame: &mut Frame,
+    findings: &mut Findings,
+) -> Standing {
+    let first = words.next();
+    let role = first.filter(|word| !word.bytes(source).contains(&b'='));
+    let Some(role) = role else {
+        if let Some(first) = first {
+            words.put_back(first);
+        }
+        findings.add(
+            Diagnostic::error(
+                Code::ParseHeader,
+                "the frame has no role",
+                first.unwrap_or(Span::empty(span.start)),
+            )
+            .with_expected("a role: `system`, `developer`, `user`, `assistant` or `tool`")
+            .with_help("write the role directly behind `<|start|>`"),
+        );
+        return Standing::Broken;
+    };
+    let word = role.bytes(source);
+    frame.role = Role::parse(word);
+    frame.role_span = role;
+    if frame.role == Role::Tool && word.starts_with(FUNCTIONS.as_bytes()) {
+        frame.role_form = RoleForm::Functions;
+        frame.parts.name = Some(role);
+    }
+    if frame.role == Role::Other {
+        findings.add(
+            Diagnostic::error(
+                Code::ParseHeader,
+                format!("`{}` is not a role", shown(word)),
+                role,
+            )
+            .with_expected(
+                "`system`, `developer`, `user`, `assistant`, `tool` or `functions.<tool>`",
+            )
+            .with_help("the frame is kept and hidden until its role is one of these"),
+        );
+        return Standing::Broken;
+    }
+    Standing::Sound
+}
+
+fn read_channel(
+    source: &[u8],
+    words: &mut Words<'_>,
+    span: Span,
+    frame: &mut Frame,
+    findings: &mut Findings,
+) -> Standing {
+    let expected = "`analysis`, `commentary` or `final`";
+    let first = words.next();
+    let Some(word) = first.filter(|word| !word.bytes(source).contains(&b'=')) else {
+        if let Some(first) = first {
+            words.put_back(first);
+        }
+        findings.add(
+            Diagnostic::error(
+                Code::ParseHeader,
+                "`<|channel|>` names no channel",
+                first.unwrap_or(Span::empty(span.start)),
+            )
+            .with_expected(expected)
+            .with_help("write the channel directly behind `<|channel|>`"),
+        );
+        frame.parts.channel.get_or_insert(Span::empty(span.start));
+        return Standing::Broken;
+    };
+    if let Some(earlier) = frame.parts.channel {
+        if earlier.bytes(source) == word.bytes(source) {
+            findings.add(
+                Diagnostic::warning(Code::AttributeConflict, "the channel is named twice", word)
+                    .with_label(earlier, "named here first")
+                    .with_help("remove the second `<|channel|>`"),
+            );
+            return Standing::Sound;
+        }
+        findings.add(
+            Diagnostic::error(Code::ParseHeader, "the frame names two channels", word)
+                .with_label(earlier, "the other channel")
+                .with_expected("nothing: a frame has exactly one channel")
+                .with_help("remove one; the frame is hidden until then"),
+        );
+        return Standing::Broken;
+    }
+    frame.parts.channel = Some(word);
+    let channel = Channel::parse(word.bytes(source));
+    if channel == Channel::Unknown {
+        findings.add(
+            Diagnostic::error(
+                Code::ParseHeader,
+                format!("`{}` is not a channel", shown(word.bytes(source))),
+                word,
+            )
+            .with_expected(expected)
+            .with_help("the frame is kept and hidden until its channel is one of these"),
+        );
+    }
+    Standing::Sound
+}
+
+fn read_constrain(words: &mut Words<'_>, span: Span, frame: &mut Frame, findings: &mut Findings) {
+    match (words.next(), frame.parts.constrain) {
+        (None, _) => findings.add(
+            Diagnostic::error(
+                Code::ParseHeader,
+                "`<|constrain|>` names no type",
+                Span::empty(span.start),
+            )
+            .with_expected("a type, such as `json`")
+            .with_help("write the type directly behind `<|constrain|>`, or remove the token"),
+        ),
+        (Some(word), None) => frame.parts.constrain = Some(word),
+        (Some(word), Some(earlier)) => findings.add(
+            Diagnostic::warning(
+                Code::AttributeConflict,
+                "the body is constrained twice; the first type counts",
+                word,
+            )
+            .with_label(earlier, "the first type")
+            .with_help("remove the second `<|constrain|>`"),
+        ),
+    }
+}
+
+fn read_attributes(
+    source: &[u8],
+    segment: Segment,
+    words: Words<'_>,
+    frame: &mut Frame,
+    findings: &mut Findings,
+) {
+    let mut unknown: Option<Span> = None;
+    for word in words {
+        let bytes = word.bytes(source);
+        let Some(split) = memchr::memchr(b'=', bytes) else {
+            frame.attributes.push(Attribute {
+                key: word,
+                value: None,
+            });
+            unknown = Some(unknown.map_or(word, |all| all.join(word)));
+            continue;
+        };
+        let key = Span::new(word.start, word.start + split);
+        let value = Span::new(key.end + 1, word.end);
+        if read_known(source, segment, key, value, frame, findings).is_none() {
+            frame.attributes.push(Attribute {
+                key,
+                value: Some(value),
+            });
+            unknown = Some(unknown.map_or(word, |all| all.join(word)));
+        }
+    }
+    if let Some(all) = unknown {
+        findings.add(
+            Diagnostic::warning(
+                Code::AttributeConflict,
+                "the header holds something that is no known attribute",
+                all,
+            )
+            .with_expected("`to=`, `call_id=`, `name=`, `intent=` or `content_type=`")
+            .with_help("it is kept and has no effect; remove it or correct its spelling"),
+        );
+    }
+}
+
+/// Reads `key=value` if the key is known; `None` if it is not.
+fn read_known(
+    source: &[u8],
+    segment: Segment,
+    key: Span,
+    value: Span,
+    frame: &mut Frame,
+    findings: &mut Findings,
+) -> Option<()> {
+    let word = key.bytes(source);
+    let slot = match word {
+        b"to" => &mut frame.parts.to,
+        b"call_id" => &mut frame.parts.call_id,
+        b"name" => &mut frame.parts.name,
+        b"intent" => &mut frame.parts.intent,
+        b"content_type" => &mut frame.parts.content_type,
+        _ => return None,
+    };
+    let attribute = key.join(value);
+    if value.is_empty() {
+        findings.add(
+            Diagnostic::error(
+                Code::ParseHeader,
+                format!("`{}=` has no value", shown(word)),
+                attribute,
+            )
+            .with_expected("a value directly behind the `=`")
+            .with_help("a value holds no white space; remove the attribute if there is none"),
+        );
+        return Some(());
+    }
+    if segment != Segment::Start && matches!(word, b"call_id" | b"name") {
+        findings.add(
+            Diagnostic::warning(
+                Code::AttributeConflict,
+                format!("`{}=` stands behind the channel", shown(word)),
+                attribute,
+            )
+            .with_expected("the attribute in the start header")
+            .with_help("move it in front of `<|channel|>`"),
+        );
+    }
+    if let Some(earlier) = *slot {
+        let same = earlier.bytes(source) == value.bytes(source);
+        let elsewhere = segment != Segment::Start && earlier.end <= key.start;
+        // The canonical place and another one may agree without anything being wrong.
+        if !(same && (elsewhere || earlier == frame.role_span)) {
+            findings.add(
+                Diagnostic::warning(
+                    Code::AttributeConflict,
+                    format!("`{}` is given twice; the first value counts", shown(word)),
+                    attribute,
+                )
+                .with_label(earlier, "the value that counts")
+                .with_help("remove one of the two"),
+            );
+        }
+        return Some(());
+    }
+    *slot = Some(value);
+    let bytes = value.bytes(source);
+    match word {
+        b"to" => frame.addressee = Addressee::of(bytes),
+        b"intent" => frame.intent_word = Some(Intent::parse(bytes)),
+        _ => {}
+    }
+    Some(())
+}
+
+/// A word of the source in a message: never longer than a line.
+pub(crate) fn shown(word: &[u8]) -> String {
+    const SHOWN: usize = 60;
+    let text = String::from_utf8_lossy(word.get(..SHOWN).unwrap_or(word));
+    if word.len() > SHOWN {
+        format!("{text}…")
+    } else {
+        text.into_owned()
+    }
+}

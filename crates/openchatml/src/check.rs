@@ -1,0 +1,157 @@
+//! Mistakes that need more than reading: bodies against their type, replies against their calls,
+//! text against UTF-8.
+
+use std::collections::BTreeMap;
+
+use logue_source::{Code, Diagnostic, Span};
+
+use crate::document::Document;
+use crate::frame::Frame;
+use crate::view::Addressee;
+use crate::words::Role;
+
+/// All findings about a document: the reader's own ([`Document::diagnostics`]) and those of the
+/// checks, in the order of their places.
+///
+/// | check | code |
+/// |---|---|
+/// | a body does not parse as its `<\|constrain\|>json` | `E-BODY-CONSTRAINT-VIOLATION` |
+/// | two calls with one `call_id`; a reply to no call; a second reply (warning) | `E-CALL-SCHEMA` |
+/// | a frame is not valid UTF-8 | `E-SOURCE-NOT-UTF8` |
+///
+/// Implements OpenChatML 2.2 §6 and §8.2. Bodies are parsed, so this costs several times what
+/// reading does; linear in the source, with a logarithm for the ids.
+///
+/// ```
+/// let text = b"version: 2.2
+/// <|start|>assistant to=functions.f call_id=a<|channel|>commentary<|constrain|>json<|message|>{\"x\":}<|call|>";
+/// let found = openchatml::check(&openchatml::parse(text));
+/// assert_eq!(found[0].code.as_str(), "E-BODY-CONSTRAINT-VIOLATION");
+/// assert_eq!(found[0].primary.bytes(text), b"}");
+/// ```
+pub fn check(document: &Document<'_>) -> Vec<Diagnostic> {
+    let mut found = document.diagnostics().to_vec();
+    let mut calls = Calls::default();
+    for frame in document.frames() {
+        found.extend(check_utf8(document, frame));
+        found.extend(check_constraint(document, frame));
+        found.extend(calls.check(document, frame));
+    }
+    found.sort_by_key(|diagnostic| diagnostic.primary.start);
+    found
+}
+
+fn check_utf8(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic> {
+    let error = std::str::from_utf8(frame.span().bytes(document.source())).err()?;
+    let start = frame.span().start + error.valid_up_to();
+    let span = Span::new(start, start + error.error_len().unwrap_or(1));
+    Some(
+        Diagnostic::error(Code::SourceNotUtf8, "the frame is not valid UTF-8", span)
+            .with_expected("UTF-8 text")
+            .with_help("the bytes are kept as they are and shown as U+FFFD"),
+    )
+}
+
+/// A body against its type. Types other than `json` are hints.
+fn check_constraint(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic> {
+    let constrain = frame.constrain_span()?;
+    if constrain.bytes(document.source()) != b"json" || !frame.is_complete() {
+        return None;
+    }
+    let body = document.body(frame);
+    let error = serde_json::from_slice::<serde_json::Value>(&body).err()?;
+    let offset = offset_of(&body, error.line(), error.column());
+    let start = document.body_place(frame, offset);
+    let end = if offset < body.len() {
+        document.body_place(frame, offset + 1).max(start)
+    } else {
+        start
+    };
+    // One byte may stand before an escape or a marker, which is no part of it.
+    let span = Span::new(start, end.min(start + 1));
+    Some(
+        Diagnostic::error(
+            Code::BodyConstraintViolation,
+            format!("the body is not JSON: {error}"),
+            span,
+        )
+        .with_label(constrain, "the body's type")
+        .with_expected("valid JSON")
+        .with_help("correct the body, or remove `<|constrain|>` if it is plain text"),
+    )
+}
+
+/// The offset in `body` of a line and column as the JSON parser counts them: both from 1, columns
+/// in bytes.
+fn offset_of(body: &[u8], line: usize, column: usize) -> usize {
+    let starts = std::iter::once(0).chain(memchr::memchr_iter(b'\n', body).map(|at| at + 1));
+    let start = starts.take(line).last().unwrap_or(0);
+    (start + column.saturating_sub(1)).min(body.len())
+}
+
+/// The calls seen so far.
+#[derive(Default)]
+struct Calls<'s> {
+    open: BTreeMap<&'s [u8], Call>,
+}
+
+struct Call {
+    place: Span,
+    answer: Option<Span>,
+}
+
+impl<'s> Calls<'s> {
+    fn check(&mut self, document: &Document<'s>, frame: &Frame) -> Option<Diagnostic> {
+        let place = frame.call_id_span()?;
+        let id = place.bytes(document.source());
+        let shown = || crate::attributes::shown(id);
+        let is_call = frame.role() == Role::Assistant
+            && (frame.addressee == Addressee::Tool || frame.is_call());
+        if is_call {
+            if let Some(earlier) = self.open.get(id) {
+                return Some(
+                    Diagnostic::error(
+                        Code::CallSchema,
+                        format!("two calls have the id `{}`", shown()),
+                        place,
+                    )
+                    .with_label(earlier.place, "the earlier call")
+                    .with_expected("an id of its own")
+                    .with_help("give each call of the transcript another `call_id`"),
+                );
+            }
+            let answer = None;
+            self.open.insert(id, Call { place, answer });
+            return None;
+        }
+        if frame.role() != Role::Tool {
+            return None;
+        }
+        let Some(call) = self.open.get_mut(id) else {
+            return Some(
+                Diagnostic::error(
+                    Code::CallSchema,
+                    format!("no call before this reply has the id `{}`", shown()),
+                    place,
+                )
+                .with_expected("the `call_id` of an earlier call")
+                .with_help("a reply repeats the id of the call that it answers"),
+            );
+        };
+        if let Some(earlier) = call.answer {
+            return Some(
+                Diagnostic::warning(
+                    Code::CallSchema,
+                    format!("the call `{}` is answered twice", shown()),
+                    place,
+                )
+                .with_label(earlier, "the earlier reply")
+                .with_label(call.place, "the call")
+                .with_expected("one reply for each call")
+                .with_help("remove one of the replies"),
+            );
+        }
+        call.answer = Some(place);
+        None
+    }
+}

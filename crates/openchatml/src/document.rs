@@ -1,0 +1,162 @@
+//! A transcript as it was read: the source and what was found in it.
+
+use std::borrow::Cow;
+
+use logue_source::{Diagnostic, Span};
+
+use crate::escape;
+use crate::findings::Findings;
+use crate::frame::Frame;
+use crate::header::Header;
+
+/// What [`parse`](crate::parse) gives: the header, the frames and the findings of one source.
+#[derive(Debug)]
+pub struct Document<'s> {
+    pub(crate) source: &'s [u8],
+    pub(crate) header: Option<Header>,
+    pub(crate) header_span: Option<Span>,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) findings: Findings,
+}
+
+/// One stretch of a source. The pieces of a document tile its source: they are in order, and no
+/// byte is in two of them or in none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// The document header, read or not. One that could not be read has an error.
+    Header(Span),
+    /// The frame with this index; stray text counts as a frame.
+    Frame(usize, Span),
+    /// White space between frames, or a byte order mark at the start; without meaning.
+    Space(Span),
+}
+
+impl Piece {
+    /// Where the piece stands.
+    pub const fn span(self) -> Span {
+        match self {
+            Self::Header(span) | Self::Frame(_, span) | Self::Space(span) => span,
+        }
+    }
+}
+
+impl<'s> Document<'s> {
+    /// The text that was read.
+    pub const fn source(&self) -> &'s [u8] {
+        self.source
+    }
+
+    /// The document header; `None` where there is none or it could not be read.
+    pub const fn header(&self) -> Option<&Header> {
+        self.header.as_ref()
+    }
+
+    /// The frames in order, stray text included.
+    pub fn frames(&self) -> &[Frame] {
+        &self.frames
+    }
+
+    /// What the reader found wrong, in the order in which it came to it. [`check`](crate::check)
+    /// finds more.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        self.findings.kept()
+    }
+
+    /// How many findings were not kept, because there were more than
+    /// [`MAX_DIAGNOSTICS`](crate::limits::MAX_DIAGNOSTICS).
+    pub const fn diagnostics_dropped(&self) -> usize {
+        self.findings.dropped()
+    }
+
+    /// Whether one of the reader's findings is an error, kept or not.
+    pub const fn has_errors(&self) -> bool {
+        self.findings.has_errors()
+    }
+
+    /// The pieces that tile the source.
+    pub fn pieces(&self) -> impl Iterator<Item = Piece> {
+        let header = self.header_span.map(Piece::Header);
+        let frames = self.frames.iter().enumerate();
+        let frames = frames.map(|(index, frame)| Piece::Frame(index, frame.span()));
+        let end = Span::empty(self.source.len());
+        let mut at = 0;
+        header
+            .into_iter()
+            .chain(frames)
+            .chain(std::iter::once(Piece::Space(end)))
+            .flat_map(move |piece| {
+                let gap = Span::new(at, piece.span().start);
+                at = piece.span().end;
+                [Piece::Space(gap), piece]
+            })
+            .filter(|piece| !piece.span().is_empty())
+    }
+
+    /// The body of a frame of this document: escapes undone, literal markers left out, nothing
+    /// trimmed. Borrowed unless something had to be left out. Linear in the body.
+    pub fn body(&self, frame: &Frame) -> Cow<'s, [u8]> {
+        if frame.is_stray() {
+            return Cow::Borrowed(frame.body_span().bytes(self.source));
+        }
+        escape::decode(self.source, frame.body_span())
+    }
+
+    /// [`Self::body`] as text for display, with invalid UTF-8 replaced.
+    pub fn body_text(&self, frame: &Frame) -> Cow<'s, str> {
+        match self.body(frame) {
+            Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
+            Cow::Owned(bytes) => Cow::Owned(match String::from_utf8(bytes) {
+                Ok(text) => text,
+                Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+            }),
+        }
+    }
+
+    /// Where byte `offset` of a frame's [body](Self::body) stands in the source.
+    pub fn body_place(&self, frame: &Frame, offset: usize) -> usize {
+        if frame.is_stray() {
+            return (frame.body_span().start + offset).min(frame.body_span().end);
+        }
+        escape::place(self.source, frame.body_span(), offset)
+    }
+
+    /// The text at `span`, with invalid UTF-8 replaced.
+    pub fn text(&self, span: Span) -> Cow<'s, str> {
+        String::from_utf8_lossy(span.bytes(self.source))
+    }
+
+    /// The role's word as it stands in the source.
+    pub fn role_text(&self, frame: &Frame) -> Cow<'s, str> {
+        self.text(frame.role_span())
+    }
+
+    /// The recipient of a frame.
+    pub fn to(&self, frame: &Frame) -> Option<Cow<'s, str>> {
+        frame.to_span().map(|span| self.text(span))
+    }
+
+    /// The id of a call or of the call that a frame answers.
+    pub fn call_id(&self, frame: &Frame) -> Option<Cow<'s, str>> {
+        frame.call_id_span().map(|span| self.text(span))
+    }
+
+    /// The name in a frame: of a tool on its reply, else of a participant.
+    pub fn name(&self, frame: &Frame) -> Option<Cow<'s, str>> {
+        frame.name_span().map(|span| self.text(span))
+    }
+
+    /// The intent's word.
+    pub fn intent(&self, frame: &Frame) -> Option<Cow<'s, str>> {
+        frame.intent_span().map(|span| self.text(span))
+    }
+
+    /// The content type of a frame.
+    pub fn content_type(&self, frame: &Frame) -> Option<Cow<'s, str>> {
+        frame.content_type_span().map(|span| self.text(span))
+    }
+
+    /// The type that the body of a frame must have.
+    pub fn constrain(&self, frame: &Frame) -> Option<Cow<'s, str>> {
+        frame.constrain_span().map(|span| self.text(span))
+    }
+}

@@ -1,0 +1,293 @@
+//! The YAML header of a document: what it says.
+//!
+//! This is the only module that knows the YAML library. It bounds what a header may cost (bytes,
+//! depth, nodes, aliases) and turns the library's errors into findings with a place in the source
+//! (OpenChatML 2.2 §2).
+
+use std::collections::BTreeMap;
+
+use logue_source::{Code, Diagnostic, Span};
+use serde_json::{Map, Value};
+use serde_saphyr::options::{MergeKeyPolicy, NonFiniteFloatPolicy};
+use serde_saphyr::{Location, Spanned, UserMessageFormatter};
+
+use crate::findings::Findings;
+use crate::limits::{MAX_DOCUMENT_HEADER, MAX_HEADER_ALIASES, MAX_HEADER_DEPTH, MAX_HEADER_NODES};
+use crate::owned::HeaderBuf;
+
+/// The header of a document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Header {
+    pub(crate) span: Span,
+    pub(crate) values: HeaderBuf,
+}
+
+impl Header {
+    /// The header's place, fences included.
+    pub const fn span(&self) -> Span {
+        self.span
+    }
+
+    /// The version as the source spells it: `2.10` is not `2.1`. Empty where it is missing.
+    pub fn version(&self) -> &str {
+        &self.values.version
+    }
+
+    /// The model's name.
+    pub fn model(&self) -> Option<&str> {
+        self.values.model.as_deref()
+    }
+
+    /// The generation settings; empty where there are none.
+    pub const fn generation_settings(&self) -> &Map<String, Value> {
+        &self.values.generation_settings
+    }
+
+    /// Every other key, in the order of the source.
+    pub const fn extra(&self) -> &Map<String, Value> {
+        &self.values.extra
+    }
+
+    /// The value of another key than the three above.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.values.extra.get(key)
+    }
+}
+
+impl From<&Header> for HeaderBuf {
+    fn from(header: &Header) -> Self {
+        header.values.clone()
+    }
+}
+
+/// Which rules the frames follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// Calls have no ids.
+    V2_0,
+    /// The newest rules, and those of a fragment.
+    V2_2,
+}
+
+/// The keys of a header with their values and places.
+pub(crate) type Entries = BTreeMap<String, Spanned<Value>>;
+
+/// Parses the YAML at `yaml`, within the limits.
+pub(crate) fn parse_yaml(source: &[u8], yaml: Span) -> Result<Entries, Box<Diagnostic>> {
+    if yaml.len() > MAX_DOCUMENT_HEADER {
+        return Err(Box::new(
+            Diagnostic::error(
+                Code::ParseHeader,
+                format!("the document header is longer than {MAX_DOCUMENT_HEADER} bytes"),
+                Span::empty(yaml.start + MAX_DOCUMENT_HEADER),
+            )
+            .with_expected("the first frame, at the begin of a line, earlier than here")
+            .with_help("keep long values out of the header"),
+        ));
+    }
+    let text = std::str::from_utf8(yaml.bytes(source)).map_err(|error| {
+        let at = yaml.start + error.valid_up_to();
+        let length = error.error_len().unwrap_or(1);
+        Box::new(
+            Diagnostic::error(
+                Code::ParseHeader,
+                "the document header is not valid UTF-8",
+                Span::new(at, at + length),
+            )
+            .with_expected("UTF-8 text")
+            .with_help("save the file as UTF-8"),
+        )
+    })?;
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: MAX_HEADER_DEPTH,
+            flow_nesting_limit: MAX_HEADER_DEPTH,
+            max_nodes: MAX_HEADER_NODES,
+            max_aliases: MAX_HEADER_ALIASES,
+            max_anchors: MAX_HEADER_ALIASES,
+            max_documents: 1,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: MAX_HEADER_NODES,
+            max_replay_stack_depth: 8,
+        },
+        merge_keys: MergeKeyPolicy::AsOrdinary,
+        // JSON has no such numbers, and an unknown key must not make a header unreadable.
+        non_finite_float_policy: NonFiniteFloatPolicy::AsString,
+        with_snippet: false,
+    };
+    serde_saphyr::from_str_with_options::<Entries>(text, options).map_err(|error| {
+        let location = error.location();
+        let place = location.and_then(|location| {
+            span_of(location, yaml).or_else(|| line_and_column(location, text, yaml))
+        });
+        let error = error.without_snippet();
+        let message = match error {
+            // This message would show the library's own types.
+            serde_saphyr::Error::Budget { .. } => {
+                "it is too large, too deep, or more than one YAML document".to_owned()
+            }
+            error => error.render_with_formatter(&UserMessageFormatter),
+        };
+        let message = message.lines().next().unwrap_or_default().trim();
+        // The library counts lines from its own begin; the finding has the place.
+        let message = message
+            .rsplit_once(" at line ")
+            .map_or(message, |(what, _)| what);
+        Box::new(
+            Diagnostic::error(
+                Code::ParseHeader,
+                format!("the document header cannot be read: {message}"),
+                place.unwrap_or(Span::empty(yaml.start)),
+            )
+            .with_expected("YAML: one `key: value` a line")
+            .with_help("the frames are read all the same; correct the header"),
+        )
+    })
+}
+
+/// A place that the library gives, in the source; `None` where it gives none.
+fn span_of(location: Location, yaml: Span) -> Option<Span> {
+    let offset = usize::try_from(location.span().byte_offset()?).ok()?;
+    let length = usize::try_from(location.span().byte_len()?).ok()?;
+    let start = yaml
+        .start
+        .checked_add(offset)
+        .filter(|at| *at <= yaml.end)?;
+    let end = start.checked_add(length).filter(|at| *at <= yaml.end);
+    Some(Span::new(start, end.unwrap_or(start)))
+}
+
+/// The header that `entries` make, and the rules that its version sets for the frames.
+pub(crate) fn read_values(
+    source: &[u8],
+    span: Span,
+    yaml: Span,
+    entries: Entries,
+    findings: &mut Findings,
+) -> (Header, Dialect) {
+    // The library's map is sorted by key; the places bring the order of the source back.
+    let mut entries: Vec<_> = entries.into_iter().collect();
+    entries.sort_by_key(|(_, entry)| entry.referenced.span().byte_offset());
+    let mut values = HeaderBuf::new("");
+    let mut version_span = None;
+    for (key, entry) in entries {
+        let place = span_of(entry.referenced, yaml).unwrap_or(Span::empty(yaml.start));
+        match (key.as_str(), entry.value) {
+            ("version", value) => {
+                version_span = Some(place);
+                let text = scalar_text(source, yaml, entry.defined, &value);
+                values.version = text.unwrap_or_default();
+            }
+            ("model" | "generation_settings", Value::Null) => {}
+            ("model", value) => {
+                values.model = scalar_text(source, yaml, entry.defined, &value);
+                if values.model.is_none() {
+                    findings.add(wrong_kind("model", "the model's name", place));
+                }
+            }
+            ("generation_settings", Value::Object(map)) => values.generation_settings = map,
+            ("generation_settings", _) => {
+                findings.add(wrong_kind("generation_settings", "keys and values", place));
+            }
+            (_, value) => {
+                values.extra.insert(key, value);
+            }
+        }
+    }
+    let dialect = check_version(&values.version, version_span, span, findings);
+    (Header { span, values }, dialect)
+}
+
+fn wrong_kind(key: &str, expected: &str, place: Span) -> Diagnostic {
+    Diagnostic::error(
+        Code::ParseHeader,
+        format!("`{key}` has a value of the wrong kind"),
+        place,
+    )
+    .with_expected(expected)
+    .with_help("the key is ignored until then")
+}
+
+/// The place of an error that has a line and a column only.
+fn line_and_column(location: Location, text: &str, yaml: Span) -> Option<Span> {
+    let line = usize::try_from(location.line().checked_sub(1)?).ok()?;
+    let column = usize::try_from(location.column().saturating_sub(1)).ok()?;
+    let earlier: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
+    let rest = text.get(earlier..)?.chars().take(column);
+    let before: usize = rest.map(char::len_utf8).sum();
+    Some(Span::empty(yaml.start + earlier + before))
+}
+
+/// A scalar as the source spells it: a number keeps its digits, which a float would lose.
+fn scalar_text(source: &[u8], yaml: Span, place: Location, value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => {
+            let spelled = span_of(place, yaml).map(|span| span.bytes(source));
+            let spelled = spelled.and_then(|text| std::str::from_utf8(text).ok());
+            let spelled = spelled.map(str::trim).filter(|text| !text.is_empty());
+            Some(spelled.map_or_else(|| number.to_string(), str::to_owned))
+        }
+        _ => None,
+    }
+}
+
+/// Says what a version means for the reader: 2.0 to 2.2 are read, a later minor version is read as
+/// 2.2 with a warning, another major version is an error.
+fn check_version(
+    version: &str,
+    place: Option<Span>,
+    header: Span,
+    findings: &mut Findings,
+) -> Dialect {
+    let expected = "`2.0`, `2.1` or `2.2`";
+    let Some(place) = place else {
+        findings.add(
+            Diagnostic::error(
+                Code::ParseHeader,
+                "the document header has no `version`",
+                Span::empty(header.start),
+            )
+            .with_expected("`version: 2.2`")
+            .with_help("the frames are read as 2.2; add the version"),
+        );
+        return Dialect::V2_2;
+    };
+    match version {
+        "2.0" => return Dialect::V2_0,
+        "2.2" => return Dialect::V2_2,
+        _ => {}
+    }
+    let finding = match numbers(version) {
+        None => Diagnostic::error(
+            Code::ParseVersion,
+            "the version is not a major and a minor number",
+            place,
+        )
+        .with_help("write the version as two numbers with a dot between them"),
+        Some((2, _)) => Diagnostic::warning(
+            Code::ParseVersion,
+            format!("version {version} is read as 2.2"),
+            place,
+        )
+        .with_help("what another version means otherwise is not known here"),
+        Some(_) => Diagnostic::error(
+            Code::ParseVersion,
+            format!("version {version} is of another major version and is not read"),
+            place,
+        )
+        .with_help("convert the transcript to 2.2; its frames are shown as 2.2 has them"),
+    };
+    findings.add(finding.with_expected(expected));
+    Dialect::V2_2
+}
+
+fn numbers(version: &str) -> Option<(u32, u32)> {
+    let (major, minor) = version.split_once('.')?;
+    let number = |digits: &str| {
+        let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+        plain.then(|| digits.parse().ok()).flatten()
+    };
+    Some((number(major)?, number(minor)?))
+}

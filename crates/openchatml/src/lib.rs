@@ -1,0 +1,69 @@
+//! OpenChatML: read, check, view and write the text envelope for dialogue with language models.
+//!
+//! A transcript is a document header in YAML and frames in control tokens:
+//!
+//! ```text
+//! version: 2.2
+//! <|start|>user<|message|>What is 2 + 2?<|end|>
+//! <|start|>assistant<|channel|>final<|message|>4.<|return|>
+//! ```
+//!
+//! [`parse`] never fails: it gives a [`Document`] of spans over the bytes that it was given, with
+//! a diagnostic for everything that is wrong. [`View`] is that document as a person may see it;
+//! [`check`] looks for more mistakes; [`FrameBuf`] and [`write_frame`] are the way back.
+//! [`messages_from_frames`] and [`frames_from_messages`] map to what providers are sent.
+//!
+//! ```
+//! use openchatml::{Channel, View, parse};
+//!
+//! let text = b"version: 2.2
+//! <|start|>user<|message|>What is 2 + 2?<|end|>
+//! <|start|>assistant<|channel|>analysis<|message|>Simple.<|end|>
+//! <|start|>assistant<|channel|>final<|message|>4.<|return|>
+//! ";
+//! let document = parse(text);
+//! assert!(document.diagnostics().is_empty());
+//! assert_eq!(document.header().unwrap().version(), "2.2");
+//! assert_eq!(document.frames()[1].channel(), Channel::Analysis);
+//!
+//! let view = View::new(&document);
+//! let shown: Vec<_> = view.frames().filter_map(|frame| view.text(frame).ok()).collect();
+//! assert_eq!(shown, ["What is 2 + 2?", "4."]);
+//! ```
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod attributes;
+mod check;
+mod document;
+mod escape;
+mod findings;
+mod frame;
+mod header;
+pub mod limits;
+mod messages;
+mod opening;
+mod owned;
+mod reader;
+mod token;
+mod view;
+mod words;
+mod write;
+mod write_header;
+
+pub use check::check;
+pub use document::{Document, Piece};
+pub use frame::{Attribute, Frame};
+pub use header::Header;
+pub use messages::{Note, Subject, frames_from_messages, messages_from_frames};
+pub use owned::{FrameBuf, HeaderBuf};
+pub use reader::parse;
+pub use token::Token;
+pub use view::{Hidden, HiddenBecause, View, Visibility, is_visible};
+pub use words::{Channel, Intent, Role, RoleForm, Terminator};
+pub use write::{WriteError, safe_value, write_frame};
+pub use write_header::write_header;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

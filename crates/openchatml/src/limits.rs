@@ -1,0 +1,23 @@
+//! The limits of the readers, in one place.
+//!
+//! A body may be as long as its text: it is never copied while reading. What the reader *keeps*
+//! apart from spans is bounded here, so that hostile input cannot make it hold many times its own
+//! size.
+
+/// Bytes of a document header; a longer one is not parsed.
+pub const MAX_DOCUMENT_HEADER: usize = 256 * 1024;
+
+/// Bytes between `<|start|>` and `<|message|>`; what is behind them is not read as attributes.
+pub const MAX_FRAME_HEADER: usize = 64 * 1024;
+
+/// Findings that a reader keeps for one document; later ones only count.
+pub const MAX_DIAGNOSTICS: usize = 10_000;
+
+/// Nesting of the YAML of a document header.
+pub(crate) const MAX_HEADER_DEPTH: usize = 48;
+
+/// Nodes of the YAML of a document header, those that aliases repeat included.
+pub(crate) const MAX_HEADER_NODES: usize = 20_000;
+
+/// Aliases in the YAML of a document header.
+pub(crate) const MAX_HEADER_ALIASES: usize = 100;

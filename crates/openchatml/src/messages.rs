@@ -1,0 +1,77 @@
+//! Frames to messages and back (the hub of `logue_message`).
+//!
+//! Frames of one assistant turn are one message: reasoning and text in order, then the calls.
+//! Most of a conversation has exactly one form on each side. Where it has several, these are the
+//! normal forms, and mapping there and back gives them:
+//!
+//! - An assistant message ends with its first final text, or with its calls when another role or
+//!   a final text follows. One that ends otherwise joins the next one of the same name.
+//! - Text in a message that calls tools is a preamble. Neighbouring final texts are one.
+//! - One final text alone is plain content; anything else is blocks; calls alone have none.
+//! - User, system and tool messages hold plain text. A tool message has its tool's name.
+//! - A call is `functions.<name>`, except for `browser.*` and `python`, which are built in
+//!   (OpenChatML 2.2 §8.3). A custom call is marked by `content_type=text`.
+//!
+//! What one side cannot hold is reported in a [`Note`]. Nothing is dropped silently, and no
+//! mapping raises the authority or the visibility of a text.
+
+mod reading;
+mod writing;
+
+pub use reading::messages_from_frames;
+pub use writing::frames_from_messages;
+
+use crate::words::FUNCTIONS;
+
+/// What a [`Note`] is about, by its index in the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A frame.
+    Frame(usize),
+    /// A message.
+    Message(usize),
+}
+
+/// Something that a mapping could not keep, or had to read in a certain way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// What it is about.
+    pub subject: Subject,
+    /// What happened to it. Holds nothing of what was said.
+    pub text: String,
+}
+
+impl std::fmt::Display for Note {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.subject {
+            Subject::Frame(index) => write!(f, "frame {}: {}", index + 1, self.text),
+            Subject::Message(index) => write!(f, "message {}: {}", index + 1, self.text),
+        }
+    }
+}
+
+/// The intent of a preamble.
+const PREAMBLE: &str = "preamble";
+
+/// Whether a tool is one that every Harmony model knows.
+fn is_builtin(tool: &str) -> bool {
+    tool == "python" || tool == "browser" || tool.starts_with("browser.")
+}
+
+/// The recipient that names a tool. The inverse of [`tool_of`].
+fn recipient_of(tool: &str) -> String {
+    if is_builtin(tool) || tool.starts_with(FUNCTIONS) {
+        tool.to_owned()
+    } else {
+        format!("{FUNCTIONS}{tool}")
+    }
+}
+
+/// The tool that a recipient names. A function that is called like a built-in tool keeps its
+/// prefix, so that it stays another one.
+fn tool_of(recipient: &str) -> &str {
+    match recipient.strip_prefix(FUNCTIONS) {
+        Some(tool) if !tool.is_empty() && !is_builtin(tool) && !tool.starts_with(FUNCTIONS) => tool,
+        _ => recipient,
+    }
+}

@@ -1,0 +1,224 @@
+//! Messages to frames.
+
+use std::collections::BTreeMap;
+
+use logue_message::{Block, CallKind, ChatMessage, Content, Role as Speaker, ToolCall};
+
+use super::{Note, Subject, recipient_of};
+use crate::owned::FrameBuf;
+use crate::words::{Channel, Role, Terminator};
+
+/// The frames that messages make, with a note for whatever a frame cannot hold. The module's
+/// introduction has the normal forms. Linear in the messages, with a logarithm for the ids.
+///
+/// Answers end in `<|end|>`, as they stand in a history; only one that is the very last frame ends
+/// in `<|return|>`. Names and ids are taken as they are: one that cannot stand in a header is
+/// refused by [`write_frame`](crate::write_frame).
+///
+/// ```
+/// use logue_message::{ChatMessage, ToolCall};
+/// use openchatml::{frames_from_messages, write_frame};
+///
+/// let call = ToolCall::new("wx1", "weather", r#"{"city":"Tokyo"}"#);
+/// let messages = [
+///     ChatMessage::user("How is Tokyo?"),
+///     ChatMessage::assistant("I will look.").with_tool_calls(vec![call]),
+/// ];
+/// let (frames, notes) = frames_from_messages(&messages);
+/// let mut text = String::new();
+/// for frame in &frames {
+///     write_frame(&mut text, frame)?;
+/// }
+/// assert!(notes.is_empty());
+/// assert_eq!(text, r#"<|start|>user<|message|>How is Tokyo?<|end|>
+/// <|start|>assistant intent=preamble<|channel|>commentary<|message|>I will look.<|end|>
+/// <|start|>assistant to=functions.weather call_id=wx1<|channel|>commentary<|constrain|>json<|message|>{"city":"Tokyo"}<|call|>
+/// "#);
+/// # Ok::<(), openchatml::WriteError>(())
+/// ```
+pub fn frames_from_messages(messages: &[ChatMessage]) -> (Vec<FrameBuf>, Vec<Note>) {
+    let mut writing = Writing::default();
+    for (index, message) in messages.iter().enumerate() {
+        writing.index = index;
+        writing.message(message);
+    }
+    let answered = messages
+        .last()
+        .is_some_and(|last| last.role == Speaker::Assistant);
+    if let Some(last) = writing.frames.last_mut()
+        && answered
+        && last.role == Role::Assistant
+        && last.channel == Some(Channel::Final)
+    {
+        last.terminator = Terminator::Return;
+    }
+    (writing.frames, writing.notes)
+}
+
+#[derive(Default)]
+struct Writing<'m> {
+    frames: Vec<FrameBuf>,
+    notes: Vec<Note>,
+    /// The message being written.
+    index: usize,
+    /// The tools of the calls so far, by id.
+    tools: BTreeMap<&'m str, &'m str>,
+}
+
+impl<'m> Writing<'m> {
+    fn message(&mut self, message: &'m ChatMessage) {
+        let role = match message.role {
+            Speaker::Assistant => return self.assistant(message),
+            Speaker::Tool => return self.reply(message),
+            Speaker::System if message.developer => Role::Developer,
+            Speaker::System => Role::System,
+            Speaker::User => Role::User,
+        };
+        if !message.tool_calls.is_empty() || message.tool_call_id.is_some() {
+            self.note("tool calls of a message that is no assistant's dropped");
+        }
+        if let Some(text) = self.plain_text(message) {
+            self.frames.push(FrameBuf {
+                name: message.name.clone(),
+                ..FrameBuf::new(role, text)
+            });
+        }
+    }
+
+    fn reply(&mut self, message: &'m ChatMessage) {
+        let id = message.tool_call_id.as_deref();
+        let known = id.and_then(|id| self.tools.get(id).copied());
+        let tool = message.name.as_deref().or(known);
+        if tool.is_none() {
+            self.note("the tool's name is not known, so its reply cannot be written");
+        }
+        let body = self.plain_text(message).unwrap_or_default();
+        self.frames.push(FrameBuf {
+            name: tool.map(recipient_of),
+            call_id: message.tool_call_id.clone(),
+            ..FrameBuf::reply("", "", body)
+        });
+    }
+
+    fn assistant(&mut self, message: &'m ChatMessage) {
+        let calls = !message.tool_calls.is_empty();
+        let first = self.frames.len();
+        match &message.content {
+            Content::Absent if !calls => self.note("an empty message left out"),
+            Content::Absent => {}
+            Content::Text(text) if text.is_empty() && calls => {}
+            Content::Text(text) => self.text(text, calls),
+            Content::Blocks(blocks) => self.blocks(blocks, calls),
+        }
+        for call in &message.tool_calls {
+            self.call(call);
+        }
+        if let Some(name) = &message.name {
+            let frames = self.frames.iter_mut().skip(first);
+            frames.for_each(|frame| frame.name = Some(name.clone()));
+        }
+    }
+
+    fn text(&mut self, text: &str, preamble: bool) {
+        self.frames.push(if preamble {
+            FrameBuf::preamble(text)
+        } else {
+            FrameBuf::answer(text)
+        });
+    }
+
+    fn blocks(&mut self, blocks: &[Block], calls: bool) {
+        // Whether the last frame is an answer that a neighbouring text joins.
+        let mut joins = false;
+        for block in blocks {
+            match block {
+                Block::Text {
+                    text,
+                    signature,
+                    preamble,
+                } => {
+                    self.note_if(signature.is_some(), "a signature dropped");
+                    if text.is_empty() {
+                        continue;
+                    }
+                    let answer = !(*preamble || calls);
+                    match self.frames.last_mut().filter(|_| joins && answer) {
+                        Some(last) => last.body.push_str(text),
+                        None => self.text(text, !answer),
+                    }
+                    joins = answer;
+                    continue;
+                }
+                Block::Thinking {
+                    text,
+                    signature,
+                    id,
+                } => {
+                    self.note_if(signature.is_some(), "a signature dropped");
+                    self.note_if(id.is_some(), "the id of a reasoning item dropped");
+                    if !text.is_empty() {
+                        self.frames.push(FrameBuf::analysis(text.as_str()));
+                    }
+                }
+                Block::RedactedThinking { .. } => {
+                    self.note("reasoning that only its provider can read dropped");
+                }
+                Block::Image { .. } => self.note("an image dropped"),
+                _ => self.note("content of an unknown kind dropped"),
+            }
+            joins = false;
+        }
+    }
+
+    fn call(&mut self, call: &'m ToolCall) {
+        self.note_if(call.signature.is_some(), "a signature dropped");
+        self.tools.insert(&call.id, &call.name);
+        let mut frame = FrameBuf::call(
+            recipient_of(&call.name),
+            call.id.as_str(),
+            call.arguments.as_str(),
+        );
+        match call.kind {
+            CallKind::Custom => {
+                frame.constrain = None;
+                frame.content_type = Some("text".to_owned());
+            }
+            // No text at all means no arguments, but it is not JSON.
+            CallKind::Function if frame.body.is_empty() => frame.constrain = None,
+            CallKind::Function => {}
+        }
+        self.frames.push(frame);
+    }
+
+    /// The text of a message that can hold nothing else; `None` where nothing of it is left.
+    fn plain_text(&mut self, message: &ChatMessage) -> Option<String> {
+        let Content::Blocks(blocks) = &message.content else {
+            return Some(message.text());
+        };
+        let mut held = false;
+        for block in blocks {
+            match block {
+                Block::Text { signature, .. } => {
+                    held = true;
+                    self.note_if(signature.is_some(), "a signature dropped");
+                }
+                Block::Image { .. } => self.note("an image dropped"),
+                _ => self.note("reasoning of a message that is no assistant's dropped"),
+            }
+        }
+        held.then(|| message.text())
+    }
+
+    fn note_if(&mut self, condition: bool, text: &str) {
+        if condition {
+            self.note(text);
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        self.notes.push(Note {
+            subject: Subject::Message(self.index),
+            text: text.to_owned(),
+        });
+    }
+}

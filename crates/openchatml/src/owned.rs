@@ -1,0 +1,286 @@
+//! Frames and headers that own their text: what programs build and the writer takes.
+
+use serde_json::{Map, Value};
+
+use crate::document::Document;
+use crate::frame::Frame;
+use crate::view::{Addressee, Visibility, visibility};
+use crate::words::{Channel, Intent, Role, Terminator};
+
+/// The values of a document header (OpenChatML 2.2 §2).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct HeaderBuf {
+    /// The version, major and minor with a dot between.
+    pub version: String,
+    /// The model's name.
+    pub model: Option<String>,
+    /// Settings for the whole transcript; not written when empty.
+    pub generation_settings: Map<String, Value>,
+    /// Every other key, in order.
+    pub extra: Map<String, Value>,
+}
+
+impl HeaderBuf {
+    /// A header that names its version only.
+    pub fn new(version: impl Into<String>) -> Self {
+        Self {
+            version: version.into(),
+            model: None,
+            generation_settings: Map::new(),
+            extra: Map::new(),
+        }
+    }
+
+    /// The same with a model.
+    #[must_use]
+    pub fn with_model(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+
+    /// The same with one generation setting.
+    #[must_use]
+    pub fn with_setting(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.generation_settings.insert(key.into(), value.into());
+        self
+    }
+
+    /// The same with another key.
+    #[must_use]
+    pub fn with_extra(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.extra.insert(key.into(), value.into());
+        self
+    }
+}
+
+impl Default for HeaderBuf {
+    /// A header of version 2.2.
+    fn default() -> Self {
+        Self::new("2.2")
+    }
+}
+
+/// A frame that owns its text (OpenChatML 2.2 §6).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FrameBuf {
+    /// Who speaks.
+    pub role: Role,
+    /// The recipient.
+    pub to: Option<String>,
+    /// The channel; `None` where the frame names none, which means `final`.
+    pub channel: Option<Channel>,
+    /// The id of a call or of the call that the frame answers.
+    pub call_id: Option<String>,
+    /// The tool's name on a reply, else a participant's.
+    pub name: Option<String>,
+    /// The intent's word.
+    pub intent: Option<String>,
+    /// The content type.
+    pub content_type: Option<String>,
+    /// The type that the body must have.
+    pub constrain: Option<String>,
+    /// What no rule knows of the header, in order: words, with a value where there is an `=`.
+    pub attributes: Vec<(String, Option<String>)>,
+    /// The body, without escapes.
+    pub body: String,
+    /// How the frame ends.
+    pub terminator: Terminator,
+}
+
+impl FrameBuf {
+    /// A frame without attributes that ends in `<|end|>`.
+    pub fn new(role: Role, body: impl Into<String>) -> Self {
+        Self {
+            role,
+            to: None,
+            channel: None,
+            call_id: None,
+            name: None,
+            intent: None,
+            content_type: None,
+            constrain: None,
+            attributes: Vec::new(),
+            body: body.into(),
+            terminator: Terminator::End,
+        }
+    }
+
+    /// A system frame.
+    pub fn system(body: impl Into<String>) -> Self {
+        Self::new(Role::System, body)
+    }
+
+    /// A developer frame.
+    pub fn developer(body: impl Into<String>) -> Self {
+        Self::new(Role::Developer, body)
+    }
+
+    /// A user frame.
+    pub fn user(body: impl Into<String>) -> Self {
+        Self::new(Role::User, body)
+    }
+
+    /// Private reasoning of the assistant.
+    pub fn analysis(body: impl Into<String>) -> Self {
+        Self::new(Role::Assistant, body).with_channel(Channel::Analysis)
+    }
+
+    /// Words of the assistant for the user, before it calls tools.
+    pub fn preamble(body: impl Into<String>) -> Self {
+        Self::new(Role::Assistant, body)
+            .with_channel(Channel::Commentary)
+            .with_intent("preamble")
+    }
+
+    /// The assistant's answer, as it stands in a history. The last one of a turn ends in
+    /// `<|return|>`: [`Self::with_terminator`].
+    pub fn answer(body: impl Into<String>) -> Self {
+        Self::new(Role::Assistant, body).with_channel(Channel::Final)
+    }
+
+    /// A call of the tool `to` (such as `functions.search`) with JSON arguments.
+    pub fn call(
+        to: impl Into<String>,
+        call_id: impl Into<String>,
+        arguments: impl Into<String>,
+    ) -> Self {
+        Self {
+            to: Some(to.into()),
+            call_id: Some(call_id.into()),
+            constrain: Some("json".to_owned()),
+            terminator: Terminator::Call,
+            ..Self::new(Role::Assistant, arguments).with_channel(Channel::Commentary)
+        }
+    }
+
+    /// The reply of the tool `name` to the call `call_id`.
+    pub fn reply(
+        name: impl Into<String>,
+        call_id: impl Into<String>,
+        body: impl Into<String>,
+    ) -> Self {
+        Self {
+            name: Some(name.into()),
+            call_id: Some(call_id.into()),
+            to: Some("assistant".to_owned()),
+            ..Self::new(Role::Tool, body).with_channel(Channel::Commentary)
+        }
+    }
+
+    /// The same with a channel.
+    #[must_use]
+    pub const fn with_channel(mut self, channel: Channel) -> Self {
+        self.channel = Some(channel);
+        self
+    }
+
+    /// The same with a recipient.
+    #[must_use]
+    pub fn with_to(mut self, to: impl Into<String>) -> Self {
+        self.to = Some(to.into());
+        self
+    }
+
+    /// The same with the id of a call.
+    #[must_use]
+    pub fn with_call_id(mut self, call_id: impl Into<String>) -> Self {
+        self.call_id = Some(call_id.into());
+        self
+    }
+
+    /// The same with a name.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// The same with an intent.
+    #[must_use]
+    pub fn with_intent(mut self, intent: impl Into<String>) -> Self {
+        self.intent = Some(intent.into());
+        self
+    }
+
+    /// The same with a content type.
+    #[must_use]
+    pub fn with_content_type(mut self, content_type: impl Into<String>) -> Self {
+        self.content_type = Some(content_type.into());
+        self
+    }
+
+    /// The same with a type that the body must have.
+    #[must_use]
+    pub fn with_constrain(mut self, constrain: impl Into<String>) -> Self {
+        self.constrain = Some(constrain.into());
+        self
+    }
+
+    /// The same with a terminator.
+    #[must_use]
+    pub const fn with_terminator(mut self, terminator: Terminator) -> Self {
+        self.terminator = terminator;
+        self
+    }
+
+    /// The channel in force: `final` where none is named (OpenChatML 2.2 §5 rule 2).
+    pub const fn effective_channel(&self) -> Channel {
+        match self.channel {
+            Some(channel) => channel,
+            None => Channel::Final,
+        }
+    }
+
+    /// Whether this is an assistant's call of a tool that is to be run.
+    pub const fn is_call(&self) -> bool {
+        matches!(self.role, Role::Assistant)
+            && self.to.is_some()
+            && matches!(self.terminator, Terminator::Call)
+    }
+
+    /// Whether a person may see the frame; the same rule as for a read frame.
+    pub fn visibility(&self) -> Visibility {
+        let intent = self.intent.as_deref();
+        let to = self.to.as_deref();
+        visibility(
+            self.role,
+            self.effective_channel(),
+            intent.map(|word| Intent::parse(word.as_bytes())),
+            to.map_or(Addressee::Nobody, |to| Addressee::of(to.as_bytes())),
+        )
+    }
+}
+
+impl Document<'_> {
+    /// A frame of this document with its own text; invalid UTF-8 is replaced. A frame whose header
+    /// is broken, and stray text, have an unknown channel.
+    pub fn to_owned_frame(&self, frame: &Frame) -> FrameBuf {
+        let owned = |value: Option<std::borrow::Cow<'_, str>>| value.map(String::from);
+        let known = frame.channel() == Channel::Final && !frame.has_channel();
+        let pairs = frame.attributes().iter().map(|attribute| {
+            let value = attribute.value.map(|value| self.text(value));
+            (self.text(attribute.key).into(), owned(value))
+        });
+        FrameBuf {
+            role: frame.role(),
+            to: owned(self.to(frame)),
+            channel: (!known).then(|| frame.channel()),
+            call_id: owned(self.call_id(frame)),
+            name: owned(self.name(frame)),
+            intent: owned(self.intent(frame)),
+            content_type: owned(self.content_type(frame)),
+            constrain: owned(self.constrain(frame)),
+            attributes: pairs.collect(),
+            body: self.body_text(frame).into_owned(),
+            terminator: frame.terminator(),
+        }
+    }
+
+    /// Every frame with its own text, stray text included, in order.
+    pub fn to_owned_frames(&self) -> Vec<FrameBuf> {
+        let frames = self.frames().iter();
+        frames.map(|frame| self.to_owned_frame(frame)).collect()
+    }
+}

@@ -1,0 +1,169 @@
+//! The nine control tokens and the scan for them.
+//!
+//! Every token begins with `<|`, so the scan is one vectorised search for these two bytes and a
+//! look at what follows. A token with another `<` directly before it is an escape: text, not
+//! markup (OpenChatML 2.2 §3). The scanner knows no grammar; what a token means where it stands
+//! is the [reader](crate::parse)'s business.
+
+use logue_source::Span;
+use memchr::memmem;
+
+/// A control token (OpenChatML 2.2 §3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Token {
+    /// `<|start|>` opens a frame.
+    Start,
+    /// `<|channel|>` names the channel.
+    Channel,
+    /// `<|message|>` begins the body.
+    Message,
+    /// `<|call|>` ends a tool call.
+    Call,
+    /// `<|constrain|>` names the type that the body must have.
+    Constrain,
+    /// `<|return|>` ends the final answer of a turn.
+    Return,
+    /// `<|end|>` ends any other frame.
+    End,
+    /// `<|literal|>` begins opaque text.
+    Literal,
+    /// `<|endliteral|>` ends opaque text.
+    EndLiteral,
+}
+
+impl Token {
+    /// All nine, in the order of the specification.
+    pub const ALL: [Self; 9] = [
+        Self::Start,
+        Self::Channel,
+        Self::Message,
+        Self::Call,
+        Self::Constrain,
+        Self::Return,
+        Self::End,
+        Self::Literal,
+        Self::EndLiteral,
+    ];
+
+    /// The token as it is written.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Start => "<|start|>",
+            Self::Channel => "<|channel|>",
+            Self::Message => "<|message|>",
+            Self::Call => "<|call|>",
+            Self::Constrain => "<|constrain|>",
+            Self::Return => "<|return|>",
+            Self::End => "<|end|>",
+            Self::Literal => "<|literal|>",
+            Self::EndLiteral => "<|endliteral|>",
+        }
+    }
+
+    /// The token that `text` begins with.
+    pub fn at(text: &[u8]) -> Option<Self> {
+        let candidate = match text.get(2)? {
+            b's' => Self::Start,
+            b'm' => Self::Message,
+            b'r' => Self::Return,
+            b'l' => Self::Literal,
+            b'c' => match text.get(3)? {
+                b'h' => Self::Channel,
+                b'a' => Self::Call,
+                _ => Self::Constrain,
+            },
+            b'e' => match text.get(5)? {
+                b'|' => Self::End,
+                _ => Self::EndLiteral,
+            },
+            _ => return None,
+        };
+        text.starts_with(candidate.as_str().as_bytes())
+            .then_some(candidate)
+    }
+}
+
+impl std::fmt::Display for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A place that spells a token.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hit {
+    /// Which token.
+    pub(crate) token: Token,
+    /// Where it stands, from the `<` directly before its bar.
+    pub(crate) span: Span,
+    /// Whether it is text because another `<` stands before it.
+    pub(crate) escaped: bool,
+}
+
+/// Finds the places of a text that spell a token, in order. Linear in the length of the text.
+pub(crate) struct Scanner<'s> {
+    text: &'s [u8],
+    /// First byte not yet looked at; a `<` before it belongs to nothing that follows.
+    at: usize,
+    /// End of the part to scan.
+    end: usize,
+    finder: memmem::Finder<'static>,
+}
+
+impl<'s> Scanner<'s> {
+    /// A scan of the part `part` of `text`.
+    pub(crate) fn new(text: &'s [u8], part: Span) -> Self {
+        let end = part.end.min(text.len());
+        Self {
+            text,
+            at: part.start.min(end),
+            end,
+            finder: memmem::Finder::new(b"<|"),
+        }
+    }
+
+    /// Goes behind the `<|endliteral|>` of a literal block whose `<|literal|>` was the last hit,
+    /// and gives the closing token's place. `None`, and nothing left to scan, where there is none.
+    pub(crate) fn skip_literal(&mut self) -> Option<Span> {
+        let close = Token::EndLiteral.as_str().as_bytes();
+        let rest = self.text.get(self.at..self.end)?;
+        if let Some(found) = memmem::find(rest, close) {
+            let span = Span::new(self.at + found, self.at + found + close.len());
+            self.at = span.end;
+            Some(span)
+        } else {
+            self.at = self.end;
+            None
+        }
+    }
+}
+
+impl Iterator for Scanner<'_> {
+    type Item = Hit;
+
+    fn next(&mut self) -> Option<Hit> {
+        let floor = self.at;
+        loop {
+            let rest = self.text.get(self.at..self.end)?;
+            let Some(found) = self.finder.find(rest) else {
+                self.at = self.end;
+                return None;
+            };
+            let start = self.at + found;
+            match Token::at(rest.get(found..)?) {
+                Some(token) => {
+                    let span = Span::new(start, start + token.as_str().len());
+                    self.at = span.end;
+                    let before = start.checked_sub(1).filter(|before| *before >= floor);
+                    let escaped = before.and_then(|before| self.text.get(before)) == Some(&b'<');
+                    return Some(Hit {
+                        token,
+                        span,
+                        escaped,
+                    });
+                }
+                None => self.at = start + 2,
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What a person may see.
+//!
+//! Visibility fails closed (OpenChatML 2.2 §4, §5, §11): what is not known to be visible is
+//! hidden. A [`View`] is the only way in this crate to ask for text *as a viewer*; it gives hidden
+//! text only after an explicit opt-in for debugging.
+
+use std::borrow::Cow;
+
+use logue_source::{Code, Diagnostic, Span};
+
+use crate::words::{Channel, Intent, Role, is_tool_recipient};
+use crate::{Document, Frame};
+
+/// Whether a frame may be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visibility {
+    /// It may.
+    Visible,
+    /// It may not.
+    Hidden(HiddenBecause),
+}
+
+/// Why a frame is hidden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HiddenBecause {
+    /// Its role is not shown to people.
+    Role,
+    /// It is private reasoning.
+    Analysis,
+    /// It is commentary that is no preamble.
+    Commentary,
+    /// Its channel is not understood.
+    UnknownChannel,
+    /// It is addressed to a tool.
+    ForTool,
+    /// It is text outside every frame.
+    Stray,
+}
+
+impl HiddenBecause {
+    /// The reason in words that are safe to show.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Role => "frames of this role are hidden",
+            Self::Analysis => "private reasoning is hidden",
+            Self::Commentary => "commentary that is no preamble is hidden",
+            Self::UnknownChannel => "a frame whose channel is not understood is hidden",
+            Self::ForTool => "what is addressed to a tool is hidden",
+            Self::Stray => "text outside every frame is hidden",
+        }
+    }
+}
+
+impl Visibility {
+    pub(crate) const HIDDEN_STRAY: Self = Self::Hidden(HiddenBecause::Stray);
+
+    /// Whether the frame may be shown.
+    pub const fn is_visible(self) -> bool {
+        matches!(self, Self::Visible)
+    }
+}
+
+/// Whether `frame` may be shown to a person without an opt-in.
+pub const fn is_visible(frame: &Frame) -> bool {
+    frame.visibility().is_visible()
+}
+
+/// Whom a frame is addressed to, as far as visibility asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Addressee {
+    /// No recipient.
+    Nobody,
+    /// People or models of the conversation.
+    Participant,
+    /// A tool.
+    Tool,
+}
+
+impl Addressee {
+    pub(crate) fn of(to: &[u8]) -> Self {
+        if is_tool_recipient(to) {
+            Self::Tool
+        } else {
+            Self::Participant
+        }
+    }
+}
+
+/// The rule itself: everything that it does not name is hidden.
+pub(crate) const fn visibility(
+    role: Role,
+    channel: Channel,
+    intent: Option<Intent>,
+    addressee: Addressee,
+) -> Visibility {
+    let reason = match (role, channel) {
+        (Role::System | Role::Developer | Role::Tool | Role::Other, _) => HiddenBecause::Role,
+        (_, Channel::Unknown) => HiddenBecause::UnknownChannel,
+        (_, Channel::Analysis) => HiddenBecause::Analysis,
+        (Role::Assistant, _) if matches!(addressee, Addressee::Tool) => HiddenBecause::ForTool,
+        (Role::User | Role::Assistant, Channel::Final) => return Visibility::Visible,
+        (Role::Assistant, Channel::Commentary) if matches!(intent, Some(Intent::Preamble)) => {
+            return Visibility::Visible;
+        }
+        (_, Channel::Commentary) => HiddenBecause::Commentary,
+    };
+    Visibility::Hidden(reason)
+}
+
+/// A document as a person sees it.
+///
+/// ```
+/// use openchatml::{parse, View};
+///
+/// let document = parse(b"<|start|>assistant<|channel|>analysis<|message|>secret<|end|>\n\
+///     <|start|>assistant<|channel|>final<|message|>4.<|return|>");
+/// let view = View::new(&document);
+/// let shown: Vec<_> = view.frames().map(|frame| document.body_text(frame)).collect();
+/// assert_eq!(shown, ["4."]);
+/// assert!(view.text(&document.frames()[0]).is_err());
+/// assert_eq!(View::debug(&document).text(&document.frames()[0]).unwrap(), "secret");
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct View<'d, 's> {
+    document: &'d Document<'s>,
+    debug: bool,
+}
+
+impl<'d, 's> View<'d, 's> {
+    /// What everybody may see.
+    pub const fn new(document: &'d Document<'s>) -> Self {
+        Self {
+            document,
+            debug: false,
+        }
+    }
+
+    /// Everything: the explicit opt-in for debugging.
+    pub const fn debug(document: &'d Document<'s>) -> Self {
+        Self {
+            document,
+            debug: true,
+        }
+    }
+
+    /// The frames that this view shows, in order.
+    pub fn frames(&self) -> impl Iterator<Item = &'d Frame> + use<'d, 's> {
+        let debug = self.debug;
+        let frames = self.document.frames().iter();
+        frames.filter(move |frame| debug || is_visible(frame))
+    }
+
+    /// The text of a frame of the document; invalid UTF-8 is replaced.
+    ///
+    /// # Errors
+    /// `E-PERM-VISIBILITY` if this view does not show the frame.
+    pub fn text(&self, frame: &Frame) -> Result<Cow<'s, str>, Hidden> {
+        match frame.visibility() {
+            Visibility::Hidden(because) if !self.debug => Err(Hidden {
+                span: frame.span(),
+                because,
+            }),
+            _ => Ok(self.document.body_text(frame)),
+        }
+    }
+}
+
+/// Something hidden was asked for (`E-PERM-VISIBILITY`). It says why, and nothing of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hidden {
+    span: Span,
+    because: HiddenBecause,
+}
+
+impl Hidden {
+    /// The stable code.
+    pub const CODE: Code = Code::PermVisibility;
+
+    /// Why the frame is hidden.
+    pub const fn because(&self) -> HiddenBecause {
+        self.because
+    }
+
+    /// The same as a finding about the frame.
+    pub fn to_diagnostic(&self) -> Diagnostic {
+        Diagnostic::error(Self::CODE, self.to_string(), self.span)
+            .with_expected("a frame that may be shown")
+            .with_help("ask for the debug view if hidden frames are meant to be seen")
+    }
+}
+
+impl std::fmt::Display for Hidden {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the frame cannot be shown: {}", self.because.as_str())
+    }
+}
+
+impl std::error::Error for Hidden {}

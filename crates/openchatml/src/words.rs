@@ -1,0 +1,176 @@
+//! The closed vocabularies of a frame header: roles, channels, intents, terminators.
+
+use logue_message::Authority;
+
+use crate::Token;
+
+/// Who speaks in a frame (OpenChatML 2.2 §4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// The ground rules; hidden.
+    System,
+    /// Instructions and tools of whoever built the application; hidden.
+    Developer,
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool's reply, written `tool name=…` or `functions.<tool>`.
+    Tool,
+    /// A role that nobody knows, or text outside every frame; hidden, and of the lowest authority.
+    Other,
+}
+
+impl Role {
+    /// The role that a word names; `functions.<tool>` is a tool.
+    pub fn parse(word: &[u8]) -> Self {
+        match word {
+            b"system" => Self::System,
+            b"developer" => Self::Developer,
+            b"user" => Self::User,
+            b"assistant" => Self::Assistant,
+            b"tool" => Self::Tool,
+            _ if word.len() > FUNCTIONS.len() && word.starts_with(FUNCTIONS.as_bytes()) => {
+                Self::Tool
+            }
+            _ => Self::Other,
+        }
+    }
+
+    /// The word that is written; `None` for [`Role::Other`].
+    pub const fn as_str(self) -> Option<&'static str> {
+        Some(match self {
+            Self::System => "system",
+            Self::Developer => "developer",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+            Self::Other => return None,
+        })
+    }
+
+    /// The rank of what the role says. No reading, conversion or recovery raises it.
+    pub const fn authority(self) -> Authority {
+        match self {
+            Self::System => Authority::System,
+            Self::Developer => Authority::Developer,
+            Self::User => Authority::User,
+            Self::Assistant => Authority::Assistant,
+            Self::Tool | Self::Other => Authority::Tool,
+        }
+    }
+}
+
+/// How a frame spelled its role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum RoleForm {
+    /// The role's own word.
+    #[default]
+    Word,
+    /// `functions.<tool>`, which reads as `tool name=functions.<tool>`.
+    Functions,
+}
+
+/// Where a frame is addressed (OpenChatML 2.2 §5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Channel {
+    /// Private reasoning; never shown.
+    Analysis,
+    /// Tool traffic, and preambles marked for the user.
+    Commentary,
+    /// The answer.
+    Final,
+    /// Not understood, so hidden.
+    Unknown,
+}
+
+impl Channel {
+    /// The channel that a word names.
+    pub fn parse(word: &[u8]) -> Self {
+        match word {
+            b"analysis" => Self::Analysis,
+            b"commentary" => Self::Commentary,
+            b"final" => Self::Final,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The word that is written; `None` for [`Channel::Unknown`].
+    pub const fn as_str(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Analysis => "analysis",
+            Self::Commentary => "commentary",
+            Self::Final => "final",
+            Self::Unknown => return None,
+        })
+    }
+}
+
+/// What a frame says about its use (OpenChatML 2.2 §6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Intent {
+    /// Commentary for the user.
+    Preamble,
+    /// State of the work; not shown.
+    Status,
+    /// For debugging; not shown.
+    Debug,
+    /// Another word.
+    Other,
+}
+
+impl Intent {
+    /// The intent that a word names.
+    pub fn parse(word: &[u8]) -> Self {
+        match word {
+            b"preamble" => Self::Preamble,
+            b"status" => Self::Status,
+            b"debug" => Self::Debug,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// How a frame ends (OpenChatML 2.2 §3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Terminator {
+    /// `<|end|>`.
+    #[default]
+    End,
+    /// `<|call|>`: a tool call that is to be run.
+    Call,
+    /// `<|return|>`: the final answer of a turn.
+    Return,
+    /// Nothing: the frame was cut.
+    None,
+}
+
+impl Terminator {
+    /// The terminator that a token is, if it is one.
+    pub const fn from_token(token: Token) -> Option<Self> {
+        Some(match token {
+            Token::End => Self::End,
+            Token::Call => Self::Call,
+            Token::Return => Self::Return,
+            _ => return None,
+        })
+    }
+
+    /// The token; `None` for a cut frame.
+    pub const fn token(self) -> Option<Token> {
+        Some(match self {
+            Self::End => Token::End,
+            Self::Call => Token::Call,
+            Self::Return => Token::Return,
+            Self::None => return None,
+        })
+    }
+}
+
+/// The namespace of tools that the developer declared.
+pub(crate) const FUNCTIONS: &str = "functions.";
+
+/// Whether a recipient is a tool, rather than the people and models of the conversation.
+pub(crate) fn is_tool_recipient(to: &[u8]) -> bool {
+    !matches!(to, b"user" | b"assistant" | b"all")
+}
