@@ -1,0 +1,295 @@
+//! One answer, put together from the pieces in which it arrives.
+//!
+//! Servers differ in how they cut an answer: tool calls may carry an index or not, repeat their id
+//! and name or not, and come with ids that are empty or used twice. The assembler takes all of
+//! that and gives calls with unique ids in the order in which they began.
+
+use logue_message::{Arguments, Block, CallKind, ChatMessage, Content, ToolCall};
+use serde_json::Value;
+
+use crate::{Category, Event, EventSink, FinishReason, ProviderError, Response, Usage};
+
+/// Collects the chunks of one streamed answer.
+#[derive(Debug, Default)]
+pub(crate) struct Assembler {
+    text: String,
+    reasoning: String,
+    calls: Vec<PartialCall>,
+    finish_reason: Option<FinishReason>,
+    usage: Option<Usage>,
+    /// Distinguishes made-up ids of this answer from those of earlier ones.
+    salt: usize,
+}
+
+#[derive(Debug, Default)]
+struct PartialCall {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+    custom: bool,
+    announced: bool,
+}
+
+impl Assembler {
+    /// An assembler for the answer to a request of `messages` messages.
+    pub(crate) fn new(messages: usize) -> Self {
+        Self {
+            salt: messages,
+            ..Self::default()
+        }
+    }
+
+    /// Whether the server has said why the model stopped: what follows is only accounting.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.finish_reason.is_some()
+    }
+
+    /// Takes one chunk: a streamed one (`delta`) or a whole answer (`message`).
+    ///
+    /// # Errors
+    /// The chunk carries an error of the server, or is no chunk.
+    pub(crate) fn chunk(
+        &mut self,
+        chunk: &Value,
+        events: &mut EventSink<'_>,
+    ) -> Result<(), ProviderError> {
+        if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
+            return Err(stream_error(error));
+        }
+        if let Some(usage) = chunk.get("usage").and_then(usage_of) {
+            self.usage = Some(usage);
+        }
+        let Some(choices) = chunk.get("choices").and_then(Value::as_array) else {
+            if chunk.get("usage").is_some() || chunk.get("object").is_some() {
+                return Ok(());
+            }
+            return Err(ProviderError::new(
+                Category::InvalidResponse,
+                "the server sent JSON that is no chat completion (it has no `choices`)",
+            )
+            .with_help("check that the base URL is one of a Chat Completions server"));
+        };
+        let Some(choice) = choices.first() else {
+            return Ok(());
+        };
+        if let Some(delta) = choice.get("delta").or_else(|| choice.get("message")) {
+            self.delta(delta, events);
+        }
+        if let Some(reason) = choice.get("finish_reason").and_then(Value::as_str) {
+            self.finish_reason = Some(match reason {
+                "length" => FinishReason::Length,
+                "content_filter" => FinishReason::ContentFilter,
+                "tool_calls" | "function_call" => FinishReason::ToolCalls,
+                _ => FinishReason::Stop,
+            });
+        }
+        Ok(())
+    }
+
+    fn delta(&mut self, delta: &Value, events: &mut EventSink<'_>) {
+        let reasoning = delta
+            .get("reasoning_content")
+            .or_else(|| delta.get("reasoning"));
+        if let Some(piece) = reasoning
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+        {
+            self.reasoning.push_str(piece);
+            events(Event::Reasoning(piece.to_owned()));
+        }
+        for field in ["content", "refusal"] {
+            let piece = delta.get(field).and_then(Value::as_str);
+            if let Some(piece) = piece.filter(|text| !text.is_empty()) {
+                self.text.push_str(piece);
+                events(Event::Text(piece.to_owned()));
+            }
+        }
+        let calls = delta.get("tool_calls").and_then(Value::as_array);
+        for call in calls.into_iter().flatten() {
+            self.call_delta(call, events);
+        }
+    }
+
+    fn call_delta(&mut self, call: &Value, events: &mut EventSink<'_>) {
+        let index = call.get("index").and_then(Value::as_u64);
+        let id = call.get("id").and_then(Value::as_str).unwrap_or_default();
+        let at = self.find_call(index, id);
+        let Some(partial) = self.calls.get_mut(at) else {
+            return;
+        };
+        merge_word(&mut partial.id, id);
+        let (body, text) = match call.get("custom") {
+            Some(body) => {
+                partial.custom = true;
+                (Some(body), "input")
+            }
+            None => (call.get("function"), "arguments"),
+        };
+        if let Some(name) = body
+            .and_then(|body| body.get("name"))
+            .and_then(Value::as_str)
+        {
+            merge_word(&mut partial.name, name);
+        }
+        let piece = match body.and_then(|body| body.get(text)) {
+            Some(Value::String(piece)) => piece.clone(),
+            // Some servers send the arguments as an object instead of its text.
+            Some(object @ Value::Object(_)) => object.to_string(),
+            _ => String::new(),
+        };
+        // The name may itself arrive in pieces; with the first argument bytes it is complete.
+        if !partial.announced && !piece.is_empty() && !partial.name.is_empty() {
+            partial.announced = true;
+            events(Event::ToolCall {
+                index: at,
+                name: partial.name.clone(),
+            });
+        }
+        if !piece.is_empty() {
+            partial.arguments.push_str(&piece);
+            events(Event::Arguments {
+                index: at,
+                text: piece,
+            });
+        }
+    }
+
+    /// The call that a piece belongs to: by index, else by id, else the last one.
+    fn find_call(&mut self, index: Option<u64>, id: &str) -> usize {
+        let found = if index.is_some() {
+            self.calls.iter().position(|call| call.index == index)
+        } else if !id.is_empty() {
+            self.calls.iter().position(|call| call.id == id)
+        } else {
+            self.calls.len().checked_sub(1)
+        };
+        found.unwrap_or_else(|| {
+            self.calls.push(PartialCall {
+                index,
+                ..PartialCall::default()
+            });
+            self.calls.len() - 1
+        })
+    }
+
+    /// The complete answer.
+    ///
+    /// # Errors
+    /// The answer holds nothing, or a call without a name.
+    pub(crate) fn finish(self, events: &mut EventSink<'_>) -> Result<Response, ProviderError> {
+        let mut tool_calls: Vec<ToolCall> = Vec::with_capacity(self.calls.len());
+        for (index, call) in self.calls.into_iter().enumerate() {
+            if call.name.is_empty() {
+                return Err(ProviderError::new(
+                    Category::InvalidResponse,
+                    "the server sent a tool call without a name",
+                )
+                .with_help(
+                    "try again; if it stays so, the server's tool call parser is at fault",
+                ));
+            }
+            if !call.announced {
+                events(Event::ToolCall {
+                    index,
+                    name: call.name.clone(),
+                });
+            }
+            let taken = |id: &str| tool_calls.iter().any(|other| other.id == id);
+            let id = if call.id.is_empty() || taken(&call.id) {
+                format!("call_{}_{index}", self.salt)
+            } else {
+                call.id
+            };
+            tool_calls.push(ToolCall {
+                id,
+                name: call.name,
+                arguments: Arguments::from_text(call.arguments),
+                kind: if call.custom {
+                    CallKind::Custom
+                } else {
+                    CallKind::Function
+                },
+                signature: None,
+            });
+        }
+        if self.text.is_empty() && self.reasoning.is_empty() && tool_calls.is_empty() {
+            return Err(ProviderError::new(
+                Category::InvalidResponse,
+                "the model answered with nothing: no text and no tool call",
+            )
+            .with_help(
+                "try again; if it stays so, check the model's chat template and max_tokens",
+            ));
+        }
+        let finish_reason = match self.finish_reason {
+            // Servers that call tools but say "stop" are common.
+            Some(FinishReason::Stop) | None if !tool_calls.is_empty() => FinishReason::ToolCalls,
+            Some(reason) => reason,
+            None => FinishReason::Stop,
+        };
+        let content = if self.reasoning.is_empty() {
+            Content::Text(self.text)
+        } else {
+            let mut blocks = vec![Block::thinking(self.reasoning)];
+            if !self.text.is_empty() {
+                blocks.push(Block::text(self.text));
+            }
+            Content::Blocks(blocks)
+        };
+        let message = ChatMessage::assistant(content).with_tool_calls(tool_calls);
+        Ok(Response {
+            message,
+            finish_reason,
+            usage: self.usage,
+        })
+    }
+}
+
+/// Adds a piece of a word that some servers send whole each time and others in parts. A single
+/// character is always a part.
+fn merge_word(word: &mut String, piece: &str) {
+    if word != piece || piece.len() == 1 {
+        word.push_str(piece);
+    }
+}
+
+fn usage_of(usage: &Value) -> Option<Usage> {
+    let count = |key: &str| usage.get(key).and_then(Value::as_u64);
+    let input_tokens = count("prompt_tokens");
+    let output_tokens = count("completion_tokens");
+    if input_tokens.is_none() && output_tokens.is_none() {
+        return None;
+    }
+    Some(Usage {
+        input_tokens: input_tokens.unwrap_or(0),
+        output_tokens: output_tokens.unwrap_or(0),
+    })
+}
+
+/// An error that the server reports inside the stream, after a successful status.
+fn stream_error(error: &Value) -> ProviderError {
+    let message = error
+        .get("message")
+        .and_then(Value::as_str)
+        .or_else(|| error.as_str())
+        .unwrap_or("the server reported an error inside the stream");
+    let word = |key: &str| {
+        error
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let kind = format!("{} {}", word("type"), word("code"));
+    let status = error.get("code").and_then(Value::as_u64);
+    let category = if kind.contains("rate_limit") || status == Some(429) {
+        Category::RateLimit
+    } else if kind.contains("invalid_request") || status == Some(400) {
+        Category::InvalidRequest
+    } else {
+        Category::Unavailable
+    };
+    ProviderError::new(category, message)
+        .with_help("the stream was accepted and then failed; run the same command again")
+}

@@ -1,0 +1,244 @@
+//! Any server that speaks the Chat Completions format.
+
+use std::time::Instant;
+
+use reqwest::Client;
+use reqwest::header::CONTENT_TYPE;
+use serde_json::Value;
+
+use crate::assemble::Assembler;
+use crate::http::{self, Limits};
+use crate::sse::SseDecoder;
+use crate::wire;
+use crate::{BoxFuture, Category, EventSink, Provider, ProviderError, Request, Response};
+
+/// What a server calls things, where servers differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Dialect {
+    /// The original: knows the `developer` role and counts `max_completion_tokens`.
+    OpenAi,
+    /// The many servers that speak the format as it was: `system` and `max_tokens`.
+    Compatible,
+}
+
+impl Dialect {
+    /// The dialect to expect at a base URL.
+    pub fn of(base_url: &str) -> Self {
+        let host = base_url.split("://").nth(1).unwrap_or(base_url);
+        let host = host.split(['/', ':']).next().unwrap_or(host);
+        if host == "api.openai.com" {
+            Self::OpenAi
+        } else {
+            Self::Compatible
+        }
+    }
+
+    pub(crate) const fn knows_developer(self) -> bool {
+        matches!(self, Self::OpenAi)
+    }
+
+    pub(crate) const fn max_tokens_field(self) -> &'static str {
+        match self {
+            Self::OpenAi => "max_completion_tokens",
+            Self::Compatible => "max_tokens",
+        }
+    }
+}
+
+/// Where a server is and how to speak to it.
+#[derive(Clone)]
+pub struct ChatOptions {
+    /// The address that `/chat/completions` is added to.
+    pub base_url: String,
+    /// The key, sent as a bearer token; servers on one's own machine need none.
+    pub api_key: Option<String>,
+    /// What one request may cost.
+    pub limits: Limits,
+}
+
+impl std::fmt::Debug for ChatOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChatOptions")
+            .field("base_url", &self.base_url)
+            .field("api_key", &self.api_key.as_ref().map(|_| "[key]"))
+            .field("limits", &self.limits)
+            .finish()
+    }
+}
+
+/// A server with `/chat/completions`, asked over HTTP with streaming.
+#[derive(Debug)]
+pub struct ChatCompletions {
+    options: ChatOptions,
+    url: String,
+    dialect: Dialect,
+    client: Client,
+}
+
+impl ChatCompletions {
+    /// A provider for one server.
+    ///
+    /// # Errors
+    /// The TLS set-up of this machine is unusable.
+    pub fn new(options: ChatOptions) -> Result<Self, ProviderError> {
+        let client = http::client(&options.limits)?;
+        let url = format!(
+            "{}/chat/completions",
+            options.base_url.trim_end_matches('/')
+        );
+        let dialect = Dialect::of(&options.base_url);
+        Ok(Self {
+            options,
+            url,
+            dialect,
+            client,
+        })
+    }
+
+    async fn ask(
+        &self,
+        request: &Request<'_>,
+        mut events: EventSink<'_>,
+    ) -> Result<Response, ProviderError> {
+        let limits = &self.options.limits;
+        let body = wire::request_body(request, self.dialect)?;
+        let started = Instant::now();
+        let key = self.options.api_key.as_deref();
+        let mut response = http::post(&self.client, &self.url, key, &body, limits).await?;
+        let json = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .is_some_and(|kind| kind.starts_with("application/json"));
+        let mut assembler = Assembler::new(request.messages.len());
+        let mut decoder = SseDecoder::new(limits.event_bytes);
+        let mut whole = Vec::new();
+        let mut received = 0_usize;
+        let mut payloads = Vec::new();
+        let mut events_seen = false;
+        let mut opening = Vec::new();
+        loop {
+            let bytes = match http::next_bytes(&mut response, limits).await {
+                Ok(Some(bytes)) => bytes,
+                Ok(None) => break,
+                // Nothing is missing when only the tail after the last word is cut.
+                Err(_) if assembler.is_finished() => break,
+                Err(error) => return Err(error),
+            };
+            received += bytes.len();
+            if received > limits.response_bytes {
+                return Err(too_much(limits.response_bytes));
+            }
+            if started.elapsed() > limits.total {
+                return Err(too_long(limits));
+            }
+            if json {
+                whole.extend_from_slice(&bytes);
+                continue;
+            }
+            decoder.push(&bytes, &mut payloads).map_err(|error| {
+                ProviderError::new(Category::InvalidResponse, error.to_string())
+                    .with_help("raise `event_bytes` under [model] in logue.toml if this is right")
+            })?;
+            if opening.len() < OPENING {
+                let room = OPENING - opening.len();
+                opening.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            }
+            for payload in payloads.drain(..) {
+                events_seen = true;
+                if payload.trim_ascii() == b"[DONE]" {
+                    return assembler.finish(&mut events);
+                }
+                assembler.chunk(&parse(&payload)?, &mut events)?;
+            }
+        }
+        if json {
+            assembler.chunk(&parse(&whole)?, &mut events)?;
+            return assembler.finish(&mut events);
+        }
+        if assembler.is_finished() {
+            return assembler.finish(&mut events);
+        }
+        Err(if received == 0 {
+            http::broken_off("the server sent a success status and then nothing")
+        } else if !events_seen && !looks_like_events(&opening) {
+            no_events(&opening)
+        } else if decoder.is_inside_event() {
+            http::broken_off("the connection ended in the middle of an event")
+        } else {
+            http::broken_off("the stream ended before the model had finished")
+        })
+    }
+}
+
+impl Provider for ChatCompletions {
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+        events: EventSink<'a>,
+    ) -> BoxFuture<'a, Result<Response, ProviderError>> {
+        Box::pin(self.ask(request, events))
+    }
+}
+
+fn parse(payload: &[u8]) -> Result<Value, ProviderError> {
+    serde_json::from_slice(payload).map_err(|error| {
+        let shown: String = String::from_utf8_lossy(payload).chars().take(120).collect();
+        ProviderError::new(
+            Category::InvalidResponse,
+            format!("the server sent something that is not JSON ({error}): {shown:?}"),
+        )
+        .with_help("check that the base URL is one of a Chat Completions server")
+    })
+}
+
+/// Bytes of an answer that are kept to say what it was instead of events.
+const OPENING: usize = 120;
+
+/// Whether the first bytes can be the beginning of an event stream.
+fn looks_like_events(opening: &[u8]) -> bool {
+    let opening = opening
+        .strip_prefix(b"\xEF\xBB\xBF")
+        .unwrap_or(opening)
+        .trim_ascii_start();
+    opening.is_empty()
+        || [b":".as_slice(), b"data", b"event", b"id", b"retry"]
+            .iter()
+            .any(|field| {
+                let len = field.len().min(opening.len());
+                field[..len] == opening[..len]
+            })
+}
+
+fn no_events(opening: &[u8]) -> ProviderError {
+    let shown = String::from_utf8_lossy(opening);
+    ProviderError::new(
+        Category::InvalidResponse,
+        format!("the server sent something that is no event stream: {shown:?}"),
+    )
+    .with_help("check that the base URL is one of a Chat Completions server, often ending in `/v1`")
+}
+
+fn too_much(limit: usize) -> ProviderError {
+    ProviderError::new(
+        Category::InvalidResponse,
+        format!("the answer is larger than {limit} bytes; the request was ended"),
+    )
+    .with_help(
+        "set `max_tokens` in <config/>, or raise `response_bytes` under [model] in logue.toml",
+    )
+}
+
+fn too_long(limits: &Limits) -> ProviderError {
+    ProviderError::new(
+        Category::InvalidResponse,
+        format!(
+            "the answer was not complete after {} s",
+            limits.total.as_secs()
+        ),
+    )
+    .with_help(
+        "set `max_tokens` in <config/>, or raise `total_seconds` under [model] in logue.toml",
+    )
+}

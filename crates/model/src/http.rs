@@ -1,0 +1,286 @@
+//! One streaming request over HTTP, under limits, with failures sorted into categories.
+//!
+//! A server can be slow, endless, wrong or gone at every byte. Each of these has a limit here and
+//! an error that says which limit it was; nothing a server sends makes this module wait or grow
+//! without bound.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, Response, StatusCode};
+use serde_json::Value;
+
+use crate::{Category, ProviderError};
+
+/// What one request may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Time to a connection.
+    pub connect: Duration,
+    /// Time from the request to the first byte of the answer.
+    pub first_byte: Duration,
+    /// Time between two pieces of the answer.
+    pub idle: Duration,
+    /// Time for the whole answer.
+    pub total: Duration,
+    /// Bytes of the whole answer, as they come over the wire.
+    pub response_bytes: usize,
+    /// Bytes of one event of the stream.
+    pub event_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            first_byte: Duration::from_secs(120),
+            idle: Duration::from_secs(60),
+            total: Duration::from_secs(30 * 60),
+            response_bytes: 64 * 1024 * 1024,
+            event_bytes: 8 * 1024 * 1024,
+        }
+    }
+}
+
+/// Bytes of an error answer that are read.
+const ERROR_BODY: usize = 64 * 1024;
+
+/// A client that shares its connections.
+///
+/// # Errors
+/// The TLS set-up of this machine is unusable.
+pub(crate) fn client(limits: &Limits) -> Result<Client, ProviderError> {
+    static RING: OnceLock<()> = OnceLock::new();
+    RING.get_or_init(|| {
+        // An embedding program may have installed another provider before; then that one serves.
+        drop(rustls::crypto::ring::default_provider().install_default());
+    });
+    Client::builder()
+        .connect_timeout(limits.connect)
+        // A redirect would carry the conversation to a host that nobody named.
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(concat!("logue/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|error| {
+            ProviderError::new(
+                Category::Unavailable,
+                format!("no HTTP client can be set up: {}", with_causes(&error)),
+            )
+            .with_help("check this machine's CA certificates (package ca-certificates)")
+        })
+}
+
+/// Sends a JSON body and gives the answer once its headers are there and its status is a success.
+///
+/// # Errors
+/// Every failure up to there, by category. `key` is blotted out of whatever is quoted.
+pub(crate) async fn post(
+    client: &Client,
+    url: &str,
+    key: Option<&str>,
+    body: &Value,
+    limits: &Limits,
+) -> Result<Response, ProviderError> {
+    let mut request = client
+        .post(url)
+        .header(CONTENT_TYPE, "application/json")
+        .header(
+            reqwest::header::ACCEPT,
+            "text/event-stream, application/json",
+        )
+        .body(body.to_string());
+    if let Some(key) = key {
+        let mut value = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| {
+            ProviderError::new(
+                Category::Authentication,
+                "the API key holds a character that no HTTP header can carry",
+            )
+            .with_help("set OPENAI_API_KEY again, without a newline at its end")
+        })?;
+        value.set_sensitive(true);
+        request = request.header(AUTHORIZATION, value);
+    }
+    let sent = tokio::time::timeout(limits.connect + limits.first_byte, request.send()).await;
+    let response = match sent {
+        Err(_) => {
+            return Err(ProviderError::new(
+                Category::Unavailable,
+                format!(
+                    "{url} gave no answer within {} s",
+                    limits.first_byte.as_secs()
+                ),
+            )
+            .with_help("try again, or raise `first_byte_seconds` under [model] in logue.toml"));
+        }
+        Ok(Err(error)) => return Err(send_error(url, &error)),
+        Ok(Ok(response)) => response,
+    };
+    let status = response.status();
+    if status.is_success() {
+        return Ok(response);
+    }
+    let headers = response.headers().clone();
+    let text = error_body(response, limits).await;
+    let text = match key.filter(|key| !key.is_empty()) {
+        Some(key) => text.replace(key, "[key]"),
+        None => text,
+    };
+    Err(status_error(url, status, &headers, &text))
+}
+
+/// The next bytes of an answer; `None` at its end.
+///
+/// # Errors
+/// The connection breaks, or nothing arrives within the idle limit.
+pub(crate) async fn next_bytes(
+    response: &mut Response,
+    limits: &Limits,
+) -> Result<Option<Vec<u8>>, ProviderError> {
+    match tokio::time::timeout(limits.idle, response.chunk()).await {
+        Err(_) => Err(ProviderError::new(
+            Category::Unavailable,
+            format!(
+                "the server sent nothing for {} s in mid-answer",
+                limits.idle.as_secs()
+            ),
+        )
+        .with_help("try again, or raise `idle_seconds` under [model] in logue.toml")),
+        Ok(Err(error)) => Err(broken_off(&with_causes(&error))),
+        Ok(Ok(bytes)) => Ok(bytes.map(|bytes| bytes.to_vec())),
+    }
+}
+
+/// The error of an answer that ends before it is complete.
+pub(crate) fn broken_off(how: &str) -> ProviderError {
+    ProviderError::new(
+        Category::Unavailable,
+        format!("the answer broke off: {how}"),
+    )
+    .with_help("nothing of the incomplete answer was kept; run the same command again")
+}
+
+fn send_error(url: &str, error: &reqwest::Error) -> ProviderError {
+    let causes = with_causes(error);
+    if error.is_builder() {
+        return ProviderError::new(
+            Category::InvalidRequest,
+            format!("`{url}` is no address that a request can be sent to: {causes}"),
+        )
+        .with_help("check the base URL (--base-url, OPENAI_BASE_URL or logue.toml)");
+    }
+    let message = if error.is_connect() || error.is_timeout() {
+        format!("cannot reach {url}: {causes}")
+    } else {
+        format!("the request to {url} failed: {causes}")
+    };
+    ProviderError::new(Category::Unavailable, message)
+        .with_help("check that the server runs and that the base URL is right, then try again")
+}
+
+async fn error_body(mut response: Response, limits: &Limits) -> String {
+    let mut body = Vec::new();
+    // The status is the error; its body only explains, so whatever breaks here is not reported.
+    while let Ok(Some(bytes)) = next_bytes(&mut response, limits).await {
+        body.extend_from_slice(&bytes);
+        if body.len() >= ERROR_BODY {
+            body.truncate(ERROR_BODY);
+            break;
+        }
+    }
+    String::from_utf8_lossy(&body).into_owned()
+}
+
+fn status_error(url: &str, status: StatusCode, headers: &HeaderMap, body: &str) -> ProviderError {
+    let said = said(body);
+    let lower = body.to_ascii_lowercase();
+    let retry_after = headers
+        .get(RETRY_AFTER)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.trim().parse::<f64>().ok())
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let (category, help) = match status.as_u16() {
+        401 | 403 => (
+            Category::Authentication,
+            "set OPENAI_API_KEY (or --api-key, or `api_key_env` in logue.toml) to a valid key"
+                .to_owned(),
+        ),
+        429 => (
+            Category::RateLimit,
+            match retry_after {
+                Some(wait) => format!(
+                    "the server asks to wait {} s, then run it again",
+                    wait.as_secs()
+                ),
+                None => "wait a moment, then run the same command again".to_owned(),
+            },
+        ),
+        404 if lower.contains("model") => (
+            Category::InvalidModel,
+            "name a model that the server has (-m MODEL, or `model` in <config/>)".to_owned(),
+        ),
+        404 | 405 => (
+            Category::InvalidRequest,
+            "check the base URL: it should end where `/chat/completions` is added, often `/v1`"
+                .to_owned(),
+        ),
+        503 if lower.contains("loading") => (
+            Category::ModelNotLoaded,
+            "the server is still loading the model; run the same command again soon".to_owned(),
+        ),
+        408 | 425 | 500..=599 => (
+            Category::Unavailable,
+            "the fault is the server's; run the same command again".to_owned(),
+        ),
+        300..=399 => (
+            Category::InvalidRequest,
+            "the server redirects; set the base URL to where it leads".to_owned(),
+        ),
+        _ => (
+            Category::InvalidRequest,
+            "the server does not accept this request; its words above say why".to_owned(),
+        ),
+    };
+    let mut message = format!("{url} answered {status}");
+    if !said.is_empty() {
+        message.push_str(": ");
+        message.push_str(&said);
+    }
+    let mut error = ProviderError::new(category, message).with_help(help);
+    error.retry_after = retry_after;
+    error
+}
+
+/// The server's own words out of an error body, on one line.
+fn said(body: &str) -> String {
+    let parsed: Option<Value> = serde_json::from_str(body).ok();
+    let words = parsed.as_ref().and_then(|value| {
+        let error = value.get("error").unwrap_or(value);
+        error
+            .get("message")
+            .or_else(|| value.get("detail"))
+            .and_then(Value::as_str)
+            .or_else(|| error.as_str())
+    });
+    let words: Vec<&str> = words.unwrap_or(body).split_whitespace().collect();
+    let words = words.join(" ");
+    match words.char_indices().nth(400) {
+        Some((at, _)) => format!("{}…", &words[..at]),
+        None => words,
+    }
+}
+
+/// An error with the chain of its causes, which is where the reason of a failed request is.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let words = error.to_string();
+        if !text.contains(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        cause = error.source();
+    }
+    text
+}

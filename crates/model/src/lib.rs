@@ -1,0 +1,36 @@
+//! Language models behind one trait.
+//!
+//! A [`Provider`] takes a [`Request`] (messages, tools, settings) and gives a [`Response`], and
+//! tells on the way what it hears, as [`Event`]s. Three providers are here: [`ChatCompletions`]
+//! speaks to any server with the OpenAI wire format, [`Replay`] plays a recording, and
+//! [`Recorder`] wraps another one and makes such a recording. Every failure is a
+//! [`ProviderError`] with a stable [`Category`], whatever the server did.
+//!
+//! The data flows one way: request → wire JSON → bytes → [`SseDecoder`] → chunks → events and the
+//! assembled message. This crate knows no session, no tool and no file format but the recording's.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod assemble;
+mod chat;
+mod error;
+mod http;
+mod provider;
+mod record;
+mod recording;
+mod replay;
+mod selection;
+mod sse;
+mod wire;
+
+pub use chat::{ChatCompletions, ChatOptions, Dialect};
+pub use error::{Category, ProviderError};
+pub use http::Limits;
+pub use provider::{
+    BoxFuture, Event, EventSink, FinishReason, Provider, Request, Response, Settings, Usage,
+};
+pub use record::{RecordError, Recorder};
+pub use recording::{Recording, RecordingError};
+pub use replay::Replay;
+pub use selection::{ModelSelection, ProviderKind};
+pub use sse::{SseDecoder, SseError};

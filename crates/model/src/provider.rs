@@ -1,0 +1,130 @@
+//! The seam between a turn and a model.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use logue_message::{ChatMessage, ToolDefinition};
+
+use crate::ProviderError;
+
+/// A boxed future, as the seams that are used as trait objects return it.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Whoever listens to a model while it speaks.
+pub type EventSink<'a> = &'a mut (dyn FnMut(Event) + Send);
+
+/// Something that answers a conversation.
+///
+/// Dropping the future cancels the request. A provider keeps no conversation between two calls.
+pub trait Provider: Send + Sync {
+    /// Asks for the next message of the assistant and reports what arrives to `events`.
+    ///
+    /// # Errors
+    /// A [`ProviderError`] with its category. Events may have been reported before it.
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+        events: EventSink<'a>,
+    ) -> BoxFuture<'a, Result<Response, ProviderError>>;
+}
+
+/// What a model is asked.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// The model's name as its server knows it; empty where the provider has only one.
+    pub model: &'a str,
+    /// The conversation, valid for every provider: each tool result directly behind its call.
+    pub messages: &'a [ChatMessage],
+    /// The tools on offer.
+    pub tools: &'a [ToolDefinition],
+    /// How to sample.
+    pub settings: &'a Settings,
+}
+
+/// Sampling settings; what is absent is the server's choice.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// Sampling temperature.
+    pub temperature: Option<f64>,
+    /// Most tokens of one answer.
+    pub max_tokens: Option<u64>,
+    /// How long the model should think: a word that its server knows, such as `low`.
+    pub reasoning_effort: Option<String>,
+}
+
+/// What arrives while a model speaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The next piece of the visible answer.
+    Text(String),
+    /// The next piece of private reasoning. Never shown to a user.
+    Reasoning(String),
+    /// A tool call has begun; its arguments follow.
+    ToolCall {
+        /// Its position among the calls of this answer.
+        index: usize,
+        /// The tool's name.
+        name: String,
+    },
+    /// The next piece of a call's arguments.
+    Arguments {
+        /// The call's position among the calls of this answer.
+        index: usize,
+        /// The piece.
+        text: String,
+    },
+}
+
+/// One complete answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Response {
+    /// The assistant's message.
+    pub message: ChatMessage,
+    /// Why the model stopped.
+    pub finish_reason: FinishReason,
+    /// What it cost, where the server says.
+    pub usage: Option<Usage>,
+}
+
+/// Why a model stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FinishReason {
+    /// The answer is complete.
+    Stop,
+    /// The model waits for tool results.
+    ToolCalls,
+    /// The answer reached the length limit and is cut.
+    Length,
+    /// The server's filter cut the answer.
+    ContentFilter,
+}
+
+impl FinishReason {
+    /// The word that wire formats use.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::ToolCalls => "tool_calls",
+            Self::Length => "length",
+            Self::ContentFilter => "content_filter",
+        }
+    }
+}
+
+/// Tokens of one answer, as the server counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens of the request.
+    pub input_tokens: u64,
+    /// Tokens of the answer.
+    pub output_tokens: u64,
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+    }
+}

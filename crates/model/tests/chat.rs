@@ -1,0 +1,289 @@
+//! The real client against a scripted server over a real socket.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::time::Duration;
+
+use logue_message::{Block, ChatMessage, Content, ToolCall, ToolDefinition};
+use logue_model::{
+    Category, ChatCompletions, ChatOptions, Event, FinishReason, Limits, Provider as _,
+    ProviderError, Request, Response, Settings,
+};
+use serde_json::json;
+use testkit::{Answer, Delivery, ModelServer, Reply};
+
+fn limits() -> Limits {
+    Limits {
+        connect: Duration::from_secs(5),
+        first_byte: Duration::from_millis(600),
+        idle: Duration::from_millis(600),
+        response_bytes: 2_000_000,
+        event_bytes: 200_000,
+        ..Limits::default()
+    }
+}
+
+async fn ask(server: &ModelServer) -> (Result<Response, ProviderError>, Vec<Event>) {
+    let options = ChatOptions {
+        base_url: server.base_url(),
+        api_key: Some("sk-secret".to_owned()),
+        limits: limits(),
+    };
+    let provider = ChatCompletions::new(options).unwrap();
+    let messages = [ChatMessage::system("be brief"), ChatMessage::user("hello")];
+    let tools = [ToolDefinition::new(
+        "f",
+        "does f",
+        json!({"type": "object", "properties": {}}),
+    )];
+    let settings = Settings {
+        temperature: Some(0.5),
+        ..Settings::default()
+    };
+    let request = Request {
+        model: "m",
+        messages: &messages,
+        tools: &tools,
+        settings: &settings,
+    };
+    let mut events = Vec::new();
+    let result = provider
+        .complete(&request, &mut |event| events.push(event))
+        .await;
+    (result, events)
+}
+
+async fn ask_once(reply: Reply) -> Result<Response, ProviderError> {
+    let server = ModelServer::start(vec![reply], Delivery::Whole).unwrap();
+    ask(&server).await.0
+}
+
+fn answer() -> Answer {
+    Answer::text("Grüße, 世界! 🦀 \"quoted\"\n")
+        .with_reasoning("héhé")
+        .with_call("call_a", "read_file", r#"{"file":"größe.txt"}"#)
+        .with_call("call_b", "grep", r#"{"arguments":["-n","🦀"]}"#)
+}
+
+#[tokio::test]
+async fn an_answer_is_the_same_however_its_bytes_arrive() {
+    let mut deliveries = vec![Delivery::Whole, Delivery::ByteByByte];
+    deliveries.extend((0..40).map(Delivery::Random));
+    for delivery in deliveries {
+        let server = ModelServer::start(vec![Reply::Answer(answer())], delivery).unwrap();
+        let (result, events) = ask(&server).await;
+        let response = result.expect("an answer");
+        let calls = vec![
+            ToolCall::new("call_a", "read_file", r#"{"file":"größe.txt"}"#),
+            ToolCall::new("call_b", "grep", r#"{"arguments":["-n","🦀"]}"#),
+        ];
+        let content = Content::Blocks(vec![
+            Block::thinking("héhé"),
+            Block::text("Grüße, 世界! 🦀 \"quoted\"\n"),
+        ]);
+        assert_eq!(
+            response.message,
+            ChatMessage::assistant(content).with_tool_calls(calls)
+        );
+        assert_eq!(response.finish_reason, FinishReason::ToolCalls);
+        assert_eq!(response.usage.unwrap().output_tokens, 7);
+        let told = |index: usize| -> String {
+            let piece = |event: &Event| match event {
+                Event::Arguments { index: at, text } if *at == index => Some(text.clone()),
+                _ => None,
+            };
+            events.iter().filter_map(piece).collect()
+        };
+        assert_eq!(told(0), r#"{"file":"größe.txt"}"#, "{delivery:?}");
+        assert_eq!(told(1), r#"{"arguments":["-n","🦀"]}"#, "{delivery:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_request_is_what_the_format_says() {
+    let server =
+        ModelServer::start(vec![Reply::Answer(Answer::text("x"))], Delivery::Whole).unwrap();
+    ask(&server).await.0.unwrap();
+    let received = server.received();
+    assert_eq!(received[0].line, "POST /v1/chat/completions HTTP/1.1");
+    let key = ("authorization".to_owned(), "Bearer sk-secret".to_owned());
+    assert!(received[0].headers.contains(&key));
+    assert_eq!(
+        received[0].body,
+        json!({
+            "model": "m",
+            "messages": [
+                {"role": "system", "content": "be brief"},
+                {"role": "user", "content": "hello"},
+            ],
+            "tools": [{"type": "function", "function": {"name": "f", "description": "does f",
+                "parameters": {"type": "object", "properties": {}}}}],
+            "temperature": 0.5,
+            "stream": true,
+            "stream_options": {"include_usage": true},
+        })
+    );
+}
+
+#[tokio::test]
+async fn each_failure_has_its_category() {
+    let status = |status: u16, body: &str| Reply::Status(status, Vec::new(), body.to_owned());
+    let endless = |first: &str, again: &str| Reply::Endless(first.into(), again.into());
+    let chunk = r#"data: {"choices":[{"delta":{"content":"word "}}]}"#;
+    let cases = vec![
+        (
+            status(401, r#"{"error":{"message":"bad key sk-secret"}}"#),
+            Category::Authentication,
+        ),
+        (status(403, ""), Category::Authentication),
+        (
+            status(404, r#"{"error":{"message":"no such model `m`"}}"#),
+            Category::InvalidModel,
+        ),
+        (status(404, "not found"), Category::InvalidRequest),
+        (
+            status(400, r#"{"error":{"message":"context length"}}"#),
+            Category::InvalidRequest,
+        ),
+        (status(429, "{}"), Category::RateLimit),
+        (status(500, "<html>oops</html>"), Category::Unavailable),
+        (status(502, ""), Category::Unavailable),
+        (
+            status(503, r#"{"error":"Loading model"}"#),
+            Category::ModelNotLoaded,
+        ),
+        (status(302, ""), Category::InvalidRequest),
+        (status(200, "<html>hello</html>"), Category::InvalidResponse),
+        (status(200, "data: not json\n\n"), Category::InvalidResponse),
+        (
+            status(200, "data: {\"x\":1}\n\n"),
+            Category::InvalidResponse,
+        ),
+        (status(200, ""), Category::Unavailable),
+        (status(200, &format!("{chunk}\n\n")), Category::Unavailable),
+        (
+            status(
+                200,
+                "data: {\"error\":{\"message\":\"slow down\",\"code\":429}}\n\n",
+            ),
+            Category::RateLimit,
+        ),
+        (
+            status(
+                200,
+                "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
+            ),
+            Category::InvalidResponse,
+        ),
+        (
+            Reply::Cut(chunk.as_bytes()[..30].to_vec()),
+            Category::Unavailable,
+        ),
+        (
+            Reply::Cut(format!("{chunk}\n\n{chunk}").into_bytes()),
+            Category::Unavailable,
+        ),
+        (
+            endless("", &format!("{chunk}\n\n")),
+            Category::InvalidResponse,
+        ),
+        (endless("", ": still here\n\n"), Category::InvalidResponse),
+        (
+            endless("data: ", "aaaaaaaaaaaaaaaa"),
+            Category::InvalidResponse,
+        ),
+        (Reply::Silent, Category::Unavailable),
+    ];
+    for (reply, category) in cases {
+        let shown = format!("{reply:?}");
+        let error = ask_once(reply).await.expect_err(&shown);
+        assert_eq!(error.category, category, "{shown}: {error}");
+        assert!(
+            error.help.is_some(),
+            "{shown}: {error} says nothing of what to do"
+        );
+        assert!(!error.to_string().contains("sk-secret"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn retry_after_is_told() {
+    let headers = vec![("retry-after".to_owned(), "17".to_owned())];
+    let error = ask_once(Reply::Status(429, headers, "{}".into()))
+        .await
+        .unwrap_err();
+    assert_eq!(error.retry_after, Some(Duration::from_secs(17)));
+    assert!(error.help.unwrap().contains("17 s"));
+}
+
+#[tokio::test]
+async fn nobody_listening_is_unavailable() {
+    let server = ModelServer::start(Vec::new(), Delivery::Whole).unwrap();
+    let base_url = server.base_url();
+    drop(server);
+    let options = ChatOptions {
+        base_url,
+        api_key: None,
+        limits: limits(),
+    };
+    let provider = ChatCompletions::new(options).unwrap();
+    let (messages, settings) = ([ChatMessage::user("x")], Settings::default());
+    let request = Request {
+        model: "m",
+        messages: &messages,
+        tools: &[],
+        settings: &settings,
+    };
+    let error = provider.complete(&request, &mut |_| {}).await.unwrap_err();
+    assert_eq!(error.category, Category::Unavailable);
+}
+
+#[tokio::test]
+async fn servers_may_deviate_in_harmless_ways() {
+    let ok = |body: String| Reply::Status(200, Vec::new(), body);
+    let data = |value: serde_json::Value| format!("data: {value}\n\n");
+    let call =
+        |function: serde_json::Value| json!({"choices": [{"delta": {"tool_calls": [function]}}]});
+    // No index, the id and name repeated, the arguments as an object, "stop" for the reason, no [DONE].
+    let body = [
+        data(call(
+            json!({"id": "call_a", "function": {"name": "read", "arguments": ""}}),
+        )),
+        data(call(
+            json!({"id": "call_a", "function": {"name": "read", "arguments": {"x": 1}}}),
+        )),
+        data(json!({"choices": [{"delta": {}, "finish_reason": "stop"}]})),
+    ]
+    .concat();
+    let response = ask_once(ok(body)).await.unwrap();
+    assert_eq!(response.finish_reason, FinishReason::ToolCalls);
+    assert_eq!(
+        response.message.tool_calls[0],
+        ToolCall::new("call_a", "read", r#"{"x":1}"#)
+    );
+    // Ids that are empty or used twice become unique.
+    let body = [
+        data(call(
+            json!({"index": 0, "id": "", "function": {"name": "f", "arguments": "{}"}}),
+        )),
+        data(call(
+            json!({"index": 1, "id": "x", "function": {"name": "f", "arguments": "{}"}}),
+        )),
+        data(call(
+            json!({"index": 2, "id": "x", "function": {"name": "f", "arguments": "{}"}}),
+        )),
+        "data: [DONE]\n\n".to_owned(),
+    ]
+    .concat();
+    let response = ask_once(ok(body)).await.unwrap();
+    response.message.validate().unwrap();
+    assert_eq!(response.message.tool_calls.len(), 3);
+    // A whole answer although a stream was asked for.
+    let json = json!({"object": "chat.completion", "choices": [{"message":
+        {"role": "assistant", "content": "hi"}, "finish_reason": "length"}]});
+    let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+    let response = ask_once(Reply::Status(200, headers, json.to_string()))
+        .await
+        .unwrap();
+    assert_eq!(response.message, ChatMessage::assistant("hi"));
+    assert_eq!(response.finish_reason, FinishReason::Length);
+}
