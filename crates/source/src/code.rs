@@ -89,6 +89,8 @@ codes! {
     MdUnterminatedComment = "E-MD-UNTERMINATED-COMMENT",
     /// An element lacks an attribute that it needs.
     MdMissingAttribute = "E-MD-MISSING-ATTRIBUTE",
+    /// An element lacks the content that it needs.
+    MdMissingContent = "E-MD-MISSING-CONTENT",
     /// An attribute value is not of the kind that it must be.
     MdBadAttribute = "E-MD-BAD-ATTRIBUTE",
     /// A tool declaration breaks the rules of ChatMD §5.5.

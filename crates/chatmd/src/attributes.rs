@@ -1,0 +1,323 @@
+//! Attributes: where they are in a tag, what their values mean, and how a value is written.
+//!
+//! A tag keeps its attributes as text; they are read when somebody asks. The lexer uses the same
+//! scan to find the `>` that ends a tag, so both always agree on what is inside quotes.
+
+use std::borrow::Cow;
+
+use logue_source::Span;
+use memchr::{memchr, memchr2};
+
+use crate::blank::{is_space, skip_spaces};
+
+/// One attribute of a tag (ChatMD §1.4).
+#[derive(Clone, Copy, Debug)]
+pub struct Attribute<'t> {
+    text: &'t str,
+    part: Part,
+}
+
+impl<'t> Attribute<'t> {
+    /// The name, as written.
+    pub fn name(&self) -> &'t str {
+        self.name_span().text(self.text).unwrap_or_default()
+    }
+
+    /// Where the name is.
+    pub fn name_span(&self) -> Span {
+        self.part.name
+    }
+
+    /// Whether it has no value: `local`, or `local=` with nothing behind.
+    pub fn is_flag(&self) -> bool {
+        self.part.value.is_none()
+    }
+
+    /// The value with entities and escaped quotes decoded; empty for a flag.
+    pub fn value(&self) -> Cow<'t, str> {
+        let Some(value) = self.part.value else {
+            return Cow::Borrowed("");
+        };
+        let raw = value.span.text(self.text).unwrap_or_default();
+        match value.quote {
+            Some(quote) => decode(raw, quote),
+            None => Cow::Borrowed(raw),
+        }
+    }
+
+    /// Where the value is, without its quotes; `None` for a flag.
+    pub fn value_span(&self) -> Option<Span> {
+        self.part.value.map(|value| value.span)
+    }
+
+    /// Where the attribute is: its value if it has one, else its name.
+    pub fn place(&self) -> Span {
+        self.value_span().unwrap_or(self.part.name)
+    }
+}
+
+/// The attributes of one tag, in order, duplicates included.
+#[derive(Clone, Debug)]
+pub struct Attributes<'t> {
+    text: &'t str,
+    at: usize,
+    end: usize,
+}
+
+impl<'t> Attributes<'t> {
+    /// The attributes between the name of a tag and its end.
+    pub(crate) fn new(text: &'t str, span: Span) -> Self {
+        Self {
+            text,
+            at: span.start,
+            end: span.end,
+        }
+    }
+}
+
+impl<'t> Iterator for Attributes<'t> {
+    type Item = Attribute<'t>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let part = next_part(self.text.as_bytes(), &mut self.at, self.end)?;
+        Some(Attribute {
+            text: self.text,
+            part,
+        })
+    }
+}
+
+/// Where a tag ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TagEnd {
+    /// Behind its `>`, or the end of the text.
+    pub(crate) end: usize,
+    /// Whether it ends in `/>`.
+    pub(crate) empty: bool,
+    /// What is wrong with it.
+    pub(crate) problem: Option<TagProblem>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TagProblem {
+    /// The quote at this offset is never closed.
+    Quote(usize),
+    /// There is no `>` outside of quotes.
+    Open,
+}
+
+/// Finds the end of the recognised tag whose name ends at `name_end`.
+///
+/// `>` inside quotes is data. A quote without an end is reported and the tag ends at the next `>`,
+/// so that the rest of the text can be read. The scans for one kind of quote never overlap, because
+/// the next quote of that kind is where the last scan stopped; hence linear time over all tags.
+pub(crate) fn tag_end(bytes: &[u8], name_end: usize) -> TagEnd {
+    let mut at = name_end;
+    let mut problem = None;
+    let end = bytes.len();
+    while let Some(part) = next_part(bytes, &mut at, end) {
+        let Some(value) = part.value else { continue };
+        if value.quote.is_none() {
+            continue;
+        }
+        let inside = value.span.bytes(bytes);
+        let Some(close) = memchr(b'>', inside) else {
+            if value.closed {
+                continue;
+            }
+            return TagEnd {
+                end,
+                empty: false,
+                problem: Some(TagProblem::Quote(value.span.start - 1)),
+            };
+        };
+        if !value.closed || !is_plausible_end(bytes, value.span.end + 1) {
+            problem = Some(TagProblem::Quote(value.span.start - 1));
+            at = value.span.start + close;
+            break;
+        }
+    }
+    if at >= end {
+        return TagEnd {
+            end,
+            empty: false,
+            problem: Some(TagProblem::Open),
+        };
+    }
+    TagEnd {
+        end: at + 1,
+        empty: at > name_end && bytes.get(at - 1) == Some(&b'/'),
+        problem,
+    }
+}
+
+/// Whether a quote that closes a value with a `>` in it is one that closes, rather than the
+/// opening quote of a later tag or of prose: white space, the end of the tag or another
+/// `name=` follows.
+fn is_plausible_end(bytes: &[u8], after: usize) -> bool {
+    match bytes.get(after) {
+        Some(b'>') => true,
+        Some(b'/') => bytes.get(after + 1) == Some(&b'>'),
+        Some(&byte) if is_space(byte) => true,
+        Some(&byte) if is_name(byte) => {
+            let mut at = after;
+            while bytes.get(at).copied().is_some_and(is_name) {
+                at += 1;
+            }
+            bytes.get(at) == Some(&b'=')
+        }
+        _ => false,
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    name: Span,
+    value: Option<Value>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Value {
+    span: Span,
+    quote: Option<u8>,
+    closed: bool,
+}
+
+/// The next attribute in `bytes[*at..end]`; stops at the `>` of the tag. Bytes that can be no part
+/// of an attribute are passed over.
+fn next_part(bytes: &[u8], at: &mut usize, end: usize) -> Option<Part> {
+    let bytes = bytes.get(..end)?;
+    let name_start = loop {
+        match bytes.get(*at)? {
+            b'>' => return None,
+            &byte if is_name(byte) => break *at,
+            _ => *at += 1,
+        }
+    };
+    while bytes.get(*at).copied().is_some_and(is_name) {
+        *at += 1;
+    }
+    let name = Span::new(name_start, *at);
+    let equals = skip_spaces(bytes, *at, end);
+    if bytes.get(equals) != Some(&b'=') {
+        return Some(Part { name, value: None });
+    }
+    let start = skip_spaces(bytes, equals + 1, end);
+    *at = start;
+    let value = match bytes.get(start) {
+        None | Some(b'>') => None,
+        Some(&quote @ (b'"' | b'\'')) => {
+            let close = closing_quote(bytes, start + 1, quote);
+            *at = close.map_or(end, |close| close + 1);
+            Some(Value {
+                span: Span::new(start + 1, close.unwrap_or(end)),
+                quote: Some(quote),
+                closed: close.is_some(),
+            })
+        }
+        Some(_) => {
+            while bytes
+                .get(*at)
+                .is_some_and(|&byte| byte != b'>' && !is_space(byte))
+            {
+                *at += 1;
+            }
+            Some(Value {
+                span: Span::new(start, *at),
+                quote: None,
+                closed: true,
+            })
+        }
+    };
+    Some(Part { name, value })
+}
+
+const fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':' | b'-')
+}
+
+/// The first `quote` at or after `start` that no backslash stands before.
+fn closing_quote(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
+    let mut at = start;
+    loop {
+        let found = at + memchr(quote, bytes.get(at..)?)?;
+        if found == start || bytes.get(found - 1) != Some(&b'\\') {
+            return Some(found);
+        }
+        at = found + 1;
+    }
+}
+
+/// Entities and what they stand for. `&#92;` is the only way to end a value in a backslash.
+const ENTITIES: [(&str, char); 6] = [
+    ("amp", '&'),
+    ("lt", '<'),
+    ("gt", '>'),
+    ("quot", '"'),
+    ("apos", '\''),
+    ("#92", '\\'),
+];
+
+/// What a quoted value says. The name of an entity is everything up to the next `;`, so an unknown
+/// one hides a known one inside it.
+fn decode(raw: &str, quote: u8) -> Cow<'_, str> {
+    let bytes = raw.as_bytes();
+    let Some(first) = memchr2(b'&', b'\\', bytes) else {
+        return Cow::Borrowed(raw);
+    };
+    let mut decoded = String::with_capacity(raw.len());
+    let mut copied = 0;
+    let mut at = first;
+    let mut literal_until = 0;
+    loop {
+        let mut next = at + 1;
+        if bytes.get(at) == Some(&b'\\') {
+            if bytes.get(next) == Some(&quote) {
+                decoded.push_str(raw.get(copied..at).unwrap_or_default());
+                copied = next;
+                next += 1;
+            }
+        } else if at >= literal_until {
+            match bytes.get(next..).and_then(|rest| memchr(b';', rest)) {
+                None => literal_until = bytes.len(),
+                Some(length) => {
+                    let name = raw.get(next..next + length).unwrap_or_default();
+                    if let Some((_, character)) = ENTITIES.iter().find(|entry| entry.0 == name) {
+                        decoded.push_str(raw.get(copied..at).unwrap_or_default());
+                        decoded.push(*character);
+                        copied = next + length + 1;
+                        next = copied;
+                    } else {
+                        literal_until = next + length + 1;
+                    }
+                }
+            }
+        }
+        let rest = bytes.get(next..).unwrap_or_default();
+        match memchr2(b'&', b'\\', rest) {
+            Some(found) => at = next + found,
+            None => break,
+        }
+    }
+    decoded.push_str(raw.get(copied..).unwrap_or_default());
+    Cow::Owned(decoded)
+}
+
+/// Appends ` name="value"` such that reading gives `value` back, whatever it holds.
+pub(crate) fn write_attribute(out: &mut String, name: &str, value: &str) {
+    out.push(' ');
+    out.push_str(name);
+    out.push_str("=\"");
+    for (at, character) in value.char_indices() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            // Before the closing quote a backslash would escape it.
+            '\\' if at + 1 == value.len() => out.push_str("&#92;"),
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+}

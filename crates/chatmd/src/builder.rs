@@ -1,0 +1,428 @@
+//! Tokens to a tree: nesting, and what to make of tags that do not nest.
+//!
+//! The tree is a list of slots in preorder, each with the index behind its last descendant. To give
+//! an unclosed element fewer children is therefore to change one number, and no step recurses.
+
+use logue_source::{Code, Diagnostic, Span};
+
+use crate::blank::{is_blank, trim, trim_start};
+use crate::findings::Findings;
+use crate::lexer::{Lexeme, Lexer, Problem, TokenKind};
+use crate::tag::Tag;
+use crate::tree::{Slot, Tree};
+
+/// Unclosed elements that are reported one by one at the end of a text.
+const UNCLOSED_SHOWN: usize = 4;
+
+/// Reads a text into a tree. Never fails: what is wrong is in [`Tree::diagnostics`], and
+/// [`Tree::print`] gives the text back whether it is valid or not.
+///
+/// Linear in the length of the text. A text above 4 GiB becomes a single piece of text with the
+/// error `E-SOURCE-TOO-LARGE`.
+///
+/// ```
+/// let tree = chatmd::parse("<user>See <doc src=\"a.md\" local/></user>");
+/// assert!(tree.diagnostics().is_empty());
+/// assert_eq!(tree.outline(), "user\n  \"See \"\n  doc src=\"a.md\" local\n");
+/// ```
+pub fn parse(text: &str) -> Tree<'_> {
+    if u32::try_from(text.len()).is_err() {
+        let error = Diagnostic::error(
+            Code::SourceTooLarge,
+            "the text is larger than 4 GiB",
+            Span::empty(0),
+        );
+        let slots = vec![Slot::new(TokenKind::Text, 0, 0)];
+        return Tree::new(text, slots, vec![error]);
+    }
+    let mut builder = Builder::new(text);
+    for lexeme in Lexer::new(text) {
+        builder.push(lexeme);
+    }
+    builder.finish()
+}
+
+struct Builder<'a> {
+    text: &'a str,
+    slots: Vec<Slot>,
+    /// The open elements, outermost first.
+    open: Vec<usize>,
+    /// How many of each tag are open.
+    counts: [usize; Tag::ALL.len()],
+    /// Whether the text before this point, outside every element, is already reported.
+    stray_text: bool,
+    /// Whether something that runs to the end of the text has taken its closers with it.
+    truncated: bool,
+    findings: Findings,
+}
+
+impl<'a> Builder<'a> {
+    fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            slots: Vec::new(),
+            open: Vec::new(),
+            counts: [0; Tag::ALL.len()],
+            stray_text: false,
+            truncated: false,
+            findings: Findings::default(),
+        }
+    }
+
+    fn push(&mut self, lexeme: Lexeme) {
+        let Lexeme {
+            kind, start, end, ..
+        } = lexeme;
+        let index = self.slots.len();
+        self.slots.push(Slot::new(kind, start, index + 1));
+        if let Some(problem) = lexeme.problem {
+            self.report(problem, lexeme);
+        }
+        match kind {
+            TokenKind::Text => self.top_level(start, end),
+            TokenKind::Raw => {
+                self.drop_blank_run(index);
+                self.top_level(start + 4, end.saturating_sub(4));
+            }
+            TokenKind::Comment | TokenKind::Trivia => {}
+            TokenKind::Empty(_) => self.stray_text = false,
+            TokenKind::Open(tag) => {
+                self.stray_text = false;
+                self.open.push(index);
+                self.counts[tag as usize] += 1;
+            }
+            TokenKind::Close(tag) | TokenKind::Stray(tag) => {
+                self.stray_text = false;
+                self.close(tag, index, Span::new(start, end));
+            }
+        }
+    }
+
+    fn span(&self, index: usize) -> Span {
+        let start = self.slots.get(index).map_or(0, Slot::start);
+        let end = self
+            .slots
+            .get(index + 1)
+            .map_or(self.text.len(), Slot::start);
+        Span::new(start, end)
+    }
+
+    fn kind(&self, index: usize) -> Option<TokenKind> {
+        self.slots.get(index).map(|slot| slot.kind)
+    }
+
+    /// Makes trivia of the text before the RAW block at `raw` if the run of text that it ends is
+    /// only white space. Comments do not end a run.
+    fn drop_blank_run(&mut self, raw: usize) {
+        let mut first = raw;
+        let mut found = false;
+        while let Some(before) = first.checked_sub(1) {
+            match self.kind(before) {
+                Some(TokenKind::Comment | TokenKind::Trivia) => {}
+                Some(TokenKind::Text) => {
+                    let text = self.span(before).text(self.text).unwrap_or_default();
+                    if !is_blank(text) {
+                        if !text.ends_with('|') {
+                            return;
+                        }
+                        break;
+                    }
+                    found = true;
+                }
+                _ => break,
+            }
+            first = before;
+        }
+        if !found {
+            return;
+        }
+        for slot in self.slots.get_mut(first..raw).unwrap_or_default() {
+            if slot.kind == TokenKind::Text {
+                slot.kind = TokenKind::Trivia;
+            }
+        }
+    }
+
+    /// Reports text outside every element, once for each stretch of it.
+    fn top_level(&mut self, start: usize, end: usize) {
+        if !self.open.is_empty() || self.stray_text {
+            return;
+        }
+        let text = self.text.get(start..end).unwrap_or_default();
+        if is_blank(text) {
+            return;
+        }
+        self.stray_text = true;
+        let lead = text.len() - trim_start(text).len();
+        let shown = trim(text).lines().next().unwrap_or_default();
+        let span = Span::new(start + lead, start + lead + shown.len());
+        let mut error = Diagnostic::error(
+            Code::MdTopLevelText,
+            "text stands outside every element",
+            span,
+        )
+        .with_expected("an element such as `<user>`");
+        error = match markup_name(shown) {
+            Some(name) if Tag::parse(&name.to_ascii_lowercase()).is_some() => error.with_help(
+                format!("`{name}` is not a ChatMD tag as it is written here; names are lower case and end at white space, `>` or `/>`"),
+            ),
+            Some(name) => error.with_help(format!(
+                "`{name}` is not a ChatMD tag, so it counts as text; put it inside a message"
+            )),
+            None => error.with_help("wrap it in `<user>…</user>` or `<system>…</system>`"),
+        };
+        self.findings.push(error);
+    }
+
+    /// Closes what the closer at slot `index` closes.
+    fn close(&mut self, tag: Tag, index: usize, span: Span) {
+        let Some(&inner) = self.open.last() else {
+            self.findings.push(
+                Diagnostic::error(
+                    Code::MdStrayCloser,
+                    format!("`</{tag}>` closes nothing"),
+                    span,
+                )
+                .with_help(format!(
+                    "remove it, or write `RAW|</{tag}>|RAW` inside a message if it is meant as text"
+                )),
+            );
+            self.set_stray(index, tag);
+            return;
+        };
+        let inner_tag = self.tag(inner);
+        if inner_tag != Some(tag) {
+            self.mismatch(inner, tag, span);
+            if self.counts[tag as usize] > 0 {
+                self.end_until(tag, index);
+            } else if !(tag.is_entry() && inner_tag.is_some_and(Tag::is_entry)) {
+                self.set_stray(index, tag);
+                return;
+            }
+        }
+        if let Some(opener) = self.end_innermost(index + 1)
+            && let Some(slot) = self.slots.get_mut(index)
+        {
+            slot.set_end(opener);
+        }
+    }
+
+    fn set_stray(&mut self, index: usize, tag: Tag) {
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.kind = TokenKind::Stray(tag);
+        }
+    }
+
+    /// Ends the open elements inside the innermost `tag`.
+    fn end_until(&mut self, tag: Tag, end: usize) {
+        while let Some(&index) = self.open.last() {
+            if self.tag(index) == Some(tag) {
+                break;
+            }
+            self.end_innermost(end);
+            self.empty_stub(index);
+        }
+    }
+
+    fn tag(&self, index: usize) -> Option<Tag> {
+        match self.kind(index) {
+            Some(TokenKind::Open(tag)) => Some(tag),
+            _ => None,
+        }
+    }
+
+    /// Ends the innermost open element before slot `end`, and says which it was.
+    fn end_innermost(&mut self, end: usize) -> Option<usize> {
+        let index = self.open.pop()?;
+        if let Some(tag) = self.tag(index) {
+            self.counts[tag as usize] -= 1;
+        }
+        self.slots.get_mut(index)?.set_end(end);
+        Some(index)
+    }
+
+    /// An unclosed element that is normally self-closing was meant to be: what follows is not its
+    /// content.
+    fn empty_stub(&mut self, index: usize) {
+        if self.tag(index).is_some_and(Tag::is_stub)
+            && let Some(slot) = self.slots.get_mut(index)
+        {
+            slot.set_end(index + 1);
+        }
+    }
+
+    fn mismatch(&mut self, inner: usize, tag: Tag, span: Span) {
+        let Some(open) = self.tag(inner) else { return };
+        let mut error = Diagnostic::error(
+            Code::MdMismatchedTag,
+            format!("`</{tag}>` stands where `<{open}>` is open"),
+            span,
+        )
+        .with_expected(format!("`</{open}>`"))
+        .with_label(self.span(inner), format!("`<{open}>` is opened here"));
+        error = if open.is_stub() {
+            error
+                .with_help(format!("end the tag in `/>`, as in `<{open} …/>`"))
+                .with_help("`logue fix` repairs transcripts that hold such tags")
+        } else {
+            error.with_help(format!(
+                "tags that are meant as text go into a RAW block: `RAW|</{tag}>|RAW`"
+            ))
+        };
+        self.findings.push(error);
+    }
+
+    fn report(&mut self, problem: Problem, lexeme: Lexeme) {
+        let name = match lexeme.kind {
+            TokenKind::Open(tag) | TokenKind::Empty(tag) => tag.as_str(),
+            _ => "",
+        };
+        let start = lexeme.start;
+        let error = match problem {
+            Problem::Quote(at) => {
+                self.truncated |= lexeme.end == self.text.len();
+                let quote = self.text.get(at..=at).unwrap_or("\"");
+                let line = self.text.get(at..lexeme.end).unwrap_or_default();
+                let shown = line.lines().next().map_or(0, str::len).max(1);
+                Diagnostic::error(
+                    Code::MdUnterminatedQuote,
+                    format!("a quoted value of `<{name}>` is never closed"),
+                    Span::new(at, at + shown),
+                )
+                .with_expected(format!("a closing `{quote}`"))
+                .with_label(
+                    Span::new(start, start + 1 + name.len()),
+                    "the tag begins here",
+                )
+                .with_help(format!(
+                    "close the value with `{quote}`; inside a value write `&quot;` and `&gt;`"
+                ))
+            }
+            Problem::Tag => {
+                self.truncated = true;
+                Diagnostic::error(
+                    Code::MdUnclosedTag,
+                    format!("the tag `<{name}` has no `>`"),
+                    Span::new(start, start + 1 + name.len()),
+                )
+                .with_expected("a tag that ends in `>` or `/>`")
+                .with_help("end the tag in `>` or `/>`, or put it into a RAW block")
+            }
+            Problem::Raw => {
+                self.truncated = true;
+                Diagnostic::error(
+                    Code::MdUnterminatedRaw,
+                    "a RAW block is never closed",
+                    Span::new(start, start + 4),
+                )
+                .with_expected("a block that ends in `|RAW`")
+                .with_help("write `|RAW` where the literal text ends")
+            }
+            Problem::Comment => {
+                self.truncated = true;
+                Diagnostic::error(
+                    Code::MdUnterminatedComment,
+                    "a comment is never closed",
+                    Span::new(start, start + 4),
+                )
+                .with_expected("a comment that ends in `-->`")
+                .with_help("write `-->` where the comment ends")
+            }
+        };
+        let inner = self
+            .open
+            .last()
+            .and_then(|&inner| Some((inner, self.tag(inner)?)));
+        self.findings.push(match inner {
+            Some((inner, tag)) => {
+                error.with_label(self.span(inner), format!("inside this `<{tag}>`"))
+            }
+            None => error,
+        });
+    }
+
+    fn finish(mut self) -> Tree<'a> {
+        let outermost = self.open.first().copied();
+        let unclosed = self.open.clone();
+        while let Some(&index) = self.open.last() {
+            self.end_innermost(self.slots.len());
+            self.empty_stub(index);
+        }
+        let entry = outermost.and_then(|index| self.entry_inside(index));
+        if !self.truncated {
+            for &index in unclosed.iter().take(UNCLOSED_SHOWN) {
+                let within = entry.filter(|_| Some(index) == outermost);
+                self.report_unclosed(index, within, unclosed.len());
+            }
+        }
+        if let (Some(index), Some(entry)) = (outermost, entry)
+            && let Some(slot) = self.slots.get_mut(index)
+        {
+            slot.set_end(entry);
+        }
+        Tree::new(self.text, self.slots, self.findings.finish())
+    }
+
+    /// The first entry of the conversation that an unclosed entry has taken in: it was meant to
+    /// follow it.
+    fn entry_inside(&self, index: usize) -> Option<usize> {
+        self.tag(index).filter(|tag| tag.is_entry())?;
+        let end = self.slots.get(index)?.end();
+        let mut child = index + 1;
+        while child < end {
+            let slot = self.slots.get(child)?;
+            if let TokenKind::Open(tag) | TokenKind::Empty(tag) = slot.kind
+                && tag.is_entry()
+            {
+                return Some(child);
+            }
+            child = slot.end().max(child + 1);
+        }
+        None
+    }
+
+    fn report_unclosed(&mut self, index: usize, entry: Option<usize>, all: usize) {
+        let Some(tag) = self.tag(index) else { return };
+        let mut error = Diagnostic::error(
+            Code::MdUnclosedTag,
+            format!("`<{tag}>` is never closed"),
+            self.span(index),
+        )
+        .with_expected(format!("a `</{tag}>` further down"));
+        if let Some(entry) = entry {
+            error = error.with_label(
+                self.span(entry),
+                format!("`</{tag}>` should stand before this"),
+            );
+        }
+        let opener = self.span(index).text(self.text).unwrap_or_default();
+        if opener.get(1..).unwrap_or_default().contains('<') {
+            error = error
+                .with_help("a `<` stands inside this tag: a tag ends at the first `>` after it");
+        }
+        error = if tag.is_stub() {
+            error.with_help(format!("end the tag in `/>`, as in `<{tag} …/>`"))
+        } else {
+            error.with_help(format!(
+                "add `</{tag}>`, or write `RAW|<{tag}>|RAW` if it is meant as text"
+            ))
+        };
+        if all > UNCLOSED_SHOWN {
+            error = error.with_help(format!("{all} elements are open at the end of the text"));
+        }
+        self.findings.push(error);
+    }
+}
+
+/// The name of the markup that a text begins with, recognised or not.
+fn markup_name(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix('<')?;
+    let end = rest
+        .find(|character: char| {
+            character == '>' || character == '/' || character.is_ascii_whitespace()
+        })
+        .unwrap_or(rest.len());
+    rest.get(..end).filter(|name| {
+        name.starts_with(|character: char| character.is_ascii_alphabetic() || character == '_')
+    })
+}

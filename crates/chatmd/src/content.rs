@@ -1,0 +1,109 @@
+//! Content of messages and payloads: text, documents, pictures, agents, imports.
+
+use logue_source::{Code, Diagnostic};
+
+use crate::Tag;
+use crate::document::{Agent, Doc, Img, Item, MAX_AGENT_DEPTH, Text};
+use crate::findings::Findings;
+use crate::tree::{Child, Node, TextRun};
+use crate::view::{dropped, import, literal, source};
+
+/// Where content stands, which decides about imports (ChatMD §9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Imports expand.
+    WithImports,
+    /// Imports are text.
+    WithoutImports,
+}
+
+/// The content of an element.
+pub(crate) fn content(node: Node<'_>, place: Place, findings: &mut Findings) -> Vec<Item> {
+    items(node, place, 0, findings)
+}
+
+/// Recursion ends at [`MAX_AGENT_DEPTH`].
+fn items(node: Node<'_>, place: Place, depth: usize, findings: &mut Findings) -> Vec<Item> {
+    let mut items = Vec::new();
+    for child in node.children() {
+        let inner = match child {
+            Child::Text(run) => {
+                items.push(Item::Text(text(run)));
+                continue;
+            }
+            Child::Node(inner) => inner,
+        };
+        match inner.tag() {
+            Tag::Doc => {
+                stub(inner, findings);
+                items.push(Item::Doc(Doc {
+                    span: inner.span(),
+                    src: source(inner, findings),
+                    local: inner.has("local"),
+                    strip: inner.has("strip"),
+                    markdown: inner.has("markdown"),
+                }));
+            }
+            Tag::Img => {
+                stub(inner, findings);
+                items.push(Item::Img(Img {
+                    span: inner.span(),
+                    src: source(inner, findings),
+                    local: inner.has("local"),
+                }));
+            }
+            Tag::Agent if depth == MAX_AGENT_DEPTH => findings.push(
+                Diagnostic::error(
+                    Code::MdUnsupported,
+                    format!("agents stand more than {MAX_AGENT_DEPTH} deep inside one another"),
+                    inner.opener(),
+                )
+                .with_help("let a prompt call the next agent instead"),
+            ),
+            Tag::Agent => items.push(Item::Agent(Agent {
+                span: inner.span(),
+                src: source(inner, findings),
+                local: inner.has("local"),
+                content: self::items(inner, Place::WithImports, depth + 1, findings),
+            })),
+            Tag::Import if place == Place::WithImports => {
+                stub(inner, findings);
+                items.push(Item::Import(import(inner, findings)));
+            }
+            Tag::Import => items.push(Item::Text(Text {
+                span: inner.span(),
+                text: literal(inner),
+                payload: None,
+            })),
+            _ => findings.push(dropped(inner, &format!("`<{}>`", node.tag()))),
+        }
+    }
+    items
+}
+
+fn text(run: TextRun<'_>) -> Text {
+    Text {
+        span: run.span(),
+        text: run.content().into_owned(),
+        payload: run.payload().map(std::borrow::Cow::into_owned),
+    }
+}
+
+/// Reports what stands inside an element that is all attributes.
+fn stub(node: Node<'_>, findings: &mut Findings) {
+    let says_something = node.children().any(|child| match child {
+        Child::Node(_) => true,
+        Child::Text(run) => !run.is_blank(),
+    });
+    if says_something {
+        let tag = node.tag();
+        findings.push(
+            Diagnostic::warning(
+                Code::ContentDropped,
+                format!("the model does not see what stands inside `<{tag}>`"),
+                node.opener(),
+            )
+            .with_help(format!("end the tag in `/>`: `<{tag} …/>`")),
+        );
+    }
+}

@@ -1,0 +1,225 @@
+//! Tool declarations (ChatMD §5): what a document allows the model to call.
+
+use logue_source::{Code, Diagnostic, Span};
+
+use crate::blank::trim;
+use crate::findings::Findings;
+use crate::tree::Node;
+
+/// A `<tool>` declaration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolDecl {
+    /// Where it is.
+    pub span: Span,
+    /// What it declares.
+    pub kind: ToolKind,
+}
+
+/// The four shapes of a declaration (ChatMD §5.1 to §5.4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ToolKind {
+    /// A tool of the program itself.
+    Builtin {
+        /// The name as declared.
+        name: String,
+    },
+    /// A trusted command.
+    Command {
+        /// The name that the model calls.
+        name: String,
+        /// The command line.
+        command: String,
+        /// What it does, for the model.
+        description: Option<String>,
+    },
+    /// Another prompt.
+    Agent {
+        /// The name that the model calls.
+        name: String,
+        /// The prompt: path or address.
+        agent: String,
+        /// Whether it is a file rather than an address.
+        local: bool,
+        /// What it does, for the model.
+        description: Option<String>,
+    },
+    /// Tools of an MCP server.
+    McpServer {
+        /// The server's address.
+        server: String,
+        /// The tools to take, trimmed; `None` takes all. Names may be empty and then mean nothing.
+        names: Option<Vec<String>>,
+        /// Whether the provider shall hold the model to the schemas exactly.
+        strict: bool,
+    },
+}
+
+impl ToolDecl {
+    /// The name under which the model calls the tool; `None` for a server, which names its own.
+    pub fn exposed_name(&self) -> Option<&str> {
+        match &self.kind {
+            ToolKind::Builtin { name } => {
+                Some(Builtin::find(name).map_or(name.as_str(), |builtin| builtin.exposed))
+            }
+            ToolKind::Command { name, .. } | ToolKind::Agent { name, .. } => Some(name),
+            ToolKind::McpServer { .. } => None,
+        }
+    }
+}
+
+/// A built-in tool that some program knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Builtin {
+    /// The name in a declaration.
+    pub declared: &'static str,
+    /// The name that the model calls.
+    pub exposed: &'static str,
+    /// Whether it exists here.
+    pub supported: bool,
+}
+
+impl Builtin {
+    const fn new(declared: &'static str, exposed: &'static str, supported: bool) -> Self {
+        Self {
+            declared,
+            exposed,
+            supported,
+        }
+    }
+
+    /// The built-in that a declaration names.
+    pub fn find(declared: &str) -> Option<&'static Self> {
+        BUILTINS.iter().find(|known| known.declared == declared)
+    }
+}
+
+/// Every built-in: those that exist here, and those that only ochat has.
+pub const BUILTINS: &[Builtin] = &[
+    Builtin::new("read_file", "read_file", true),
+    Builtin::new("get_contents", "read_file", true),
+    Builtin::new("read_dir", "read_directory", true),
+    Builtin::new("apply_patch", "apply_patch", false),
+    Builtin::new("append_to_file", "append_to_file", false),
+    Builtin::new("find_and_replace", "find_and_replace", false),
+    Builtin::new("webpage_to_markdown", "webpage_to_markdown", false),
+    Builtin::new("import_image", "import_image", false),
+    Builtin::new("fork", "fork", false),
+    Builtin::new("meta_refine", "meta_refine", false),
+    Builtin::new("index_markdown_docs", "index_markdown_docs", false),
+    Builtin::new("markdown_search", "markdown_search", false),
+    Builtin::new("odoc_search", "odoc_search", false),
+    Builtin::new("index_ocaml_code", "index_ocaml_code", false),
+    Builtin::new("query_vector_db", "query_vector_db", false),
+];
+
+/// The declaration that a `<tool>` makes, or `None` if it breaks the rules of ChatMD §5.5.
+pub(crate) fn read(node: Node<'_>, findings: &mut Findings) -> Option<ToolDecl> {
+    let shapes: Vec<_> = ["command", "agent", "mcp_server"]
+        .into_iter()
+        .filter_map(|name| node.attribute(name))
+        .collect();
+    if let [first, second, ..] = shapes.as_slice() {
+        findings.push(
+            Diagnostic::error(
+                Code::MdToolDeclaration,
+                format!(
+                    "a tool has `{}` and `{}`, but only one of them may be given",
+                    first.name(),
+                    second.name()
+                ),
+                second.name_span(),
+            )
+            .with_expected("at most one of `command`, `agent` and `mcp_server`")
+            .with_label(first.name_span(), "the other one")
+            .with_help("declare each tool in a `<tool …/>` of its own"),
+        );
+        return None;
+    }
+    let text = |name: &str| {
+        let value = node.value(name)?;
+        let value = trim(&value);
+        (!value.is_empty()).then(|| value.to_owned())
+    };
+    let shape = shapes.first();
+    if let Some(shape) = shape
+        && trim(&shape.value()).is_empty()
+    {
+        findings.push(
+            Diagnostic::error(
+                Code::MdToolDeclaration,
+                format!("`{}` of a tool is empty", shape.name()),
+                shape.place(),
+            )
+            .with_expected(match shape.name() {
+                "command" => "a command",
+                "agent" => "the path or address of a prompt",
+                _ => "the address of a server",
+            })
+            .with_help("give it a value, or remove it to declare a built-in tool"),
+        );
+        return None;
+    }
+    let value = shape.map(|shape| shape.value().into_owned());
+    let kind = match (shape.map(crate::Attribute::name), value) {
+        (Some("mcp_server"), Some(server)) => ToolKind::McpServer {
+            server,
+            names: mcp_names(node),
+            strict: node.has("strict"),
+        },
+        (shape, value) => {
+            let Some(name) = text("name") else {
+                findings.push(no_name(node));
+                return None;
+            };
+            let description = text("description");
+            match (shape, value) {
+                (Some("command"), Some(command)) => ToolKind::Command {
+                    name,
+                    command,
+                    description,
+                },
+                (Some(_), Some(agent)) => ToolKind::Agent {
+                    name,
+                    agent,
+                    local: node.has("local"),
+                    description,
+                },
+                _ => ToolKind::Builtin { name },
+            }
+        }
+    };
+    Some(ToolDecl {
+        span: node.span(),
+        kind,
+    })
+}
+
+/// `name` selects one tool; `include`, else `includes`, a list; nothing selects all.
+fn mcp_names(node: Node<'_>) -> Option<Vec<String>> {
+    let name = node.value("name").filter(|name| !trim(name).is_empty());
+    if let Some(name) = name {
+        return Some(vec![trim(&name).to_owned()]);
+    }
+    let list = node.value("include").or_else(|| node.value("includes"))?;
+    Some(list.split(',').map(|name| trim(name).to_owned()).collect())
+}
+
+fn no_name(node: Node<'_>) -> Diagnostic {
+    let names: Vec<&str> = BUILTINS
+        .iter()
+        .filter(|builtin| builtin.supported)
+        .map(|builtin| builtin.declared)
+        .collect();
+    let (message, place) = match node.attribute("name") {
+        Some(name) => ("the name of a tool is empty", name.place()),
+        None => ("a tool has no name", node.opener()),
+    };
+    Diagnostic::error(Code::MdToolDeclaration, message, place)
+        .with_expected("`name=\"…\"`")
+        .with_help(format!(
+            "name it; the built-in tools are {}",
+            names.join(", ")
+        ))
+        .with_help("a `<tool>` that is meant as text goes into a RAW block")
+}

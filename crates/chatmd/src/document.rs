@@ -1,0 +1,318 @@
+//! The typed view: what the elements of a tree say.
+//!
+//! The view holds everything that ChatMD §3 to §9 give a meaning to, also what is not evaluated.
+//! What the tree holds beyond that is reported when the view is made.
+
+use logue_message::CallKind;
+use logue_source::{Diagnostic, Span};
+
+use crate::Tag;
+use crate::declaration::ToolDecl;
+use crate::tree::Tree;
+use crate::{crosscheck, view};
+
+/// A document: its elements in order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Document {
+    /// The top-level elements that have a meaning there.
+    pub elements: Vec<Element>,
+}
+
+impl Document {
+    /// The typed view of a tree, and what is wrong with it beyond [`Tree::diagnostics`].
+    ///
+    /// Errors: a missing attribute, a value of the wrong kind, a tool declaration against the rules
+    /// of ChatMD §5.5, an unknown role or built-in. An element that cannot be understood without
+    /// what is missing is left out. Warnings: content that the model will not see
+    /// (`content-dropped`), calls and responses that do not pair up, built-ins that only exist
+    /// elsewhere.
+    ///
+    /// Linear in the size of the tree, up to the sorting of ids.
+    ///
+    /// ```
+    /// use chatmd::{Document, Element};
+    ///
+    /// let tree = chatmd::parse("<config model=\"gpt-4o\"/><user>Hello</user>");
+    /// let (document, diagnostics) = Document::from_tree(&tree);
+    /// assert!(diagnostics.is_empty());
+    /// assert!(matches!(&document.elements[1], Element::Message(message)
+    ///     if message.tag == chatmd::Tag::User));
+    /// ```
+    pub fn from_tree(tree: &Tree<'_>) -> (Self, Vec<Diagnostic>) {
+        let (document, mut findings) = view::document(tree);
+        crosscheck::check(&document, &mut findings);
+        (document, findings.finish())
+    }
+
+    /// The configuration that counts, which is the first.
+    pub fn config(&self) -> Option<&Config> {
+        self.elements.iter().find_map(|element| match element {
+            Element::Config(config) => Some(config),
+            _ => None,
+        })
+    }
+
+    /// The tool declarations.
+    pub fn tools(&self) -> impl Iterator<Item = &ToolDecl> {
+        self.elements.iter().filter_map(|element| match element {
+            Element::Tool(tool) => Some(tool),
+            _ => None,
+        })
+    }
+}
+
+/// One top-level element.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Element {
+    /// `<config>`
+    Config(Config),
+    /// `<tool>`
+    Tool(ToolDecl),
+    /// `<user>`, `<assistant>`, `<system>`, `<developer>` or a `<msg>` with such a role.
+    Message(Message),
+    /// `<tool_call>`, or `<msg role="tool" tool_call>`.
+    ToolCall(ToolCallElement),
+    /// `<tool_response>`, or `<msg role="tool">`.
+    ToolResponse(ToolResponseElement),
+    /// `<reasoning>`
+    Reasoning(Reasoning),
+    /// `<import>`
+    Import(Import),
+}
+
+impl Element {
+    /// Where it is.
+    pub fn span(&self) -> Span {
+        match self {
+            Self::Config(config) => config.span,
+            Self::Tool(tool) => tool.span,
+            Self::Message(message) => message.span,
+            Self::ToolCall(call) => call.span,
+            Self::ToolResponse(response) => response.span,
+            Self::Reasoning(reasoning) => reasoning.span,
+            Self::Import(import) => import.span,
+        }
+    }
+}
+
+/// Settings of the model (ChatMD §4).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    /// Where it is.
+    pub span: Span,
+    /// Where its opening tag is.
+    pub opener: Span,
+    /// The model's name.
+    pub model: Option<String>,
+    /// The most tokens of an answer.
+    pub max_tokens: Option<u64>,
+    /// The sampling temperature; finite.
+    pub temperature: Option<f64>,
+    /// How hard the model should think, in the provider's words.
+    pub reasoning_effort: Option<String>,
+    /// A label.
+    pub id: Option<String>,
+    /// Whether payloads of tools are written into the transcript rather than beside it. Any value
+    /// counts, `false` too.
+    pub show_tool_call: bool,
+}
+
+/// Who speaks in a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Speaker {
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+    /// Whoever runs the model.
+    System,
+    /// Whoever built the application.
+    Developer,
+}
+
+impl Speaker {
+    /// The role as `<msg>` names it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::System => "system",
+            Self::Developer => "developer",
+        }
+    }
+}
+
+/// A message (ChatMD §6).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// Where it is.
+    pub span: Span,
+    /// Where its opening tag is.
+    pub opener: Span,
+    /// The element that it is written as: the speaker's own, or `<msg>`.
+    pub tag: Tag,
+    /// Who speaks.
+    pub speaker: Speaker,
+    /// The provider's id of an assistant message.
+    pub id: Option<String>,
+    /// The provider's status of an assistant message.
+    pub status: Option<String>,
+    /// A participant's name.
+    pub name: Option<String>,
+    /// What is said.
+    pub content: Vec<Item>,
+}
+
+/// A record of a tool call (ChatMD §7).
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolCallElement {
+    /// Where it is.
+    pub span: Span,
+    /// Where its opening tag is.
+    pub opener: Span,
+    /// The element that it is written as: `<tool_call>` or `<msg>`.
+    pub tag: Tag,
+    /// The id that the response names.
+    pub tool_call_id: String,
+    /// The tool.
+    pub function_name: String,
+    /// Whether it is a `custom_tool_call`.
+    pub kind: CallKind,
+    /// The provider's id of the record.
+    pub id: Option<String>,
+    /// The arguments.
+    pub content: Vec<Item>,
+}
+
+/// A record of what a tool answered (ChatMD §7).
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolResponseElement {
+    /// Where it is.
+    pub span: Span,
+    /// Where its opening tag is.
+    pub opener: Span,
+    /// The element that it is written as: `<tool_response>` or `<msg>`.
+    pub tag: Tag,
+    /// The call that it answers; without it the view has an error.
+    pub tool_call_id: Option<String>,
+    /// Whether it answers a `custom_tool_call`.
+    pub kind: CallKind,
+    /// The provider's id of the record.
+    pub id: Option<String>,
+    /// The answer.
+    pub content: Vec<Item>,
+}
+
+/// A record of the model's reasoning (ChatMD §3.2).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reasoning {
+    /// Where it is.
+    pub span: Span,
+    /// The provider's id of the record; without it the view has an error.
+    pub id: Option<String>,
+    /// The provider's status of the record.
+    pub status: Option<String>,
+    /// Its summaries.
+    pub summaries: Vec<Summary>,
+}
+
+/// One `<summary>` of a reasoning record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Where it is.
+    pub span: Span,
+    /// What it says; of RAW blocks amid white space, only what they say.
+    pub text: String,
+}
+
+/// `<import>` (ChatMD §9).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Import {
+    /// Where it is.
+    pub span: Span,
+    /// What is imported.
+    pub src: String,
+}
+
+/// One piece of a message or payload.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Item {
+    /// Text, verbatim.
+    Text(Text),
+    /// `<doc>`
+    Doc(Doc),
+    /// `<img>`
+    Img(Img),
+    /// `<agent>`
+    Agent(Agent),
+    /// `<import>`
+    Import(Import),
+}
+
+impl Item {
+    /// Where it is.
+    pub fn span(&self) -> Span {
+        match self {
+            Self::Text(text) => text.span,
+            Self::Doc(doc) => doc.span,
+            Self::Img(img) => img.span,
+            Self::Agent(agent) => agent.span,
+            Self::Import(import) => import.span,
+        }
+    }
+}
+
+/// Text between two elements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text {
+    /// Where it is.
+    pub span: Span,
+    /// What it says, nothing trimmed.
+    pub text: String,
+    /// What its RAW blocks say, where everything else in it is white space.
+    pub payload: Option<String>,
+}
+
+/// `<doc>`: a document in place (ChatMD §8.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Doc {
+    /// Where it is.
+    pub span: Span,
+    /// Path or address.
+    pub src: String,
+    /// Whether it is a file rather than an address.
+    pub local: bool,
+    /// Whether HTML becomes plain text; wins over `markdown`.
+    pub strip: bool,
+    /// Whether HTML becomes Markdown.
+    pub markdown: bool,
+}
+
+/// `<img>`: a picture in place (ChatMD §8.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Img {
+    /// Where it is.
+    pub span: Span,
+    /// Path or address.
+    pub src: String,
+    /// Whether it is a file rather than an address.
+    pub local: bool,
+}
+
+/// `<agent>`: the answer of another prompt in place (ChatMD §8.3).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agent {
+    /// Where it is.
+    pub span: Span,
+    /// The prompt: path or address.
+    pub src: String,
+    /// Whether it is a file rather than an address.
+    pub local: bool,
+    /// What the agent is told. Agents nest at most [`MAX_AGENT_DEPTH`] deep.
+    pub content: Vec<Item>,
+}
+
+/// How deep `<agent>` elements may stand inside one another.
+pub const MAX_AGENT_DEPTH: usize = 16;

@@ -1,0 +1,42 @@
+//! A list of diagnostics that stays readable: of each code only the first few are kept, and the
+//! last of them says how many more there are.
+
+use std::collections::BTreeMap;
+
+use logue_source::{Code, Diagnostic};
+
+/// Findings of one code that are kept.
+const KEPT: usize = 20;
+
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    list: Vec<Diagnostic>,
+    counts: BTreeMap<Code, (usize, usize)>,
+}
+
+impl Findings {
+    pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
+        let (count, last) = self.counts.entry(diagnostic.code).or_default();
+        *count += 1;
+        if *count <= KEPT {
+            *last = self.list.len();
+            self.list.push(diagnostic);
+        }
+    }
+
+    /// The findings in the order of their places in the text.
+    pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
+        for (code, (count, last)) in self.counts {
+            if count > KEPT
+                && let Some(diagnostic) = self.list.get_mut(last)
+            {
+                let more = count - KEPT;
+                diagnostic
+                    .help
+                    .push(format!("{more} more findings of `{code}` are not shown"));
+            }
+        }
+        self.list.sort_by_key(|diagnostic| diagnostic.primary.start);
+        self.list
+    }
+}

@@ -1,0 +1,73 @@
+//! ChatMarkdown: one file that is prompt, tool permissions and transcript.
+//!
+//! Reading goes in three steps, each usable alone. [`parse`] gives a lossless [`Tree`] of any text,
+//! [`Document::from_tree`] what its elements say, and [`evaluate`] the messages that a model is
+//! sent, asking a [`World`] for the files that the document names. No step fails: each gives what
+//! it can, and diagnostics with positions. [`write`](mod@write) makes the text of new elements, and
+//! what it writes reads back byte by byte.
+//!
+//! The crate reads no file, knows no model and runs no tool.
+//!
+//! ```
+//! use chatmd::{Document, MemoryWorld, check, evaluate, parse, write};
+//!
+//! let mut text = String::from("<config model=\"gpt-4o\"/>\n<tool name=\"read_file\"/>\n");
+//! text = write::append(&text, &write::user("What is in <b>?"));
+//! assert!(check(&text).is_empty());
+//!
+//! let tree = parse(&text);
+//! let (document, _) = Document::from_tree(&tree);
+//! let evaluation = evaluate(&document, &mut MemoryWorld::new());
+//! assert_eq!(evaluation.config.model.as_deref(), Some("gpt-4o"));
+//! assert_eq!(evaluation.tools[0].exposed_name(), Some("read_file"));
+//! assert_eq!(evaluation.messages[0].text(), "What is in <b>?");
+//! ```
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod attributes;
+mod blank;
+mod builder;
+mod content;
+mod crosscheck;
+mod declaration;
+mod document;
+mod evaluate;
+mod findings;
+mod lexer;
+mod outline;
+mod tag;
+mod tree;
+mod view;
+mod world;
+pub mod write;
+
+pub use attributes::{Attribute, Attributes};
+pub use builder::parse;
+pub use declaration::{BUILTINS, Builtin, ToolDecl, ToolKind};
+pub use document::{
+    Agent, Config, Doc, Document, Element, Img, Import, Item, MAX_AGENT_DEPTH, Message, Reasoning,
+    Speaker, Summary, Text, ToolCallElement, ToolResponseElement,
+};
+pub use evaluate::{Evaluation, evaluate};
+pub use lexer::TokenKind;
+pub use tag::Tag;
+pub use tree::{Child, Children, Node, Piece, TextRun, Token, Tree};
+pub use world::{DocRequest, MemoryWorld, World, WorldError, WorldErrorKind};
+
+use logue_source::Diagnostic;
+
+/// Everything that can be said about a text without the files it names, in the order of the text:
+/// the diagnostics of its tree and of its typed view.
+///
+/// ```
+/// let findings = chatmd::check("<user>Hello</user>\n<doc src=\"a.md\" local/>");
+/// assert_eq!(findings[0].code.as_str(), "content-dropped");
+/// ```
+pub fn check(text: &str) -> Vec<Diagnostic> {
+    let tree = parse(text);
+    let (_, of_view) = Document::from_tree(&tree);
+    let mut findings = [tree.diagnostics().to_vec(), of_view].concat();
+    findings.sort_by_key(|finding| finding.primary.start);
+    findings
+}

@@ -1,0 +1,377 @@
+//! Tree to typed view, one element at a time.
+//!
+//! Each reader takes a [`Node`] and gives the typed element or says why it cannot. Whatever it does
+//! not carry over it reports, so that nobody believes the model saw it.
+
+use std::fmt::Write as _;
+
+use logue_message::CallKind;
+use logue_source::{Code, Diagnostic};
+
+use crate::Tag;
+use crate::attributes::write_attribute;
+use crate::content::{Place, content};
+use crate::declaration;
+use crate::document::{
+    Config, Document, Element, Import, Message, Reasoning, Speaker, Summary, ToolCallElement,
+    ToolResponseElement,
+};
+use crate::findings::Findings;
+use crate::tree::{Child, Node, Tree};
+
+/// The typed view of a tree; what concerns several elements is not looked at.
+pub(crate) fn document(tree: &Tree<'_>) -> (Document, Findings) {
+    let mut findings = Findings::default();
+    let mut elements = Vec::new();
+    for node in tree.elements() {
+        elements.extend(element(node, &mut findings));
+    }
+    (Document { elements }, findings)
+}
+
+fn element(node: Node<'_>, findings: &mut Findings) -> Option<Element> {
+    match node.tag() {
+        Tag::Config => {
+            no_content(node, findings);
+            Some(Element::Config(config(node, findings)))
+        }
+        Tag::Tool => {
+            no_content(node, findings);
+            declaration::read(node, findings).map(Element::Tool)
+        }
+        Tag::User => Some(message(node, Speaker::User, findings)),
+        Tag::Assistant => Some(message(node, Speaker::Assistant, findings)),
+        Tag::System => Some(message(node, Speaker::System, findings)),
+        Tag::Developer => Some(message(node, Speaker::Developer, findings)),
+        Tag::Msg => msg(node, findings),
+        Tag::ToolCall => tool_call(node, findings),
+        Tag::ToolResponse => Some(tool_response(node, findings)),
+        Tag::Reasoning => Some(Element::Reasoning(reasoning(node, findings))),
+        Tag::Import => {
+            no_content(node, findings);
+            Some(Element::Import(import(node, findings)))
+        }
+        tag @ (Tag::Doc | Tag::Img | Tag::Agent | Tag::Summary) => {
+            let home = if tag == Tag::Summary {
+                "a `<reasoning>`"
+            } else {
+                "a message"
+            };
+            findings.push(
+                Diagnostic::warning(
+                    Code::ContentDropped,
+                    format!("the model does not see this `<{tag}>`, because it stands outside every message"),
+                    node.opener(),
+                )
+                .with_help(format!("move it into {home}")),
+            );
+            None
+        }
+    }
+}
+
+fn config(node: Node<'_>, findings: &mut Findings) -> Config {
+    Config {
+        span: node.span(),
+        opener: node.opener(),
+        model: text(node, "model"),
+        max_tokens: number(node, "max_tokens", "a whole number", integer, findings),
+        temperature: number(
+            node,
+            "temperature",
+            "a number such as `0.7`",
+            float,
+            findings,
+        ),
+        reasoning_effort: text(node, "reasoning_effort"),
+        id: text(node, "id"),
+        show_tool_call: node.has("show_tool_call"),
+    }
+}
+
+fn number<T>(
+    node: Node<'_>,
+    name: &str,
+    expected: &str,
+    parse: impl Fn(&str) -> Option<T>,
+    findings: &mut Findings,
+) -> Option<T> {
+    let attribute = node.attribute(name)?;
+    let value = attribute.value();
+    let number = parse(&value);
+    if number.is_none() {
+        findings.push(
+            Diagnostic::error(
+                Code::MdBadAttribute,
+                format!("`{name}` is {value:?}, which is not {expected}"),
+                attribute.place(),
+            )
+            .with_expected(expected)
+            .with_help(format!(
+                "write `{name}=\"…\"` with {expected}, or leave it out"
+            )),
+        );
+    }
+    number
+}
+
+/// A whole number, also with a base prefix and with `_` between digits.
+fn integer(text: &str) -> Option<u64> {
+    let digits = text.replace('_', "");
+    for (prefix, radix) in [("0x", 16), ("0o", 8), ("0b", 2)] {
+        if let Some(digits) = digits.to_ascii_lowercase().strip_prefix(prefix) {
+            return u64::from_str_radix(digits, radix).ok();
+        }
+    }
+    digits.parse().ok()
+}
+
+fn float(text: &str) -> Option<f64> {
+    let number: f64 = text.replace('_', "").parse().ok()?;
+    number.is_finite().then_some(number)
+}
+
+fn message(node: Node<'_>, speaker: Speaker, findings: &mut Findings) -> Element {
+    let place = match speaker {
+        Speaker::Assistant => Place::WithoutImports,
+        Speaker::User | Speaker::System | Speaker::Developer => Place::WithImports,
+    };
+    Element::Message(Message {
+        span: node.span(),
+        opener: node.opener(),
+        tag: node.tag(),
+        speaker,
+        id: text(node, "id"),
+        status: text(node, "status"),
+        name: text(node, "name"),
+        content: content(node, place, findings),
+    })
+}
+
+fn msg(node: Node<'_>, findings: &mut Findings) -> Option<Element> {
+    let Some(role) = node.attribute("role") else {
+        findings.push(missing(node, "role", "`role=\"user\"`"));
+        return None;
+    };
+    let speaker = match role.value().as_ref() {
+        "user" => Speaker::User,
+        "assistant" => Speaker::Assistant,
+        "system" => Speaker::System,
+        "developer" => Speaker::Developer,
+        "tool" if node.has("tool_call") => return tool_call(node, findings),
+        "tool" => return Some(tool_response(node, findings)),
+        other => {
+            findings.push(
+                Diagnostic::error(
+                    Code::MdUnknownRole,
+                    format!("{other:?} is not a role"),
+                    role.place(),
+                )
+                .with_expected("user, assistant, system, developer or tool")
+                .with_help("write one of the five roles"),
+            );
+            return None;
+        }
+    };
+    Some(message(node, speaker, findings))
+}
+
+fn tool_call(node: Node<'_>, findings: &mut Findings) -> Option<Element> {
+    let content = content(node, Place::WithoutImports, findings);
+    let tool_call_id = required(node, "tool_call_id", findings);
+    let function_name = required(node, "function_name", findings);
+    if content.is_empty() {
+        findings.push(
+            Diagnostic::error(
+                Code::MdMissingContent,
+                "a tool call has no arguments",
+                node.opener(),
+            )
+            .with_expected("arguments, or a `<doc …/>` that holds them")
+            .with_help("write `RAW|{}|RAW` for a call without arguments"),
+        );
+        return None;
+    }
+    Some(Element::ToolCall(ToolCallElement {
+        span: node.span(),
+        opener: node.opener(),
+        tag: node.tag(),
+        tool_call_id: tool_call_id?,
+        function_name: function_name?,
+        kind: call_kind(node),
+        id: text(node, "id"),
+        content,
+    }))
+}
+
+fn tool_response(node: Node<'_>, findings: &mut Findings) -> Element {
+    Element::ToolResponse(ToolResponseElement {
+        span: node.span(),
+        opener: node.opener(),
+        tag: node.tag(),
+        tool_call_id: required(node, "tool_call_id", findings),
+        kind: call_kind(node),
+        id: text(node, "id"),
+        content: content(node, Place::WithoutImports, findings),
+    })
+}
+
+fn call_kind(node: Node<'_>) -> CallKind {
+    match node.value("type").as_deref() {
+        Some("custom_tool_call") => CallKind::Custom,
+        _ => CallKind::Function,
+    }
+}
+
+fn reasoning(node: Node<'_>, findings: &mut Findings) -> Reasoning {
+    let mut summaries = Vec::new();
+    for child in node.children() {
+        match child {
+            Child::Node(inner) if inner.tag() == Tag::Summary => {
+                summaries.push(summary(inner, findings));
+            }
+            Child::Node(inner) => findings.push(dropped(inner, "`<reasoning>`")),
+            Child::Text(run) if run.is_blank() => {}
+            Child::Text(run) => findings.push(
+                Diagnostic::warning(
+                    Code::ContentDropped,
+                    "the model does not see text of a `<reasoning>` outside its summaries",
+                    run.span(),
+                )
+                .with_help("put it into a `<summary>`"),
+            ),
+        }
+    }
+    Reasoning {
+        span: node.span(),
+        id: required(node, "id", findings),
+        status: text(node, "status"),
+        summaries,
+    }
+}
+
+fn summary(node: Node<'_>, findings: &mut Findings) -> Summary {
+    let mut only_text = true;
+    let mut text = String::new();
+    let mut payload = String::new();
+    let mut has_payload = false;
+    for child in node.children() {
+        match child {
+            Child::Text(run) => {
+                text.push_str(&run.content());
+                match run.payload() {
+                    Some(raw) => {
+                        payload.push_str(&raw);
+                        has_payload = true;
+                    }
+                    None => only_text &= run.is_blank(),
+                }
+            }
+            Child::Node(inner) if inner.tag() == Tag::Import => text.push_str(&literal(inner)),
+            Child::Node(inner) => findings.push(
+                dropped(inner, "`<summary>`")
+                    .with_help("`logue fix` puts such text into RAW blocks"),
+            ),
+        }
+    }
+    Summary {
+        span: node.span(),
+        text: if has_payload && only_text {
+            payload
+        } else {
+            text
+        },
+    }
+}
+
+pub(crate) fn import(node: Node<'_>, findings: &mut Findings) -> Import {
+    Import {
+        span: node.span(),
+        src: source(node, findings),
+    }
+}
+
+/// The `src` of an element that is nothing without it.
+pub(crate) fn source(node: Node<'_>, findings: &mut Findings) -> String {
+    let src = node.attribute("src");
+    let value = src.map(|src| src.value()).unwrap_or_default();
+    if value.is_empty() {
+        let mut error = missing(node, "src", "`src=\"…\"`");
+        if let Some(src) = src {
+            error.message = format!("`src` of a `<{}>` is empty", node.tag());
+            error.primary = src.name_span();
+        }
+        findings.push(error);
+    }
+    value.into_owned()
+}
+
+/// An element as the text that it is where imports do not expand (ChatMD §9).
+pub(crate) fn literal(node: Node<'_>) -> String {
+    if node.children().next().is_some() {
+        return node.source().to_owned();
+    }
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = write!(text, "<{}", node.tag());
+    for attribute in node.attributes() {
+        write_attribute(&mut text, attribute.name(), &attribute.value());
+    }
+    text.push_str("/>");
+    text
+}
+
+/// The warning that an element inside another one does not reach the model.
+pub(crate) fn dropped(node: Node<'_>, within: &str) -> Diagnostic {
+    let tag = node.tag();
+    Diagnostic::warning(
+        Code::ContentDropped,
+        format!("the model does not see this `<{tag}>`, because it stands inside {within}"),
+        node.opener(),
+    )
+    .with_help(format!(
+        "if it is meant as text, put it into a RAW block: `RAW|<{tag}>…</{tag}>|RAW`"
+    ))
+}
+
+/// Reports content where none has a meaning.
+fn no_content(node: Node<'_>, findings: &mut Findings) {
+    let tag = node.tag();
+    for child in node.children() {
+        match child {
+            Child::Node(inner) => findings.push(dropped(inner, &format!("`<{tag}>`"))),
+            Child::Text(run) if run.is_blank() => {}
+            Child::Text(run) => findings.push(
+                Diagnostic::warning(
+                    Code::ContentDropped,
+                    format!("the model does not see text inside `<{tag}>`"),
+                    run.span(),
+                )
+                .with_help(format!("end the tag in `/>`: `<{tag} …/>`")),
+            ),
+        }
+    }
+}
+
+fn required(node: Node<'_>, name: &str, findings: &mut Findings) -> Option<String> {
+    let value = text(node, name);
+    if value.is_none() {
+        findings.push(missing(node, name, &format!("`{name}=\"…\"`")));
+    }
+    value
+}
+
+fn missing(node: Node<'_>, name: &str, expected: &str) -> Diagnostic {
+    let tag = node.tag();
+    Diagnostic::error(
+        Code::MdMissingAttribute,
+        format!("`<{tag}>` has no `{name}`"),
+        node.opener(),
+    )
+    .with_expected(expected)
+    .with_help(format!("write `<{tag} {name}=\"…\" …>`"))
+}
+
+fn text(node: Node<'_>, name: &str) -> Option<String> {
+    node.value(name).map(std::borrow::Cow::into_owned)
+}

@@ -1,0 +1,181 @@
+//! The text of new elements.
+//!
+//! Whatever a payload, an id or a path holds, reading the written element gives it back byte by
+//! byte, and nothing in it can become an element of its own. Bodies stand in RAW blocks, stubs close
+//! themselves, attribute values are escaped; nothing is ever indented inside a block.
+//!
+//! ```
+//! use chatmd::write;
+//!
+//! let call = write::tool_call(&write::ToolCall {
+//!     id: None,
+//!     tool_call_id: "call_1",
+//!     function_name: "read_file",
+//!     custom: false,
+//!     payload: write::Payload::Inline("{}"),
+//! });
+//! assert_eq!(
+//!     call,
+//!     "<tool_call tool_call_id=\"call_1\" function_name=\"read_file\">\nRAW|{}|RAW</tool_call>\n"
+//! );
+//! ```
+
+use memchr::memmem;
+
+use crate::Tag;
+use crate::attributes::write_attribute;
+use crate::lexer::{RAW_CLOSE, RAW_OPEN};
+
+/// Where the payload of a tool call or response is (ChatMD §7.2, §7.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Payload<'a> {
+    /// In the element.
+    Inline(&'a str),
+    /// In the file of that path.
+    External(&'a str),
+}
+
+/// A tool call to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToolCall<'a> {
+    /// The provider's id of the record.
+    pub id: Option<&'a str>,
+    /// The id that the response names.
+    pub tool_call_id: &'a str,
+    /// The tool.
+    pub function_name: &'a str,
+    /// Whether it is a `custom_tool_call`.
+    pub custom: bool,
+    /// The arguments.
+    pub payload: Payload<'a>,
+}
+
+/// A tool response to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToolResponse<'a> {
+    /// The provider's id of the record.
+    pub id: Option<&'a str>,
+    /// The call that it answers.
+    pub tool_call_id: &'a str,
+    /// Whether it answers a `custom_tool_call`.
+    pub custom: bool,
+    /// The answer.
+    pub payload: Payload<'a>,
+}
+
+/// `<user>`
+pub fn user(text: &str) -> String {
+    element(Tag::User, &[], Payload::Inline(text))
+}
+
+/// `<assistant>`
+pub fn assistant(text: &str, id: Option<&str>) -> String {
+    element(Tag::Assistant, &[("id", id)], Payload::Inline(text))
+}
+
+/// `<reasoning>` with its summaries.
+pub fn reasoning<S: AsRef<str>>(id: &str, summaries: &[S]) -> String {
+    let mut out = String::new();
+    open(&mut out, Tag::Reasoning, &[("id", Some(id))]);
+    out.push('\n');
+    for summary in summaries {
+        out.push_str(&element(
+            Tag::Summary,
+            &[],
+            Payload::Inline(summary.as_ref()),
+        ));
+    }
+    close(&mut out, Tag::Reasoning);
+    out
+}
+
+/// `<tool_call>`
+pub fn tool_call(call: &ToolCall<'_>) -> String {
+    let attributes = [
+        ("type", call.custom.then_some(CUSTOM)),
+        ("tool_call_id", Some(call.tool_call_id)),
+        ("function_name", Some(call.function_name)),
+        ("id", call.id),
+    ];
+    element(Tag::ToolCall, &attributes, call.payload)
+}
+
+/// `<tool_response>`
+pub fn tool_response(response: &ToolResponse<'_>) -> String {
+    let attributes = [
+        ("type", response.custom.then_some(CUSTOM)),
+        ("tool_call_id", Some(response.tool_call_id)),
+        ("id", response.id),
+    ];
+    element(Tag::ToolResponse, &attributes, response.payload)
+}
+
+/// A payload in RAW blocks. A block cannot hold `|RAW`, so the payload is split behind the `|` of
+/// each; the blocks follow one another directly and read as one text.
+///
+/// ```
+/// assert_eq!(chatmd::write::raw("<b>"), "RAW|<b>|RAW");
+/// assert_eq!(chatmd::write::raw("|RAW"), "RAW|||RAWRAW|RAW|RAW");
+/// ```
+pub fn raw(payload: &str) -> String {
+    let mut out = String::with_capacity(payload.len() + RAW_OPEN.len() + RAW_CLOSE.len());
+    let mut from = 0;
+    let splits = memmem::find_iter(payload.as_bytes(), RAW_CLOSE).map(|at| at + 1);
+    for to in splits.chain([payload.len()]) {
+        out.push_str(RAW_OPEN);
+        out.push_str(payload.get(from..to).unwrap_or_default());
+        out.push_str(RAW_CLOSE);
+        from = to;
+    }
+    out
+}
+
+/// `existing` with `element` behind it, on a line of its own.
+pub fn append(existing: &str, element: &str) -> String {
+    [existing, separator(existing), element].concat()
+}
+
+/// What stands between a text and an element that is written behind it: a newline, unless the text
+/// is empty or ends in one.
+pub fn separator(existing: &str) -> &'static str {
+    if existing.is_empty() || existing.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    }
+}
+
+const CUSTOM: &str = "custom_tool_call";
+
+fn element(tag: Tag, attributes: &[(&str, Option<&str>)], payload: Payload<'_>) -> String {
+    let mut out = String::new();
+    open(&mut out, tag, attributes);
+    out.push('\n');
+    match payload {
+        Payload::Inline(text) => out.push_str(&raw(text)),
+        Payload::External(path) => {
+            out.push_str("  <doc");
+            write_attribute(&mut out, "src", path);
+            out.push_str(" local/>\n");
+        }
+    }
+    close(&mut out, tag);
+    out
+}
+
+fn open(out: &mut String, tag: Tag, attributes: &[(&str, Option<&str>)]) {
+    out.push('<');
+    out.push_str(tag.as_str());
+    for (name, value) in attributes {
+        if let Some(value) = value {
+            write_attribute(out, name, value);
+        }
+    }
+    out.push('>');
+}
+
+fn close(out: &mut String, tag: Tag) {
+    out.push_str("</");
+    out.push_str(tag.as_str());
+    out.push_str(">\n");
+}
