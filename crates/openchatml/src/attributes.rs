@@ -177,6 +177,7 @@ fn read_channel(
             findings.add(
                 Diagnostic::warning(Code::AttributeConflict, "the channel is named twice", word)
                     .with_label(earlier, "named here first")
+                    .with_expected("one `<|channel|>`")
                     .with_help("remove the second `<|channel|>`"),
             );
             return Standing::Sound;
@@ -224,6 +225,7 @@ fn read_constrain(words: &mut Words<'_>, span: Span, frame: &mut Frame, findings
                 word,
             )
             .with_label(earlier, "the first type")
+            .with_expected("one `<|constrain|>`")
             .with_help("remove the second `<|constrain|>`"),
         ),
     }
@@ -324,6 +326,7 @@ fn read_known(
                     attribute,
                 )
                 .with_label(earlier, "the value that counts")
+                .with_expected("each attribute once")
                 .with_help("remove one of the two"),
             );
         }

@@ -60,7 +60,11 @@ fn check_constraint(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic
     }
     let body = document.body(frame);
     let error = serde_json::from_slice::<serde_json::Value>(&body).err()?;
-    let offset = offset_of(&body, error.line(), error.column());
+    let offset = if error.is_eof() {
+        body.len()
+    } else {
+        offset_of(&body, error.line(), error.column())
+    };
     let start = document.body_place(frame, offset);
     let end = if offset < body.len() {
         document.body_place(frame, offset + 1).max(start)

@@ -21,8 +21,7 @@ pub(crate) struct Opening {
 
 /// Reads what stands before the first frame.
 pub(crate) fn read(source: &[u8], findings: &mut Findings) -> Opening {
-    let region = find(source);
-    let Some(region) = region else {
+    let Some(mut region) = find(source) else {
         let from = content_start(source);
         findings.add(
             Diagnostic::warning(
@@ -40,20 +39,15 @@ pub(crate) fn read(source: &[u8], findings: &mut Findings) -> Opening {
             dialect: Dialect::V2_2,
         };
     };
-    let (region, parsed) = match region.close {
-        Close::Fence => match parse_yaml(source, region.yaml) {
-            // A fence that closes nothing readable may be a line of some body far behind.
-            Err(finding) => match unfenced_end(source, region.yaml) {
-                Some(end) => (region.without_fence(end), Err(finding)),
-                None => (region, Err(finding)),
-            },
-            parsed => (region, parsed),
-        },
-        Close::NoFence | Close::Frame => {
-            let parsed = parse_yaml(source, region.yaml);
-            (region, parsed)
-        }
-    };
+    let mut parsed = parse_yaml(source, region.yaml);
+    // A fence that closes nothing readable may be a line of some body far behind.
+    if parsed.is_err()
+        && region.close == Close::Fence
+        && let Some(end) = unfenced_end(source, region.yaml)
+    {
+        region = region.without_fence(end);
+        parsed = parse_yaml(source, region.yaml);
+    }
     if region.close == Close::NoFence {
         findings.add(
             Diagnostic::error(

@@ -142,7 +142,7 @@ impl Machine<'_> {
                     Diagnostic::error(
                         Code::StreamTruncated,
                         "the text ends in a frame's header",
-                        frame.span,
+                        Span::new(frame.span.start, end),
                     )
                     .with_expected("`<|message|>`, a body and a terminator")
                     .with_help("the frame is kept as incomplete; complete it or remove it"),

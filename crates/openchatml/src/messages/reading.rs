@@ -58,6 +58,14 @@ impl Reading {
             self.note(index, "left out, because its channel is not known");
             return;
         }
+        if frame.role == Role::User && frame.effective_channel() != Channel::Final {
+            // A user's message is shown, and this frame is not.
+            self.note(
+                index,
+                "left out, because a message cannot keep a user's words hidden",
+            );
+            return;
+        }
         self.note_losses(index, frame);
         let message = match frame.role {
             Role::Assistant => return self.assistant(index, frame),
@@ -219,9 +227,6 @@ impl Reading {
         ];
         for (what, _) in lost.into_iter().filter(|(_, lost)| *lost) {
             self.note(index, &format!("{what} dropped"));
-        }
-        if !assistant && frame.effective_channel() == Channel::Analysis {
-            self.note(index, "the channel dropped");
         }
         if frame.terminator == Terminator::None && !call {
             self.note(

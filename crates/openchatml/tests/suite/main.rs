@@ -1,0 +1,11 @@
+//! The tests of the crate, in one program: cases as documents, then properties.
+#![expect(clippy::unwrap_used, reason = "a test that unwraps nothing has failed")]
+
+mod conversations;
+mod document_header;
+mod literate;
+mod reading;
+mod round_trip;
+mod strategies;
+mod viewing;
+mod writing;

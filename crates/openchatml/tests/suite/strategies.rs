@@ -1,0 +1,125 @@
+//! Inputs for the properties: texts made of what the language is made of.
+
+use openchatml::{Channel, FrameBuf, Role, Terminator, Token};
+use proptest::prelude::*;
+
+/// Texts of tokens, pieces of tokens, brackets, white space, JSON and letters.
+pub(crate) fn marked_text() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        6 => proptest::sample::select(Token::ALL.to_vec()).prop_map(|token| token.as_str().to_owned()),
+        3 => (proptest::sample::select(Token::ALL.to_vec()), 1..13_usize).prop_map(|(token, cut)| {
+            let text = token.as_str();
+            text[..cut.min(text.len())].to_owned()
+        }),
+        2 => (proptest::sample::select(Token::ALL.to_vec()), 1..13_usize).prop_map(|(token, cut)| {
+            let text = token.as_str();
+            text[cut.min(text.len())..].to_owned()
+        }),
+        4 => "<{1,5}",
+        2 => proptest::sample::select(vec!["\n", " ", "\r\n", "\t", "|", "|>", "<|", "version: 2.2\n", "---\n"])
+            .prop_map(str::to_owned),
+        1 => Just(r#"{"a":[1,"<|end|>"]}"#.to_owned()),
+        2 => "[a-zé🦀]{1,4}",
+    ];
+    proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+}
+
+/// Bytes of tokens, header words and garbage: broken transcripts of all kinds.
+pub(crate) fn broken_transcript() -> impl Strategy<Value = Vec<u8>> {
+    let words = vec![
+        "user",
+        "assistant",
+        "system",
+        "tool",
+        "functions.f",
+        "analysis",
+        "commentary",
+        "final",
+        " to=functions.f",
+        " call_id=1",
+        " name=x",
+        " intent=preamble",
+        " json",
+        "---",
+        "version: 2.2",
+    ];
+    let piece = prop_oneof![
+        4 => marked_text().prop_map(String::into_bytes),
+        4 => proptest::sample::select(words).prop_map(|word| word.as_bytes().to_vec()),
+        2 => proptest::sample::select(Token::ALL.to_vec())
+            .prop_map(|token| token.as_str().as_bytes().to_vec()),
+        1 => proptest::collection::vec(any::<u8>(), 0..4),
+    ];
+    proptest::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+}
+
+/// A word that may stand in a header.
+pub(crate) fn word() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => "[A-Za-z0-9_.:/+-]{1,12}",
+        1 => "[!-;=-~é🦀]{1,8}",
+        1 => "<[a-z|>]{0,1}[a-z]{1,2}".prop_filter("no token begins", |word| !word.contains("<|")),
+    ]
+}
+
+/// Frames that may be written, of every kind.
+pub(crate) fn frame() -> impl Strategy<Value = FrameBuf> {
+    let optional = || proptest::option::of(word());
+    let channel = proptest::option::of(proptest::sample::select(vec![
+        Channel::Analysis,
+        Channel::Commentary,
+        Channel::Final,
+    ]));
+    let role = proptest::sample::select(vec![
+        Role::System,
+        Role::Developer,
+        Role::User,
+        Role::Assistant,
+        Role::Tool,
+    ]);
+    let ends =
+        proptest::sample::select(vec![Terminator::End, Terminator::Call, Terminator::Return]);
+    let unknown = proptest::collection::vec(("x_[a-z]{1,3}", proptest::option::of(word())), 0..3);
+    (
+        (role, channel, ends, marked_text(), word(), word()),
+        (
+            optional(),
+            optional(),
+            optional(),
+            optional(),
+            optional(),
+            optional(),
+            unknown,
+        ),
+    )
+        .prop_map(
+            |((role, channel, end, body, some_word, other_word), parts)| {
+                let (to, call_id, name, intent, content_type, constrain, attributes) = parts;
+                let mut frame = FrameBuf::new(role, body);
+                frame.to = to;
+                frame.call_id = call_id;
+                frame.name = name;
+                frame.intent = intent;
+                frame.content_type = content_type;
+                frame.constrain = constrain;
+                frame.attributes = attributes;
+                frame.channel = channel;
+                // Bring the parts together that need each other.
+                if role == Role::Tool {
+                    frame.name.get_or_insert_with(|| some_word.clone());
+                    frame.call_id.get_or_insert_with(|| other_word.clone());
+                }
+                if role == Role::Assistant {
+                    frame.terminator = end;
+                    if end == Terminator::Call {
+                        frame.to.get_or_insert(some_word);
+                        frame.call_id.get_or_insert(other_word);
+                    }
+                    if end == Terminator::Return {
+                        frame.channel = frame.channel.map(|_| Channel::Final);
+                    }
+                }
+                frame
+            },
+        )
+}

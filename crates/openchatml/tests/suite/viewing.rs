@@ -1,0 +1,180 @@
+//! Visibility as a security property: what must stay hidden stays hidden, in every text.
+
+use openchatml::{
+    Channel, HiddenBecause, Role, Terminator, View, Visibility, is_visible, parse, write_frame,
+};
+use proptest::prelude::*;
+
+use crate::strategies::{broken_transcript, frame};
+
+/// The rule once more, from the other side: the only three kinds of frame that may be seen.
+fn may_be_seen(frame: &openchatml::FrameBuf) -> bool {
+    let final_channel = matches!(frame.channel, None | Some(Channel::Final));
+    let to_tool = frame
+        .to
+        .as_deref()
+        .is_some_and(|to| !["user", "assistant", "all"].contains(&to));
+    match frame.role {
+        Role::User => final_channel,
+        Role::Assistant if to_tool => false,
+        Role::Assistant => {
+            final_channel
+                || (frame.channel == Some(Channel::Commentary)
+                    && frame.intent.as_deref() == Some("preamble"))
+        }
+        _ => false,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn only_three_kinds_of_frame_are_seen(frames in proptest::collection::vec(frame(), 0..6)) {
+        let mut text = String::new();
+        for frame in &frames {
+            write_frame(&mut text, frame).unwrap();
+            prop_assert_eq!(frame.visibility().is_visible(), may_be_seen(frame));
+        }
+        let document = parse(text.as_bytes());
+        let view = View::new(&document);
+        let seen: Vec<String> = view
+            .frames()
+            .map(|frame| view.text(frame).unwrap().into_owned())
+            .collect();
+        let expected: Vec<String> = frames
+            .iter()
+            .filter(|frame| may_be_seen(frame))
+            .map(|frame| frame.body.clone())
+            .collect();
+        prop_assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn a_view_of_anything_gives_hidden_text_to_nobody(source in broken_transcript()) {
+        let document = parse(&source);
+        let (view, debug) = (View::new(&document), View::debug(&document));
+        for frame in document.frames() {
+            prop_assert_eq!(view.text(frame).is_ok(), is_visible(frame));
+            prop_assert_eq!(debug.text(frame).unwrap(), document.body_text(frame));
+            let doubtful = frame.is_stray()
+                || frame.channel() == Channel::Unknown
+                || frame.channel() == Channel::Analysis
+                || !matches!(frame.role(), Role::User | Role::Assistant);
+            prop_assert!(!(doubtful && is_visible(frame)));
+        }
+        prop_assert_eq!(debug.frames().count(), document.frames().len());
+    }
+
+    /// However the private part is cut or damaged before the next frame, it is not shown.
+    #[test]
+    fn damage_inside_analysis_shows_nothing(
+        damage in proptest::sample::select(vec![
+            "", "<|end|>", "<|call|>", "<|return|>", "<|channel|>final<|message|>", "<|message|>",
+            "<|channel|>final", "<|literal|>", "<|end|> ", "<|end|>assistant<|channel|>final<|message|>",
+            "<|constrain|>json<|message|>", "<|endliteral|>",
+        ]),
+        cut in 0..80_usize,
+    ) {
+        let text = format!("<|start|>assistant<|channel|>analysis<|message|>{damage}SECRET");
+        let cut = text.len().saturating_sub(cut % 7);
+        for tail in ["", "<|end|>", "<|start|>user<|message|>a<|end|>"] {
+            let source = format!("{}{tail}", &text[..cut]);
+            let document = parse(source.as_bytes());
+            let view = View::new(&document);
+            for frame in view.frames() {
+                let shown = view.text(frame).unwrap();
+                prop_assert!(!shown.contains('S'), "{source:?} shows {shown:?}");
+            }
+        }
+    }
+
+    /// A person never sees of a cut text what the whole text would hide.
+    #[test]
+    fn cutting_a_text_shows_no_more(frames in proptest::collection::vec(frame(), 1..4), cut in any::<proptest::sample::Index>()) {
+        let mut text = String::new();
+        for frame in &frames {
+            write_frame(&mut text, frame).unwrap();
+        }
+        let whole = parse(text.as_bytes());
+        let cut = cut.index(text.len());
+        let part = parse(&text.as_bytes()[..cut]);
+        for (cut, frame) in part.frames().iter().zip(whole.frames()) {
+            prop_assert!(!is_visible(cut) || is_visible(frame));
+        }
+    }
+}
+
+#[test]
+fn an_incomplete_frame_with_a_channel_stays_visible() {
+    let document = parse(b"<|start|>assistant<|channel|>final<|message|>Half");
+    let frame = &document.frames()[0];
+    assert_eq!(frame.terminator(), Terminator::None);
+    assert!(!frame.is_complete());
+    assert_eq!(View::new(&document).text(frame).unwrap(), "Half");
+}
+
+#[test]
+fn a_refusal_says_why_and_nothing_of_the_text() {
+    let document = parse(b"<|start|>assistant<|channel|>analysis<|message|>SECRET<|end|>");
+    let frame = &document.frames()[0];
+    let refusal = View::new(&document).text(frame).unwrap_err();
+    assert_eq!(refusal.because(), HiddenBecause::Analysis);
+    let finding = refusal.to_diagnostic();
+    assert_eq!(finding.code.as_str(), "E-PERM-VISIBILITY");
+    assert!(!format!("{refusal} {refusal:?} {finding:?}").contains("SECRET"));
+}
+
+#[test]
+fn each_hidden_frame_has_its_reason() {
+    let cases = [
+        ("<|start|>system<|message|>", HiddenBecause::Role),
+        (
+            "<|start|>developer<|channel|>final<|message|>",
+            HiddenBecause::Role,
+        ),
+        (
+            "<|start|>functions.f<|channel|>final<|message|>",
+            HiddenBecause::Role,
+        ),
+        (
+            "<|start|>who<|channel|>final<|message|>",
+            HiddenBecause::Role,
+        ),
+        (
+            "<|start|>user<|channel|>analysis<|message|>",
+            HiddenBecause::Analysis,
+        ),
+        (
+            "<|start|>assistant<|channel|>commentary<|message|>",
+            HiddenBecause::Commentary,
+        ),
+        (
+            "<|start|>assistant<|channel|>finally<|message|>",
+            HiddenBecause::UnknownChannel,
+        ),
+        (
+            "<|start|>assistant to=python<|channel|>final<|message|>",
+            HiddenBecause::ForTool,
+        ),
+        ("stray <|start|>", HiddenBecause::Stray),
+    ];
+    for (source, reason) in cases {
+        let document = parse(source.as_bytes());
+        let visibility = document.frames()[0].visibility();
+        assert_eq!(visibility, Visibility::Hidden(reason), "{source}");
+    }
+}
+
+#[test]
+fn authority_has_the_order_of_the_specification() {
+    let order = [
+        Role::System,
+        Role::Developer,
+        Role::User,
+        Role::Assistant,
+        Role::Tool,
+    ];
+    assert!(order.is_sorted_by(|higher, lower| higher.authority() > lower.authority()));
+    assert_eq!(Role::Other.authority(), Role::Tool.authority());
+}
