@@ -336,10 +336,26 @@ fn read_known(
     let bytes = value.bytes(source);
     match word {
         b"to" => frame.addressee = Addressee::of(bytes),
-        b"intent" => frame.intent_word = Some(Intent::parse(bytes)),
+        b"intent" => read_intent(bytes, value, frame, findings),
         _ => {}
     }
     Some(())
+}
+
+fn read_intent(word: &[u8], place: Span, frame: &mut Frame, findings: &mut Findings) {
+    let intent = Intent::parse(word);
+    frame.intent_word = Some(intent);
+    if intent == Intent::Other {
+        findings.add(
+            Diagnostic::warning(
+                Code::AttributeConflict,
+                format!("`{}` is no known intent and has no effect", shown(word)),
+                place,
+            )
+            .with_expected("`preamble`, `status` or `debug`")
+            .with_help("use a known intent, or remove it"),
+        );
+    }
 }
 
 /// A word of the source in a message: never longer than a line.

@@ -16,7 +16,7 @@
 
 use logue_source::{Code, Diagnostic, Span};
 
-use crate::attributes::{Segment, Standing, read_segment, shown};
+use crate::attributes::{Segment, Standing, read_segment};
 use crate::document::Document;
 use crate::findings::Findings;
 use crate::frame::Frame;
@@ -25,7 +25,7 @@ use crate::limits::MAX_FRAME_HEADER;
 use crate::opening;
 use crate::token::{Scanner, Token};
 use crate::view::Addressee;
-use crate::words::{Channel, Intent, Role, Terminator};
+use crate::words::{Channel, Role, Terminator};
 
 /// Reads a transcript. Never fails: what is wrong is a diagnostic, and every byte is in the
 /// result. Linear in the length of `source`, and copies nothing of it but the document header.
@@ -415,18 +415,6 @@ impl Machine<'_> {
                 Diagnostic::error(Code::ParseHeader, "the tool reply names no tool", place)
                     .with_expected("`name=` with the tool's name")
                     .with_help("write it as the call's `to=` has it"),
-            );
-        }
-        if let (Some(Intent::Other), Some(span)) = (frame.intent_word, frame.parts.intent) {
-            let word = shown(span.bytes(self.source));
-            self.findings.add(
-                Diagnostic::warning(
-                    Code::AttributeConflict,
-                    format!("`{word}` is no known intent and has no effect"),
-                    span,
-                )
-                .with_expected("`preamble`, `status` or `debug`")
-                .with_help("use a known intent, or remove it"),
             );
         }
     }
