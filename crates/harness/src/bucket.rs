@@ -1,0 +1,98 @@
+//! What a user is told about an error, and whether trying again can help.
+
+use std::fmt;
+
+/// The three kinds of failure that a chat distinguishes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorBucket {
+    /// The conversation cannot go on.
+    SessionTerminating,
+    /// The same message may succeed later.
+    RetryableTransient,
+    /// The user, or whoever sent the message, must change something.
+    UserCorrectable,
+}
+
+impl ErrorBucket {
+    /// The stable name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SessionTerminating => "session_terminating",
+            Self::RetryableTransient => "retryable_transient",
+            Self::UserCorrectable => "user_correctable",
+        }
+    }
+
+    /// What the user is told unless the application has its own words. Only a user-correctable
+    /// error repeats the diagnostic, because only there it is of use.
+    pub fn default_reply(self, diagnostic: &str) -> String {
+        match self {
+            Self::SessionTerminating => {
+                "This conversation can't continue. Please start a new one.".to_owned()
+            }
+            Self::RetryableTransient => {
+                "I had trouble responding. Try again in a moment.".to_owned()
+            }
+            Self::UserCorrectable => format!(
+                "That request couldn't be processed: {diagnostic}. \
+                 Please adjust your message and try again."
+            ),
+        }
+    }
+}
+
+impl fmt::Display for ErrorBucket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Chooses the bucket of an error by its category. Any `Fn(&str) -> ErrorBucket` is one.
+pub trait Classifier: Send + Sync {
+    /// The bucket of the category, as [`EngineError::derived_category`] gives it.
+    ///
+    /// [`EngineError::derived_category`]: crate::EngineError::derived_category
+    fn classify(&self, category: &str) -> ErrorBucket;
+}
+
+impl<F: Fn(&str) -> ErrorBucket + Send + Sync> Classifier for F {
+    fn classify(&self, category: &str) -> ErrorBucket {
+        self(category)
+    }
+}
+
+/// The buckets that the harness contract names.
+///
+/// A category that it does not name is transient: a failed turn leaves the session as it was, so
+/// trying again does no harm, and neither ending the conversation nor blaming the user is justified
+/// by an error that nobody knows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DefaultClassifier;
+
+impl Classifier for DefaultClassifier {
+    fn classify(&self, category: &str) -> ErrorBucket {
+        match category {
+            "session_load_failed"
+            | "session_save_failed"
+            | "session_state_migration_chain_ambiguous"
+            | "session_state_migration_missing"
+            | "session_state_migration_failed"
+            | "suspension_persistence_failed"
+            | "harness_session_id_unresolved"
+            | "state_validation_error" => ErrorBucket::SessionTerminating,
+            "chat_message_shape_invalid"
+            | "provider_invalid_request"
+            | "provider_invalid_response"
+            | "provider_authentication"
+            | "provider_invalid_model"
+            | "provider_unsupported_content_block"
+            | "structured_output_invalid"
+            | "suspension_resume_payload_invalid"
+            | "suspension_record_invalid"
+            | "session_awaiting_signal" => ErrorBucket::UserCorrectable,
+            // provider_unavailable, provider_rate_limit, provider_model_not_loaded, their older
+            // names, session_write_conflict, harness_signal_subscription_failed; and the unknown.
+            _ => ErrorBucket::RetryableTransient,
+        }
+    }
+}

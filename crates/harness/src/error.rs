@@ -1,0 +1,233 @@
+//! What can go wrong in a run, and which category a caller sees.
+//!
+//! The engine wraps what a node raises as `node_exception`, but what a caller must know is why the
+//! node failed: `provider_unavailable`, say. So an error has two names. [`EngineError::category`] is
+//! what the engine saw; [`EngineError::derived_category`] looks through the carriers to the first
+//! error that has something to say.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::edge::Target;
+use crate::reducer::Reducer;
+use crate::state::StateError;
+
+/// An error that a node, or the function of a conditional edge, raises.
+///
+/// ```
+/// use logue_harness::NodeError;
+///
+/// let error = NodeError::new("the server answered 503").with_category("provider_unavailable");
+/// assert_eq!(error.category(), Some("provider_unavailable"));
+/// ```
+#[derive(Clone)]
+pub struct NodeError {
+    category: Option<String>,
+    message: String,
+    source: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+impl NodeError {
+    /// An error without a category. The message may be shown to the user.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            category: None,
+            message: message.into(),
+            source: None,
+        }
+    }
+
+    /// Another error as a node's error, with its message: for `map_err(NodeError::wrap)?`.
+    pub fn wrap(error: impl Error + Send + Sync + 'static) -> Self {
+        Self::new(error.to_string()).with_source(error)
+    }
+
+    /// Names the category, by which a classifier chooses the [`ErrorBucket`](crate::ErrorBucket).
+    #[must_use]
+    pub fn with_category(mut self, category: impl Into<String>) -> Self {
+        self.category = Some(category.into());
+        self
+    }
+
+    /// Names the cause, whose category counts if this error has none.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
+    /// The category, if it has one that is not empty.
+    pub fn category(&self) -> Option<&str> {
+        self.category
+            .as_deref()
+            .filter(|category| !category.is_empty())
+    }
+
+    /// What happened.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for NodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl fmt::Debug for NodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NodeError")
+            .field("category", &self.category)
+            .field("message", &self.message)
+            .field("source", &self.source)
+            .finish()
+    }
+}
+
+impl Error for NodeError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source
+            .as_deref()
+            .map(|source| source as &(dyn Error + 'static))
+    }
+}
+
+/// Why a run ended in an error.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// A node raised an error.
+    #[error("the node `{node}` failed")]
+    NodeException {
+        /// The node.
+        node: String,
+        /// What it raised.
+        source: NodeError,
+    },
+    /// The function of a conditional edge raised an error.
+    #[error("the edge out of the node `{node}` failed")]
+    EdgeException {
+        /// The node that the edge leaves.
+        node: String,
+        /// What the function raised.
+        source: NodeError,
+    },
+    /// A reducer could not merge a node's update.
+    #[error(
+        "the reducer `{reducer}` of the field `{field}` failed on the update of the node `{node}`: {cause}"
+    )]
+    ReducerError {
+        /// The field.
+        field: String,
+        /// Its reducer.
+        reducer: Reducer,
+        /// The node whose update it was.
+        node: String,
+        /// Why.
+        cause: String,
+    },
+    /// The function of a conditional edge chose a target that the edge does not declare.
+    #[error("the edge out of the node `{node}` chose {target}, which is not one of its targets")]
+    RoutingError {
+        /// The node that the edge leaves.
+        node: String,
+        /// What was chosen.
+        target: Target,
+    },
+    /// The initial state or a node's update does not fit the schema.
+    #[error("{}: {cause}", match node {
+        Some(node) => format!("the update of the node `{node}` is not valid"),
+        None => "the initial state is not valid".to_owned(),
+    })]
+    StateValidation {
+        /// The node whose update it was; none for the initial state.
+        node: Option<String>,
+        /// What does not fit.
+        cause: StateError,
+    },
+    /// The run would take more steps than it may.
+    #[error(
+        "the run took {limit} steps without reaching END; the next would have been the node `{next}`"
+    )]
+    MaxSteps {
+        /// How many nodes may run.
+        limit: usize,
+        /// The node that did not run any more.
+        next: String,
+    },
+}
+
+impl EngineError {
+    /// The engine's own name for what happened.
+    pub const fn category(&self) -> &'static str {
+        match self {
+            Self::NodeException { .. } => "node_exception",
+            Self::EdgeException { .. } => "edge_exception",
+            Self::ReducerError { .. } => "reducer_error",
+            Self::RoutingError { .. } => "routing_error",
+            Self::StateValidation { .. } => "state_validation_error",
+            Self::MaxSteps { .. } => "max_steps_exceeded",
+        }
+    }
+
+    /// The category that a caller acts on: that of the outermost error in the chain of causes
+    /// which has one and is not merely a carrier of its cause. `node_exception` and
+    /// `edge_exception` are carriers; they count only when no cause has a category.
+    pub fn derived_category(&self) -> &str {
+        match self.telling_link() {
+            Some((category, _)) => category,
+            None => self.category(),
+        }
+    }
+
+    /// The message of the error whose category is the derived one, else of the outermost cause.
+    pub fn diagnostic(&self) -> String {
+        match (self.telling_link(), self) {
+            (Some((_, link)), _) => link.to_string(),
+            (None, Self::NodeException { source, .. } | Self::EdgeException { source, .. }) => {
+                source.message.clone()
+            }
+            (None, _) => self.to_string(),
+        }
+    }
+
+    /// The node in which it happened, or after which the run could not go on.
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Self::NodeException { node, .. }
+            | Self::EdgeException { node, .. }
+            | Self::ReducerError { node, .. }
+            | Self::RoutingError { node, .. }
+            | Self::MaxSteps { next: node, .. } => Some(node),
+            Self::StateValidation { node, .. } => node.as_deref(),
+        }
+    }
+
+    fn is_carrier(&self) -> bool {
+        matches!(
+            self,
+            Self::NodeException { .. } | Self::EdgeException { .. }
+        )
+    }
+
+    fn telling_link(&self) -> Option<(&str, &(dyn Error + 'static))> {
+        let mut next: Option<&(dyn Error + 'static)> = Some(self);
+        while let Some(link) = next {
+            if let Some(category) = category_of(link) {
+                return Some((category, link));
+            }
+            next = link.source();
+        }
+        None
+    }
+}
+
+fn category_of<'a>(link: &'a (dyn Error + 'static)) -> Option<&'a str> {
+    if let Some(error) = link.downcast_ref::<NodeError>() {
+        return error.category();
+    }
+    let error = link.downcast_ref::<EngineError>()?;
+    (!error.is_carrier()).then(|| error.category())
+}
