@@ -1,0 +1,276 @@
+//! What a model is sent.
+
+use chatmd::{
+    DocRequest, Document, Evaluation, MemoryWorld, World, WorldError, WorldErrorKind, evaluate,
+    parse,
+};
+use logue_message::{Block, CallKind, ChatMessage, Content, ToolCall};
+use logue_source::Code;
+
+fn evaluation(text: &str) -> Evaluation {
+    let tree = parse(text);
+    assert!(tree.diagnostics().is_empty(), "{:?}", tree.diagnostics());
+    let (document, _) = Document::from_tree(&tree);
+    let mut world = MemoryWorld::new()
+        .with("a.md", " A\n")
+        .with("sub/b.json", "{\"b\": 1}")
+        .with("tags.md", "<user>|RAW</user>");
+    evaluate(&document, &mut world)
+}
+
+fn messages(text: &str) -> Vec<ChatMessage> {
+    let evaluation = evaluation(text);
+    assert!(
+        evaluation.diagnostics.is_empty(),
+        "{:?}",
+        evaluation.diagnostics
+    );
+    evaluation.messages
+}
+
+fn codes(text: &str) -> Vec<(Code, &str)> {
+    evaluation(text)
+        .diagnostics
+        .iter()
+        .map(|finding| (finding.code, finding.primary.text(text).unwrap_or_default()))
+        .collect()
+}
+
+fn thinking(id: &str, text: &str) -> Block {
+    Block::Thinking {
+        text: text.to_owned(),
+        signature: None,
+        id: Some(id.to_owned()),
+    }
+}
+
+#[test]
+fn each_speaker_has_a_message() {
+    assert_eq!(
+        messages(
+            "<system>s</system><developer>d</developer><user name=\"n\">u</user>\
+             <assistant>a</assistant><msg role=\"user\">m</msg>"
+        ),
+        [
+            ChatMessage::system("s"),
+            ChatMessage::developer("d"),
+            ChatMessage::user("u").with_name("n"),
+            ChatMessage::assistant("a"),
+            ChatMessage::user("m"),
+        ]
+    );
+}
+
+#[test]
+fn text_is_verbatim_but_around_a_raw_block() {
+    for (content, text) in [
+        ("\nHello\n", "\nHello\n"),
+        ("\nRAW|\n<b>\n|RAW\n", "\n<b>\n"),
+        ("RAW|x|RAW", "x"),
+        ("\n RAW|x|RAW RAW|y|RAW \n", "xy"),
+        ("<!-- c -->\nRAW|x|RAW<!-- c -->\n", "x"),
+        ("Hi RAW|x|RAW\n", "Hi x\n"),
+        ("RAW|x|RAW there", "x there"),
+        ("\n<doc src=\"a.md\" local/>\n", "\n A\n\n"),
+        ("\nRAW|x|RAW\n<doc src=\"./a.md\" local/>\n", "x\n A\n\n"),
+        ("<doc src=\"tags.md\" local/>", "<user>|RAW</user>"),
+        ("<b>x</b> &lt;", "<b>x</b> &lt;"),
+    ] {
+        let source = format!("<user>{content}</user>");
+        assert_eq!(messages(&source), [ChatMessage::user(text)], "{source}");
+    }
+}
+
+#[test]
+fn payloads_are_exact() {
+    for (content, payload) in [
+        ("{}", "{}"),
+        (" {} ", " {} "),
+        ("\n", "\n"),
+        ("\nRAW|\n {} \n|RAW\n", "\n {} \n"),
+        ("RAW||RAW", ""),
+        ("\n  <doc src=\"sub/b.json\" local/>\n", "{\"b\": 1}"),
+        ("\n<!-- c -->\n<doc src=\"a.md\" local/>\n", " A\n"),
+        ("\nRAW|x|RAW\n<doc src=\"a.md\" local/>\n", "x A\n"),
+        ("x <doc src=\"a.md\" local/>", "x  A\n"),
+        ("x RAW|y|RAW\n", "x y\n"),
+    ] {
+        let source = format!(
+            "<tool_call tool_call_id=\"c\" function_name=\"f\">{content}</tool_call>\
+             <tool_response tool_call_id=\"c\">{content}</tool_response>"
+        );
+        assert_eq!(
+            messages(&source),
+            [
+                ChatMessage::assistant(Content::Absent)
+                    .with_tool_calls(vec![ToolCall::new("c", "f", payload)]),
+                ChatMessage::tool("c", payload).with_name("f"),
+            ],
+            "{source}"
+        );
+    }
+}
+
+#[test]
+fn a_response_of_the_model_is_one_message() {
+    let call =
+        |id: &str| format!("<tool_call tool_call_id=\"{id}\" function_name=\"f\">{{}}</tool_call>");
+    let source = format!(
+        "<user>go</user>\
+         <reasoning id=\"r1\"><summary>a</summary><summary>b</summary></reasoning>\
+         <reasoning id=\"r2\"><summary>c</summary></reasoning>\
+         <assistant>text</assistant>\n{}\n{}\
+         <tool_response tool_call_id=\"1\">x</tool_response>\
+         <tool_response tool_call_id=\"2\">y</tool_response>\
+         <reasoning id=\"r3\"><summary>d</summary></reasoning>{}\
+         <tool_response tool_call_id=\"3\"/>\
+         <assistant>done</assistant>",
+        call("1"),
+        call("2"),
+        call("3")
+    );
+    let made = |id: &str| ToolCall::new(id, "f", "{}");
+    assert_eq!(
+        messages(&source),
+        [
+            ChatMessage::user("go"),
+            ChatMessage::assistant(vec![
+                thinking("r1", "a\n\nb"),
+                thinking("r2", "c"),
+                Block::text("text"),
+            ])
+            .with_tool_calls(vec![made("1"), made("2")]),
+            ChatMessage::tool("1", "x").with_name("f"),
+            ChatMessage::tool("2", "y").with_name("f"),
+            ChatMessage::assistant(vec![thinking("r3", "d")]).with_tool_calls(vec![made("3")]),
+            ChatMessage::tool("3", "").with_name("f"),
+            ChatMessage::assistant("done"),
+        ]
+    );
+}
+
+#[test]
+fn what_breaks_the_order_of_a_response_begins_the_next() {
+    const R: &str = "<reasoning id=\"r\"><summary>r</summary></reasoning>";
+    const A: &str = "<assistant>a</assistant>";
+    const C: &str = "<tool_call tool_call_id=\"c\" function_name=\"f\">{}</tool_call>";
+    const U: &str = "<user>u</user>";
+    for (elements, count) in [
+        (vec![R, A, C], 1),
+        (vec![R, R, C, C], 1),
+        (vec![A, A], 2),
+        (vec![C, A], 2),
+        (vec![C, R], 2),
+        (vec![A, R], 2),
+        (vec![R, U, A], 3),
+        (vec![A, "<config/>", C], 1),
+    ] {
+        let found = evaluation(&elements.concat()).messages;
+        assert_eq!(found.len(), count, "{elements:?}: {found:?}");
+    }
+}
+
+#[test]
+fn a_custom_call_keeps_its_kind() {
+    let found = messages(
+        "<tool_call type=\"custom_tool_call\" tool_call_id=\"c\" function_name=\"f\">x</tool_call>",
+    );
+    assert_eq!(found[0].tool_calls[0].kind, CallKind::Custom);
+}
+
+#[test]
+fn empty_messages_are_left_out_with_a_warning() {
+    for (source, opener) in [
+        ("<user>\n\n</user>", "<user>"),
+        ("<user/>", "<user/>"),
+        ("<system>RAW| |RAW</system>", "<system>"),
+        ("<assistant> </assistant>", "<assistant>"),
+    ] {
+        assert_eq!(codes(source), [(Code::ContentDropped, opener)], "{source}");
+        assert!(evaluation(source).messages.is_empty());
+    }
+}
+
+#[test]
+fn settings_and_tools_come_along() {
+    let evaluation = evaluation(
+        "<config model=\"m\"/><config model=\"n\"/><tool name=\"read_file\"/>\
+         <tool name=\"get_contents\"/><tool name=\"nope\"/><tool name=\"apply_patch\"/>\
+         <tool name=\"rg\" command=\"rg\"/>",
+    );
+    assert_eq!(evaluation.config.model.as_deref(), Some("m"));
+    let names: Vec<_> = evaluation
+        .tools
+        .iter()
+        .filter_map(|tool| tool.exposed_name())
+        .collect();
+    assert_eq!(names, ["read_file", "apply_patch", "rg"]);
+    assert!(!evaluation.has_errors());
+}
+
+#[test]
+fn what_is_not_evaluated_is_an_error_at_its_place() {
+    for (source, place) in [
+        ("<import src=\"a.md\"/>", "<import src=\"a.md\"/>"),
+        (
+            "<user><import src=\"a.md\"/></user>",
+            "<import src=\"a.md\"/>",
+        ),
+        ("<user><img src=\"i\"/></user>", "<img src=\"i\"/>"),
+        (
+            "<user><agent src=\"g\">x</agent></user>",
+            "<agent src=\"g\">x</agent>",
+        ),
+        (
+            "<user><doc src=\"http://x\"/></user>",
+            "<doc src=\"http://x\"/>",
+        ),
+        (
+            "<user><doc src=\"a.md\" local strip/></user>",
+            "<doc src=\"a.md\" local strip/>",
+        ),
+        (
+            "<user><doc src=\"a.md\" local markdown/></user>",
+            "<doc src=\"a.md\" local markdown/>",
+        ),
+        (
+            "<tool name=\"t\" agent=\"a\"/>",
+            "<tool name=\"t\" agent=\"a\"/>",
+        ),
+        ("<tool mcp_server=\"m\"/>", "<tool mcp_server=\"m\"/>"),
+    ] {
+        assert_eq!(codes(source), [(Code::MdUnsupported, place)], "{source}");
+        assert!(evaluation(source).has_errors());
+    }
+}
+
+/// A world that refuses everything for one reason.
+struct Refusing(WorldErrorKind);
+
+impl World for Refusing {
+    fn document(&mut self, request: &DocRequest<'_>) -> Result<String, WorldError> {
+        Err(WorldError::new(self.0, format!("no {}", request.src)))
+    }
+}
+
+#[test]
+fn a_document_that_cannot_be_had_is_an_error_where_it_is_named() {
+    let text = "<tool_call tool_call_id=\"c\" function_name=\"f\">\n  <doc src=\"x\" local/>\n</tool_call>";
+    let (document, _) = Document::from_tree(&parse(text));
+    for (kind, code) in [
+        (WorldErrorKind::NotFound, Code::MdDocument),
+        (WorldErrorKind::OutsideRoots, Code::OutsideRoots),
+        (WorldErrorKind::NotUtf8, Code::SourceNotUtf8),
+        (WorldErrorKind::TooLarge, Code::SourceTooLarge),
+        (WorldErrorKind::Unsupported, Code::MdUnsupported),
+        (WorldErrorKind::Other, Code::MdDocument),
+    ] {
+        let evaluation = evaluate(&document, &mut Refusing(kind));
+        let [finding] = evaluation.diagnostics.as_slice() else {
+            panic!("{:?}", evaluation.diagnostics);
+        };
+        assert_eq!(finding.code, code);
+        assert!(finding.is_error() && finding.message.ends_with("no x"));
+        assert_eq!(finding.primary.text(text), Some("<doc src=\"x\" local/>"));
+    }
+}

@@ -1,0 +1,317 @@
+//! What is markup and what is text, and what is said about markup that does not fit together.
+
+use chatmd::{Child, Tag, Tree, parse};
+use logue_source::{Code, Source, Style};
+
+fn outline(text: &str) -> String {
+    let tree = parse(text);
+    assert!(
+        tree.diagnostics().is_empty(),
+        "{text:?}: {:?}",
+        tree.diagnostics()
+    );
+    tree.outline()
+}
+
+/// The code of each finding and the text that it points at.
+fn findings<'t>(tree: &Tree<'t>) -> Vec<(Code, &'t str)> {
+    tree.diagnostics()
+        .iter()
+        .map(|finding| {
+            let text = finding.primary.text(tree.source());
+            (finding.code, text.unwrap_or_default())
+        })
+        .collect()
+}
+
+/// The text of `<user>` with nothing but text in it.
+fn text_of(user: &str) -> String {
+    let text = format!("<user>{user}</user>");
+    let tree = parse(&text);
+    assert!(tree.diagnostics().is_empty(), "{:?}", tree.diagnostics());
+    let children: Vec<_> = tree.elements().flat_map(|node| node.children()).collect();
+    match children.as_slice() {
+        [Child::Text(run)] => run.content().into_owned(),
+        other => panic!("{user:?} gives {other:?}"),
+    }
+}
+
+#[test]
+fn every_tag_is_recognised() {
+    for tag in Tag::ALL {
+        assert_eq!(Tag::parse(tag.as_str()), Some(tag));
+        let text = format!("<{tag}><{tag}/></{tag} \n>");
+        assert_eq!(outline(&text), format!("{tag}\n  {tag}\n"));
+    }
+    assert_eq!(Tag::parse("User"), None);
+}
+
+#[test]
+fn unknown_markup_is_text() {
+    for same in [
+        "<b>x</b>",
+        "<User>x</User>",
+        "<user/ >",
+        "<user:x>",
+        "<tool-x>y</tool-x>",
+        "<userx>",
+        "<us",
+        "a < b << c > d",
+        "<<user>",
+        "<1a>",
+        "<?xml version=\"1.0\"?>",
+        "<![CDATA[ x ]]>",
+        "</b>",
+        "</ user>",
+        "</user x>",
+        "<b title=\"a>b\">",
+        "<b title=\"RAW|x|RAW\">",
+        "<b <doc src=\"x\"/>",
+        "<b <!-- kept -->",
+        "&lt;b&gt; &amp;",
+        "a |RAW b",
+        "| RAW | t |",
+        "raw|x|raw",
+    ] {
+        assert_eq!(text_of(same), same);
+    }
+}
+
+#[test]
+fn unknown_markup_leaves_a_recognised_closer_alone() {
+    for (text, content) in [
+        ("<user>a <b</user>", "a <b"),
+        ("<user>a <b c=\"d</user >", "a <b c=\"d"),
+        ("<user>a <b RAW|<c|RAW</user>", "a <b <c"),
+        ("<user><</user>", "<"),
+        ("<user><<<</user>", "<<<"),
+        ("<user></b</user>", "</b"),
+        ("<user>'<doc'</user>", "'<doc'"),
+    ] {
+        assert_eq!(outline(text), format!("user\n  {content:?}\n"));
+    }
+}
+
+#[test]
+fn raw_blocks_are_literal() {
+    for (user, content) in [
+        ("RAW|</user><!-- x -->|RAW", "</user><!-- x -->"),
+        ("RAW||RAW", ""),
+        ("DRAW|x|RAW", "Dx"),
+        ("RAW|a|RAWX", "aX"),
+        ("RAW|a RAW|b|RAW c|RAW d", "a RAW|b c|RAW d"),
+        ("|RAW|x|RAW|", "|x|"),
+        ("RAW|a|RAW|RAW", "a|RAW"),
+        ("RAW|||RAWRAW|RAW|RAW", "|RAW"),
+    ] {
+        assert_eq!(text_of(user), content, "{user:?}");
+    }
+}
+
+#[test]
+fn white_space_alone_before_a_raw_block_is_trivia() {
+    for (user, content) in [
+        ("\n\tRAW|x|RAW\n", "x\n"),
+        ("a  RAW|x|RAW", "a  x"),
+        ("a|  RAW|x|RAW", "a|x"),
+        ("a<b>  RAW|x|RAW", "a<b>x"),
+        ("RAW|x|RAW  RAW|y|RAW  z", "xy  z"),
+        (" <!-- c --> RAW|x|RAW", "x"),
+        ("a <!-- c --> RAW|x|RAW", "a  x"),
+        ("<!-- c -->\nRAW|x|RAW", "x"),
+    ] {
+        assert_eq!(text_of(user), content, "{user:?}");
+    }
+    assert_eq!(
+        outline("<user><doc src=\"a\"/> RAW|x|RAW</user>"),
+        "user\n  doc src=\"a\"\n  \"x\"\n"
+    );
+}
+
+#[test]
+fn comments_split_nothing() {
+    assert_eq!(
+        outline("<!-- <user> --><user>a<!-- b -->c</user><!-->x-->"),
+        "user\n  \"ac\"\n"
+    );
+    assert_eq!(outline("<user><!-- only --></user>"), "user\n");
+}
+
+#[test]
+fn attributes_are_read_as_written() {
+    for (tag, attributes) in [
+        ("<doc src=\"a\"b=\"c\"/>", "src=\"a\" b=\"c\""),
+        ("<doc src = 'a' local/>", "src=\"a\" local"),
+        ("<doc\n\tsrc=\"a\"\n/>", "src=\"a\""),
+        ("<doc src=a.txt local/>", "src=\"a.txt\" local"),
+        ("<doc src=http://x/y/>", "src=\"http://x/y\""),
+        ("<doc src= local/>", "src=\"local\""),
+        ("<doc src= />", "src"),
+        ("<doc src=\"\"/>", "src=\"\""),
+        ("<doc a=\"1\" a=\"2\"/>", "a=\"1\" a=\"2\""),
+        ("<doc data-x:y=\"1\" é=\"2\"/>", "data-x:y=\"1\" 2"),
+        ("<doc a=\"x > y\"/>", "a=\"x > y\""),
+        ("<doc a='x>y'b=\"/>\"/>", "a=\"x>y\" b=\"/>\""),
+        ("<doc a=\"x\ny\"/>", "a=\"x\\ny\""),
+        (
+            "<doc a=\"RAW|x|RAW <!-- -->\"/>",
+            "a=\"RAW|x|RAW <!-- -->\"",
+        ),
+        ("<doc a=&lt;/>", "a=\"&lt;\""),
+    ] {
+        assert_eq!(outline(tag), format!("doc {attributes}\n"), "{tag}");
+    }
+}
+
+#[test]
+fn quoted_values_are_decoded() {
+    for (written, value) in [
+        ("&amp;&lt;&gt;&quot;&apos;&#92;", "&<>\"'\\"),
+        ("&amp;lt;", "&lt;"),
+        ("&x &lt; y", "&x &lt; y"),
+        ("&x; &lt; y", "&x; < y"),
+        ("&#65; &", "&#65; &"),
+        ("a \\\" b \\' c \\n", "a \" b \\' c \\n"),
+        ("\\\\\"", "\\\""),
+        ("C:\\dir&#92;", "C:\\dir\\"),
+        ("&a\\\"b;&lt;", "&a\"b;<"),
+    ] {
+        let text = format!("<doc a=\"{written}\"/>");
+        let tree = parse(&text);
+        assert!(tree.diagnostics().is_empty(), "{text}");
+        let values: Vec<_> = tree.elements().map(|node| node.value("a")).collect();
+        assert_eq!(values, [Some(value.into())], "{text}");
+    }
+}
+
+#[test]
+fn nodes_know_their_places() {
+    let text = "<user id=\"1\" id='2' local>a <doc src=\"x\"/></user >\n";
+    let tree = parse(text);
+    let user = tree.elements().next().unwrap();
+    assert_eq!(user.source(), text.trim_end());
+    assert_eq!(
+        user.opener().text(text),
+        Some("<user id=\"1\" id='2' local>")
+    );
+    assert_eq!(
+        user.closer().and_then(|span| span.text(text)),
+        Some("</user >")
+    );
+    let id = user.attribute("id").unwrap();
+    assert_eq!(id.value(), "2");
+    assert_eq!(id.value_span().and_then(|span| span.text(text)), Some("2"));
+    assert_eq!(id.name_span().text(text), Some("id"));
+    assert!(user.has("local") && user.attribute("local").unwrap().is_flag());
+    let Some(Child::Node(doc)) = user.children().nth(1) else {
+        panic!("no doc");
+    };
+    assert!(doc.is_self_closing() && doc.closer().is_none());
+    assert_eq!(doc.source(), "<doc src=\"x\"/>");
+}
+
+#[test]
+fn each_error_has_its_code_and_place() {
+    for (text, code, place) in [
+        ("plain text\nmore", Code::MdTopLevelText, "plain text"),
+        ("\n  <yo/> x", Code::MdTopLevelText, "<yo/> x"),
+        ("RAW| x |RAW", Code::MdTopLevelText, "x"),
+        ("<user>x", Code::MdUnclosedTag, "<user>"),
+        ("<user/></user>", Code::MdStrayCloser, "</user>"),
+        ("<user>x</assistant>", Code::MdMismatchedTag, "</assistant>"),
+        ("<user></doc></user>", Code::MdMismatchedTag, "</doc>"),
+        ("<doc src=\"x />", Code::MdUnterminatedQuote, "\"x />"),
+        ("<doc src='x\n/>\n<user/>", Code::MdUnterminatedQuote, "'x"),
+        ("<user>RAW|x</user>", Code::MdUnterminatedRaw, "RAW|"),
+        ("<user><!-- x</user>", Code::MdUnterminatedComment, "<!--"),
+        ("<user a='>' ", Code::MdUnclosedTag, "<user"),
+    ] {
+        let tree = parse(text);
+        assert_eq!(findings(&tree), [(code, place)], "{text:?}");
+        assert_eq!(tree.print(), text);
+        for finding in tree.diagnostics() {
+            assert!(finding.is_error());
+            assert!(finding.expected.is_some() || !finding.help.is_empty());
+            assert!(!finding.help.is_empty(), "{finding:?}");
+        }
+    }
+}
+
+#[test]
+fn an_unclosed_message_ends_before_the_next_one() {
+    let tree = parse("<user>Hello\n<assistant>Hi</assistant>\n<user>Bye</user>\n");
+    assert_eq!(findings(&tree), [(Code::MdUnclosedTag, "<user>")]);
+    assert_eq!(
+        tree.outline(),
+        "user\n  \"Hello\\n\"\nassistant\n  \"Hi\"\nuser\n  \"Bye\"\n"
+    );
+}
+
+#[test]
+fn a_closer_of_another_message_ends_the_message() {
+    let tree = parse("<user>a</assistant><user>b</user>");
+    assert_eq!(findings(&tree), [(Code::MdMismatchedTag, "</assistant>")]);
+    assert_eq!(tree.outline(), "user\n  \"a\"\nuser\n  \"b\"\n");
+}
+
+#[test]
+fn an_unclosed_stub_is_read_as_if_it_closed_itself() {
+    let text = "<tool_call function_name=\"f\" tool_call_id=\"c\">\n\t<doc src=\"a.json\" local>\n</tool_call>";
+    let tree = parse(text);
+    assert_eq!(findings(&tree), [(Code::MdMismatchedTag, "</tool_call>")]);
+    assert_eq!(
+        tree.outline(),
+        "tool_call function_name=\"f\" tool_call_id=\"c\"\n  \"\\n\\t\"\n  doc src=\"a.json\" local\n  \"\\n\"\n"
+    );
+    let [finding] = tree.diagnostics() else {
+        panic!("{:?}", tree.diagnostics());
+    };
+    assert!(finding.help.iter().any(|help| help.contains("logue fix")));
+    assert!(
+        finding
+            .labels
+            .iter()
+            .any(|label| label.span.text(text) == Some("<doc src=\"a.json\" local>"))
+    );
+}
+
+#[test]
+fn an_open_quote_does_not_swallow_the_elements_behind_it() {
+    let text = "<user name=\"x>Hello</user>\n<user name=\"y\">Bye</user>\n<doc src=\"a\"/>";
+    let tree = parse(text);
+    assert_eq!(findings(&tree), [(Code::MdUnterminatedQuote, "\"x>")]);
+    assert_eq!(
+        tree.outline(),
+        "user name=\"x\"\n  \"Hello\"\nuser name=\"y\"\n  \"Bye\"\ndoc src=\"a\"\n"
+    );
+}
+
+#[test]
+fn many_errors_of_a_kind_are_counted_and_not_listed() {
+    let text = "</user>".repeat(1000);
+    let tree = parse(&text);
+    assert_eq!(tree.diagnostics().len(), 20);
+    let last = tree.diagnostics().last().map(|finding| &finding.help);
+    assert!(last.is_some_and(|help| help.iter().any(|line| line.starts_with("980 more"))));
+}
+
+#[test]
+fn a_report_shows_where_the_element_was_opened() {
+    let text = "<user>\nHello\n</system>\n";
+    let tree = parse(text);
+    let report =
+        Source::new("prompt.md", text.as_bytes()).render(&tree.diagnostics()[0], Style::Plain);
+    let expected = "\
+error[E-MD-MISMATCHED-TAG]: `</system>` stands where `<user>` is open
+ --> prompt.md:3:1
+  |
+1 | <user>
+  | ------ `<user>` is opened here
+2 | Hello
+3 | </system>
+  | ^^^^^^^^^ `</user>`
+  |
+  = help: tags that are meant as text go into a RAW block: `RAW|</system>|RAW`
+";
+    assert_eq!(report, expected);
+}
