@@ -1,0 +1,90 @@
+//! What a turn adds to a transcript, one completed thing at a time.
+
+use logue_message::{ChatMessage, ToolCall};
+
+/// A completed part of a turn.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Element {
+    /// A message of the user.
+    User(String),
+    /// Private reasoning of the model.
+    Reasoning {
+        /// The provider's id of it, if it has one.
+        id: Option<String>,
+        /// The reasoning.
+        text: String,
+    },
+    /// What the model said.
+    Assistant(String),
+    /// A call that the model decided on.
+    ToolCall(ToolCall),
+    /// The result of a call.
+    ToolResponse {
+        /// The call that it answers.
+        call: ToolCall,
+        /// What the model is told.
+        text: String,
+    },
+}
+
+impl Element {
+    /// The message that the element alone is, if it is one: a user's message or a tool's result.
+    pub fn to_message(&self) -> Option<ChatMessage> {
+        match self {
+            Self::User(text) => Some(ChatMessage::user(text.clone())),
+            Self::ToolResponse { call, text } => {
+                Some(ChatMessage::tool(call.id.clone(), text.clone()).with_name(call.name.clone()))
+            }
+            Self::Reasoning { .. } | Self::Assistant(_) | Self::ToolCall(_) => None,
+        }
+    }
+}
+
+/// Where completed parts go. An element is durable when `append` returns.
+pub trait Transcript: Send {
+    /// Adds elements in order, all or none.
+    ///
+    /// # Errors
+    /// They could not be made durable; nothing was added.
+    fn append(&mut self, elements: &[Element]) -> Result<(), TranscriptError>;
+}
+
+/// A transcript that keeps nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoTranscript;
+
+impl Transcript for NoTranscript {
+    fn append(&mut self, _: &[Element]) -> Result<(), TranscriptError> {
+        Ok(())
+    }
+}
+
+/// A transcript that cannot be opened or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TranscriptError {
+    /// Another run holds the file.
+    #[error("another run is writing to {0}")]
+    Busy(String),
+    /// The operating system refuses.
+    #[error("{path} cannot be {action}: {error}")]
+    Io {
+        /// The file.
+        path: String,
+        /// What was tried.
+        action: &'static str,
+        /// Why it failed.
+        #[source]
+        error: std::io::Error,
+    },
+}
+
+impl TranscriptError {
+    /// The stable category of the error.
+    pub const fn category(&self) -> &'static str {
+        match self {
+            Self::Busy(_) => "session_busy",
+            Self::Io { .. } => "session_save_failed",
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! A ChatMD file as a runnable graph.
+//!
+//! A run is one way through this crate: [`read_bytes`] and [`into_text`] read a prompt,
+//! [`Prompt::load`] turns it into settings, tools and messages, [`Turn::run`] lets the model and
+//! its tools answer on the graph engine of `logue-harness`, and each completed part goes to a
+//! [`Transcript`] before anybody is told of it. [`TranscriptFile`] is the one that keeps it: in the
+//! prompt's own file, in ChatMD.
+//!
+//! The graph has two nodes and one choice:
+//!
+//! ```text
+//! model ──(the message calls tools)──▶ tools ──▶ model
+//!   └─────(it does not)──────────────▶ END
+//! ```
+//!
+//! Durability order: what the model decided is in the transcript before a tool runs, a tool's
+//! result before the model is asked again, and both before a [`Listener`] hears of them.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod element;
+mod listener;
+mod payload;
+mod prompt;
+mod source_file;
+mod transcript_file;
+mod turn;
+mod world;
+
+pub use element::{Element, NoTranscript, Transcript, TranscriptError};
+pub use listener::{Listener, NoListener, TurnEvent};
+pub use prompt::{Prompt, toolbox};
+pub use source_file::{MAX_SOURCE_BYTES, SourceError, into_text, read_all, read_bytes};
+pub use transcript_file::TranscriptFile;
+pub use turn::{Turn, TurnError, TurnReport};
+pub use world::FileWorld;

@@ -1,0 +1,48 @@
+//! What a turn tells while it runs.
+
+use logue_message::ToolCall;
+use logue_model::Usage;
+
+/// Whoever watches a turn. Called from the turn's own task, so it should not wait.
+pub trait Listener: Send + Sync {
+    /// Something happened.
+    fn event(&self, event: TurnEvent<'_>);
+}
+
+/// One thing that happened. What has been completed is durable before it is told; only the deltas
+/// come before that.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum TurnEvent<'a> {
+    /// The model is asked for the n-th time in this turn, from 1.
+    Asking(usize),
+    /// The model is thinking. What it thinks is private and not told.
+    Thinking,
+    /// The next piece of the visible answer.
+    Delta(&'a str),
+    /// The model writes a call of this tool.
+    Calling(&'a str),
+    /// The model has answered: its visible text, which may be empty.
+    Answered(&'a str),
+    /// A tool starts.
+    ToolStarted(&'a ToolCall),
+    /// A tool has ended and its result is in the transcript.
+    ToolEnded {
+        /// The call.
+        call: &'a ToolCall,
+        /// Whether it did what it was asked to.
+        ok: bool,
+        /// What the model is told.
+        text: &'a str,
+    },
+    /// What the turn cost, where the server says.
+    Usage(Usage),
+}
+
+/// A listener that hears nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoListener;
+
+impl Listener for NoListener {
+    fn event(&self, _: TurnEvent<'_>) {}
+}

@@ -1,0 +1,141 @@
+//! A prompt from the disk, with every way in which it may not be one.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use logue_source::{Code, Diagnostic, Span};
+
+/// Bytes of the largest file that is read as a prompt or transcript.
+pub const MAX_SOURCE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A file that cannot be used, with what was read of it.
+#[derive(Clone, Debug)]
+pub struct SourceError {
+    /// The path as it was given.
+    pub name: String,
+    /// The text that the diagnostic points into; empty where nothing could be read.
+    pub text: Vec<u8>,
+    /// What is wrong.
+    pub diagnostic: Box<Diagnostic>,
+}
+
+impl std::fmt::Display for SourceError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.name, self.diagnostic.message)
+    }
+}
+
+impl std::error::Error for SourceError {}
+
+impl SourceError {
+    fn new(name: &str, code: Code, message: impl Into<String>, help: &str) -> Self {
+        let diagnostic = Diagnostic::error(code, message, Span::default()).with_help(help);
+        Self {
+            name: name.to_owned(),
+            text: Vec::new(),
+            diagnostic: Box::new(diagnostic),
+        }
+    }
+}
+
+/// Reads a file's bytes.
+///
+/// # Errors
+/// The file is missing, is no regular file, cannot be read, or is over [`MAX_SOURCE_BYTES`].
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>, SourceError> {
+    let name = path.display().to_string();
+    // The kind is asked before the file is opened: opening a pipe would wait for its writer.
+    let metadata = std::fs::metadata(path).map_err(|error| unreadable(&name, &error))?;
+    let file = if metadata.is_file() {
+        File::open(path).map_err(|error| unreadable(&name, &error))?
+    } else {
+        let (what, help) = if metadata.is_dir() {
+            ("is a folder", "name a file in it")
+        } else {
+            (
+                "is no regular file",
+                "give its content on standard input with `-`",
+            )
+        };
+        return Err(SourceError::new(
+            &name,
+            Code::SourceRead,
+            format!("`{name}` {what}"),
+            help,
+        ));
+    };
+    if metadata.len() > MAX_SOURCE_BYTES {
+        return Err(too_large(&name));
+    }
+    read_all(&name, file)
+}
+
+/// Reads everything from a stream that messages will call `name`.
+///
+/// # Errors
+/// The stream fails or is over [`MAX_SOURCE_BYTES`].
+pub fn read_all(name: &str, stream: impl Read) -> Result<Vec<u8>, SourceError> {
+    let mut bytes = Vec::new();
+    stream
+        .take(MAX_SOURCE_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| unreadable(name, &error))?;
+    if bytes.len() as u64 > MAX_SOURCE_BYTES {
+        return Err(too_large(name));
+    }
+    Ok(bytes)
+}
+
+/// The bytes as text.
+///
+/// # Errors
+/// They are not UTF-8; the diagnostic points at the first byte that is not.
+pub fn into_text(name: &str, bytes: Vec<u8>) -> Result<String, SourceError> {
+    String::from_utf8(bytes).map_err(|error| {
+        let start = error.utf8_error().valid_up_to();
+        let len = error.utf8_error().error_len().unwrap_or(1);
+        let diagnostic = Diagnostic::error(
+            Code::SourceNotUtf8,
+            "the file is not UTF-8 text",
+            Span::new(start, start + len),
+        )
+        .with_expected("these bytes are no UTF-8 character")
+        .with_help("save the file as UTF-8");
+        SourceError {
+            name: name.to_owned(),
+            text: error.into_bytes(),
+            diagnostic: Box::new(diagnostic),
+        }
+    })
+}
+
+fn too_large(name: &str) -> SourceError {
+    SourceError::new(
+        name,
+        Code::SourceTooLarge,
+        format!(
+            "`{name}` is larger than {} MiB",
+            MAX_SOURCE_BYTES / (1024 * 1024)
+        ),
+        "split it, or keep large documents in files of their own and name them with <doc src=\"…\" local/>",
+    )
+}
+
+fn unreadable(name: &str, error: &io::Error) -> SourceError {
+    let (message, help) = match error.kind() {
+        io::ErrorKind::NotFound => (
+            format!("there is no file `{name}`"),
+            "check the path; it counts from the current folder",
+        ),
+        io::ErrorKind::PermissionDenied => (
+            format!("`{name}` may not be read"),
+            "check the permissions of the file and its folders",
+        ),
+        _ => (
+            format!("`{name}` cannot be read: {error}"),
+            "check the path",
+        ),
+    };
+    SourceError::new(name, Code::SourceRead, message, help)
+}

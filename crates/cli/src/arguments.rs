@@ -1,0 +1,148 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::language::Language;
+
+/// Conversations with language models that live as plain text.
+#[derive(Debug, Parser)]
+#[command(
+    name = "logue",
+    version,
+    about,
+    disable_help_subcommand = false,
+    after_help = "Answers go to standard output, progress and errors to standard error.\n\
+                  Exit status: 0 done, 1 internal error, 2 wrong usage, 3 you can correct it,\n\
+                  4 try again later, 5 the conversation cannot go on, 7 busy, 8 findings."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(RunArgs),
+    Check(CheckArgs),
+    View(ViewArgs),
+    Completions(CompletionsArgs),
+    /// Write the manual pages
+    ///
+    /// With a folder, one page for each command is written there; without, the page of the program
+    /// goes to standard output.
+    Man {
+        /// Folder for the pages
+        #[arg(value_name = "DIR")]
+        folder: Option<PathBuf>,
+    },
+}
+
+/// Run a prompt for one turn and append what happened to its file
+///
+/// The model answers the conversation in FILE, with the tools that FILE declares. Each completed
+/// part is appended to FILE, so the next run goes on from there. The answer is printed as it comes.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    logue run review.md\n  \
+    logue run review.md \"And the tests?\"\n  \
+    git diff | logue run review.md -\n  \
+    logue run --no-write -m replay:session.ocml review.md")]
+pub(crate) struct RunArgs {
+    /// ChatMD prompt; `-` reads it from standard input and implies --no-write
+    pub(crate) file: String,
+
+    /// What to say first; `-` reads it from standard input
+    #[arg(value_name = "MESSAGE")]
+    pub(crate) message: Vec<String>,
+
+    /// Model to ask, over the one in the prompt: NAME, openai:NAME or replay:FILE
+    #[arg(short, long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// Start or continue this transcript instead of FILE
+    #[arg(short, long, value_name = "TRANSCRIPT", conflicts_with = "no_write")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Write nothing
+    #[arg(long)]
+    pub(crate) no_write: bool,
+
+    /// Record the session to this new file, for -m replay:FILE
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+
+    /// A further folder that tools and documents may be read from
+    #[arg(long = "root", value_name = "DIR")]
+    pub(crate) roots: Vec<PathBuf>,
+
+    /// Most requests to the model in this turn [default: 50]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: Option<u32>,
+
+    /// Address of the model server, up to and with `/v1`
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+
+    /// Key of the model server; `OPENAI_API_KEY` keeps it out of the process list
+    #[arg(long, value_name = "KEY")]
+    pub(crate) api_key: Option<String>,
+
+    /// Print one JSON event a line instead of the answer
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Check prompts and transcripts for errors
+///
+/// Folders are searched for ChatMD and OpenChatML files. Exit status 8 if there is an error.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  logue check prompts/\n  logue check --json review.md session.ocml"
+)]
+pub(crate) struct CheckArgs {
+    /// Files and folders; `-` is standard input
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// Language of the files, where ending and content do not say it
+    #[arg(long, value_enum)]
+    pub(crate) lang: Option<Language>,
+
+    /// Print one JSON object a finding
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show what a person may see of a conversation
+///
+/// Instructions, private reasoning and tool traffic stay hidden.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  logue view review.md\n  logue view --debug-channels session.ocml"
+)]
+pub(crate) struct ViewArgs {
+    /// ChatMD or OpenChatML file; `-` is standard input
+    pub(crate) file: PathBuf,
+
+    /// Show the hidden parts too
+    #[arg(long)]
+    pub(crate) debug_channels: bool,
+
+    /// Language of the file, where ending and content do not say it
+    #[arg(long, value_enum)]
+    pub(crate) lang: Option<Language>,
+
+    /// Print one JSON object a message
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Print the completions for a shell
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}

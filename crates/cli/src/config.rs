@@ -1,0 +1,239 @@
+//! `logue.toml`: the project's over the user's, and both under flags and environment.
+//!
+//! The project's file is looked for in the current folder and above it, up to the folder of the
+//! repository; never in a prompt's folder, because a prompt from elsewhere must not bring its own
+//! settings. The user's is `logue/config.toml` in the XDG configuration folder. A key that nobody
+//! knows is an error at its position: a misspelled limit would otherwise be no limit.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use etcetera::BaseStrategy as _;
+use logue_model::Limits;
+use logue_source::{Code, Diagnostic, Source, Span, Style};
+use logue_tools::ShellOptions;
+use serde::Deserialize;
+
+use crate::exit::{Exit, Failure};
+
+/// The settings in force, files merged.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Config {
+    layers: Vec<Layer>,
+}
+
+#[derive(Clone, Debug)]
+struct Layer {
+    /// The folder of the file: relative paths in it count from there.
+    folder: PathBuf,
+    file: File,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    model: Model,
+    #[serde(default)]
+    tools: Tools,
+    #[serde(default)]
+    run: Run,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Model {
+    name: Option<String>,
+    base_url: Option<String>,
+    api_key_env: Option<String>,
+    connect_seconds: Option<u64>,
+    first_byte_seconds: Option<u64>,
+    idle_seconds: Option<u64>,
+    total_seconds: Option<u64>,
+    response_bytes: Option<usize>,
+    event_bytes: Option<usize>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Tools {
+    #[serde(default)]
+    roots: Vec<PathBuf>,
+    timeout_seconds: Option<u64>,
+    output_bytes: Option<usize>,
+    #[serde(default)]
+    environment: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Run {
+    max_turns: Option<usize>,
+    wait_seconds: Option<u64>,
+}
+
+impl Config {
+    /// Reads the files that apply to the current folder.
+    ///
+    /// # Errors
+    /// A file is there and cannot be read, or is no valid configuration.
+    pub(crate) fn load() -> Result<Self, Failure> {
+        let mut paths = Vec::new();
+        if let Ok(current) = std::env::current_dir() {
+            paths.extend(project_file(&current));
+        }
+        if let Ok(folders) = etcetera::choose_base_strategy() {
+            paths.push(folders.config_dir().join("logue").join("config.toml"));
+        }
+        let mut layers = Vec::new();
+        for path in paths {
+            let text = match std::fs::read_to_string(&path) {
+                Ok(text) => text,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(error) => {
+                    let message = format!("{} cannot be read: {error}", path.display());
+                    return Err(Failure::user("E-CONFIG", message));
+                }
+            };
+            let file = toml::from_str(&text).map_err(|error| invalid(&path, &text, &error))?;
+            let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
+            layers.push(Layer { folder, file });
+        }
+        Ok(Self { layers })
+    }
+
+    fn first<T>(&self, pick: impl Fn(&File) -> Option<T>) -> Option<T> {
+        self.layers.iter().find_map(|layer| pick(&layer.file))
+    }
+
+    /// The model to use where neither a flag nor the prompt names one.
+    pub(crate) fn model(&self) -> Option<String> {
+        variable("LOGUE_MODEL")
+            .or_else(|| variable("OPENAI_MODEL"))
+            .or_else(|| self.first(|file| file.model.name.clone()))
+    }
+
+    /// The address of the model server.
+    pub(crate) fn base_url(&self, flag: Option<&str>) -> String {
+        flag.map(str::to_owned)
+            .or_else(|| variable("LOGUE_BASE_URL"))
+            .or_else(|| variable("OPENAI_BASE_URL"))
+            .or_else(|| variable("OPENAI_API_BASE"))
+            .or_else(|| self.first(|file| file.model.base_url.clone()))
+            .unwrap_or_else(|| "https://api.openai.com/v1".to_owned())
+    }
+
+    /// The key of the model server.
+    pub(crate) fn api_key(&self, flag: Option<&str>) -> Option<String> {
+        let named = || self.first(|file| file.model.api_key_env.clone());
+        flag.map(str::to_owned)
+            .or_else(|| variable("LOGUE_API_KEY"))
+            .or_else(|| named().and_then(|name| variable(&name)))
+            .or_else(|| variable("OPENAI_API_KEY"))
+    }
+
+    /// What one request may cost.
+    pub(crate) fn limits(&self) -> Limits {
+        let seconds = |pick: fn(&Model) -> Option<u64>, default: Duration| {
+            self.first(|file| pick(&file.model))
+                .map_or(default, Duration::from_secs)
+        };
+        let base = Limits::default();
+        Limits {
+            connect: seconds(|model| model.connect_seconds, base.connect),
+            first_byte: seconds(|model| model.first_byte_seconds, base.first_byte),
+            idle: seconds(|model| model.idle_seconds, base.idle),
+            total: seconds(|model| model.total_seconds, base.total),
+            response_bytes: self
+                .first(|file| file.model.response_bytes)
+                .unwrap_or(base.response_bytes),
+            event_bytes: self
+                .first(|file| file.model.event_bytes)
+                .unwrap_or(base.event_bytes),
+        }
+    }
+
+    /// Further folders that tools may read, as the files name them.
+    pub(crate) fn roots(&self) -> Vec<PathBuf> {
+        let roots = |layer: &Layer| {
+            let folder = layer.folder.clone();
+            layer
+                .file
+                .tools
+                .roots
+                .clone()
+                .into_iter()
+                .map(move |root| folder.join(root))
+        };
+        self.layers.iter().flat_map(roots).collect()
+    }
+
+    /// Limits and environment of shell tools.
+    pub(crate) fn shell_options(&self) -> ShellOptions {
+        let base = ShellOptions::default();
+        let extra = self
+            .layers
+            .iter()
+            .flat_map(|layer| &layer.file.tools.environment);
+        let standard = ShellOptions::STANDARD_ENVIRONMENT.iter().copied();
+        let names = standard.chain(extra.map(String::as_str));
+        let environment: Vec<(OsString, OsString)> = names
+            .filter_map(|name| Some((name.into(), std::env::var_os(name)?)))
+            .collect();
+        ShellOptions {
+            timeout: self
+                .first(|file| file.tools.timeout_seconds)
+                .map_or(base.timeout, Duration::from_secs),
+            output_bytes: self
+                .first(|file| file.tools.output_bytes)
+                .unwrap_or(base.output_bytes),
+            environment,
+        }
+    }
+
+    /// How often the model may be asked in one turn.
+    pub(crate) fn max_turns(&self, flag: Option<usize>) -> usize {
+        flag.or_else(|| self.first(|file| file.run.max_turns))
+            .unwrap_or(50)
+    }
+
+    /// How long to wait for a file that another run holds.
+    pub(crate) fn patience(&self) -> Duration {
+        Duration::from_secs(self.first(|file| file.run.wait_seconds).unwrap_or(10))
+    }
+}
+
+/// An environment variable with something in it.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The nearest `logue.toml` in `folder` and above, up to the folder of its repository.
+fn project_file(folder: &Path) -> Option<PathBuf> {
+    for folder in folder.ancestors() {
+        let file = folder.join("logue.toml");
+        if file.is_file() {
+            return Some(file);
+        }
+        if folder.join(".git").exists() {
+            return None;
+        }
+    }
+    None
+}
+
+fn invalid(path: &Path, text: &str, error: &toml::de::Error) -> Failure {
+    let span = error.span().map_or(Span::default(), Span::from);
+    let diagnostic = Diagnostic::error(Code::ConfigInvalid, error.message(), span)
+        .with_help("`logue help run` and the README list the settings");
+    let source = Source::new(path.display().to_string(), text.as_bytes());
+    Failure {
+        report: Some(source.render(&diagnostic, Style::Plain)),
+        ..Failure::new(
+            Exit::UserCorrectable,
+            Code::ConfigInvalid.as_str(),
+            error.message(),
+        )
+    }
+}

@@ -1,0 +1,61 @@
+//! The program `logue`.
+//!
+//! It parses the command line, reads the environment and `logue.toml`, and hands over to the
+//! crates that do the work: this is the only place that prints. An answer goes to standard output;
+//! progress and errors go to standard error; how it ended is the exit status ([`exit::Exit`]).
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::print_stderr,
+    reason = "the program's face: printing is its job"
+)]
+
+mod arguments;
+mod check;
+mod config;
+mod exit;
+mod language;
+mod manual;
+mod run;
+mod terminal;
+mod view;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::arguments::{Cli, Command};
+use crate::exit::{Exit, Failure};
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let exit = if error.use_stderr() {
+                Exit::Usage
+            } else {
+                Exit::Done
+            };
+            // A closed pipe while printing help is nobody's failure.
+            drop(error.print());
+            return exit.into();
+        }
+    };
+    let result = match cli.command {
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Check(arguments) => check::check(&arguments),
+        Command::View(arguments) => view::view(&arguments),
+        Command::Completions(arguments) => manual::completions(arguments.shell),
+        Command::Man { folder } => manual::pages(folder.as_deref()),
+    };
+    match result {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            report(&failure);
+            failure.exit.into()
+        }
+    }
+}
+
+fn report(failure: &Failure) {
+    eprint!("{}", failure.text());
+}

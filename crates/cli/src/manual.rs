@@ -1,0 +1,35 @@
+//! Completions and manual pages, made from the command line's own description.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+
+use crate::arguments::Cli;
+use crate::exit::{Exit, Failure};
+use crate::terminal::{closed_pipe_is_done, write_failed};
+
+pub(crate) fn completions(shell: Shell) -> Result<Exit, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "logue", &mut script);
+    closed_pipe_is_done(io::stdout().write_all(&script))
+}
+
+pub(crate) fn pages(folder: Option<&Path>) -> Result<Exit, Failure> {
+    let Some(folder) = folder else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(Cli::command())
+            .render(&mut page)
+            .map_err(|error| write_failed(&error))?;
+        return closed_pipe_is_done(io::stdout().write_all(&page));
+    };
+    clap_mangen::generate_to(Cli::command(), folder).map_err(|error| {
+        Failure::user(
+            "E-SOURCE-READ",
+            format!("{} cannot be written to: {error}", folder.display()),
+        )
+        .with_help("name a folder that exists")
+    })?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,123 @@
+//! Where a run reads its prompt and its message, and what it will write to.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use logue_agent::{TranscriptFile, into_text, read_all, read_bytes};
+
+use super::{source_failure, transcript_failure};
+use crate::arguments::RunArgs;
+use crate::exit::{Exit, Failure};
+
+/// The text that is run, and the file that it may grow in.
+#[derive(Debug)]
+pub(super) struct Input {
+    /// What messages call the text.
+    pub(super) name: String,
+    pub(super) text: String,
+    /// The locked transcript; `None` if nothing is written.
+    pub(super) transcript: Option<TranscriptFile>,
+    prompt: Option<PathBuf>,
+    transcript_folder: PathBuf,
+}
+
+impl Input {
+    /// Opens what the command line names. `waiting` is called if another run holds the transcript.
+    pub(super) fn open(
+        arguments: &RunArgs,
+        patience: Duration,
+        waiting: impl FnMut(),
+    ) -> Result<Self, Failure> {
+        let stdin = arguments.file == "-";
+        if stdin && arguments.message.iter().any(|word| word == "-") {
+            return Err(Failure::new(
+                Exit::Usage,
+                "usage",
+                "standard input cannot be both the prompt and the message",
+            )
+            .with_help("name a file for one of them"));
+        }
+        let prompt = (!stdin).then(|| PathBuf::from(&arguments.file));
+        let name = if stdin {
+            "<stdin>".to_owned()
+        } else {
+            arguments.file.clone()
+        };
+        let bytes = match &prompt {
+            Some(path) => read_bytes(path),
+            None => read_all(&name, io::stdin().lock()),
+        };
+        let bytes = bytes.map_err(|error| source_failure(&error))?;
+        let open = |path: &Path, waiting: &mut dyn FnMut()| {
+            TranscriptFile::open(path, patience, waiting)
+                .map_err(|error| transcript_failure(&error))
+        };
+        let mut waiting = waiting;
+        let transcript = match (&arguments.output, &prompt) {
+            (Some(path), _) if path.exists() => Some(open(path, &mut waiting)?),
+            (Some(path), _) => {
+                // A prompt that is no text must not become a transcript.
+                into_text(&name, bytes.clone()).map_err(|error| source_failure(&error))?;
+                let file = TranscriptFile::create(path, &bytes);
+                Some(file.map_err(|error| transcript_failure(&error))?)
+            }
+            (None, Some(path)) if !arguments.no_write => Some(open(path, &mut waiting)?),
+            _ => None,
+        };
+        let (name, content) = match (&transcript, &arguments.output) {
+            (Some(file), Some(path)) => (path.display().to_string(), file.content().to_vec()),
+            (Some(file), None) => (name, file.content().to_vec()),
+            (None, _) => (name, bytes),
+        };
+        let text = into_text(&name, content).map_err(|error| source_failure(&error))?;
+        let written = arguments.output.as_ref().or(prompt.as_ref());
+        let transcript_folder = written.map_or_else(|| PathBuf::from("."), |path| folder_of(path));
+        Ok(Self {
+            name,
+            text,
+            transcript,
+            prompt,
+            transcript_folder,
+        })
+    }
+
+    /// The folder that relative paths of the prompt count from.
+    pub(super) fn prompt_folder(&self) -> PathBuf {
+        self.prompt
+            .as_deref()
+            .map_or_else(|| PathBuf::from("."), folder_of)
+    }
+
+    /// The folder of the transcript's payload files.
+    pub(super) fn transcript_folder(&self) -> PathBuf {
+        self.transcript_folder.clone()
+    }
+}
+
+/// The message of the command line: its words, or standard input.
+pub(super) fn message(arguments: &RunArgs) -> Result<Option<String>, Failure> {
+    let text = match arguments.message.as_slice() {
+        [] => return Ok(None),
+        [only] if only == "-" => {
+            let bytes = read_all("<stdin>", io::stdin().lock());
+            let bytes = bytes.map_err(|error| source_failure(&error))?;
+            into_text("<stdin>", bytes).map_err(|error| source_failure(&error))?
+        }
+        words => words.join(" "),
+    };
+    if text.trim().is_empty() {
+        return Err(
+            Failure::user("chat_message_shape_invalid", "the message is empty")
+                .with_help("say something, or leave the message out to let the model go on"),
+        );
+    }
+    Ok(Some(text))
+}
+
+fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}

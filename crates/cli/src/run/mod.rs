@@ -1,0 +1,270 @@
+//! `logue run`: one turn of a prompt.
+//!
+//! The order is the promise. Everything that can be refused is refused before anything is written:
+//! the prompt is read and checked, the tools and the model are set up. Then the user's words are
+//! appended, the turn runs, and each completed part is appended before it is told.
+
+mod input;
+mod output;
+mod provider;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use logue_agent::{
+    Element, FileWorld, NoTranscript, Prompt, SourceError, Transcript, TranscriptError, Turn,
+    TurnError, TurnReport, toolbox,
+};
+use logue_harness::ErrorBucket;
+use logue_message::{ChatMessage, Role};
+use logue_source::Source;
+use logue_tools::Roots;
+
+use crate::arguments::RunArgs;
+use crate::config::Config;
+use crate::exit::{Exit, Failure};
+use crate::language::Language;
+use crate::terminal::error_style;
+use input::Input;
+use output::Output;
+
+pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, Failure> {
+    let config = Config::load()?;
+    let output = Arc::new(Output::new(arguments.json));
+    let result = turn(arguments, &config, &output);
+    output.finish();
+    match result {
+        Ok(Ended::Completed(report)) => {
+            output.completed(&report);
+            Ok(Exit::Done)
+        }
+        Ok(Ended::Signalled(exit)) => Ok(exit),
+        Err(failure) => {
+            output.failed(&failure);
+            Err(failure)
+        }
+    }
+}
+
+/// How a turn ended that did not fail.
+enum Ended {
+    Completed(TurnReport),
+    Signalled(Exit),
+}
+
+fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<Ended, Failure> {
+    let input = Input::open(arguments, config.patience(), || {
+        output.waiting(&arguments.file);
+    })?;
+    let prompt_folder = input.prompt_folder();
+    let roots = roots(&prompt_folder, arguments, config)?;
+    let mut world = FileWorld::new(Arc::clone(&roots), &input.transcript_folder())
+        .map_err(|error| Failure::user("E-SOURCE-READ", error.to_string()))?;
+
+    let prompt = load(&input, &mut world)?;
+    let message = input::message(arguments)?;
+    let toolbox = toolbox(&prompt, &roots, &config.shell_options()).map_err(|diagnostic| {
+        rendered(
+            &input.name,
+            input.text.as_bytes(),
+            std::slice::from_ref(&diagnostic),
+        )
+    })?;
+    let mut history = prompt.messages.clone();
+    let closing = prompt.unanswered_calls();
+    if message.is_none() && closing.is_empty() {
+        require_question(&history)?;
+    }
+    let chosen = provider::choose(arguments, config, &prompt, &prompt_folder)?;
+
+    let mut elements: Vec<Element> = closing;
+    history.extend(elements.iter().filter_map(Element::to_message));
+    if let Some(message) = message {
+        history.push(ChatMessage::user(message.clone()));
+        elements.push(Element::User(message));
+    }
+    let mut transcript: Box<dyn Transcript> = match input.transcript {
+        Some(mut file) => {
+            if !prompt.config.show_tool_call {
+                file.externalise_payloads();
+            }
+            file.set_reasoning_count(prompt.reasoning_count());
+            Box::new(file)
+        }
+        None => Box::new(NoTranscript),
+    };
+    transcript
+        .append(&elements)
+        .map_err(|error| transcript_failure(&error))?;
+
+    let turn = Turn {
+        provider: chosen.provider,
+        model: chosen.model,
+        settings: prompt.settings(),
+        toolbox,
+        history,
+        transcript,
+        listener: output.clone(),
+        max_requests: config.max_turns(arguments.max_turns.map(|turns| turns as usize)),
+    };
+    output.started(&turn.model, &input.name);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Internal, "runtime_failed", error.to_string()))?;
+    let ended = runtime.block_on(async {
+        tokio::select! {
+            biased;
+            exit = signalled() => Ok(Ended::Signalled(exit)),
+            result = turn.run() => result.map(Ended::Completed).map_err(|error| turn_failure(&error)),
+        }
+    });
+    // A tool that a signal cancelled has been killed; reading threads are not waited for.
+    runtime.shutdown_background();
+    ended
+}
+
+/// Reads the document and reports what is wrong with it.
+fn load(input: &Input, world: &mut FileWorld) -> Result<Prompt, Failure> {
+    let path = Path::new(&input.name);
+    if Language::of(Some(path), input.text.as_bytes()) == Language::Openchatml {
+        return Err(Failure::user(
+            "E-MD-TOP-LEVEL-TEXT",
+            format!(
+                "`{}` is an OpenChatML transcript, and only ChatMD prompts can be run",
+                input.name
+            ),
+        )
+        .with_help("`logue view` shows it; name it with -m replay:FILE to play it"));
+    }
+    let prompt = Prompt::load(&input.text, world);
+    let (errors, warnings): (Vec<_>, Vec<_>) = prompt
+        .diagnostics
+        .iter()
+        .cloned()
+        .partition(logue_source::Diagnostic::is_error);
+    if !errors.is_empty() {
+        return Err(rendered(&input.name, input.text.as_bytes(), &errors));
+    }
+    let source = Source::new(input.name.as_str(), input.text.as_bytes());
+    for warning in warnings
+        .iter()
+        .filter(|warning| warning.severity == logue_source::Severity::Warning)
+    {
+        eprintln!("{}", source.render(warning, error_style()));
+    }
+    Ok(prompt)
+}
+
+/// The folders that may be read: the prompt's own, then flags, then configuration.
+fn roots(folder: &Path, arguments: &RunArgs, config: &Config) -> Result<Arc<Roots>, Failure> {
+    let folders = std::iter::once(folder.to_owned())
+        .chain(arguments.roots.iter().cloned())
+        .chain(config.roots());
+    let folders: Vec<PathBuf> = folders.collect();
+    Roots::new(folders).map(Arc::new).map_err(|error| {
+        Failure::user("E-SOURCE-READ", format!("a root cannot be used: {error}"))
+            .with_help("--root and `[tools] roots` name folders that exist")
+    })
+}
+
+/// A turn answers somebody: the last message is the user's or a tool's.
+fn require_question(history: &[ChatMessage]) -> Result<(), Failure> {
+    match history.last().map(|message| message.role) {
+        Some(Role::User | Role::Tool) => Ok(()),
+        Some(Role::Assistant) => Err(Failure::user(
+            "nothing_to_answer",
+            "the conversation ends with the assistant's answer: there is nothing to answer",
+        )
+        .with_help("say something: `logue run FILE \"…\"`, or add a <user> element to the file")),
+        _ => Err(Failure::user(
+            "nothing_to_answer",
+            "the prompt says nothing that a model could answer",
+        )
+        .with_help("add a <user> element to the file, or say something: `logue run FILE \"…\"`")),
+    }
+}
+
+/// Waits for the signal that ends the program.
+async fn signalled() -> Exit {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let terminate = signal(SignalKind::terminate());
+        let interrupt = signal(SignalKind::interrupt());
+        if let (Ok(mut terminate), Ok(mut interrupt)) = (terminate, interrupt) {
+            return tokio::select! {
+                _ = terminate.recv() => Exit::Terminated,
+                _ = interrupt.recv() => Exit::Interrupted,
+            };
+        }
+    }
+    match tokio::signal::ctrl_c().await {
+        Ok(()) => Exit::Interrupted,
+        // Without a handler the system's own ends the program.
+        Err(_) => std::future::pending().await,
+    }
+}
+
+pub(crate) fn source_failure(error: &SourceError) -> Failure {
+    let diagnostic = &error.diagnostic;
+    if error.text.is_empty() {
+        let failure = Failure::user(diagnostic.code.as_str(), diagnostic.message.clone());
+        return diagnostic
+            .help
+            .iter()
+            .fold(failure, |failure, help| failure.with_help(help.clone()));
+    }
+    rendered(&error.name, &error.text, std::slice::from_ref(diagnostic))
+}
+
+/// A failure from diagnostics of a text: all of them are reported, the first one names it.
+pub(crate) fn rendered(name: &str, text: &[u8], errors: &[logue_source::Diagnostic]) -> Failure {
+    let source = Source::new(name, text);
+    let reports: Vec<String> = errors
+        .iter()
+        .map(|error| source.render(error, error_style()))
+        .collect();
+    let (code, message) = errors
+        .first()
+        .map_or(("E-SOURCE-READ", String::new()), |first| {
+            let place = source.place(first.primary.start);
+            (first.code.as_str(), format!("{place}: {}", first.message))
+        });
+    Failure {
+        report: Some(reports.join("\n")),
+        ..Failure::user(code, message)
+    }
+}
+
+fn transcript_failure(error: &TranscriptError) -> Failure {
+    match error {
+        TranscriptError::Busy(_) => Failure::new(Exit::Busy, error.category(), error.to_string())
+            .with_help("wait until the other run has ended, or use -o to write another transcript"),
+        _ => Failure::new(
+            Exit::SessionTerminating,
+            error.category(),
+            error.to_string(),
+        )
+        .with_help("check permissions and free space; the file is as it was before"),
+    }
+}
+
+fn turn_failure(error: &TurnError) -> Failure {
+    let exit = match error.category.as_str() {
+        "session_busy" => Exit::Busy,
+        "internal" => Exit::Internal,
+        _ => Exit::from(error.bucket),
+    };
+    let mut failure = Failure::new(exit, error.category.clone(), error.message.clone());
+    failure.retry_after = error.retry_after;
+    if let Some(help) = &error.help {
+        failure = failure.with_help(help.clone());
+    }
+    if error.bucket == ErrorBucket::RetryableTransient {
+        failure = failure.with_help(
+            "what was completed is in the transcript; `logue run FILE` goes on from there",
+        );
+    }
+    failure
+}

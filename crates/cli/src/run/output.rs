@@ -1,0 +1,185 @@
+//! What a run shows: the answer on standard output, a spinner on a terminal, or JSON events.
+
+use std::io::IsTerminal as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use logue_agent::{Listener, TurnEvent, TurnReport};
+use logue_message::ToolCall;
+use serde_json::{Value, json};
+
+use crate::exit::Failure;
+use crate::terminal::{harmless, print};
+
+/// Characters of a call's arguments that the progress shows.
+const ARGUMENTS: usize = 60;
+
+/// The listener of a run.
+pub(super) struct Output {
+    json: bool,
+    spinner: ProgressBar,
+    /// Whether the last byte on standard output was a newline, or nothing was written yet.
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Something stands on the current line of standard output.
+    mid_line: bool,
+    /// Standard output is gone; the turn goes on for the transcript's sake.
+    closed: bool,
+}
+
+impl Output {
+    pub(super) fn new(json: bool) -> Self {
+        let spinner = ProgressBar::new_spinner();
+        let visible = !json && std::io::stderr().is_terminal();
+        spinner.set_draw_target(if visible {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        });
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+            spinner.set_style(style);
+        }
+        Self {
+            json,
+            spinner,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Another run holds the file.
+    pub(super) fn waiting(&self, file: &str) {
+        if self.json {
+            self.emit(&json!({"event": "waiting", "file": file}));
+        } else {
+            eprintln!("waiting: another run is writing to {file}");
+        }
+    }
+
+    pub(super) fn started(&self, model: &str, file: &str) {
+        if self.json {
+            self.emit(&json!({"event": "turn.started", "model": model, "file": file}));
+        } else {
+            self.spinner.enable_steady_tick(Duration::from_millis(120));
+        }
+    }
+
+    pub(super) fn completed(&self, report: &TurnReport) {
+        if self.json {
+            let usage = report.usage.map(|usage| {
+                json!({"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens})
+            });
+            self.emit(
+                &json!({"event": "turn.completed", "requests": report.requests,
+                "usage": usage}),
+            );
+        }
+    }
+
+    pub(super) fn failed(&self, failure: &Failure) {
+        if self.json {
+            self.emit(&json!({"event": "error", "category": failure.code,
+                "message": failure.message, "help": failure.help,
+                "retry_after_seconds": failure.retry_after.map(|wait| wait.as_secs_f64()),
+                "exit_status": failure.exit.number()}));
+        }
+    }
+
+    /// Leaves the terminal as it was found, with the answer on lines of its own.
+    pub(super) fn finish(&self) {
+        self.spinner.finish_and_clear();
+        self.end_line();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn emit(&self, event: &Value) {
+        self.write(&format!("{event}\n"));
+    }
+
+    /// A reader that went away must not end the turn: what happens is still recorded.
+    fn write(&self, text: &str) {
+        let mut state = self.state();
+        if !state.closed && print(text).is_err() {
+            state.closed = true;
+        }
+        state.mid_line = !text.ends_with('\n');
+    }
+
+    fn end_line(&self) {
+        let mid_line = self.state().mid_line;
+        if mid_line {
+            self.write("\n");
+        }
+    }
+
+    fn show(&self, event: TurnEvent<'_>) {
+        match event {
+            TurnEvent::Asking(_) => self.busy("thinking".to_owned()),
+            TurnEvent::Calling(name) => self.busy(format!("calling {}", harmless(name))),
+            TurnEvent::Delta(text) => {
+                // The answer and the spinner share a terminal: while words come, they have it.
+                self.spinner.disable_steady_tick();
+                self.spinner.suspend(|| self.write(text));
+            }
+            TurnEvent::Answered(_) => self.spinner.suspend(|| self.end_line()),
+            TurnEvent::ToolStarted(call) => self.busy(described(call)),
+            TurnEvent::ToolEnded { call, ok, .. } => {
+                let mark = if ok { "✓" } else { "✗" };
+                let line = format!("{mark} {}", described(call));
+                if !self.spinner.is_hidden() {
+                    self.spinner.suspend(|| eprintln!("{line}"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn busy(&self, what: String) {
+        self.spinner.set_message(what);
+        if !self.json {
+            self.spinner.reset_elapsed();
+            self.spinner.enable_steady_tick(Duration::from_millis(120));
+        }
+    }
+
+    fn tell(&self, event: TurnEvent<'_>) {
+        match event {
+            TurnEvent::Delta(text) => self.emit(&json!({"event": "response.delta", "text": text})),
+            TurnEvent::Answered(text) if !text.is_empty() => {
+                self.emit(&json!({"event": "message", "role": "assistant", "content": text}));
+            }
+            TurnEvent::ToolStarted(call) => self.emit(&json!({"event": "tool.call",
+                "call_id": call.id, "name": call.name, "arguments": call.arguments.as_str()})),
+            TurnEvent::ToolEnded { call, ok, text } => self.emit(&json!({"event": "tool.result",
+                "call_id": call.id, "name": call.name, "ok": ok, "content": text})),
+            _ => {}
+        }
+    }
+}
+
+impl Listener for Output {
+    fn event(&self, event: TurnEvent<'_>) {
+        if self.json {
+            self.tell(event);
+        } else {
+            self.show(event);
+        }
+    }
+}
+
+/// A call in one short line.
+fn described(call: &ToolCall) -> String {
+    let arguments: Vec<&str> = call.arguments.as_str().split_whitespace().collect();
+    let arguments = arguments.join(" ");
+    let short = match arguments.char_indices().nth(ARGUMENTS) {
+        Some((at, _)) => format!("{}…", &arguments[..at]),
+        None => arguments,
+    };
+    harmless(&format!("{} {short}", call.name))
+}

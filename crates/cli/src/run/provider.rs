@@ -1,0 +1,86 @@
+//! Which model answers a run.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use logue_agent::{Prompt, read_bytes};
+use logue_model::{
+    Category, ChatCompletions, ChatOptions, ModelSelection, Provider, ProviderError, ProviderKind,
+    Recorder, Recording, Replay,
+};
+
+use super::source_failure;
+use crate::arguments::RunArgs;
+use crate::config::Config;
+use crate::exit::{Exit, Failure};
+
+pub(super) struct Chosen {
+    pub(super) provider: Arc<dyn Provider>,
+    /// The model's name at the provider.
+    pub(super) model: String,
+}
+
+/// Sets the provider up: flag over prompt over environment and configuration.
+pub(super) fn choose(
+    arguments: &RunArgs,
+    config: &Config,
+    prompt: &Prompt,
+    prompt_folder: &Path,
+) -> Result<Chosen, Failure> {
+    // A path in a prompt counts from the prompt, one on the command line from where it is typed.
+    let (name, folder) = match (&arguments.model, &prompt.config.model) {
+        (Some(name), _) => (name.clone(), PathBuf::new()),
+        (None, Some(name)) => (name.clone(), prompt_folder.to_owned()),
+        (None, None) => (config.model().ok_or_else(no_model)?, PathBuf::new()),
+    };
+    let selection = ModelSelection::parse(&name);
+    let mut chosen = if selection.kind == ProviderKind::Replay {
+        let path = folder.join(&selection.model);
+        let bytes = read_bytes(&path).map_err(|error| source_failure(&error))?;
+        let recording = Recording::parse(&path.display().to_string(), &bytes).map_err(|error| {
+            Failure::user(Category::ReplayUnreadable.as_str(), error.to_string())
+                .with_help("`logue check` on the recording shows the place")
+        })?;
+        Chosen {
+            provider: Arc::new(Replay::new(recording)),
+            model: String::new(),
+        }
+    } else {
+        let options = ChatOptions {
+            base_url: config.base_url(arguments.base_url.as_deref()),
+            api_key: config.api_key(arguments.api_key.as_deref()),
+            limits: config.limits(),
+        };
+        let provider = ChatCompletions::new(options).map_err(|error| provider_failure(&error))?;
+        Chosen {
+            provider: Arc::new(provider),
+            model: selection.model,
+        }
+    };
+    if let Some(path) = &arguments.record {
+        let recorder = Recorder::new(chosen.provider, path).map_err(|error| {
+            Failure::user(Category::RecordFailed.as_str(), error.to_string())
+                .with_help("name a file that does not exist yet, in a folder that does")
+        })?;
+        chosen.provider = Arc::new(recorder);
+    }
+    Ok(chosen)
+}
+
+fn no_model() -> Failure {
+    Failure::user("no_model", "nothing names a model")
+        .with_help("add <config model=\"…\"/> to the prompt, or use -m, LOGUE_MODEL or logue.toml")
+}
+
+fn provider_failure(error: &ProviderError) -> Failure {
+    let exit = if error.category.is_transient() {
+        Exit::Retryable
+    } else {
+        Exit::UserCorrectable
+    };
+    let failure = Failure::new(exit, error.category.as_str(), error.message.clone());
+    match &error.help {
+        Some(help) => failure.with_help(help.clone()),
+        None => failure,
+    }
+}

@@ -1,0 +1,74 @@
+//! Standard output and standard error as people and pipes have them.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use logue_source::Style;
+
+use crate::exit::{Exit, Failure};
+
+/// Whether reports on standard error carry colours: on a terminal, unless `NO_COLOR` is set;
+/// `CLICOLOR_FORCE` forces them.
+pub(crate) fn error_style() -> Style {
+    style(io::stderr().is_terminal())
+}
+
+/// The same for standard output.
+pub(crate) fn output_style() -> Style {
+    style(io::stdout().is_terminal())
+}
+
+fn style(terminal: bool) -> Style {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    if set("NO_COLOR") {
+        return Style::Plain;
+    }
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    if set("CLICOLOR_FORCE") || (terminal && !dumb) {
+        Style::Colour
+    } else {
+        Style::Plain
+    }
+}
+
+/// Text from a model, a tool or a file as a terminal may have it: control characters other than
+/// newline and tab are made visible, so that nothing can drive the terminal.
+pub(crate) fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() && !matches!(character, '\n' | '\t') {
+            out.extend(character.escape_default());
+        } else {
+            out.push(character);
+        }
+    }
+    out
+}
+
+/// Writes to standard output at once: as it is for a pipe, made harmless for a terminal.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if out.is_terminal() {
+        out.write_all(harmless(text).as_bytes())?;
+    } else {
+        out.write_all(text.as_bytes())?;
+    }
+    out.flush()
+}
+
+/// A reader that went away ends a command quietly.
+pub(crate) fn closed_pipe_is_done(written: io::Result<()>) -> Result<Exit, Failure> {
+    match written {
+        Ok(()) => Ok(Exit::Done),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),
+        Err(error) => Err(write_failed(&error)),
+    }
+}
+
+/// The failure of a write to standard output.
+pub(crate) fn write_failed(error: &io::Error) -> Failure {
+    Failure::new(
+        Exit::Internal,
+        "output_failed",
+        format!("the output cannot be written: {error}"),
+    )
+}

@@ -1,0 +1,86 @@
+//! `cargo xtask bench`: builds the release program and the bench, and prints both.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Starts of the program that are measured.
+const STARTS: usize = 200;
+
+pub(crate) fn bench(root: &Path, arguments: &[&str]) -> Result<(), String> {
+    cargo(
+        root,
+        &[
+            "build",
+            "--release",
+            "--package",
+            "logue-cli",
+            "--package",
+            "logue-bench",
+        ],
+    )?;
+    let folder = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| root.join("target"), |folder| root.join(folder))
+        .join("release");
+    start_up(&folder.join("logue"))?;
+    let status = Command::new(folder.join("logue-bench"))
+        .args(arguments)
+        .status()
+        .map_err(|error| format!("logue-bench: {error}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err("the bench failed".to_owned())
+    }
+}
+
+/// The whole process `logue --version`, in turn with `true`, the smallest process there is.
+fn start_up(program: &Path) -> Result<(), String> {
+    let mut own = Vec::with_capacity(STARTS);
+    let mut least = Vec::with_capacity(STARTS);
+    for _ in 0..STARTS {
+        own.push(time(Command::new(program).arg("--version"))?);
+        least.push(time(&mut Command::new("true"))?);
+    }
+    let (own, least) = (median(&mut own), median(&mut least));
+    println!("start-up, whole process, median of {STARTS} (baseline: `true` in turn with it)");
+    println!(
+        "  logue --version        {:8.2} ms   {:.1} times `true` ({:.2} ms)",
+        own.as_secs_f64() * 1e3,
+        own.as_secs_f64() / least.as_secs_f64(),
+        least.as_secs_f64() * 1e3,
+    );
+    Ok(())
+}
+
+fn time(command: &mut Command) -> Result<Duration, String> {
+    let started = Instant::now();
+    let status = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .map_err(|error| format!("{command:?}: {error}"))?;
+    if status.success() {
+        Ok(started.elapsed())
+    } else {
+        Err(format!("{command:?} failed"))
+    }
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+fn cargo(root: &Path, arguments: &[&str]) -> Result<(), String> {
+    let status = Command::new(env!("CARGO"))
+        .args(arguments)
+        .current_dir(root)
+        .status()
+        .map_err(|error| format!("cargo: {error}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err("the build failed".to_owned())
+    }
+}
