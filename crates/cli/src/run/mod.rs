@@ -15,7 +15,6 @@ use logue_agent::{
     Element, FileWorld, NoTranscript, Prompt, SourceError, Transcript, TranscriptError, Turn,
     TurnError, TurnReport, toolbox,
 };
-use logue_harness::ErrorBucket;
 use logue_message::{ChatMessage, Role};
 use logue_source::Source;
 use logue_tools::Roots;
@@ -70,6 +69,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
             std::slice::from_ref(&diagnostic),
         )
     })?;
+    let said = message.is_some() && input.transcript.is_some();
     let mut history = prompt.messages.clone();
     let closing = prompt.unanswered_calls();
     if message.is_none() && closing.is_empty() {
@@ -121,7 +121,15 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
     });
     // A tool that a signal cancelled has been killed; reading threads are not waited for.
     runtime.shutdown_background();
-    ended
+    ended.map_err(|failure| {
+        if !said {
+            return failure;
+        }
+        let file = &input.name;
+        failure.with_help(format!(
+            "your message is in {file}; `logue run {file}` sends it again"
+        ))
+    })
 }
 
 /// Reads the document and reports what is wrong with it.
@@ -260,11 +268,6 @@ fn turn_failure(error: &TurnError) -> Failure {
     failure.retry_after = error.retry_after;
     if let Some(help) = &error.help {
         failure = failure.with_help(help.clone());
-    }
-    if error.bucket == ErrorBucket::RetryableTransient {
-        failure = failure.with_help(
-            "what was completed is in the transcript; `logue run FILE` goes on from there",
-        );
     }
     failure
 }

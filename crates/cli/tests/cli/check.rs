@@ -1,0 +1,78 @@
+//! `logue check` and the commands that describe the program.
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::program::{folder, run, run_with_input};
+
+#[test]
+fn findings_are_shown_with_place_and_remedy() {
+    let folder = folder(&[("prompt.md", "<user>hello\n</assistant>\n")]);
+    let ran = run(folder.path(), ["check", "prompt.md"]);
+    assert_eq!((ran.status, ran.stdout.as_str()), (8, ""));
+    assert_snapshot!(ran.stderr, @"");
+}
+
+#[test]
+fn folders_are_searched_and_prose_is_left_alone() {
+    let folder = folder(&[
+        ("README.md", "# A heading\n\nNo prompt.\n"),
+        ("a.md", "<!-- note -->\n<user>hi</user>\n"),
+        ("deep/b.chatmd", "<user>hi\n"),
+        (
+            "deep/c.ocml",
+            "version: 2.2\n<|start|>user<|message|>hi<|end|>\n",
+        ),
+        (".hidden/d.chatmd", "<user>hi\n"),
+    ]);
+    let ran = run(folder.path(), ["check", "."]);
+    assert_eq!(ran.status, 8);
+    assert!(
+        ran.stderr
+            .ends_with("3 files checked: 1 error, 0 warnings\n"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("deep/b.chatmd:1:1"), "{}", ran.stderr);
+}
+
+#[test]
+fn json_names_every_place() {
+    let folder = folder(&[]);
+    let ran = run_with_input(
+        folder.path(),
+        &["check", "--json", "-"],
+        "<user>é</user> stray\n",
+    );
+    assert_eq!(ran.status, 8, "{}", ran.stderr);
+    let finding: Value = serde_json::from_str(ran.stdout.lines().next().unwrap()).unwrap();
+    assert_eq!(finding["code"], "E-MD-TOP-LEVEL-TEXT");
+    assert_eq!(finding["start"]["line"], 1);
+    assert_eq!(finding["start"]["column"], 16);
+    assert_eq!(finding["severity"], "error");
+}
+
+#[test]
+fn unreadable_paths_are_no_findings() {
+    let folder = folder(&[]);
+    let ran = run(folder.path(), ["check", "absent.md"]);
+    assert_eq!(ran.status, 3, "{}", ran.stderr);
+}
+
+#[test]
+fn the_program_describes_itself() {
+    let folder = folder(&[]);
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let ran = run(folder.path(), ["completions", shell]);
+        assert!(ran.status == 0 && ran.stdout.contains("logue"), "{shell}");
+    }
+    let ran = run(folder.path(), ["man"]);
+    assert!(ran.stdout.contains(".TH"), "{}", ran.stdout);
+    assert_eq!(run(folder.path(), ["man", "."]).status, 0);
+    assert!(folder.path().join("logue-run.1").exists());
+    let ran = run(folder.path(), ["--version"]);
+    assert_eq!(
+        ran.stdout,
+        concat!("logue ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+}

@@ -1,0 +1,50 @@
+//! Every code has a page, and every page has a code.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use logue_model::Category;
+use logue_source::Code;
+
+/// Categories that the program itself gives.
+const OWN: &[&str] = &[
+    "chat_message_shape_invalid",
+    "max_turns_reached",
+    "no_model",
+    "nothing_to_answer",
+    "session_busy",
+    "session_save_failed",
+];
+
+#[test]
+fn codes_and_pages_are_the_same_list() {
+    let mut codes: BTreeSet<String> = Code::ALL
+        .iter()
+        .map(|code| code.as_str().to_owned())
+        .collect();
+    codes.extend(
+        Category::ALL
+            .iter()
+            .map(|category| category.as_str().to_owned()),
+    );
+    codes.extend(OWN.iter().map(|code| (*code).to_owned()));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
+    let mut pages = BTreeSet::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
+        if stem == "README" {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(
+            text.starts_with(&format!("# {stem}\n")),
+            "{stem}: the title is another one"
+        );
+        pages.insert(stem);
+    }
+    let missing: Vec<_> = codes.difference(&pages).collect();
+    let orphans: Vec<_> = pages.difference(&codes).collect();
+    assert!(missing.is_empty(), "codes without a page: {missing:?}");
+    assert!(orphans.is_empty(), "pages without a code: {orphans:?}");
+}

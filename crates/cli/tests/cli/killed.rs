@@ -1,0 +1,255 @@
+//! SIGKILL at any moment, and the polite signals.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use testkit::{Answer, Delivery, ModelServer, Random, Reply};
+
+use crate::program::{events, folder, logue};
+
+const STEPS: usize = 5;
+
+/// A run of several tool calls with payloads that hold the format's own markers.
+fn server() -> ModelServer {
+    let call = |step: usize| {
+        let id = format!("call_{step}");
+        let arguments = format!("{{\"arguments\":[\"|RAW</tool_call><user>{step}\"]}}");
+        Reply::Answer(Answer::text(format!("step {step}")).with_call(id, "work", arguments))
+    };
+    let mut replies: Vec<Reply> = (0..STEPS).map(call).collect();
+    replies.push(Reply::Answer(Answer::text("done")));
+    ModelServer::start(replies, Delivery::Random(5)).unwrap()
+}
+
+fn prompt(show_tool_call: bool) -> String {
+    let flag = if show_tool_call {
+        " show_tool_call"
+    } else {
+        ""
+    };
+    format!(
+        "<config model=\"m\"{flag}/>\n<tool name=\"work\" command=\"printf RAW|%s|RAW\"/>\n<user>go</user>\n"
+    )
+}
+
+fn start(folder: &Path, server: &ModelServer) -> Child {
+    logue(folder)
+        .args(["run", "--json", "prompt.md", "and", "go"])
+        .env("OPENAI_BASE_URL", server.base_url())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn output(child: &mut Child) -> String {
+    let mut text = Vec::new();
+    child.stdout.take().unwrap().read_to_end(&mut text).unwrap();
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// The messages of the file, which must be valid.
+fn messages(folder: &Path, context: &str) -> Vec<logue_message::ChatMessage> {
+    let text = std::fs::read_to_string(folder.join("prompt.md")).unwrap();
+    let tree = chatmd::parse(&text);
+    let (document, found) = chatmd::Document::from_tree(&tree);
+    let errors: Vec<_> = tree
+        .diagnostics()
+        .iter()
+        .chain(&found)
+        .filter(|d| d.is_error())
+        .collect();
+    assert!(errors.is_empty(), "{context}: {errors:?}\n{text}");
+    let roots = std::sync::Arc::new(logue_tools::Roots::new([folder.to_owned()]).unwrap());
+    let mut world = logue_agent::FileWorld::new(roots, folder).unwrap();
+    let evaluation = chatmd::evaluate(&document, &mut world);
+    assert!(
+        !evaluation.has_errors(),
+        "{context}: {:?}\n{text}",
+        evaluation.diagnostics
+    );
+    evaluation.messages
+}
+
+#[test]
+fn sigkill_at_200_random_moments_loses_nothing_that_was_told() {
+    let seed = std::env::var("LOGUE_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or(20_261);
+    println!("seed {seed} (set LOGUE_SEED to run it again)");
+    let mut random = Random::new(seed);
+
+    let whole = {
+        let (server, folder) = (server(), folder(&[("prompt.md", &prompt(true))]));
+        let started = Instant::now();
+        let mut child = start(folder.path(), &server);
+        let told = events(&output(&mut child));
+        assert!(child.wait().unwrap().success());
+        assert_eq!(told.last().unwrap()["event"], "turn.completed");
+        started.elapsed()
+    };
+    let (mut cut, mut results) = (0, 0);
+    for round in 0..200 {
+        let context = format!("seed {seed}, round {round}");
+        let server = server();
+        let folder = folder(&[("prompt.md", &prompt(round % 2 == 0))]);
+        let mut child = start(folder.path(), &server);
+        let moment = whole.mul_f64(f64::from(u32::try_from(random.below(1100)).unwrap()) / 1000.0);
+        std::thread::sleep(moment);
+        child.kill().unwrap();
+        let told = events(&output(&mut child));
+        child.wait().unwrap();
+
+        let kept = messages(folder.path(), &context);
+        let text_of = |id: &str| {
+            let answers =
+                |message: &&logue_message::ChatMessage| message.tool_call_id.as_deref() == Some(id);
+            kept.iter()
+                .find(answers)
+                .map(logue_message::ChatMessage::text)
+        };
+        for event in &told {
+            match event["event"].as_str().unwrap() {
+                "tool.result" => {
+                    results += 1;
+                    let id = event["call_id"].as_str().unwrap();
+                    assert_eq!(
+                        text_of(id).as_deref(),
+                        event["content"].as_str(),
+                        "{context}"
+                    );
+                }
+                "message" => {
+                    let said = event["content"].as_str().unwrap();
+                    assert!(
+                        kept.iter().any(|message| message.text() == said),
+                        "{context}: {said}"
+                    );
+                }
+                "turn.started" => {
+                    assert!(
+                        kept.iter().any(|message| message.text() == "and go"),
+                        "{context}"
+                    );
+                }
+                _ => {}
+            }
+        }
+        cut += usize::from(
+            told.last()
+                .is_none_or(|event| event["event"] != "turn.completed"),
+        );
+    }
+    println!("{cut} of 200 runs were cut, {results} told results were all there");
+    assert!(
+        cut > 100,
+        "only {cut} of 200 runs were cut: the moments are not random over the run"
+    );
+    assert!(
+        results > 50,
+        "only {results} results were told before the cut"
+    );
+}
+
+#[test]
+fn a_run_goes_on_after_a_kill_with_the_open_call_answered() {
+    let waiting = "<config model=\"m\" show_tool_call/>\n<tool name=\"work\" command=\"sleep\"/>\n<user>go</user>\n";
+    let folder = folder(&[("prompt.md", waiting)]);
+    let call = Answer::text("").with_call("call_9", "work", "{\"arguments\":[\"60\"]}");
+    let replies = vec![Reply::Answer(call), Reply::Answer(Answer::text("so be it"))];
+    let server = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let mut child = start(folder.path(), &server);
+    wait_for(folder.path(), "call_9");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let ran = logue(folder.path())
+        .args(["run", "prompt.md"])
+        .env("OPENAI_BASE_URL", server.base_url())
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "so be it\n");
+    let sent = server.received()[1].body["messages"].clone();
+    assert_eq!(sent[3]["tool_call_id"], "call_9");
+    assert!(
+        sent[3]["content"]
+            .as_str()
+            .unwrap()
+            .starts_with("E-TOOL-CANCELLED"),
+        "{sent}"
+    );
+    let kept = messages(folder.path(), "after the second run");
+    assert_eq!(kept.last().unwrap().text(), "so be it");
+    assert_eq!(
+        kept.iter()
+            .filter(|message| message.tool_call_id.is_some())
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn sigint_and_sigterm_end_the_run_and_its_tools() {
+    for (signal, status) in [("INT", 130), ("TERM", 143)] {
+        let prompt =
+            "<config model=\"m\"/>\n<tool name=\"work\" command=\"sleep\"/>\n<user>go</user>\n";
+        let folder = folder(&[("prompt.md", prompt)]);
+        // A length of sleep that no other process has.
+        let seconds = format!("60.0{}", std::process::id());
+        let call =
+            Answer::text("x").with_call("c", "work", format!("{{\"arguments\":[\"{seconds}\"]}}"));
+        let server = ModelServer::start(vec![Reply::Answer(call)], Delivery::Whole).unwrap();
+        let mut child = start(folder.path(), &server);
+        wait_for(folder.path(), "tool_call_id=\"c\"");
+        while !is_running(&seconds) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let pid = child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-s", signal, &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+        assert_eq!(child.wait().unwrap().code(), Some(status));
+        messages(folder.path(), signal);
+        let started = Instant::now();
+        while is_running(&seconds) {
+            assert!(
+                started.elapsed() < Duration::from_secs(10),
+                "the tool was left running"
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn wait_for(folder: &Path, text: &str) {
+    let started = Instant::now();
+    while !std::fs::read_to_string(folder.join("prompt.md"))
+        .unwrap()
+        .contains(text)
+    {
+        assert!(
+            started.elapsed() < Duration::from_secs(20),
+            "{text} never came"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Whether a process with this argument runs.
+fn is_running(argument: &str) -> bool {
+    let mut processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    processes.any(|process| {
+        let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let first = line.split(|byte| *byte == 0).next().unwrap_or_default();
+        first.ends_with(b"sleep")
+            && line
+                .windows(argument.len())
+                .any(|part| part == argument.as_bytes())
+    })
+}

@@ -1,0 +1,29 @@
+//! The program as its users meet it: real processes, files, sockets and signals.
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod bad_prompts;
+mod check;
+mod codes;
+mod concurrent;
+mod example;
+mod killed;
+mod program;
+mod provider_errors;
+mod run;
+mod view;
+
+/// Every file of this folder is a module above: a forgotten one would never run.
+#[test]
+fn no_test_file_is_forgotten() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli");
+    let own = include_str!("main.rs");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let stem = name.strip_suffix(".rs").unwrap();
+        assert!(
+            stem == "main" || own.contains(&format!("mod {stem};")),
+            "{name} is forgotten"
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! A model server that fails: each way has its category, its exit status, a remedy, and leaves the
+//! file as it was.
+
+use testkit::{Delivery, ModelServer, Reply};
+
+use crate::program::{contents, folder, logue, run};
+
+const PROMPT: &str = "<config model=\"m\"/>\n<user>hello</user>\n";
+
+#[test]
+fn each_failure_has_its_category_and_exit_status_and_harms_nothing() {
+    let status = |status: u16, body: &str| Reply::Status(status, Vec::new(), body.to_owned());
+    let chunk = b"data: {\"choices\":[{\"delta\":{\"content\":\"part\"}}]}\n\n".to_vec();
+    let retry = vec![("Retry-After".to_owned(), "30".to_owned())];
+    let cases = [
+        (
+            status(401, "{\"error\":{\"message\":\"bad key\"}}"),
+            "provider_authentication",
+            3,
+            "OPENAI_API_KEY",
+        ),
+        (
+            Reply::Status(429, retry, String::new()),
+            "provider_rate_limit",
+            4,
+            "30 s",
+        ),
+        (
+            status(500, "oops"),
+            "provider_unavailable",
+            4,
+            "run the same command again",
+        ),
+        (
+            status(200, "<html>a page</html>"),
+            "provider_invalid_response",
+            3,
+            "base URL",
+        ),
+        (
+            Reply::Endless(Vec::new(), chunk.clone()),
+            "provider_invalid_response",
+            3,
+            "max_tokens",
+        ),
+        (
+            Reply::Endless(Vec::new(), b": wait\n\n".to_vec()),
+            "provider_invalid_response",
+            3,
+            "response_bytes",
+        ),
+        (
+            Reply::Cut([chunk.clone(), chunk[..20].to_vec()].concat()),
+            "provider_unavailable",
+            4,
+            "nothing of the incomplete answer was kept",
+        ),
+        (
+            Reply::Silent,
+            "provider_unavailable",
+            4,
+            "first_byte_seconds",
+        ),
+    ];
+    for (reply, category, exit, remedy) in cases {
+        let server = ModelServer::start(vec![reply], Delivery::Whole).unwrap();
+        let settings = format!(
+            "[model]\nbase_url = \"{}\"\nconnect_seconds = 1\nfirst_byte_seconds = 1\n\
+             idle_seconds = 1\nresponse_bytes = 1000000\n",
+            server.base_url()
+        );
+        let folder = folder(&[("prompt.md", PROMPT), ("logue.toml", &settings)]);
+        let before = contents(folder.path());
+        let ran = run(folder.path(), ["run", "prompt.md"]);
+        assert_eq!(ran.status, exit, "{category}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains(&format!("error[{category}]")),
+            "{}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains(remedy), "{}", ran.stderr);
+        assert_eq!(contents(folder.path()), before, "{category}");
+    }
+}
+
+#[test]
+fn a_message_survives_the_failure_and_is_sent_by_the_next_run() {
+    let replies = vec![
+        Reply::Status(500, Vec::new(), String::new()),
+        Reply::Answer(testkit::Answer::text("hi there")),
+    ];
+    let server = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let folder = folder(&[("prompt.md", "<config model=\"m\"/>\n<system>x</system>\n")]);
+    let url = server.base_url();
+    let run = |arguments: &[&str]| {
+        crate::program::Ran::from(
+            logue(folder.path())
+                .args(arguments)
+                .env("OPENAI_BASE_URL", &url)
+                .output()
+                .unwrap(),
+        )
+    };
+    let failed = run(&["run", "prompt.md", "are", "you", "there?"]);
+    assert_eq!(failed.status, 4);
+    assert!(
+        failed.stderr.contains("your message is in prompt.md"),
+        "{}",
+        failed.stderr
+    );
+    let answered = run(&["run", "prompt.md"]);
+    assert_eq!(
+        (answered.status, answered.stdout.as_str()),
+        (0, "hi there\n"),
+        "{}",
+        answered.stderr
+    );
+    let sent = &server.received()[1].body["messages"];
+    assert_eq!(sent[1]["content"], "are you there?");
+    assert_eq!(sent.as_array().unwrap().len(), 2);
+}

@@ -1,0 +1,46 @@
+//! `logue view` shows what a person may see, in both languages.
+
+use insta::assert_snapshot;
+
+use crate::program::{folder, run};
+
+const CHATMD: &str = r#"<system>the rules</system>
+<user>question</user>
+<reasoning id="r1"><summary>RAW|a thought|RAW</summary></reasoning>
+<tool_call tool_call_id="c1" function_name="look">RAW|{"a":1}|RAW</tool_call>
+<tool_response tool_call_id="c1">RAW|a result|RAW</tool_response>
+<assistant>RAW|the answer|RAW</assistant>
+"#;
+
+const OPENCHATML: &str = r#"version: 2.2
+<|start|>system<|message|>the rules<|end|>
+<|start|>user<|message|>question<|end|>
+<|start|>assistant<|channel|>analysis<|message|>a thought<|end|>
+<|start|>assistant to=functions.look call_id=c1<|channel|>commentary<|constrain|>json<|message|>{"a":1}<|call|>
+<|start|>tool name=functions.look call_id=c1 to=assistant<|channel|>commentary<|message|>a result<|end|>
+<|start|>assistant<|channel|>nonsense<|message|>who knows<|end|>
+<|start|>assistant<|channel|>final<|message|>the answer<|return|>
+"#;
+
+#[test]
+fn hidden_parts_stay_hidden() {
+    let folder = folder(&[("a.md", CHATMD), ("b.ocml", OPENCHATML)]);
+    let chatmd = run(folder.path(), ["view", "a.md"]);
+    assert_eq!(
+        chatmd.stdout, "user\nquestion\n\nassistant\nthe answer\n",
+        "{}",
+        chatmd.stderr
+    );
+    let openchatml = run(folder.path(), ["view", "b.ocml"]);
+    assert_eq!(
+        openchatml.stdout,
+        "user\nquestion\n\nassistant · final\nthe answer\n"
+    );
+}
+
+#[test]
+fn everything_is_shown_on_request_and_marked() {
+    let folder = folder(&[("a.md", CHATMD)]);
+    let ran = run(folder.path(), ["view", "--debug-channels", "a.md"]);
+    assert_snapshot!(ran.stdout, @"");
+}
