@@ -100,7 +100,7 @@ pub fn into_text(name: &str, bytes: Vec<u8>) -> Result<String, SourceError> {
             "the file is not UTF-8 text",
             Span::new(start, start + len),
         )
-        .with_expected("these bytes are no UTF-8 character")
+        .with_expected("a UTF-8 character")
         .with_help("save the file as UTF-8");
         SourceError {
             name: name.to_owned(),

@@ -44,7 +44,7 @@ pub struct Diagnostic {
     pub message: String,
     /// The offending text.
     pub primary: Span,
-    /// What the offending text should have been, printed under it.
+    /// What should have stood there, as a noun: reports print it under the text, behind "expected".
     pub expected: Option<String>,
     /// Other places that explain it.
     pub labels: Vec<Label>,
@@ -76,7 +76,7 @@ impl Diagnostic {
         Self::new(Severity::Warning, code, message, primary)
     }
 
-    /// The same with what was expected at the offending text.
+    /// The same with what was expected at the offending text, as a noun: "a closing quote".
     #[must_use]
     pub fn with_expected(mut self, expected: impl Into<String>) -> Self {
         self.expected = Some(expected.into());

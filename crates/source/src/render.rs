@@ -96,7 +96,7 @@ impl<'a> Source<'a> {
         if let Some(range) = window.map(diagnostic.primary) {
             let annotation = AnnotationKind::Primary.span(range);
             snippet = snippet.annotation(match &diagnostic.expected {
-                Some(expected) => annotation.label(expected.as_str()),
+                Some(expected) => annotation.label(format!("expected {expected}")),
                 None => annotation,
             });
         }

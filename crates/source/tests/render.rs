@@ -17,7 +17,7 @@ fn a_report_names_place_text_expectation_and_remedy() {
         "`</assistant>` closes `<user>`",
         Span::new(38, 50),
     )
-    .with_expected("expected `</user>`")
+    .with_expected("`</user>`")
     .with_label(Span::new(26, 32), "opened here")
     .with_help("write `</user>` here");
     assert_snapshot!(report(text, &diagnostic), @r"

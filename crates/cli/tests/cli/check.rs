@@ -10,7 +10,19 @@ fn findings_are_shown_with_place_and_remedy() {
     let folder = folder(&[("prompt.md", "<user>hello\n</assistant>\n")]);
     let ran = run(folder.path(), ["check", "prompt.md"]);
     assert_eq!((ran.status, ran.stdout.as_str()), (8, ""));
-    assert_snapshot!(ran.stderr, @"");
+    assert_snapshot!(ran.stderr, @r"
+    error[E-MD-MISMATCHED-TAG]: `</assistant>` stands where `<user>` is open
+     --> prompt.md:2:1
+      |
+    1 | <user>hello
+      | ------ `<user>` is opened here
+    2 | </assistant>
+      | ^^^^^^^^^^^^ expected `</user>`
+      |
+      = help: tags that are meant as text go into a RAW block: `RAW|</assistant>|RAW`
+
+    1 file checked: 1 error, 0 warnings
+    ");
 }
 
 #[test]

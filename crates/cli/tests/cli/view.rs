@@ -42,5 +42,23 @@ fn hidden_parts_stay_hidden() {
 fn everything_is_shown_on_request_and_marked() {
     let folder = folder(&[("a.md", CHATMD)]);
     let ran = run(folder.path(), ["view", "--debug-channels", "a.md"]);
-    assert_snapshot!(ran.stdout, @"");
+    assert_snapshot!(ran.stdout, @r#"
+    system · hidden from users
+    the rules
+
+    user
+    question
+
+    assistant · analysis · hidden from users
+    a thought
+
+    assistant · commentary · to look · call_id c1 · hidden from users
+    {"a":1}
+
+    tool · call_id c1 · hidden from users
+    a result
+
+    assistant
+    the answer
+    "#);
 }
