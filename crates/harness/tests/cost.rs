@@ -176,10 +176,45 @@ fn an_append_to_a_state_that_nobody_else_holds_is_in_place() {
 }
 
 #[test]
-fn a_clone_of_a_state_allocates_nothing() {
+fn a_step_that_cannot_fail_behind_its_merge_merges_in_place() {
+    let graph = GraphBuilder::new(schema())
+        .add_node_fn("only", |_| async {
+            Ok(Update::new().with("messages", vec![json!({ "content": "new" })]))
+        })
+        .entry("only")
+        .add_edge("only", END)
+        .compile(CountingIds::new())
+        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let mut run = |hold: bool| {
+        let state = filled(&graph, 10_001);
+        let held = hold.then(|| state.clone());
+        let invocation = Invocation::from_state(state).with_invocation_id("i");
+        let (spent, outcome) = bytes(|| runtime.block_on(graph.invoke(invocation)));
+        assert_eq!(outcome.as_str(), "completed");
+        drop(held);
+        spent
+    };
+    let _warm = run(false);
+    let (alone, shared) = (run(false), run(true));
+    let tail = 17 * size_of::<usize>();
+    assert!(
+        alone + tail < shared,
+        "{alone} bytes alone, {shared} with a second holder"
+    );
+}
+
+#[test]
+fn what_changes_nothing_allocates_nothing() {
     let graph = agent(None);
-    let state = filled(&graph, 1_000);
-    let (spent, copy) = bytes(|| state.clone());
+    let mut state = filled(&graph, 1_000);
+    let (spent, copy) = bytes(|| {
+        let copy = state.clone();
+        state.apply(Update::new()).unwrap();
+        copy
+    });
     assert_eq!(spent, 0);
     assert_eq!(copy, state);
 }
@@ -188,11 +223,38 @@ fn a_clone_of_a_state_allocates_nothing() {
 fn a_list_that_is_loaded_is_taken_whole() {
     let graph = agent(None);
     let messages: List = (0..10_000).map(message).collect();
-    let update = Update::new().with("messages", messages);
-    let (spent, state) = bytes(|| graph.state(update).unwrap());
+    let update = || Update::new().with("messages", messages.clone());
+    let entered = update();
+    let (spent, state) = bytes(|| graph.state(entered).unwrap());
     assert_eq!(state.list("messages").map(List::len), Some(10_000));
-    assert!(
-        spent < 1_024,
-        "{spent} bytes to enter a list that is already there"
-    );
+    assert!(spent < 1_024, "{spent} bytes to enter a list that is there");
+
+    let mut state = graph.state(Update::new()).unwrap();
+    let appended = update();
+    let (spent, ()) = bytes(|| state.apply(appended).unwrap());
+    assert_eq!(state.list("messages"), Some(&messages));
+    assert!(spent < 1_024, "{spent} bytes to append a list to nothing");
+}
+
+#[test]
+fn a_state_of_the_same_graph_enters_without_a_look_at_its_fields() {
+    let schema = (0..1_000).fold(StateSchema::new(), |schema, n| {
+        schema.with(Field::new(format!("field {n}"), FieldType::Int))
+    });
+    let graph = GraphBuilder::new(schema)
+        .add_node_fn("only", |_| async { Ok(Update::new()) })
+        .entry("only")
+        .add_edge("only", END)
+        .compile(CountingIds::new())
+        .unwrap();
+    let state = graph
+        .state(Update::new().with("field 7", json!(7)))
+        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let invocation = Invocation::from_state(state);
+    let (spent, outcome) = bytes(|| runtime.block_on(graph.invoke(invocation)));
+    assert_eq!(outcome.state().json("field 7"), Some(&json!(7)));
+    assert!(spent < 2_048, "{spent} bytes");
 }

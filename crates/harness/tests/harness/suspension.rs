@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use logue_harness::{
     BoxFuture, END, Node, NodeContext, NodeError, Outcome, SignalDescriptor, Suspended, Update,
@@ -180,7 +181,7 @@ async fn a_suspension_that_is_never_polled_is_none() {
 
 #[tokio::test]
 async fn another_task_of_the_node_may_suspend() {
-    let waiting = suspended(|ctx| async move {
+    let run = suspended(|ctx| async move {
         let task = tokio::spawn(async move {
             tokio::task::yield_now().await;
             match ctx.suspend(SignalDescriptor::new("from afar")).await {}
@@ -189,7 +190,13 @@ async fn another_task_of_the_node_may_suspend() {
         let _task = AbortOnDrop(task);
         std::future::pending().await
     });
-    assert_eq!(waiting.await.descriptor.signal_id, "from afar");
+    // The timer comes first: its own wake-up must not be what lets the engine look.
+    let waiting = tokio::select! {
+        biased;
+        () = tokio::time::sleep(Duration::from_secs(5)) => panic!("the engine was not woken"),
+        waiting = run => waiting,
+    };
+    assert_eq!(waiting.descriptor.signal_id, "from afar");
 }
 
 struct AbortOnDrop(tokio::task::JoinHandle<()>);
