@@ -188,7 +188,7 @@ fn a_step_that_cannot_fail_behind_its_merge_merges_in_place() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
-    let mut run = |hold: bool| {
+    let run = |hold: bool| {
         let state = filled(&graph, 10_001);
         let held = hold.then(|| state.clone());
         let invocation = Invocation::from_state(state).with_invocation_id("i");
