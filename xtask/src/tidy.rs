@@ -13,7 +13,7 @@ const FORBIDDEN: &[&str] = &[
     "util", "utils", "helper", "helpers", "common", "misc", "core", "lib2",
 ];
 
-const PURE: &[&str] = &["source", "message", "openchatml", "chatmd"];
+const PURE: &[&str] = &["source", "message", "openchatml", "chatmd", "harness"];
 
 pub(crate) fn tidy(root: &Path) -> Result<(), String> {
     let mut faults = Vec::new();

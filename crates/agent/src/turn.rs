@@ -158,8 +158,8 @@ impl Shared {
         let number = state.json(REQUESTS).and_then(Value::as_u64).unwrap_or(0) + 1;
         if number > self.max_requests as u64 {
             return Err(NodeError::new(format!(
-                "the model still calls tools after {} requests, the most for one turn",
-                self.max_requests
+                "the model still calls tools after {}, the most for one turn",
+                counted(self.max_requests, "request")
             ))
             .with_category(MAX_TURNS));
         }
@@ -173,11 +173,19 @@ impl Shared {
         self.listener.event(TurnEvent::Asking(
             usize::try_from(number).unwrap_or(usize::MAX),
         ));
-        let answer = self
+        let answer = match self
             .provider
             .complete(&request, &mut |event| self.tell(&event))
             .await
-            .map_err(provider_failed)?;
+        {
+            Ok(answer) => answer,
+            Err(error) => {
+                if let Some(message) = &error.answer {
+                    self.append(&elements_of(message))?;
+                }
+                return Err(provider_failed(error));
+            }
+        };
         let message = answer.message;
         self.append(&elements_of(&message))?;
         self.listener.event(TurnEvent::Answered(&message.text()));
@@ -234,6 +242,14 @@ impl Shared {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         transcript.append(elements).map_err(transcript_failed)
+    }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{count} {what}s")
     }
 }
 

@@ -261,9 +261,7 @@ impl<'a> Builder<'a> {
         .with_expected(format!("`</{open}>`"))
         .with_label(self.span(inner), format!("`<{open}>` is opened here"));
         error = if open.is_stub() {
-            error
-                .with_help(format!("end the tag in `/>`, as in `<{open} …/>`"))
-                .with_help("`logue fix` repairs transcripts that hold such tags")
+            error.with_help(format!("end the tag in `/>`, as in `<{open} …/>`"))
         } else {
             error.with_help(format!(
                 "tags that are meant as text go into a RAW block: `RAW|</{tag}>|RAW`"

@@ -268,10 +268,9 @@ fn summary(node: Node<'_>, findings: &mut Findings) -> Summary {
                 }
             }
             Child::Node(inner) if inner.tag() == Tag::Import => text.push_str(&literal(inner)),
-            Child::Node(inner) => findings.push(
-                dropped(inner, "`<summary>`")
-                    .with_help("`logue fix` puts such text into RAW blocks"),
-            ),
+            Child::Node(inner) => findings.push(dropped(inner, "`<summary>`").with_help(
+                "put the text of the summary into a RAW block: `<summary>RAW|…|RAW</summary>`",
+            )),
         }
     }
     Summary {

@@ -266,7 +266,7 @@ fn an_unclosed_stub_is_read_as_if_it_closed_itself() {
     let [finding] = tree.diagnostics() else {
         panic!("{:?}", tree.diagnostics());
     };
-    assert!(finding.help.iter().any(|help| help.contains("logue fix")));
+    assert!(finding.help.iter().any(|help| help.contains("<doc …/>")));
     assert!(
         finding
             .labels
@@ -309,7 +309,7 @@ error[E-MD-MISMATCHED-TAG]: `</system>` stands where `<user>` is open
   | ------ `<user>` is opened here
 2 | Hello
 3 | </system>
-  | ^^^^^^^^^ `</user>`
+  | ^^^^^^^^^ expected `</user>`
   |
   = help: tags that are meant as text go into a RAW block: `RAW|</system>|RAW`
 ";

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::arguments::CheckArgs;
 use crate::exit::{Exit, Failure};
 use crate::language::Language;
-use crate::terminal::{closed_pipe_is_done, error_style, print};
+use crate::terminal::{closed_pipe_is_done, complain, error_style, print};
 
 pub(crate) fn check(arguments: &CheckArgs) -> Result<Exit, Failure> {
     let mut tally = Tally::default();
@@ -34,7 +34,7 @@ pub(crate) fn check(arguments: &CheckArgs) -> Result<Exit, Failure> {
         }
     }
     if !arguments.json {
-        eprintln!("{tally}");
+        complain(&format!("{tally}\n"));
     }
     Ok(if tally.unreadable > 0 {
         Exit::UserCorrectable
@@ -161,7 +161,7 @@ impl Tally {
             let line = format!("{}\n", to_json(source, diagnostic));
             return closed_pipe_is_done(print(&line)).map(drop);
         }
-        eprintln!("{}", source.render(diagnostic, error_style()));
+        complain(&format!("{}\n", source.render(diagnostic, error_style())));
         Ok(())
     }
 }

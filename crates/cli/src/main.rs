@@ -4,10 +4,6 @@
 //! crates that do the work: this is the only place that prints. An answer goes to standard output;
 //! progress and errors go to standard error; how it ended is the exit status ([`exit::Exit`]).
 #![forbid(unsafe_code)]
-#![expect(
-    clippy::print_stderr,
-    reason = "the program's face: printing is its job"
-)]
 
 mod arguments;
 mod check;
@@ -57,5 +53,5 @@ fn main() -> ExitCode {
 }
 
 fn report(failure: &Failure) {
-    eprint!("{}", failure.text());
+    terminal::complain(&failure.text());
 }

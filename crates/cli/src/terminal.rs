@@ -55,6 +55,12 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
+/// Writes to standard error, which may be gone: then nobody is there to be told of it.
+pub(crate) fn complain(text: &str) {
+    let mut err = io::stderr().lock();
+    drop(err.write_all(text.as_bytes()).and_then(|()| err.flush()));
+}
+
 /// A reader that went away ends a command quietly.
 pub(crate) fn closed_pipe_is_done(written: io::Result<()>) -> Result<Exit, Failure> {
     match written {

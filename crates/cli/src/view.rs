@@ -15,7 +15,7 @@ use crate::arguments::ViewArgs;
 use crate::exit::{Exit, Failure};
 use crate::language::Language;
 use crate::run::source_failure;
-use crate::terminal::{closed_pipe_is_done, error_style, harmless, output_style, print};
+use crate::terminal::{closed_pipe_is_done, complain, error_style, harmless, output_style, print};
 
 /// One message as it is shown.
 struct Shown {
@@ -157,7 +157,7 @@ fn report(name: &str, text: &[u8], found: &[logue_source::Diagnostic]) {
     }
     let source = Source::new(name, text);
     for diagnostic in errors {
-        eprintln!("{}", source.render(diagnostic, error_style()));
+        complain(&format!("{}\n", source.render(diagnostic, error_style())));
     }
 }
 
@@ -173,9 +173,14 @@ fn chatmd_messages(name: &str, text: &str, debug: bool) -> Result<Vec<Shown>, Fa
         .iter()
         .filter_map(|element| shown_element(element, text));
     let shown: Vec<Shown> = shown.filter(|message| debug || !message.hidden).collect();
-    if shown.is_empty() && tree.has_errors() {
+    let first = tree
+        .diagnostics()
+        .iter()
+        .chain(&typed)
+        .find(|diagnostic| diagnostic.is_error());
+    if let (true, Some(error)) = (shown.is_empty(), first) {
         return Err(Failure::user(
-            "E-MD-TOP-LEVEL-TEXT",
+            error.code.as_str(),
             format!("`{name}` holds no message that can be shown"),
         )
         .with_help("correct the errors above; `logue check` lists them all"));

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use logue_message::ChatMessage;
+
 /// The kind of a failure; its text is stable and each has a page under `docs/errors`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -83,7 +85,7 @@ impl std::fmt::Display for Category {
 }
 
 /// A failed request: its category, what happened, and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct ProviderError {
     /// The stable kind.
@@ -94,6 +96,8 @@ pub struct ProviderError {
     pub help: Option<String>,
     /// How long the server asks to wait.
     pub retry_after: Option<Duration>,
+    /// The answer, where the model gave one and only what came behind it failed.
+    pub answer: Option<Box<ChatMessage>>,
 }
 
 impl ProviderError {
@@ -104,6 +108,7 @@ impl ProviderError {
             message: message.into(),
             help: None,
             retry_after: None,
+            answer: None,
         }
     }
 

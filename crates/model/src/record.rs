@@ -76,8 +76,14 @@ impl Recorder {
         events: EventSink<'_>,
     ) -> Result<Response, ProviderError> {
         let response = self.inner.complete(request, events).await?;
-        self.keep(request, &response.message)?;
-        Ok(response)
+        match self.keep(request, &response.message) {
+            Ok(()) => Ok(response),
+            // The answer was given and paid for: it goes along with the error.
+            Err(mut error) => {
+                error.answer = Some(Box::new(response.message));
+                Err(error)
+            }
+        }
     }
 
     fn keep(&self, request: &Request<'_>, answer: &ChatMessage) -> Result<(), ProviderError> {
@@ -155,7 +161,7 @@ fn failed(path: &Path, why: &str) -> ProviderError {
         Category::RecordFailed,
         format!("the recording {} cannot be written: {why}", path.display()),
     )
-    .with_help("name another file with --record; the answer itself is in the transcript")
+    .with_help("the answer is in the transcript; go on without --record, or record from the beginning to another file")
 }
 
 /// Replaces the file as a whole, so that a crash leaves the old or the new recording.

@@ -34,12 +34,14 @@ impl Replay {
                 ));
             }
             Position::Ends => {
+                let answers = match self.recording.answers() {
+                    1 => "1 answer".to_owned(),
+                    count => format!("{count} answers"),
+                };
                 return Err(ProviderError::new(
                     Category::ReplayExhausted,
                     format!(
-                        "the recording ends here: it holds {} answers and this request is a \
-                         further one",
-                        self.recording.answers()
+                        "the recording ends here: it holds {answers} and this request is a further one"
                     ),
                 )
                 .with_help("name a model with -m to go on, or record a longer session"));

@@ -232,3 +232,16 @@ async fn a_live_run_leaves_a_recording_that_plays() {
     let error = replay.complete(&request, &mut |_| {}).await.unwrap_err();
     assert!(error.message.contains("tool `weather`"), "{error}");
 }
+
+#[tokio::test]
+async fn an_answer_survives_a_recording_that_cannot_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session.ocml");
+    let recorder = Recorder::new(Arc::new(replay(&recording())), &path).unwrap();
+    // Somebody takes the name in the meantime.
+    std::fs::write(&path, "mine").unwrap();
+    let error = ask(&recorder, &start(), Some(0.0)).await.unwrap_err();
+    assert_eq!(error.category, Category::RecordFailed);
+    assert_eq!(error.answer.unwrap().tool_calls, called().tool_calls);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+}

@@ -241,7 +241,7 @@ fn check_version(
     header: Span,
     findings: &mut Findings,
 ) -> Dialect {
-    let expected = "`2.0`, `2.1` or `2.2`";
+    let expected = "`2.2`, or `2.0` for an older transcript";
     let Some(place) = place else {
         findings.add(
             Diagnostic::error(

@@ -23,7 +23,7 @@ use crate::arguments::RunArgs;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 use crate::language::Language;
-use crate::terminal::error_style;
+use crate::terminal::{complain, error_style, write_failed};
 use input::Input;
 use output::Output;
 
@@ -35,6 +35,7 @@ pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, Failure> {
     match result {
         Ok(Ended::Completed(report)) => {
             output.completed(&report);
+            output.written().map_err(|error| write_failed(&error))?;
             Ok(Exit::Done)
         }
         Ok(Ended::Signalled(exit)) => Ok(exit),
@@ -111,7 +112,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(Exit::Internal, "runtime_failed", error.to_string()))?;
+        .map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;
     let ended = runtime.block_on(async {
         tokio::select! {
             biased;
@@ -159,7 +160,7 @@ fn load(input: &Input, world: &mut FileWorld) -> Result<Prompt, Failure> {
         .iter()
         .filter(|warning| warning.severity == logue_source::Severity::Warning)
     {
-        eprintln!("{}", source.render(warning, error_style()));
+        complain(&format!("{}\n", source.render(warning, error_style())));
     }
     Ok(prompt)
 }

@@ -1,6 +1,6 @@
 //! What a run shows: the answer on standard output, a spinner on a terminal, or JSON events.
 
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use logue_message::ToolCall;
 use serde_json::{Value, json};
 
 use crate::exit::Failure;
-use crate::terminal::{harmless, print};
+use crate::terminal::{complain, harmless, print};
 
 /// Characters of a call's arguments that the progress shows.
 const ARGUMENTS: usize = 60;
@@ -27,8 +27,8 @@ pub(super) struct Output {
 struct State {
     /// Something stands on the current line of standard output.
     mid_line: bool,
-    /// Standard output is gone; the turn goes on for the transcript's sake.
-    closed: bool,
+    /// Standard output takes no more; the turn goes on for the transcript's sake.
+    refused: Option<io::Error>,
 }
 
 impl Output {
@@ -55,7 +55,7 @@ impl Output {
         if self.json {
             self.emit(&json!({"event": "waiting", "file": file}));
         } else {
-            eprintln!("waiting: another run is writing to {file}");
+            complain(&format!("waiting: another run is writing to {file}\n"));
         }
     }
 
@@ -94,6 +94,14 @@ impl Output {
         self.end_line();
     }
 
+    /// Whether everything that was to be shown was written. A reader that went away wanted no more.
+    pub(super) fn written(&self) -> io::Result<()> {
+        match self.state().refused.take() {
+            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -105,8 +113,8 @@ impl Output {
     /// A reader that went away must not end the turn: what happens is still recorded.
     fn write(&self, text: &str) {
         let mut state = self.state();
-        if !state.closed && print(text).is_err() {
-            state.closed = true;
+        if state.refused.is_none() {
+            state.refused = print(text).err();
         }
         state.mid_line = !text.ends_with('\n');
     }
@@ -133,7 +141,7 @@ impl Output {
                 let mark = if ok { "✓" } else { "✗" };
                 let line = format!("{mark} {}", described(call));
                 if !self.spinner.is_hidden() {
-                    self.spinner.suspend(|| eprintln!("{line}"));
+                    self.spinner.suspend(|| complain(&format!("{line}\n")));
                 }
             }
             _ => {}

@@ -9,11 +9,14 @@ use logue_source::Code;
 /// Categories that the program itself gives.
 const OWN: &[&str] = &[
     "chat_message_shape_invalid",
+    "internal",
     "max_turns_reached",
     "no_model",
     "nothing_to_answer",
+    "output_failed",
     "session_busy",
     "session_save_failed",
+    "usage",
 ];
 
 #[test]

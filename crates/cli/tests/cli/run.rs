@@ -247,3 +247,59 @@ fn an_edit_made_while_the_run_goes_on_is_kept() {
     assert!(text.ends_with("RAW|done|RAW</assistant>\n"), "{text}");
     assert_eq!(chatmd::check(&text), []);
 }
+
+#[test]
+fn readers_that_go_away_end_nothing() {
+    let server = server(&["a long answer of many words that nobody waits for"]);
+    let folder = folder(&[("prompt.md", PROMPT), ("bad.md", "<user>")]);
+    let url = server.base_url();
+    // Both streams lead nowhere: every write fails, and none may end the program before its work.
+    let status = |arguments: &[&str]| {
+        let (reader, out) = std::io::pipe().unwrap();
+        drop(reader);
+        let err = out.try_clone().unwrap();
+        let mut command = logue(folder.path());
+        command
+            .args(arguments)
+            .env("OPENAI_BASE_URL", &url)
+            .stdout(out)
+            .stderr(err);
+        command.status().unwrap().code()
+    };
+    assert_eq!(status(&["run", "prompt.md"]), Some(0));
+    assert_eq!(status(&["check", "bad.md"]), Some(8));
+    assert_eq!(status(&["check", "--json", "bad.md"]), Some(8));
+    assert_eq!(status(&["view", "prompt.md"]), Some(0));
+    assert_eq!(status(&["completions", "bash"]), Some(0));
+    assert_eq!(status(&["--help"]), Some(0));
+    let text = std::fs::read_to_string(folder.path().join("prompt.md")).unwrap();
+    assert!(
+        text.ends_with("nobody waits for|RAW</assistant>\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn output_that_cannot_be_written_is_told_once_the_turn_is_safe() {
+    let server = server(&["answer"]);
+    let folder = folder(&[("prompt.md", PROMPT)]);
+    let full = std::fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let child = logue(folder.path())
+        .args(["run", "--base-url", &server.base_url(), "prompt.md"])
+        .stdout(full)
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(ran.status, 1, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("error[output_failed]"),
+        "{}",
+        ran.stderr
+    );
+    let text = std::fs::read_to_string(folder.path().join("prompt.md")).unwrap();
+    assert!(text.ends_with("RAW|answer|RAW</assistant>\n"), "{text}");
+}
