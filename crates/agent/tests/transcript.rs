@@ -1,0 +1,218 @@
+//! Transcripts through the disk: what is appended reads back exactly, and nothing is in the way.
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use logue_agent::{Element, FileWorld, Prompt, Transcript as _, TranscriptError, TranscriptFile};
+use logue_message::{Block, Content, ToolCall};
+use logue_tools::Roots;
+use proptest::prelude::*;
+
+fn load(folder: &Path, text: &str) -> Prompt {
+    let roots = Arc::new(Roots::new([folder.to_owned()]).unwrap());
+    Prompt::load(text, &mut FileWorld::new(roots, folder).unwrap())
+}
+
+fn open(path: &Path) -> TranscriptFile {
+    TranscriptFile::open(path, Duration::ZERO, || {}).unwrap()
+}
+
+/// Strings made of what could break the format, and others.
+fn payload() -> impl Strategy<Value = String> {
+    let marker = prop_oneof![
+        Just("|RAW"),
+        Just("RAW|"),
+        Just("</tool_response>"),
+        Just("<system>"),
+        Just("</user>"),
+        Just("<!--"),
+        Just("-->"),
+        Just("&lt;"),
+        Just("\n"),
+        Just(" "),
+        Just("\""),
+        Just("|"),
+        Just("RAW"),
+        Just("\u{0}"),
+        Just("é🦀"),
+        Just("<doc src=\"prompt.md\" local/>"),
+    ];
+    prop_oneof![
+        proptest::collection::vec(marker, 0..8).prop_map(|parts| parts.concat()),
+        any::<String>(),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #[test]
+    fn what_is_appended_reads_back_exactly(
+        arguments in payload(),
+        result in payload(),
+        said in payload(),
+        answer in payload(),
+        thought in payload(),
+        id in payload(),
+        inline in any::<bool>(),
+    ) {
+        // Blank messages are no messages; a blank payload is one.
+        prop_assume!(!said.trim().is_empty() && !answer.trim().is_empty());
+        prop_assume!(!thought.trim().is_empty() && !id.is_empty() && !arguments.is_empty());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("prompt.md");
+        fs::write(&path, "<config model=\"m\"/>").unwrap();
+        let call = ToolCall::new(id, "f", arguments);
+        let mut file = open(&path);
+        if !inline {
+            file.externalise_payloads();
+        }
+        file.append(&[Element::User(said.clone())]).unwrap();
+        file.append(&[
+            Element::Reasoning { id: None, text: thought.clone() },
+            Element::Assistant(answer.clone()),
+            Element::ToolCall(call.clone()),
+        ])
+        .unwrap();
+        file.append(&[Element::ToolResponse { call: call.clone(), text: result.clone() }]).unwrap();
+
+        let text = fs::read_to_string(&path).unwrap();
+        prop_assert_eq!(text.as_bytes(), file.content());
+        let prompt = load(folder.path(), &text);
+        prop_assert!(prompt.diagnostics.is_empty(), "{:?}\n{}", prompt.diagnostics, text);
+        prop_assert_eq!(prompt.messages.len(), 3);
+        prop_assert_eq!(prompt.messages[0].text(), said);
+        prop_assert_eq!(prompt.messages[1].text(), answer);
+        prop_assert_eq!(&prompt.messages[1].tool_calls, &vec![call]);
+        let Content::Blocks(blocks) = &prompt.messages[1].content else { panic!("no blocks") };
+        let same = matches!(&blocks[0], Block::Thinking { text, .. } if *text == thought);
+        prop_assert!(same, "{:?}", blocks);
+        prop_assert_eq!(prompt.messages[2].text(), result);
+        prop_assert!(prompt.unanswered_calls().is_empty());
+    }
+}
+
+#[test]
+fn a_call_without_a_result_is_answered_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("prompt.md");
+    fs::write(&path, "<user>go</user>\n").unwrap();
+    let mut file = open(&path);
+    let calls = [ToolCall::new("a", "f", "{}"), ToolCall::new("b", "f", "{}")];
+    file.append(&calls.clone().map(Element::ToolCall)).unwrap();
+    file.append(&[Element::ToolResponse {
+        call: calls[0].clone(),
+        text: "done".into(),
+    }])
+    .unwrap();
+    let open_calls = load(folder.path(), &fs::read_to_string(&path).unwrap()).unanswered_calls();
+    assert!(
+        matches!(&open_calls[..], [Element::ToolResponse { call, text }]
+        if call.id == "b" && text.starts_with("E-TOOL-CANCELLED")),
+        "{open_calls:?}"
+    );
+    file.append(&open_calls).unwrap();
+    let prompt = load(folder.path(), &fs::read_to_string(&path).unwrap());
+    assert_eq!(prompt.unanswered_calls(), []);
+    assert!(prompt.diagnostics.is_empty(), "{:?}", prompt.diagnostics);
+}
+
+#[test]
+fn payload_names_never_collide_nor_leave_their_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.md", "b.md", "a.md"] {
+        let path = folder.path().join(name);
+        if !path.exists() {
+            fs::write(&path, "<user>go</user>\n").unwrap();
+        }
+        let mut file = open(&path);
+        file.externalise_payloads();
+        let call = ToolCall::new("../../x/\u{0}y", "f", format!("{{\"from\":\"{name}\"}}"));
+        file.append(&[Element::ToolCall(call)]).unwrap();
+    }
+    let mut names: Vec<String> = fs::read_dir(folder.path().join(".chatmd"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(
+        names,
+        ["0", "1", "2"].map(|number| format!("{number}.tool-call.______x__y.json"))
+    );
+    let prompt = load(
+        folder.path(),
+        &fs::read_to_string(folder.path().join("b.md")).unwrap(),
+    );
+    assert_eq!(
+        prompt.messages[1].tool_calls[0].arguments.as_str(),
+        "{\"from\":\"b.md\"}"
+    );
+}
+
+#[test]
+fn one_holder_at_a_time_and_the_lock_follows_the_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("prompt.md");
+    fs::write(&path, "<user>go</user>\n").unwrap();
+    let mut first = open(&path);
+    for round in 0..3 {
+        let mut told = 0;
+        let second = TranscriptFile::open(&path, Duration::from_millis(120), || told += 1);
+        assert!(
+            matches!(second, Err(TranscriptError::Busy(_))),
+            "round {round}"
+        );
+        assert_eq!(told, 1);
+        first
+            .append(&[Element::Assistant(format!("{round}"))])
+            .unwrap();
+    }
+    drop(first);
+    assert!(open(&path).content().ends_with(b"RAW|2|RAW</assistant>\n"));
+}
+
+#[test]
+fn a_link_stays_a_link_and_permissions_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let real = folder.path().join("real.md");
+    fs::write(&real, "<user>go</user>").unwrap();
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
+    let link = folder.path().join("link.md");
+    symlink("real.md", &link).unwrap();
+    open(&link)
+        .append(&[Element::Assistant("x".into())])
+        .unwrap();
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(
+        fs::read_to_string(&real).unwrap(),
+        "<user>go</user>\n<assistant>\nRAW|x|RAW</assistant>\n"
+    );
+    assert_eq!(
+        fs::metadata(&real).unwrap().permissions().mode() & 0o777,
+        0o640
+    );
+}
+
+#[test]
+fn a_folder_that_takes_nothing_leaves_the_file_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("prompt.md");
+    fs::write(&path, "<user>go</user>\n").unwrap();
+    // Something that cannot be removed as a file has the temporary name.
+    fs::create_dir(folder.path().join(".prompt.md.logue-tmp")).unwrap();
+    let mut file = open(&path);
+    let error = file.append(&[Element::Assistant("x".into())]).unwrap_err();
+    assert_eq!(error.category(), "session_save_failed");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "<user>go</user>\n");
+    fs::remove_dir(folder.path().join(".prompt.md.logue-tmp")).unwrap();
+    file.append(&[Element::Assistant("y".into())]).unwrap();
+    assert!(
+        fs::read_to_string(&path)
+            .unwrap()
+            .ends_with("RAW|y|RAW</assistant>\n")
+    );
+}
