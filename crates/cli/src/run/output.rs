@@ -18,13 +18,16 @@ const ARGUMENTS: usize = 60;
 /// The listener of a run.
 pub(super) struct Output {
     json: bool,
-    spinner: ProgressBar,
-    /// Whether the last byte on standard output was a newline, or nothing was written yet.
+    /// Whether standard error is a terminal that a spinner may stand on.
+    animated: bool,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
+    /// Turns while nothing else is shown. The answer and the spinner may share a terminal, so it is
+    /// taken away before words come.
+    spinner: Option<ProgressBar>,
     /// Something stands on the current line of standard output.
     mid_line: bool,
     /// Standard output takes no more; the turn goes on for the transcript's sake.
@@ -33,19 +36,10 @@ struct State {
 
 impl Output {
     pub(super) fn new(json: bool) -> Self {
-        let spinner = ProgressBar::new_spinner();
-        let visible = !json && std::io::stderr().is_terminal();
-        spinner.set_draw_target(if visible {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        });
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
-            spinner.set_style(style);
-        }
+        let animated = !json && io::stderr().is_terminal();
         Self {
             json,
-            spinner,
+            animated,
             state: Mutex::default(),
         }
     }
@@ -63,7 +57,7 @@ impl Output {
         if self.json {
             self.emit(&json!({"event": "turn.started", "model": model, "file": file}));
         } else {
-            self.spinner.enable_steady_tick(Duration::from_millis(120));
+            self.busy("starting".to_owned());
         }
     }
 
@@ -90,7 +84,7 @@ impl Output {
 
     /// Leaves the terminal as it was found, with the answer on lines of its own.
     pub(super) fn finish(&self) {
-        self.spinner.finish_and_clear();
+        self.rest();
         self.end_line();
     }
 
@@ -129,30 +123,50 @@ impl Output {
     fn show(&self, event: TurnEvent<'_>) {
         match event {
             TurnEvent::Asking(_) => self.busy("thinking".to_owned()),
-            TurnEvent::Calling(name) => self.busy(format!("calling {}", harmless(name))),
-            TurnEvent::Delta(text) => {
-                // The answer and the spinner share a terminal: while words come, they have it.
-                self.spinner.disable_steady_tick();
-                self.spinner.suspend(|| self.write(text));
+            TurnEvent::Calling(name) => {
+                self.end_line();
+                self.busy(format!("calling {}", harmless(name)));
             }
-            TurnEvent::Answered(_) => self.spinner.suspend(|| self.end_line()),
+            TurnEvent::Delta(text) => {
+                self.rest();
+                self.write(text);
+            }
+            TurnEvent::Answered(_) => {
+                self.rest();
+                self.end_line();
+            }
             TurnEvent::ToolStarted(call) => self.busy(described(call)),
             TurnEvent::ToolEnded { call, ok, .. } => {
-                let mark = if ok { "✓" } else { "✗" };
-                let line = format!("{mark} {}", described(call));
-                if !self.spinner.is_hidden() {
-                    self.spinner.suspend(|| complain(&format!("{line}\n")));
+                self.rest();
+                if self.animated {
+                    let mark = if ok { "✓" } else { "✗" };
+                    complain(&format!("{mark} {}\n", described(call)));
                 }
             }
             _ => {}
         }
     }
 
+    /// Says what is going on, with the time that it takes.
     fn busy(&self, what: String) {
-        self.spinner.set_message(what);
-        if !self.json {
-            self.spinner.reset_elapsed();
-            self.spinner.enable_steady_tick(Duration::from_millis(120));
+        if !self.animated {
+            return;
+        }
+        let spinner = ProgressBar::new_spinner().with_message(what);
+        spinner.set_draw_target(ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+            spinner.set_style(style);
+        }
+        self.rest();
+        spinner.enable_steady_tick(Duration::from_millis(120));
+        self.state().spinner = Some(spinner);
+    }
+
+    /// Takes the spinner away.
+    fn rest(&self) {
+        let spinner = self.state().spinner.take();
+        if let Some(spinner) = spinner {
+            spinner.finish_and_clear();
         }
     }
 
