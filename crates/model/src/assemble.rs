@@ -4,6 +4,8 @@
 //! and name or not, and come with ids that are empty or used twice. The assembler takes all of
 //! that and gives calls with unique ids in the order in which they began.
 
+use std::collections::BTreeSet;
+
 use logue_message::{Arguments, Block, CallKind, ChatMessage, Content, ToolCall};
 use serde_json::Value;
 
@@ -17,6 +19,8 @@ pub(crate) struct Assembler {
     calls: Vec<PartialCall>,
     finish_reason: Option<FinishReason>,
     usage: Option<Usage>,
+    /// Ids of calls that the conversation holds already.
+    taken: BTreeSet<String>,
     /// Distinguishes made-up ids of this answer from those of earlier ones.
     salt: usize,
 }
@@ -32,10 +36,13 @@ struct PartialCall {
 }
 
 impl Assembler {
-    /// An assembler for the answer to a request of `messages` messages.
-    pub(crate) fn new(messages: usize) -> Self {
+    /// An assembler for the answer to a request of these messages.
+    pub(crate) fn new(messages: &[ChatMessage]) -> Self {
+        let calls = messages.iter().flat_map(|message| &message.tool_calls);
+        let taken = calls.map(|call| call.id.clone()).collect();
         Self {
-            salt: messages,
+            taken,
+            salt: messages.len(),
             ..Self::default()
         }
     }
@@ -88,13 +95,15 @@ impl Assembler {
     }
 
     fn delta(&mut self, delta: &Value, events: &mut EventSink<'_>) {
-        let reasoning = delta
-            .get("reasoning_content")
-            .or_else(|| delta.get("reasoning"));
-        if let Some(piece) = reasoning
-            .and_then(Value::as_str)
-            .filter(|text| !text.is_empty())
-        {
+        let reasoning = ["reasoning_content", "reasoning"]
+            .into_iter()
+            .find_map(|field| {
+                delta
+                    .get(field)
+                    .and_then(Value::as_str)
+                    .filter(|text| !text.is_empty())
+            });
+        if let Some(piece) = reasoning {
             self.reasoning.push_str(piece);
             events(Event::Reasoning(piece.to_owned()));
         }
@@ -114,24 +123,22 @@ impl Assembler {
     fn call_delta(&mut self, call: &Value, events: &mut EventSink<'_>) {
         let index = call.get("index").and_then(Value::as_u64);
         let id = call.get("id").and_then(Value::as_str).unwrap_or_default();
-        let at = self.find_call(index, id);
+        let custom = call.get("custom").filter(|custom| !custom.is_null());
+        let (body, text) = match custom {
+            Some(body) => (Some(body), "input"),
+            None => (call.get("function"), "arguments"),
+        };
+        let name = body
+            .and_then(|body| body.get("name"))
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let at = self.find_call(index, id, !name.is_empty());
         let Some(partial) = self.calls.get_mut(at) else {
             return;
         };
+        partial.custom |= custom.is_some();
         merge_word(&mut partial.id, id);
-        let (body, text) = match call.get("custom") {
-            Some(body) => {
-                partial.custom = true;
-                (Some(body), "input")
-            }
-            None => (call.get("function"), "arguments"),
-        };
-        if let Some(name) = body
-            .and_then(|body| body.get("name"))
-            .and_then(Value::as_str)
-        {
-            merge_word(&mut partial.name, name);
-        }
+        merge_word(&mut partial.name, name);
         let piece = match body.and_then(|body| body.get(text)) {
             Some(Value::String(piece)) => piece.clone(),
             // Some servers send the arguments as an object instead of its text.
@@ -155,14 +162,19 @@ impl Assembler {
         }
     }
 
-    /// The call that a piece belongs to: by index, else by id, else the last one.
-    fn find_call(&mut self, index: Option<u64>, id: &str) -> usize {
+    /// The call that a piece belongs to: by index, else by id, else the last one. Some servers give
+    /// every call the index 0; then a name under another id begins another call.
+    fn find_call(&mut self, index: Option<u64>, id: &str, named: bool) -> usize {
+        let begins_another = |call: &PartialCall| {
+            named && !call.name.is_empty() && !id.is_empty() && !call.id.is_empty() && call.id != id
+        };
         let found = if index.is_some() {
-            self.calls.iter().position(|call| call.index == index)
-        } else if !id.is_empty() {
-            self.calls.iter().position(|call| call.id == id)
-        } else {
+            let at = self.calls.iter().rposition(|call| call.index == index);
+            at.filter(|at| !begins_another(&self.calls[*at]))
+        } else if id.is_empty() {
             self.calls.len().checked_sub(1)
+        } else {
+            self.calls.iter().position(|call| call.id == id)
         };
         found.unwrap_or_else(|| {
             self.calls.push(PartialCall {
@@ -176,7 +188,8 @@ impl Assembler {
     /// The complete answer.
     ///
     /// # Errors
-    /// The answer holds nothing, or a call without a name.
+    /// The answer says nothing, holds a call without a name, or is cut in the middle of its calls.
+    /// What there is of it goes along with the error.
     pub(crate) fn finish(self, events: &mut EventSink<'_>) -> Result<Response, ProviderError> {
         let mut tool_calls: Vec<ToolCall> = Vec::with_capacity(self.calls.len());
         for (index, call) in self.calls.into_iter().enumerate() {
@@ -195,12 +208,14 @@ impl Assembler {
                     name: call.name.clone(),
                 });
             }
-            let taken = |id: &str| tool_calls.iter().any(|other| other.id == id);
-            let id = if call.id.is_empty() || taken(&call.id) {
-                format!("call_{}_{index}", self.salt)
-            } else {
-                call.id
-            };
+            let used =
+                |id: &str| self.taken.contains(id) || tool_calls.iter().any(|other| other.id == id);
+            let mut id = call.id;
+            let mut attempt = index;
+            while id.is_empty() || used(&id) {
+                id = format!("call_{}_{attempt}", self.salt);
+                attempt += 1;
+            }
             tool_calls.push(ToolCall {
                 id,
                 name: call.name,
@@ -213,21 +228,13 @@ impl Assembler {
                 signature: None,
             });
         }
-        if self.text.is_empty() && self.reasoning.is_empty() && tool_calls.is_empty() {
-            return Err(ProviderError::new(
-                Category::InvalidResponse,
-                "the model answered with nothing: no text and no tool call",
-            )
-            .with_help(
-                "try again; if it stays so, check the model's chat template and max_tokens",
-            ));
-        }
         let finish_reason = match self.finish_reason {
             // Servers that call tools but say "stop" are common.
             Some(FinishReason::Stop) | None if !tool_calls.is_empty() => FinishReason::ToolCalls,
             Some(reason) => reason,
             None => FinishReason::Stop,
         };
+        let says_nothing = self.text.trim().is_empty() && tool_calls.is_empty();
         let content = if self.reasoning.is_empty() {
             Content::Text(self.text)
         } else {
@@ -237,13 +244,35 @@ impl Assembler {
             }
             Content::Blocks(blocks)
         };
+        if finish_reason == FinishReason::Length && !tool_calls.is_empty() {
+            // A cut call must not run, so only what was said before it is kept.
+            return Err(incomplete(
+                "the answer reached its length limit in the middle of its tool calls",
+                ChatMessage::assistant(content),
+            ));
+        }
         let message = ChatMessage::assistant(content).with_tool_calls(tool_calls);
+        if says_nothing {
+            return Err(incomplete(
+                "the model answered with nothing: no text and no tool call",
+                message,
+            ));
+        }
         Ok(Response {
             message,
             finish_reason,
             usage: self.usage,
         })
     }
+}
+
+/// An answer that ended before it was one.
+fn incomplete(what: &str, message: ChatMessage) -> ProviderError {
+    let mut error = ProviderError::new(Category::InvalidResponse, what).with_help(
+        "raise `max_tokens` in <config/>, or check the model's chat template, and try again",
+    );
+    error.answer = Some(Box::new(message));
+    error
 }
 
 /// Adds a piece of a word that some servers send whole each time and others in parts. A single

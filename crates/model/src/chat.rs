@@ -1,9 +1,9 @@
 //! Any server that speaks the Chat Completions format.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use reqwest::Client;
 use reqwest::header::CONTENT_TYPE;
+use reqwest::{Client, Url};
 use serde_json::Value;
 
 use crate::assemble::Assembler;
@@ -71,7 +71,7 @@ impl std::fmt::Debug for ChatOptions {
 #[derive(Debug)]
 pub struct ChatCompletions {
     options: ChatOptions,
-    url: String,
+    url: Url,
     dialect: Dialect,
     client: Client,
 }
@@ -80,13 +80,10 @@ impl ChatCompletions {
     /// A provider for one server.
     ///
     /// # Errors
-    /// The TLS set-up of this machine is unusable.
+    /// The base URL is no address, or the TLS set-up of this machine is unusable.
     pub fn new(options: ChatOptions) -> Result<Self, ProviderError> {
+        let url = endpoint(&options.base_url)?;
         let client = http::client(&options.limits)?;
-        let url = format!(
-            "{}/chat/completions",
-            options.base_url.trim_end_matches('/')
-        );
         let dialect = Dialect::of(&options.base_url);
         Ok(Self {
             options,
@@ -94,6 +91,17 @@ impl ChatCompletions {
             dialect,
             client,
         })
+    }
+
+    /// Nothing that a server or a library says may carry the key, or the password of the address.
+    fn blot(&self, mut error: ProviderError) -> ProviderError {
+        let password = self.url.password().filter(|password| !password.is_empty());
+        for secret in self.options.api_key.as_deref().into_iter().chain(password) {
+            if !secret.is_empty() {
+                error.message = error.message.replace(secret, "[secret]");
+            }
+        }
+        error
     }
 
     async fn ask(
@@ -104,33 +112,46 @@ impl ChatCompletions {
         let limits = &self.options.limits;
         let body = wire::request_body(request, self.dialect)?;
         let started = Instant::now();
-        let key = self.options.api_key.as_deref();
+        let key = self
+            .options
+            .api_key
+            .as_deref()
+            .filter(|key| !key.is_empty());
         let mut response = http::post(&self.client, &self.url, key, &body, limits).await?;
         let json = response
             .headers()
             .get(CONTENT_TYPE)
             .and_then(|value| value.to_str().ok())
             .is_some_and(|kind| kind.starts_with("application/json"));
-        let mut assembler = Assembler::new(request.messages.len());
+        let mut assembler = Assembler::new(request.messages);
         let mut decoder = SseDecoder::new(limits.event_bytes);
         let mut whole = Vec::new();
         let mut received = 0_usize;
         let mut payloads = Vec::new();
+        let mut finished = started;
         let mut events_seen = false;
         let mut opening = Vec::new();
         loop {
-            let bytes = match http::next_bytes(&mut response, limits).await {
-                Ok(Some(bytes)) => bytes,
-                Ok(None) => break,
-                // Nothing is missing when only the tail after the last word is cut.
-                Err(_) if assembler.is_finished() => break,
-                Err(error) => return Err(error),
+            let read = http::next_bytes(&mut response, limits);
+            let bytes = if assembler.is_finished() {
+                // The answer is complete; only the accounting may follow, and it is not waited for
+                // long, nor can its absence fail the answer.
+                match tokio::time::timeout(ACCOUNTING, read).await {
+                    Ok(Ok(Some(bytes))) if finished.elapsed() < ACCOUNTING => bytes,
+                    _ => break,
+                }
+            } else {
+                finished = Instant::now();
+                match read.await? {
+                    Some(bytes) => bytes,
+                    None => break,
+                }
             };
             received += bytes.len();
-            if received > limits.response_bytes {
+            if received > limits.response_bytes && !assembler.is_finished() {
                 return Err(too_much(limits.response_bytes));
             }
-            if started.elapsed() > limits.total {
+            if started.elapsed() > limits.total && !assembler.is_finished() {
                 return Err(too_long(limits));
             }
             if json {
@@ -178,7 +199,11 @@ impl Provider for ChatCompletions {
         request: &'a Request<'a>,
         events: EventSink<'a>,
     ) -> BoxFuture<'a, Result<Response, ProviderError>> {
-        Box::pin(self.ask(request, events))
+        Box::pin(async move {
+            self.ask(request, events)
+                .await
+                .map_err(|error| self.blot(error))
+        })
     }
 }
 
@@ -191,6 +216,26 @@ fn parse(payload: &[u8]) -> Result<Value, ProviderError> {
         )
         .with_help("check that the base URL is one of a Chat Completions server")
     })
+}
+
+/// Time that the accounting behind a complete answer may take.
+const ACCOUNTING: Duration = Duration::from_secs(2);
+
+/// The address of the completions below a base URL.
+fn endpoint(base_url: &str) -> Result<Url, ProviderError> {
+    let wrong = |why: String| {
+        ProviderError::new(Category::InvalidRequest, format!("the base URL `{base_url}` {why}"))
+            .with_help("write it whole, such as http://localhost:8000/v1 (--base-url, OPENAI_BASE_URL or logue.toml)")
+    };
+    let mut url = Url::parse(base_url).map_err(|error| wrong(format!("is no address: {error}")))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(wrong("does not begin with http:// or https://".to_owned()));
+    }
+    url.path_segments_mut()
+        .map_err(|()| wrong("has no path that could be extended".to_owned()))?
+        .pop_if_empty()
+        .extend(["chat", "completions"]);
+    Ok(url)
 }
 
 /// Bytes of an answer that are kept to say what it was instead of events.

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
-use reqwest::{Client, Response, StatusCode};
+use reqwest::{Client, Response, StatusCode, Url};
 use serde_json::Value;
 
 use crate::{Category, ProviderError};
@@ -43,6 +43,9 @@ impl Default for Limits {
     }
 }
 
+/// Time that the body of an error answer may take.
+const EXPLANATION: Duration = Duration::from_secs(5);
+
 /// Bytes of an error answer that are read.
 const ERROR_BODY: usize = 64 * 1024;
 
@@ -74,16 +77,16 @@ pub(crate) fn client(limits: &Limits) -> Result<Client, ProviderError> {
 /// Sends a JSON body and gives the answer once its headers are there and its status is a success.
 ///
 /// # Errors
-/// Every failure up to there, by category. `key` is blotted out of whatever is quoted.
+/// Every failure up to there, by category.
 pub(crate) async fn post(
     client: &Client,
-    url: &str,
+    url: &Url,
     key: Option<&str>,
     body: &Value,
     limits: &Limits,
 ) -> Result<Response, ProviderError> {
     let mut request = client
-        .post(url)
+        .post(url.clone())
         .header(CONTENT_TYPE, "application/json")
         .header(
             reqwest::header::ACCEPT,
@@ -121,11 +124,9 @@ pub(crate) async fn post(
         return Ok(response);
     }
     let headers = response.headers().clone();
-    let text = error_body(response, limits).await;
-    let text = match key.filter(|key| !key.is_empty()) {
-        Some(key) => text.replace(key, "[key]"),
-        None => text,
-    };
+    // The status is the error; a body that does not come only explains less.
+    let text = tokio::time::timeout(EXPLANATION, error_body(response, limits)).await;
+    let text = text.unwrap_or_default();
     Err(status_error(url, status, &headers, &text))
 }
 
@@ -160,7 +161,7 @@ pub(crate) fn broken_off(how: &str) -> ProviderError {
     .with_help("nothing of the incomplete answer was kept; run the same command again")
 }
 
-fn send_error(url: &str, error: &reqwest::Error) -> ProviderError {
+fn send_error(url: &Url, error: &reqwest::Error) -> ProviderError {
     let causes = with_causes(error);
     if error.is_builder() {
         return ProviderError::new(
@@ -191,7 +192,7 @@ async fn error_body(mut response: Response, limits: &Limits) -> String {
     String::from_utf8_lossy(&body).into_owned()
 }
 
-fn status_error(url: &str, status: StatusCode, headers: &HeaderMap, body: &str) -> ProviderError {
+fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap, body: &str) -> ProviderError {
     let said = said(body);
     let lower = body.to_ascii_lowercase();
     let retry_after = headers

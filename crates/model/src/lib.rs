@@ -3,7 +3,7 @@
 //! A [`Provider`] takes a [`Request`] (messages, tools, settings) and gives a [`Response`], and
 //! tells on the way what it hears, as [`Event`]s. Three providers are here: [`ChatCompletions`]
 //! speaks to any server with the OpenAI wire format, [`Replay`] plays a recording, and
-//! [`Recorder`] wraps another one and makes such a recording. Every failure is a
+//! [`Recorder`] wraps another one and makes such a recording; [`Echo`] only repeats. Every failure is a
 //! [`ProviderError`] with a stable [`Category`], whatever the server did.
 //!
 //! The data flows one way: request → wire JSON → bytes → [`SseDecoder`] → chunks → events and the
@@ -13,6 +13,7 @@
 
 mod assemble;
 mod chat;
+mod echo;
 mod error;
 mod http;
 mod provider;
@@ -24,6 +25,7 @@ mod sse;
 mod wire;
 
 pub use chat::{ChatCompletions, ChatOptions, Dialect};
+pub use echo::Echo;
 pub use error::{Category, ProviderError};
 pub use http::Limits;
 pub use provider::{

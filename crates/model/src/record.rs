@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use logue_message::ChatMessage;
+use logue_message::{Block, ChatMessage, Content};
 use openchatml::{FrameBuf, HeaderBuf, frames_from_messages, write_frame, write_header};
 use serde_json::Value;
 
@@ -22,8 +22,7 @@ pub struct Recorder {
 /// What the file holds.
 #[derive(Default)]
 struct State {
-    /// Whether the file is ours: it is made with the first answer, so that a run which never gets
-    /// one leaves nothing.
+    /// Whether the file is ours.
     claimed: bool,
     frames: Vec<FrameBuf>,
 }
@@ -57,10 +56,7 @@ impl Recorder {
         if std::fs::symlink_metadata(path).is_ok() {
             return Err(RecordError::Exists(path.to_owned()));
         }
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        if let Err(error) = std::fs::metadata(folder.unwrap_or(Path::new("."))) {
+        if let Err(error) = std::fs::metadata(folder_of(path)) {
             return Err(RecordError::Io(path.to_owned(), error));
         }
         Ok(Self {
@@ -75,9 +71,19 @@ impl Recorder {
         request: &Request<'_>,
         events: EventSink<'_>,
     ) -> Result<Response, ProviderError> {
-        let response = self.inner.complete(request, events).await?;
-        match self.keep(request, &response.message) {
-            Ok(()) => Ok(response),
+        // What cannot be recorded is refused before the model is asked.
+        let first = self.keep(request, None)?;
+        let response = match self.inner.complete(request, events).await {
+            Ok(response) => response,
+            Err(error) => {
+                if first {
+                    self.forget();
+                }
+                return Err(error);
+            }
+        };
+        match self.keep(request, Some(&response.message)) {
+            Ok(_) => Ok(response),
             // The answer was given and paid for: it goes along with the error.
             Err(mut error) => {
                 error.answer = Some(Box::new(response.message));
@@ -86,27 +92,53 @@ impl Recorder {
         }
     }
 
-    fn keep(&self, request: &Request<'_>, answer: &ChatMessage) -> Result<(), ProviderError> {
-        let (mut asked, mut losses) = frames_from_messages(request.messages);
-        let (answered, more) = frames_from_messages(std::slice::from_ref(answer));
-        losses.extend(more);
-        if let Some(loss) = losses.first() {
-            return Err(failed(
-                &self.path,
-                &format!("a recording cannot hold it: {loss}"),
-            ));
-        }
+    /// Writes the conversation up to and with an answer; says whether this made the file.
+    fn keep(
+        &self,
+        request: &Request<'_>,
+        answer: Option<&ChatMessage>,
+    ) -> Result<bool, ProviderError> {
+        let mut asked = self.frames_of(request.messages)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         restore_reasoning(&mut asked, &state.frames);
-        asked.extend(answered);
+        if let Some(answer) = answer {
+            asked.extend(self.frames_of(std::slice::from_ref(answer))?);
+        }
         let text = self.text(request, &asked)?;
-        if !state.claimed {
-            private_file(&self.path, true)
-                .map_err(|error| failed(&self.path, &error.to_string()))?;
+        let first = !state.claimed;
+        if first {
+            private_file(&self.path).map_err(|error| failed(&self.path, &error.to_string()))?;
             state.claimed = true;
         }
+        if let Err(error) = write_durably(&self.path, &text) {
+            if first {
+                state.claimed = false;
+                drop(std::fs::remove_file(&self.path));
+            }
+            return Err(failed(&self.path, &error.to_string()));
+        }
         state.frames = asked;
-        write_durably(&self.path, &text).map_err(|error| failed(&self.path, &error.to_string()))
+        Ok(first)
+    }
+
+    /// A run that never got an answer leaves no recording.
+    fn forget(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.claimed = false;
+        state.frames.clear();
+        drop(std::fs::remove_file(&self.path));
+    }
+
+    fn frames_of(&self, messages: &[ChatMessage]) -> Result<Vec<FrameBuf>, ProviderError> {
+        let messages: Vec<ChatMessage> = messages.iter().map(without_reasoning_ids).collect();
+        let (frames, losses) = frames_from_messages(&messages);
+        match losses.first() {
+            None => Ok(frames),
+            Some(loss) => Err(failed(
+                &self.path,
+                &format!("a recording cannot hold it: {loss}"),
+            )),
+        }
     }
 
     fn text(&self, request: &Request<'_>, frames: &[FrameBuf]) -> Result<String, ProviderError> {
@@ -164,27 +196,57 @@ fn failed(path: &Path, why: &str) -> ProviderError {
     .with_help("the answer is in the transcript; go on without --record, or record from the beginning to another file")
 }
 
+/// Reasoning is played and never compared, so the id by which a provider knows it is no loss.
+fn without_reasoning_ids(message: &ChatMessage) -> ChatMessage {
+    let mut message = message.clone();
+    if let Content::Blocks(blocks) = &mut message.content {
+        for block in blocks {
+            if let Block::Thinking { id, .. } = block {
+                *id = None;
+            }
+        }
+    }
+    message
+}
+
 /// Replaces the file as a whole, so that a crash leaves the old or the new recording.
 fn write_durably(path: &Path, text: &str) -> io::Result<()> {
     use std::io::Write as _;
-    let mut name = path.file_name().unwrap_or_default().to_owned();
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
     name.push(".logue-tmp");
     let temporary = path.with_file_name(name);
-    let mut file = private_file(&temporary, false)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    std::fs::rename(&temporary, path)
+    match std::fs::remove_file(&temporary) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let mut file = private_file(&temporary)?;
+    let written = file
+        .write_all(text.as_bytes())
+        .and_then(|()| file.sync_all())
+        .and_then(|()| std::fs::rename(&temporary, path));
+    if written.is_err() {
+        drop(std::fs::remove_file(&temporary));
+        return written;
+    }
+    if cfg!(unix) {
+        std::fs::File::open(folder_of(path))?.sync_all()?;
+    }
+    Ok(())
 }
 
-/// Opens a file that only its owner may read: a recording holds what is hidden from users.
-fn private_file(path: &Path, must_be_new: bool) -> io::Result<std::fs::File> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true);
-    if must_be_new {
-        options.create_new(true);
-    } else {
-        options.create(true).truncate(true);
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
     }
+}
+
+/// Makes a new file that only its owner may read: a recording holds what is hidden from users.
+fn private_file(path: &Path) -> io::Result<std::fs::File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt as _;

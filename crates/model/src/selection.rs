@@ -8,7 +8,14 @@ pub enum ProviderKind {
     OpenAi,
     /// A recording.
     Replay,
+    /// The last user message, repeated.
+    Echo,
+    /// A provider whose prefix is reserved and which cannot be spoken to yet.
+    Reserved(&'static str),
 }
+
+/// Prefixes that mean a provider of their own, so that no conversation goes to the wrong server.
+const RESERVED: &[&str] = &["responses", "anthropic", "harmony"];
 
 /// A model name taken apart.
 ///
@@ -22,6 +29,8 @@ pub enum ProviderKind {
 /// assert_eq!((selection.kind, selection.model.as_str()), (ProviderKind::OpenAi, "llama3:8b"));
 /// let selection = ModelSelection::parse("replay:a/b.ocml");
 /// assert_eq!((selection.kind, selection.model.as_str()), (ProviderKind::Replay, "a/b.ocml"));
+/// let selection = ModelSelection::parse("anthropic:some-model");
+/// assert_eq!(selection.kind, ProviderKind::Reserved("anthropic"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelSelection {
@@ -34,9 +43,13 @@ pub struct ModelSelection {
 impl ModelSelection {
     /// Takes a name apart. Every string is a valid name.
     pub fn parse(name: &str) -> Self {
-        let (kind, model) = match name.split_once(':') {
-            Some(("replay", rest)) => (ProviderKind::Replay, rest),
-            Some(("openai", rest)) => (ProviderKind::OpenAi, rest),
+        let (prefix, rest) = name.split_once(':').unwrap_or(("", name));
+        let reserved = RESERVED.iter().find(|reserved| **reserved == prefix);
+        let (kind, model) = match (prefix, reserved) {
+            (_, Some(reserved)) => (ProviderKind::Reserved(reserved), rest),
+            ("replay", _) => (ProviderKind::Replay, rest),
+            ("openai", _) => (ProviderKind::OpenAi, rest),
+            ("echo", _) => (ProviderKind::Echo, rest),
             _ => (ProviderKind::OpenAi, name),
         };
         Self {

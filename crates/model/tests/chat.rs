@@ -136,6 +136,24 @@ async fn each_failure_has_its_category() {
         ),
         (status(403, ""), Category::Authentication),
         (
+            status(
+                200,
+                "data: {\"error\":{\"message\":\"Bearer sk-secret\"}}\n\n",
+            ),
+            Category::Unavailable,
+        ),
+        (
+            status(200, "authorization: Bearer sk-secret"),
+            Category::InvalidResponse,
+        ),
+        (
+            status(
+                200,
+                "data: {\"choices\":[{\"delta\":{\"content\":\" \\n\"},\"finish_reason\":\"stop\"}]}\n\n",
+            ),
+            Category::InvalidResponse,
+        ),
+        (
             status(404, r#"{"error":{"message":"no such model `m`"}}"#),
             Category::InvalidModel,
         ),
@@ -216,6 +234,102 @@ async fn retry_after_is_told() {
 }
 
 #[tokio::test]
+async fn a_complete_answer_is_not_lost_to_what_comes_behind_it() {
+    let whole =
+        b"data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n";
+    let reply = Reply::Endless(whole.to_vec(), b": ping\n\n".to_vec());
+    let response = ask_once(reply).await.unwrap();
+    assert_eq!(response.message, ChatMessage::assistant("hi"));
+}
+
+#[tokio::test]
+async fn what_an_incomplete_answer_held_goes_along_with_the_error() {
+    let chunk = |delta: serde_json::Value, reason: Option<&str>| {
+        format!(
+            "data: {}\n\n",
+            json!({"choices": [{"delta": delta, "finish_reason": reason}]})
+        )
+    };
+    let body = [
+        chunk(json!({"content": "Let me see."}), None),
+        chunk(
+            json!({"tool_calls": [{"index": 0, "id": "c", "function":
+            {"name": "rm", "arguments": "{\"path\": \"/tmp"}}]}),
+            None,
+        ),
+        chunk(json!({}), Some("length")),
+    ]
+    .concat();
+    let error = ask_once(Reply::Status(200, Vec::new(), body))
+        .await
+        .unwrap_err();
+    assert_eq!(error.category, Category::InvalidResponse);
+    // The cut call is no part of it: it must not run.
+    assert_eq!(
+        *error.answer.unwrap(),
+        ChatMessage::assistant("Let me see.")
+    );
+    let body = chunk(json!({"reasoning_content": "hm"}), Some("stop"));
+    let error = ask_once(Reply::Status(200, Vec::new(), body))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        *error.answer.unwrap(),
+        ChatMessage::assistant(Content::Blocks(vec![Block::thinking("hm")]))
+    );
+}
+
+#[tokio::test]
+async fn ids_of_the_conversation_are_not_used_again() {
+    let answer = Answer::text("").with_call("call_0", "f", "{}");
+    let server = ModelServer::start(vec![Reply::Answer(answer)], Delivery::Whole).unwrap();
+    let options = ChatOptions {
+        base_url: server.base_url(),
+        api_key: None,
+        limits: limits(),
+    };
+    let provider = ChatCompletions::new(options).unwrap();
+    let earlier =
+        ChatMessage::assistant("").with_tool_calls(vec![ToolCall::new("call_0", "f", "{}")]);
+    let messages = [
+        ChatMessage::user("x"),
+        earlier,
+        ChatMessage::tool("call_0", "y"),
+    ];
+    let settings = Settings::default();
+    let request = Request {
+        model: "m",
+        messages: &messages,
+        tools: &[],
+        settings: &settings,
+    };
+    let response = provider.complete(&request, &mut |_| {}).await.unwrap();
+    assert_ne!(response.message.tool_calls[0].id, "call_0");
+}
+
+#[test]
+fn a_base_url_is_an_address() {
+    let new = |base_url: &str| {
+        let options = ChatOptions {
+            base_url: base_url.to_owned(),
+            api_key: None,
+            limits: limits(),
+        };
+        ChatCompletions::new(options)
+    };
+    for wrong in ["localhost:8000/v1", "", "ftp://host/v1", "http://"] {
+        let error = new(wrong).unwrap_err();
+        assert_eq!(error.category, Category::InvalidRequest, "{wrong}");
+        assert!(error.help.unwrap().contains("http://"), "{wrong}");
+    }
+    let shown = format!("{:?}", new("http://host/v1/?api-version=1").unwrap());
+    assert!(
+        shown.contains("/v1/chat/completions") && shown.contains("api-version=1"),
+        "{shown}"
+    );
+}
+
+#[tokio::test]
 async fn nobody_listening_is_unavailable() {
     let server = ModelServer::start(Vec::new(), Delivery::Whole).unwrap();
     let base_url = server.base_url();
@@ -277,6 +391,21 @@ async fn servers_may_deviate_in_harmless_ways() {
     let response = ask_once(ok(body)).await.unwrap();
     response.message.validate().unwrap();
     assert_eq!(response.message.tool_calls.len(), 3);
+    // Every call has the index 0, and what is not meant is null.
+    let whole = |id: &str, x: u8| {
+        data(call(json!({"index": 0, "id": id, "custom": null,
+            "function": {"name": "read", "arguments": format!("{{\"x\":{x}}}")}})))
+    };
+    let body = [
+        whole("call_a", 1),
+        whole("call_b", 2),
+        "data: [DONE]\n\n".to_owned(),
+    ]
+    .concat();
+    let response = ask_once(ok(body)).await.unwrap();
+    let calls = [(1, "call_a"), (2, "call_b")]
+        .map(|(x, id)| ToolCall::new(id, "read", format!("{{\"x\":{x}}}")));
+    assert_eq!(response.message.tool_calls, calls);
     // A whole answer although a stream was asked for.
     let json = json!({"object": "chat.completion", "choices": [{"message":
         {"role": "assistant", "content": "hi"}, "finish_reason": "length"}]});

@@ -233,15 +233,75 @@ async fn a_live_run_leaves_a_recording_that_plays() {
     assert!(error.message.contains("tool `weather`"), "{error}");
 }
 
+/// A model in whose time somebody puts an obstacle in the recording's way.
+struct Obstructed(Replay, std::path::PathBuf);
+
+impl Provider for Obstructed {
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+        events: logue_model::EventSink<'a>,
+    ) -> logue_model::BoxFuture<'a, Result<Response, ProviderError>> {
+        std::fs::create_dir_all(&self.1).unwrap();
+        self.0.complete(request, events)
+    }
+}
+
 #[tokio::test]
 async fn an_answer_survives_a_recording_that_cannot_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session.ocml");
+    let obstacle = folder.path().join(".session.ocml.logue-tmp");
+    let inner = Arc::new(Obstructed(replay(&recording()), obstacle));
+    let recorder = Recorder::new(inner, &path).unwrap();
+    let error = ask(&recorder, &start(), Some(0.0)).await.unwrap_err();
+    assert_eq!(error.category, Category::RecordFailed);
+    assert_eq!(error.answer.unwrap().tool_calls, called().tool_calls);
+}
+
+#[tokio::test]
+async fn what_cannot_be_recorded_is_refused_before_the_model_is_asked() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("session.ocml");
     let recorder = Recorder::new(Arc::new(replay(&recording())), &path).unwrap();
     // Somebody takes the name in the meantime.
     std::fs::write(&path, "mine").unwrap();
     let error = ask(&recorder, &start(), Some(0.0)).await.unwrap_err();
-    assert_eq!(error.category, Category::RecordFailed);
-    assert_eq!(error.answer.unwrap().tool_calls, called().tool_calls);
+    assert_eq!(
+        (error.category, error.answer),
+        (Category::RecordFailed, None)
+    );
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+}
+
+#[tokio::test]
+async fn a_run_without_an_answer_leaves_no_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session.ocml");
+    let recorder = Recorder::new(Arc::new(replay(&recording())), &path).unwrap();
+    let error = ask(&recorder, &[ChatMessage::user("another")], Some(0.0))
+        .await
+        .unwrap_err();
+    assert_eq!(error.category, Category::ReplayMismatch);
+    assert!(!path.exists());
+}
+
+#[tokio::test]
+async fn a_history_with_reasoning_is_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("session.ocml");
+    let recorder = Recorder::new(Arc::new(logue_model::Echo), &path).unwrap();
+    let thought = logue_message::Block::Thinking {
+        text: "hm".into(),
+        signature: None,
+        id: Some("reasoning_1".into()),
+    };
+    let said = ChatMessage::assistant(vec![thought, logue_message::Block::text("hello")]);
+    let messages = [ChatMessage::user("hi"), said, ChatMessage::user("again")];
+    ask(&recorder, &messages, None).await.unwrap();
+    let replay = replay(&std::fs::read_to_string(&path).unwrap());
+    assert_eq!(
+        ask(&replay, &messages, None).await.unwrap().message.text(),
+        "again"
+    );
 }

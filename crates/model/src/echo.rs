@@ -1,0 +1,41 @@
+//! The model that repeats: for trying things without a server or a key.
+
+use logue_message::{ChatMessage, Role};
+
+use crate::{
+    BoxFuture, Category, Event, EventSink, FinishReason, Provider, ProviderError, Request, Response,
+};
+
+/// Answers with the text of the last user message.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Echo;
+
+impl Provider for Echo {
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+        events: EventSink<'a>,
+    ) -> BoxFuture<'a, Result<Response, ProviderError>> {
+        let said = request
+            .messages
+            .iter()
+            .rev()
+            .find(|message| message.role == Role::User);
+        let text = said.map(ChatMessage::text).unwrap_or_default();
+        let result = if text.is_empty() {
+            Err(ProviderError::new(
+                Category::InvalidRequest,
+                "there is no user message to repeat",
+            )
+            .with_help("say something first"))
+        } else {
+            events(Event::Text(text.clone()));
+            Ok(Response {
+                message: ChatMessage::assistant(text),
+                finish_reason: FinishReason::Stop,
+                usage: None,
+            })
+        };
+        Box::pin(std::future::ready(result))
+    }
+}
