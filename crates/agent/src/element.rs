@@ -42,6 +42,15 @@ impl Element {
 
 /// Where completed parts go. An element is durable when `append` returns.
 pub trait Transcript: Send {
+    /// Makes sure, as far as that can be known, that what is appended later can be kept. Called
+    /// before a model is asked, so that no answer is paid for and then lost.
+    ///
+    /// # Errors
+    /// Nothing could be appended.
+    fn prepare(&mut self) -> Result<(), TranscriptError> {
+        Ok(())
+    }
+
     /// Adds elements in order, all or none.
     ///
     /// # Errors
@@ -66,6 +75,28 @@ pub enum TranscriptError {
     /// Another run holds the file.
     #[error("another run is writing to {0}")]
     Busy(String),
+    /// What is at the path cannot be a transcript.
+    #[error("{path} cannot be written to: {reason}")]
+    Unsuitable {
+        /// The file.
+        path: String,
+        /// Why.
+        reason: &'static str,
+    },
+    /// The transcript would be larger than one that can be read again.
+    #[error("{0} would be larger than 64 MiB, the most that a transcript can have")]
+    TooLarge(String),
+    /// Another program changed the file so that nothing can be appended.
+    #[error(
+        "{path} was changed while the run went on and cannot be appended to as it is now; what was \
+         completed is in {rescue}"
+    )]
+    Changed {
+        /// The file.
+        path: String,
+        /// The file that took what was to be appended.
+        rescue: String,
+    },
     /// The operating system refuses.
     #[error("{path} cannot be {action}: {error}")]
     Io {
@@ -84,7 +115,22 @@ impl TranscriptError {
     pub const fn category(&self) -> &'static str {
         match self {
             Self::Busy(_) => "session_busy",
-            Self::Io { .. } => "session_save_failed",
+            Self::Unsuitable { .. } => "E-SOURCE-READ",
+            Self::TooLarge(_) => "E-SOURCE-TOO-LARGE",
+            Self::Changed { .. } | Self::Io { .. } => "session_save_failed",
+        }
+    }
+
+    /// What to do about it.
+    pub const fn help(&self) -> &'static str {
+        match self {
+            Self::Busy(_) => {
+                "wait until the other run has ended, or use -o to write another transcript"
+            }
+            Self::Unsuitable { .. } => "use -o to write a transcript elsewhere, or --no-write",
+            Self::TooLarge(_) => "start a new transcript with -o",
+            Self::Changed { .. } => "correct the file, append what was rescued, and run again",
+            Self::Io { .. } => "check permissions and free space; what was written before is safe",
         }
     }
 }

@@ -19,6 +19,7 @@
 #![warn(missing_docs)]
 
 mod element;
+mod identity;
 mod listener;
 mod payload;
 mod prompt;

@@ -1,7 +1,6 @@
 //! What a turn tells while it runs.
 
 use logue_message::ToolCall;
-use logue_model::Usage;
 
 /// Whoever watches a turn. Called from the turn's own task, so it should not wait.
 pub trait Listener: Send + Sync {
@@ -22,8 +21,13 @@ pub enum TurnEvent<'a> {
     Delta(&'a str),
     /// The model writes a call of this tool.
     Calling(&'a str),
-    /// The model has answered: its visible text, which may be empty.
-    Answered(&'a str),
+    /// The model has answered.
+    Answered {
+        /// Its visible text, which may be empty.
+        text: &'a str,
+        /// How many tools it calls; with none it is the turn's answer.
+        calls: usize,
+    },
     /// A tool starts.
     ToolStarted(&'a ToolCall),
     /// A tool has ended and its result is in the transcript.
@@ -35,8 +39,6 @@ pub enum TurnEvent<'a> {
         /// What the model is told.
         text: &'a str,
     },
-    /// What the turn cost, where the server says.
-    Usage(Usage),
 }
 
 /// A listener that hears nothing.

@@ -125,7 +125,7 @@ pub fn toolbox(
         };
         let tool: Arc<dyn Tool> = match &declaration.kind {
             ToolKind::Builtin { name } => match Builtin::declared(name) {
-                Some(builtin) => builtin.tool(Arc::clone(roots), None),
+                Some(builtin) => builtin.tool(Arc::clone(roots)),
                 // A built-in that only another program has was warned of. It is not offered, and a
                 // call of it is refused like that of any undeclared tool.
                 None => continue,

@@ -19,31 +19,33 @@ use chatmd::write;
 use logue_message::CallKind;
 
 use crate::element::{Element, Transcript, TranscriptError};
+use crate::identity::Identity;
 use crate::payload::PayloadFolder;
 use crate::source_file::MAX_SOURCE_BYTES;
 
 /// How often a waiting run looks whether the file is free.
 const POLL: Duration = Duration::from_millis(50);
 
+/// How often an append begins again because another program wrote in between.
+const TRIES: usize = 20;
+
 /// A locked transcript.
 #[derive(Debug)]
 pub struct TranscriptFile {
     path: PathBuf,
-    /// Holds the lock on what `path` leads to.
-    file: File,
     content: Vec<u8>,
-    /// The file as it was when `content` was its content.
-    seen: Identity,
+    /// The file on the disk; `None` for a transcript that is not made yet.
+    held: Option<Held>,
     payloads: Option<PayloadFolder>,
     reasoning_count: usize,
 }
 
-/// What tells a changed file from an unchanged one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity {
-    file: (u64, u64),
-    len: u64,
-    modified: Option<std::time::SystemTime>,
+#[derive(Debug)]
+struct Held {
+    /// Holds the lock on what the path leads to.
+    file: File,
+    /// The file as it was when `content` was its content.
+    seen: Identity,
 }
 
 impl TranscriptFile {
@@ -51,20 +53,26 @@ impl TranscriptFile {
     /// and the lock is tried again until `patience` is over.
     ///
     /// # Errors
-    /// The file is busy for longer than that, or cannot be read.
+    /// The file is busy for longer than that, cannot be read and written, or is none that can be
+    /// replaced: a device, a pipe, or a file with a second name.
     pub fn open(
         path: &Path,
         patience: Duration,
         mut waiting: impl FnMut(),
     ) -> Result<Self, TranscriptError> {
+        let failed = |error| io_error(path, "opened", error);
         // A link is followed here once, so that its target is replaced and not the link.
-        let real = path
-            .canonicalize()
-            .map_err(|error| io_error(path, "opened", error))?;
+        let real = path.canonicalize().map_err(failed)?;
         let started = Instant::now();
         let mut told = false;
         loop {
-            let file = File::open(&real).map_err(|error| io_error(path, "opened", error))?;
+            // Asked before opening: to open a pipe would wait for its other end.
+            suitable(path, &std::fs::metadata(&real).map_err(failed)?)?;
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .open(&real)
+                .map_err(failed)?;
             match file.try_lock() {
                 Ok(()) if leads_to(&real, &file) => {
                     return Self::locked(real, file);
@@ -85,40 +93,34 @@ impl TranscriptFile {
         }
     }
 
-    /// Makes a new transcript that begins with `content`, readable by its owner only.
+    /// A new transcript that will begin with `content`, readable by its owner only. Nothing is
+    /// written before [`Transcript::prepare`] or the first append.
     ///
     /// # Errors
-    /// Something is at the path already, or it cannot be written.
+    /// The path names no file in a folder that exists.
     pub fn create(path: &Path, content: &[u8]) -> Result<Self, TranscriptError> {
         let failed = |error| io_error(path, "created", error);
-        let mut file = private(OpenOptions::new().write(true).read(true).create_new(true))
-            .open(path)
-            .map_err(failed)?;
-        file.try_lock().map_err(|error| failed(error.into()))?;
-        file.write_all(content)
-            .and_then(|()| file.sync_all())
-            .map_err(failed)?;
-        sync_folder(path).map_err(failed)?;
-        let real = path.canonicalize().map_err(failed)?;
-        let seen = Identity::of(&file.metadata().map_err(failed)?);
+        let name = path
+            .file_name()
+            .ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
+        let folder = folder_of(path).canonicalize().map_err(failed)?;
         Ok(Self {
-            path: real,
-            file,
+            path: folder.join(name),
             content: content.to_vec(),
-            seen,
+            held: None,
             payloads: None,
             reasoning_count: 0,
         })
     }
 
     fn locked(path: PathBuf, mut file: File) -> Result<Self, TranscriptError> {
-        let failed = |error| io_error(&path, "read", error);
-        let (content, seen) = read_locked(&mut file).map_err(failed)?;
+        let (content, seen) =
+            read_locked(&mut file).map_err(|error| io_error(&path, "read", error))?;
+        let held = Some(Held { file, seen });
         Ok(Self {
             path,
-            file,
             content,
-            seen,
+            held,
             payloads: None,
             reasoning_count: 0,
         })
@@ -137,8 +139,7 @@ impl TranscriptFile {
     /// Puts the payloads of tool calls and results into files of their own (ChatMD §7.3) instead of
     /// into the transcript (§7.2).
     pub fn externalise_payloads(&mut self) {
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        self.payloads = Some(PayloadFolder::beside(folder));
+        self.payloads = Some(PayloadFolder::beside(folder_of(&self.path)));
     }
 
     /// How many reasoning elements the transcript has already: their ids count on from there.
@@ -190,71 +191,144 @@ impl TranscriptFile {
     }
 
     /// Takes in what another program made of the file since it was read: an editor, say. What is
-    /// added goes behind whatever is there.
-    fn refresh(&mut self) -> Result<(), TranscriptError> {
-        let now = std::fs::metadata(&self.path);
-        if now.as_ref().is_ok_and(|now| Identity::of(now) == self.seen) {
-            return Ok(());
+    /// added goes behind whatever is there; says whether there was anything new.
+    fn refresh(&mut self) -> Result<bool, TranscriptError> {
+        let Some(held) = &mut self.held else {
+            return Ok(false);
+        };
+        if is_unchanged(&self.path, held.seen) {
+            return Ok(false);
         }
         let failed = |error| io_error(&self.path, "read again after it was changed", error);
-        match File::open(&self.path) {
-            Ok(mut file) => {
-                let same = identity_of(&file).map_err(failed)?.file == self.seen.file;
-                if !same {
-                    match file.try_lock() {
-                        Ok(()) => {}
-                        Err(TryLockError::WouldBlock) => {
-                            return Err(TranscriptError::Busy(self.path.display().to_string()));
-                        }
-                        Err(TryLockError::Error(error)) => return Err(failed(error)),
-                    }
-                }
-                let (content, seen) = read_locked(&mut file).map_err(failed)?;
-                self.content = content;
-                self.seen = seen;
-                if !same {
-                    self.file = file;
-                }
-                Ok(())
-            }
+        let mut file = match OpenOptions::new().read(true).write(true).open(&self.path) {
+            Ok(file) => file,
             // It was removed: what this run knows of it is all there is.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(failed(error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.held = None;
+                return Ok(false);
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        let same = Identity::of_file(&file)
+            .map_err(failed)?
+            .is_same_file(held.seen);
+        if !same {
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    return Err(TranscriptError::Busy(self.path.display().to_string()));
+                }
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+            }
         }
+        let (content, seen) = read_locked(&mut file).map_err(failed)?;
+        self.content = content;
+        if same {
+            held.seen = seen;
+        } else {
+            *held = Held { file, seen };
+        }
+        Ok(true)
     }
 
-    /// Replaces the file by `content`, durably, and holds the lock on the replacement.
-    fn replace(&mut self, content: &[u8]) -> io::Result<()> {
+    /// Keeps what was to be appended, in a file beside a transcript that cannot take it.
+    fn rescue(&self, added: &str) -> Result<TranscriptError, TranscriptError> {
+        let failed = |error| io_error(&self.path, "rescued from", error);
+        for number in 0..1000 {
+            let mut name = self.path.file_name().unwrap_or_default().to_owned();
+            name.push(format!(".rescue-{number}"));
+            let path = self.path.with_file_name(name);
+            match private(OpenOptions::new().write(true).create_new(true)).open(&path) {
+                Ok(mut file) => {
+                    let written = file
+                        .write_all(added.as_bytes())
+                        .and_then(|()| file.sync_all());
+                    written.and_then(|()| sync_folder(&path)).map_err(failed)?;
+                    return Ok(TranscriptError::Changed {
+                        path: self.path.display().to_string(),
+                        rescue: path.display().to_string(),
+                    });
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Err(failed(io::ErrorKind::AlreadyExists.into()))
+    }
+
+    /// Puts the file with `content` in place, durably, and holds the lock on it. `false`: another
+    /// program wrote to the file in the meantime, and nothing was done.
+    fn put(&mut self, content: &[u8]) -> io::Result<bool> {
+        let (temporary, mut file) = self.temporary()?;
+        let placed = (|| {
+            file.try_lock()?;
+            if let Some(held) = &self.held {
+                held.seen.give_owner_and_mode(&held.file, &file)?;
+            }
+            file.write_all(content)?;
+            file.sync_all()?;
+            match &self.held {
+                Some(held) if !is_unchanged(&self.path, held.seen) => Ok(false),
+                Some(_) => std::fs::rename(&temporary, &self.path).map(|()| true),
+                None => link_new(&temporary, &self.path).map(|()| true),
+            }
+        })();
+        if !matches!(placed, Ok(true)) {
+            drop(std::fs::remove_file(&temporary));
+            return placed;
+        }
+        let seen = Identity::of_file(&file)?;
+        self.held = Some(Held { file, seen });
+        sync_folder(&self.path)?;
+        Ok(true)
+    }
+
+    /// A new private file beside the transcript. One that a killed run left behind is removed: who
+    /// holds the lock knows that nobody is using it. A transcript that is not made yet has no lock,
+    /// so there the name is this process's own.
+    fn temporary(&self) -> io::Result<(PathBuf, File)> {
         let mut name = std::ffi::OsString::from(".");
         name.push(self.path.file_name().unwrap_or_default());
+        if self.held.is_none() {
+            name.push(format!(".{}", std::process::id()));
+        }
         name.push(".logue-tmp");
-        let temporary = self.path.with_file_name(name);
-        // Left behind by a run that was killed; the lock says that nobody is using it.
-        match std::fs::remove_file(&temporary) {
+        let path = self.path.with_file_name(name);
+        match std::fs::remove_file(&path) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        let mut file =
-            private(OpenOptions::new().write(true).read(true).create_new(true)).open(&temporary)?;
-        let written = (|| {
-            file.try_lock()?;
-            file.set_permissions(self.file.metadata()?.permissions())?;
-            file.write_all(content)?;
-            file.sync_all()?;
-            std::fs::rename(&temporary, &self.path)
-        })();
-        if let Err(error) = written {
-            drop(std::fs::remove_file(&temporary));
-            return Err(error);
+        let file =
+            private(OpenOptions::new().read(true).write(true).create_new(true)).open(&path)?;
+        Ok((path, file))
+    }
+
+    fn check_size(&self, size: usize) -> Result<(), TranscriptError> {
+        if size as u64 > MAX_SOURCE_BYTES {
+            return Err(TranscriptError::TooLarge(self.path.display().to_string()));
         }
-        self.seen = Identity::of(&file.metadata()?);
-        self.file = file;
-        sync_folder(&self.path)
+        Ok(())
     }
 }
 
 impl Transcript for TranscriptFile {
+    fn prepare(&mut self) -> Result<(), TranscriptError> {
+        let probed = if self.held.is_some() {
+            self.temporary()
+                .and_then(|(path, _)| std::fs::remove_file(path))
+        } else {
+            let content = self.content.clone();
+            self.put(&content).map(drop)
+        };
+        probed.map_err(|error| {
+            if self.held.is_none() && error.kind() == io::ErrorKind::AlreadyExists {
+                return TranscriptError::Busy(self.path.display().to_string());
+            }
+            io_error(&self.path, "written", error)
+        })
+    }
+
     fn append(&mut self, elements: &[Element]) -> Result<(), TranscriptError> {
         if elements.is_empty() {
             return Ok(());
@@ -263,16 +337,25 @@ impl Transcript for TranscriptFile {
         for element in elements {
             added.push_str(&self.text_of(element)?);
         }
-        self.refresh()?;
-        let mut content = self.content.clone();
-        if !content.is_empty() && !content.ends_with(b"\n") {
-            content.push(b'\n');
+        for _ in 0..TRIES {
+            if self.refresh()? && !takes_elements(&self.content) {
+                return Err(self.rescue(&added)?);
+            }
+            self.check_size(self.content.len() + added.len() + 1)?;
+            let mut content = self.content.clone();
+            if !content.is_empty() && !content.ends_with(b"\n") {
+                content.push(b'\n');
+            }
+            content.extend_from_slice(added.as_bytes());
+            if self
+                .put(&content)
+                .map_err(|error| io_error(&self.path, "written", error))?
+            {
+                self.content = content;
+                return Ok(());
+            }
         }
-        content.extend_from_slice(added.as_bytes());
-        self.replace(&content)
-            .map_err(|error| io_error(&self.path, "written", error))?;
-        self.content = content;
-        Ok(())
+        Err(self.rescue(&added)?)
     }
 }
 
@@ -291,37 +374,46 @@ impl Place {
     }
 }
 
-impl Identity {
-    fn of(metadata: &Metadata) -> Self {
-        #[cfg(unix)]
-        let file = {
-            use std::os::unix::fs::MetadataExt as _;
-            (metadata.dev(), metadata.ino())
-        };
-        #[cfg(not(unix))]
-        let file = (0, 0);
-        Self {
-            file,
-            len: metadata.len(),
-            modified: metadata.modified().ok(),
+/// Whether something can be replaced by a new file without harm to whoever else uses it.
+fn suitable(path: &Path, metadata: &Metadata) -> Result<(), TranscriptError> {
+    let refuse = |reason| {
+        Err(TranscriptError::Unsuitable {
+            path: path.display().to_string(),
+            reason,
+        })
+    };
+    if !metadata.is_file() {
+        return refuse("it is no regular file");
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        if metadata.nlink() > 1 {
+            return refuse("it has a second name (a hard link), which would keep the old content");
         }
     }
+    Ok(())
 }
 
-fn identity_of(file: &File) -> io::Result<Identity> {
-    Ok(Identity::of(&file.metadata()?))
+/// Whether the end of a changed file is outside every element, so that new ones may follow.
+fn takes_elements(content: &[u8]) -> bool {
+    std::str::from_utf8(content).is_ok_and(|text| !chatmd::parse(text).has_errors())
 }
 
 /// Whether the name leads to this very file.
 fn leads_to(path: &Path, file: &File) -> bool {
-    let (Ok(named), Ok(held)) = (std::fs::metadata(path), identity_of(file)) else {
+    let (Ok(named), Ok(held)) = (std::fs::metadata(path), Identity::of_file(file)) else {
         return false;
     };
-    Identity::of(&named).file == held.file
+    Identity::of(&named).is_same_file(held)
+}
+
+fn is_unchanged(path: &Path, seen: Identity) -> bool {
+    std::fs::metadata(path).is_ok_and(|now| Identity::of(&now) == seen)
 }
 
 fn read_locked(file: &mut File) -> io::Result<(Vec<u8>, Identity)> {
-    let seen = identity_of(file)?;
+    let seen = Identity::of_file(file)?;
     let mut content = Vec::new();
     file.take(MAX_SOURCE_BYTES + 1).read_to_end(&mut content)?;
     if content.len() as u64 > MAX_SOURCE_BYTES {
@@ -333,13 +425,28 @@ fn read_locked(file: &mut File) -> io::Result<(Vec<u8>, Identity)> {
     Ok((content, seen))
 }
 
+/// Gives a file its name unless something has it already.
+fn link_new(temporary: &Path, path: &Path) -> io::Result<()> {
+    match std::fs::hard_link(temporary, path) {
+        Ok(()) => std::fs::remove_file(temporary),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+        // A file system without hard links.
+        Err(_) if !path.exists() => std::fs::rename(temporary, path),
+        Err(error) => Err(error),
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
 /// Makes a rename or a new name in the file's folder durable.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     if cfg!(unix) {
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+        File::open(folder_of(path))?.sync_all()?;
     }
     Ok(())
 }

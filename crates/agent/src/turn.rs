@@ -9,7 +9,7 @@ use logue_harness::{
     State, StateSchema, Target, Update,
 };
 use logue_message::{Block, ChatMessage, Content, repair_history};
-use logue_model::{Event, Provider, ProviderError, Request, Settings, Usage};
+use logue_model::{Event, FinishReason, Provider, ProviderError, Request, Settings, Usage};
 use logue_tools::Toolbox;
 use serde_json::{Value, json};
 
@@ -54,6 +54,8 @@ pub struct TurnReport {
     pub usage: Option<Usage>,
     /// How often the model was asked.
     pub requests: usize,
+    /// Whether the last answer is cut: it reached a length limit, or a filter ended it.
+    pub cut: Option<FinishReason>,
 }
 
 /// A turn that did not complete. What had been completed before is in the transcript.
@@ -119,6 +121,7 @@ struct Shared {
 const MESSAGES: &str = "messages";
 const REQUESTS: &str = "requests";
 const USAGE: &str = "usage";
+const CUT: &str = "cut";
 
 /// Names of the turn's nodes.
 const MODEL: &str = "model";
@@ -128,7 +131,8 @@ fn graph(shared: &Arc<Shared>) -> Result<CompiledGraph, CompileError> {
     let schema = StateSchema::new()
         .with(Field::appended(MESSAGES, "ChatMessage"))
         .with(Field::new(REQUESTS, FieldType::Int))
-        .with(Field::new(USAGE, FieldType::Map));
+        .with(Field::new(USAGE, FieldType::Map))
+        .with(Field::new(CUT, FieldType::String));
     let (model, tools) = (Arc::clone(shared), Arc::clone(shared));
     GraphBuilder::new(schema)
         .add_node_fn(MODEL, move |context: NodeContext| {
@@ -188,7 +192,9 @@ impl Shared {
         };
         let message = answer.message;
         self.append(&elements_of(&message))?;
-        self.listener.event(TurnEvent::Answered(&message.text()));
+        let (text, calls) = (message.text(), message.tool_calls.len());
+        self.listener
+            .event(TurnEvent::Answered { text: &text, calls });
         let mut usage = usage_of(state);
         if let Some(more) = answer.usage {
             let sum = usage.get_or_insert_with(Usage::default);
@@ -196,7 +202,8 @@ impl Shared {
         }
         let mut update = Update::new()
             .with(MESSAGES, vec![message.to_json()])
-            .with(REQUESTS, json!(number));
+            .with(REQUESTS, json!(number))
+            .with(CUT, json!(cut_of(answer.finish_reason)));
         if let Some(usage) = usage {
             let value = json!({"input": usage.input_tokens, "output": usage.output_tokens});
             update.set(USAGE, value);
@@ -309,7 +316,20 @@ fn report(state: &State, before: usize) -> Result<TurnReport, TurnError> {
         replies: messages(state).map_err(failed)?.split_off(before),
         usage: usage_of(state),
         requests: usize::try_from(requests).unwrap_or(usize::MAX),
+        cut: match state.json(CUT).and_then(Value::as_str) {
+            Some("length") => Some(FinishReason::Length),
+            Some("content_filter") => Some(FinishReason::ContentFilter),
+            _ => None,
+        },
     })
+}
+
+/// The word for an answer that is cut; empty for one that is whole.
+fn cut_of(reason: FinishReason) -> &'static str {
+    match reason {
+        FinishReason::Length | FinishReason::ContentFilter => reason.as_str(),
+        _ => "",
+    }
 }
 
 fn provider_failed(error: ProviderError) -> NodeError {
@@ -329,11 +349,10 @@ fn transcript_failed(error: TranscriptError) -> NodeError {
 fn turn_error(error: &EngineError) -> TurnError {
     let category = error.derived_category().to_owned();
     let provider = causes(error).find_map(|cause| cause.downcast_ref::<ProviderError>());
+    let transcript = causes(error).find_map(|cause| cause.downcast_ref::<TranscriptError>());
     let help = match category.as_str() {
         MAX_TURNS => Some("raise --max-turns, or run again to go on".to_owned()),
-        "session_save_failed" => {
-            Some("check permissions and free space; what was written before is safe".to_owned())
-        }
+        _ if transcript.is_some() => transcript.map(|error| error.help().to_owned()),
         _ => provider.and_then(|provider| provider.help.clone()),
     };
     TurnError {
@@ -349,7 +368,7 @@ fn turn_error(error: &EngineError) -> TurnError {
 fn bucket(category: &str) -> ErrorBucket {
     match category {
         MAX_TURNS | "replay_mismatch" | "replay_exhausted" | "replay_unreadable"
-        | "record_failed" => ErrorBucket::UserCorrectable,
+        | "record_failed" | "E-SOURCE-READ" | "E-SOURCE-TOO-LARGE" => ErrorBucket::UserCorrectable,
         "session_busy" => ErrorBucket::RetryableTransient,
         other => DefaultClassifier.classify(other),
     }

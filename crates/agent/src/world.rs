@@ -1,7 +1,8 @@
 //! Local documents for a prompt, from the disk and below the roots.
 
+use std::fs::{File, Metadata};
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use chatmd::{DocRequest, World, WorldError, WorldErrorKind};
@@ -16,22 +17,34 @@ pub(crate) const PAYLOAD_FOLDER: &str = ".chatmd";
 /// The disk as a prompt may see it.
 ///
 /// A document is looked for below the roots, the prompt's folder first. Payload files of a
-/// transcript (`./.chatmd/…`) belong to the transcript's own folder and are looked for only there,
-/// so that a transcript elsewhere never picks up another one's payloads.
+/// transcript (`./.chatmd/…`) belong to the transcript's own folder and are looked for only in its
+/// `.chatmd`, so that a transcript elsewhere neither picks up another one's payloads nor opens the
+/// folder that it happens to be written to.
 #[derive(Clone, Debug)]
 pub struct FileWorld {
     roots: Arc<Roots>,
-    transcript: Arc<Roots>,
+    payloads: PathBuf,
 }
 
 impl FileWorld {
     /// A world of `roots`, with the payloads of a transcript in `transcript_folder`.
-    ///
-    /// # Errors
-    /// The folder does not exist.
-    pub fn new(roots: Arc<Roots>, transcript_folder: &Path) -> Result<Self, RootError> {
-        let transcript = Arc::new(Roots::new([transcript_folder.to_owned()])?);
-        Ok(Self { roots, transcript })
+    pub fn new(roots: Arc<Roots>, transcript_folder: &Path) -> Self {
+        Self {
+            roots,
+            payloads: transcript_folder.join(PAYLOAD_FOLDER),
+        }
+    }
+
+    fn open(&self, src: &str) -> Result<(File, Metadata), RootError> {
+        match payload_name(src) {
+            None => self.roots.open_file(src),
+            Some(name) => {
+                let absent = |_| RootError::NotFound(src.to_owned());
+                Roots::new([self.payloads.clone()])
+                    .map_err(absent)?
+                    .open_file(name)
+            }
+        }
     }
 }
 
@@ -44,21 +57,13 @@ impl World for FileWorld {
                 format!("{src}: only local documents as they are can be read yet"),
             ));
         }
-        let within = src.strip_prefix("./").unwrap_or(src);
-        let is_payload = within
-            .strip_prefix(PAYLOAD_FOLDER)
-            .is_some_and(|rest| rest.starts_with('/'));
-        let roots = if is_payload {
-            &self.transcript
-        } else {
-            &self.roots
-        };
-        let (file, metadata) = roots.open_file(src).map_err(|error| match error {
-            RootError::NotFound(_) => WorldError::new(WorldErrorKind::NotFound, error.to_string()),
-            RootError::Outside(_) => {
-                WorldError::new(WorldErrorKind::OutsideRoots, error.to_string())
-            }
-            _ => WorldError::new(WorldErrorKind::Other, error.to_string()),
+        let (file, metadata) = self.open(src).map_err(|error| {
+            let kind = match error {
+                RootError::NotFound(_) => WorldErrorKind::NotFound,
+                RootError::Outside(_) => WorldErrorKind::OutsideRoots,
+                _ => WorldErrorKind::Other,
+            };
+            WorldError::new(kind, error.to_string())
         })?;
         if metadata.len() > MAX_DOCUMENT {
             return Err(WorldError::new(
@@ -76,5 +81,16 @@ impl World for FileWorld {
         String::from_utf8(bytes).map_err(|_| {
             WorldError::new(WorldErrorKind::NotUtf8, format!("{src}: is not UTF-8 text"))
         })
+    }
+}
+
+/// The name of a payload in its folder: one plain name, with nothing that climbs.
+fn payload_name(src: &str) -> Option<&str> {
+    let within = src.strip_prefix("./").unwrap_or(src);
+    let name = within.strip_prefix(PAYLOAD_FOLDER)?.strip_prefix('/')?;
+    let mut parts = Path::new(name).components();
+    match (parts.next(), parts.next()) {
+        (Some(Component::Normal(_)), None) => Some(name),
+        _ => None,
     }
 }

@@ -6,6 +6,7 @@
 //! knows is an error at its position: a misspelled limit would otherwise be no limit.
 
 use std::ffi::OsString;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ pub(crate) struct Config {
 struct Layer {
     /// The folder of the file: relative paths in it count from there.
     folder: PathBuf,
+    /// Whether the file is the user's own, and not a project's.
+    own: bool,
     file: File,
 }
 
@@ -69,7 +72,7 @@ struct Tools {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Run {
-    max_turns: Option<usize>,
+    max_turns: Option<NonZeroU32>,
     wait_seconds: Option<u64>,
 }
 
@@ -79,15 +82,19 @@ impl Config {
     /// # Errors
     /// A file is there and cannot be read, or is no valid configuration.
     pub(crate) fn load() -> Result<Self, Failure> {
+        let folders = etcetera::choose_base_strategy().ok();
+        let home = folders
+            .as_ref()
+            .map(|folders| folders.home_dir().to_owned());
         let mut paths = Vec::new();
         if let Ok(current) = std::env::current_dir() {
-            paths.extend(project_file(&current));
+            paths.extend(project_file(&current, home.as_deref()).map(|path| (path, false)));
         }
-        if let Ok(folders) = etcetera::choose_base_strategy() {
-            paths.push(folders.config_dir().join("logue").join("config.toml"));
+        if let Some(folders) = folders {
+            paths.push((folders.config_dir().join("logue").join("config.toml"), true));
         }
         let mut layers = Vec::new();
-        for path in paths {
+        for (path, own) in paths {
             let text = match std::fs::read_to_string(&path) {
                 Ok(text) => text,
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
@@ -98,7 +105,7 @@ impl Config {
             };
             let file = toml::from_str(&text).map_err(|error| invalid(&path, &text, &error))?;
             let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
-            layers.push(Layer { folder, file });
+            layers.push(Layer { folder, own, file });
         }
         Ok(Self { layers })
     }
@@ -115,22 +122,73 @@ impl Config {
     }
 
     /// The address of the model server.
-    pub(crate) fn base_url(&self, flag: Option<&str>) -> String {
-        flag.map(str::to_owned)
+    pub(crate) fn address(&self, flag: Option<&str>) -> Address {
+        let named = flag
+            .map(str::to_owned)
             .or_else(|| variable("LOGUE_BASE_URL"))
             .or_else(|| variable("OPENAI_BASE_URL"))
-            .or_else(|| variable("OPENAI_API_BASE"))
-            .or_else(|| self.first(|file| file.model.base_url.clone()))
-            .unwrap_or_else(|| "https://api.openai.com/v1".to_owned())
+            .or_else(|| variable("OPENAI_API_BASE"));
+        if let Some(url) = named {
+            return Address {
+                url,
+                of_project: false,
+            };
+        }
+        let named = self.layers.iter().find_map(|layer| {
+            let url = layer.file.model.base_url.clone()?;
+            Some(Address {
+                url,
+                of_project: !layer.own,
+            })
+        });
+        named.unwrap_or_else(|| Address {
+            url: "https://api.openai.com/v1".to_owned(),
+            of_project: false,
+        })
     }
 
-    /// The key of the model server.
-    pub(crate) fn api_key(&self, flag: Option<&str>) -> Option<String> {
-        let named = || self.first(|file| file.model.api_key_env.clone());
-        flag.map(str::to_owned)
+    /// The key for a model server.
+    ///
+    /// A project's `logue.toml` comes with a checkout, and a checkout may come from anybody. So an
+    /// address that it names, and a variable that it names, get no secret that was meant for
+    /// something else: only a key from `--api-key` or from a variable whose name begins with
+    /// `LOGUE_`.
+    pub(crate) fn api_key(
+        &self,
+        flag: Option<&str>,
+        address: &Address,
+    ) -> Result<Option<String>, Failure> {
+        if let Some(key) = flag
+            .map(str::to_owned)
             .or_else(|| variable("LOGUE_API_KEY"))
-            .or_else(|| named().and_then(|name| variable(&name)))
-            .or_else(|| variable("OPENAI_API_KEY"))
+        {
+            return Ok(Some(key));
+        }
+        let named = self.layers.iter().find_map(|layer| {
+            let name = layer.file.model.api_key_env.clone()?;
+            Some((name, layer.own && !address.of_project))
+        });
+        match named {
+            Some((name, trusted)) if trusted || name.starts_with("LOGUE_") => Ok(variable(&name)
+                .or_else(|| {
+                    if address.of_project {
+                        None
+                    } else {
+                        variable("OPENAI_API_KEY")
+                    }
+                })),
+            Some((name, _)) => {
+                let message = format!("a project's logue.toml may not send the variable `{name}`");
+                Err(
+                    Failure::user(Code::ConfigInvalid.as_str(), message).with_help(
+                        "name a variable that begins with LOGUE_, or put the setting into your own \
+                     logue/config.toml",
+                    ),
+                )
+            }
+            None if address.of_project => Ok(None),
+            None => Ok(variable("OPENAI_API_KEY")),
+        }
     }
 
     /// What one request may cost.
@@ -193,8 +251,9 @@ impl Config {
     }
 
     /// How often the model may be asked in one turn.
-    pub(crate) fn max_turns(&self, flag: Option<usize>) -> usize {
-        flag.or_else(|| self.first(|file| file.run.max_turns))
+    pub(crate) fn max_turns(&self, flag: Option<u32>) -> usize {
+        let most = flag.or_else(|| self.first(|file| file.run.max_turns).map(NonZeroU32::get));
+        most.and_then(|most| usize::try_from(most).ok())
             .unwrap_or(50)
     }
 
@@ -209,24 +268,49 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// The nearest `logue.toml` in `folder` and above, up to the folder of its repository.
-fn project_file(folder: &Path) -> Option<PathBuf> {
+/// Where the model server is, and who says so.
+#[derive(Clone, Debug)]
+pub(crate) struct Address {
+    pub(crate) url: String,
+    /// Whether a project's file names it, and not the user.
+    of_project: bool,
+}
+
+/// The nearest `logue.toml` in `folder` and above: up to the folder of its repository or the home
+/// folder, and only one that belongs to this user.
+fn project_file(folder: &Path, home: Option<&Path>) -> Option<PathBuf> {
     for folder in folder.ancestors() {
         let file = folder.join("logue.toml");
-        if file.is_file() {
+        if std::fs::metadata(&file).is_ok_and(|metadata| metadata.is_file() && is_own(&metadata)) {
             return Some(file);
         }
-        if folder.join(".git").exists() {
+        if folder.join(".git").exists() || Some(folder) == home {
             return None;
         }
     }
     None
 }
 
+/// Whether a file belongs to this user or to the system. Somebody else's file in a shared folder
+/// above is no configuration of ours.
+fn is_own(metadata: &std::fs::Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let this_user = std::fs::metadata("/proc/self").map(|own| own.uid());
+        metadata.uid() == 0 || this_user.is_ok_and(|user| user == metadata.uid())
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = metadata;
+        true
+    }
+}
+
 fn invalid(path: &Path, text: &str, error: &toml::de::Error) -> Failure {
     let span = error.span().map_or(Span::default(), Span::from);
     let diagnostic = Diagnostic::error(Code::ConfigInvalid, error.message(), span)
-        .with_help("`logue help run` and the README list the settings");
+        .with_help("the README lists the settings");
     let source = Source::new(path.display().to_string(), text.as_bytes());
     Failure {
         report: Some(source.render(&diagnostic, Style::Plain)),

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use logue_harness::ErrorBucket;
+use logue_source::visible;
 
 /// The exit status of the program. The numbers are part of its interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +25,12 @@ pub(crate) enum Exit {
     Busy,
     /// `check` found errors.
     Findings,
+    /// Ended by SIGHUP: the terminal went away.
+    HungUp,
     /// Ended by SIGINT.
     Interrupted,
+    /// Ended by SIGQUIT.
+    Quit,
     /// Ended by SIGTERM.
     Terminated,
 }
@@ -41,7 +46,9 @@ impl Exit {
             Self::SessionTerminating => 5,
             Self::Busy => 7,
             Self::Findings => 8,
+            Self::HungUp => 129,
             Self::Interrupted => 130,
+            Self::Quit => 131,
             Self::Terminated => 143,
         }
     }
@@ -108,9 +115,10 @@ impl Failure {
         if let Some(report) = &self.report {
             return report.clone();
         }
-        let mut text = format!("error[{}]: {}\n", self.code, self.message);
+        // Servers and file names may say anything; only our own codes may drive the terminal.
+        let mut text = format!("error[{}]: {}\n", self.code, visible(&self.message));
         for help in &self.help {
-            text.push_str(&format!("  = help: {help}\n"));
+            text.push_str(&format!("  = help: {}\n", visible(help)));
         }
         text
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use logue_source::Style;
+use logue_source::{Style, visible};
 
 use crate::exit::{Exit, Failure};
 
@@ -30,25 +30,11 @@ fn style(terminal: bool) -> Style {
     }
 }
 
-/// Text from a model, a tool or a file as a terminal may have it: control characters other than
-/// newline and tab are made visible, so that nothing can drive the terminal.
-pub(crate) fn harmless(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_control() && !matches!(character, '\n' | '\t') {
-            out.extend(character.escape_default());
-        } else {
-            out.push(character);
-        }
-    }
-    out
-}
-
 /// Writes to standard output at once: as it is for a pipe, made harmless for a terminal.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if out.is_terminal() {
-        out.write_all(harmless(text).as_bytes())?;
+        out.write_all(visible(text).as_bytes())?;
     } else {
         out.write_all(text.as_bytes())?;
     }

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use logue_agent::{into_text, read_all, read_bytes};
-use logue_source::{Source, Style};
+use logue_source::{Source, Style, visible};
 use openchatml::View;
 use serde_json::{Map, Value, json};
 
@@ -15,7 +15,7 @@ use crate::arguments::ViewArgs;
 use crate::exit::{Exit, Failure};
 use crate::language::Language;
 use crate::run::source_failure;
-use crate::terminal::{closed_pipe_is_done, complain, error_style, harmless, output_style, print};
+use crate::terminal::{closed_pipe_is_done, complain, error_style, output_style, print};
 
 /// One message as it is shown.
 struct Shown {
@@ -72,7 +72,7 @@ fn print_messages(messages: &[Shown], as_json: bool) -> io::Result<()> {
         if !message.complete {
             heading.push_str(" · incomplete");
         }
-        let heading = harmless(&heading);
+        let heading = visible(&heading);
         let gap = if number == 0 { "" } else { "\n" };
         if colour {
             // The heading is ours and harmless; only our own codes may drive the terminal.

@@ -24,9 +24,11 @@ mod diagnostic;
 mod lines;
 mod render;
 mod span;
+mod visible;
 
 pub use code::Code;
 pub use diagnostic::{Diagnostic, Label, Severity};
 pub use lines::{LineColumn, LineIndex};
 pub use render::{Source, Style};
 pub use span::Span;
+pub use visible::visible;

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
-use crate::{Diagnostic, LineColumn, LineIndex, Severity, Span};
+use crate::{Diagnostic, LineColumn, LineIndex, Severity, Span, visible};
 
 /// Bytes on each side of a finding that are shown of a line too long to show whole.
 const LINE_REACH: usize = 120;
@@ -37,7 +37,7 @@ impl<'a> Source<'a> {
     /// Indexes `text`, which reports will call `name`. Linear in the length of the text.
     pub fn new(name: impl Into<String>, text: &'a [u8]) -> Self {
         Self {
-            name: name.into(),
+            name: visible(&name.into()).into_owned(),
             text,
             lines: LineIndex::new(text),
         }
@@ -73,7 +73,7 @@ impl<'a> Source<'a> {
             Severity::Note => Level::NOTE,
         };
         let title = level
-            .primary_title(diagnostic.message.as_str())
+            .primary_title(visible(&diagnostic.message))
             .id(diagnostic.code.as_str());
         let mut group = Group::with_title(title);
         let whole = self.lines_of(diagnostic);
@@ -96,7 +96,7 @@ impl<'a> Source<'a> {
         if let Some(range) = window.map(diagnostic.primary) {
             let annotation = AnnotationKind::Primary.span(range);
             snippet = snippet.annotation(match &diagnostic.expected {
-                Some(expected) => annotation.label(format!("expected {expected}")),
+                Some(expected) => annotation.label(format!("expected {}", visible(expected))),
                 None => annotation,
             });
         }
@@ -104,9 +104,13 @@ impl<'a> Source<'a> {
         for label in &diagnostic.labels {
             if let Some(range) = window.map(label.span) {
                 let annotation = AnnotationKind::Context.span(range);
-                snippet = snippet.annotation(annotation.label(label.text.as_str()));
+                snippet = snippet.annotation(annotation.label(visible(&label.text)));
             } else {
-                elsewhere.push(format!("{}: {}", self.place(label.span.start), label.text));
+                elsewhere.push(format!(
+                    "{}: {}",
+                    self.place(label.span.start),
+                    visible(&label.text)
+                ));
             }
         }
         group = group.element(snippet);
@@ -114,7 +118,7 @@ impl<'a> Source<'a> {
             group = group.element(Level::NOTE.message(note.as_str()));
         }
         for help in &diagnostic.help {
-            group = group.element(Level::HELP.message(help.as_str()));
+            group = group.element(Level::HELP.message(visible(help)));
         }
         let renderer = match style {
             Style::Plain => Renderer::plain(),

@@ -15,11 +15,7 @@ async fn call(root: &Path, name: &str, arguments: &str) -> Outcome {
     let mut toolbox = Toolbox::new();
     for declared in ["read_file", "read_dir"] {
         toolbox
-            .add(
-                Builtin::declared(declared)
-                    .unwrap()
-                    .tool(roots.clone(), None),
-            )
+            .add(Builtin::declared(declared).unwrap().tool(roots.clone()))
             .unwrap();
     }
     toolbox.call(&ToolCall::new("c", name, arguments)).await

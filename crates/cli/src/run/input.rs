@@ -27,7 +27,7 @@ impl Input {
     pub(super) fn open(
         arguments: &RunArgs,
         patience: Duration,
-        waiting: impl FnMut(),
+        waiting: impl Fn(&Path),
     ) -> Result<Self, Failure> {
         let stdin = arguments.file == "-";
         if stdin && arguments.message.iter().any(|word| word == "-") {
@@ -49,20 +49,17 @@ impl Input {
             None => read_all(&name, io::stdin().lock()),
         };
         let bytes = bytes.map_err(|error| source_failure(&error))?;
-        let open = |path: &Path, waiting: &mut dyn FnMut()| {
-            TranscriptFile::open(path, patience, waiting)
+        let open = |path: &Path| {
+            TranscriptFile::open(path, patience, || waiting(path))
                 .map_err(|error| transcript_failure(&error))
         };
-        let mut waiting = waiting;
         let transcript = match (&arguments.output, &prompt) {
-            (Some(path), _) if path.exists() => Some(open(path, &mut waiting)?),
+            (Some(path), _) if std::fs::symlink_metadata(path).is_ok() => Some(open(path)?),
             (Some(path), _) => {
-                // A prompt that is no text must not become a transcript.
-                into_text(&name, bytes.clone()).map_err(|error| source_failure(&error))?;
                 let file = TranscriptFile::create(path, &bytes);
                 Some(file.map_err(|error| transcript_failure(&error))?)
             }
-            (None, Some(path)) if !arguments.no_write => Some(open(path, &mut waiting)?),
+            (None, Some(path)) if !arguments.no_write => Some(open(path)?),
             _ => None,
         };
         let (name, content) = match (&transcript, &arguments.output) {
@@ -71,8 +68,13 @@ impl Input {
             (None, _) => (name, bytes),
         };
         let text = into_text(&name, content).map_err(|error| source_failure(&error))?;
-        let written = arguments.output.as_ref().or(prompt.as_ref());
-        let transcript_folder = written.map_or_else(|| PathBuf::from("."), |path| folder_of(path));
+        // Payloads stand beside the file itself, wherever links to it are.
+        let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+        let transcript_folder = match (&transcript, &prompt) {
+            (Some(file), _) => folder_of(file.path()),
+            (None, Some(path)) => folder_of(&real(path)),
+            (None, None) => PathBuf::from("."),
+        };
         Ok(Self {
             name,
             text,
@@ -106,6 +108,10 @@ pub(super) fn message(arguments: &RunArgs) -> Result<Option<String>, Failure> {
         }
         words => words.join(" "),
     };
+    // The newline that ends a line of `echo` or a file is no part of what is said.
+    let text = text
+        .strip_suffix('\n')
+        .map_or_else(|| text.clone(), str::to_owned);
     if text.trim().is_empty() {
         return Err(
             Failure::user("chat_message_shape_invalid", "the message is empty")

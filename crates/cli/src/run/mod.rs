@@ -28,9 +28,8 @@ use input::Input;
 use output::Output;
 
 pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, Failure> {
-    let config = Config::load()?;
     let output = Arc::new(Output::new(arguments.json));
-    let result = turn(arguments, &config, &output);
+    let result = Config::load().and_then(|config| turn(arguments, &config, &output));
     output.finish();
     match result {
         Ok(Ended::Completed(report)) => {
@@ -38,7 +37,10 @@ pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, Failure> {
             output.written().map_err(|error| write_failed(&error))?;
             Ok(Exit::Done)
         }
-        Ok(Ended::Signalled(exit)) => Ok(exit),
+        Ok(Ended::Signalled(exit, file)) => {
+            output.cancelled(exit, file.as_deref());
+            Ok(exit)
+        }
         Err(failure) => {
             output.failed(&failure);
             Err(failure)
@@ -49,20 +51,19 @@ pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, Failure> {
 /// How a turn ended that did not fail.
 enum Ended {
     Completed(TurnReport),
-    Signalled(Exit),
+    /// By a signal; what was completed is in the file, if there is one.
+    Signalled(Exit, Option<String>),
 }
 
 fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<Ended, Failure> {
-    let input = Input::open(arguments, config.patience(), || {
-        output.waiting(&arguments.file);
-    })?;
+    // Nobody else waits for a file while this run waits for its message.
+    let message = input::message(arguments)?;
+    let input = Input::open(arguments, config.patience(), |path| output.waiting(path))?;
     let prompt_folder = input.prompt_folder();
     let roots = roots(&prompt_folder, arguments, config)?;
-    let mut world = FileWorld::new(Arc::clone(&roots), &input.transcript_folder())
-        .map_err(|error| Failure::user("E-SOURCE-READ", error.to_string()))?;
+    let mut world = FileWorld::new(Arc::clone(&roots), &input.transcript_folder());
 
     let prompt = load(&input, &mut world)?;
-    let message = input::message(arguments)?;
     let toolbox = toolbox(&prompt, &roots, &config.shell_options()).map_err(|diagnostic| {
         rendered(
             &input.name,
@@ -70,20 +71,22 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
             std::slice::from_ref(&diagnostic),
         )
     })?;
-    let said = message.is_some() && input.transcript.is_some();
+    let written = input.transcript.is_some().then(|| input.name.clone());
+    let mut elements = prompt.unanswered_calls();
     let mut history = prompt.messages.clone();
-    let closing = prompt.unanswered_calls();
-    if message.is_none() && closing.is_empty() {
-        require_question(&history)?;
+    history.extend(elements.iter().filter_map(Element::to_message));
+    let said = message.is_some();
+    if let Some(message) = message {
+        let again = ChatMessage::user(message.clone());
+        // The same words again after a failure are the words that wait for their answer already.
+        if history.last() != Some(&again) {
+            history.push(again);
+            elements.push(Element::User(message));
+        }
     }
+    require_question(&history)?;
     let chosen = provider::choose(arguments, config, &prompt, &prompt_folder)?;
 
-    let mut elements: Vec<Element> = closing;
-    history.extend(elements.iter().filter_map(Element::to_message));
-    if let Some(message) = message {
-        history.push(ChatMessage::user(message.clone()));
-        elements.push(Element::User(message));
-    }
     let mut transcript: Box<dyn Transcript> = match input.transcript {
         Some(mut file) => {
             if !prompt.config.show_tool_call {
@@ -94,9 +97,10 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         }
         None => Box::new(NoTranscript),
     };
-    transcript
-        .append(&elements)
-        .map_err(|error| transcript_failure(&error))?;
+    let prepared = transcript
+        .prepare()
+        .and_then(|()| transcript.append(&elements));
+    prepared.map_err(|error| transcript_failure(&error))?;
 
     let turn = Turn {
         provider: chosen.provider,
@@ -106,7 +110,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         history,
         transcript,
         listener: output.clone(),
-        max_requests: config.max_turns(arguments.max_turns.map(|turns| turns as usize)),
+        max_requests: config.max_turns(arguments.max_turns),
     };
     output.started(&turn.model, &input.name);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -116,20 +120,20 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
     let ended = runtime.block_on(async {
         tokio::select! {
             biased;
-            exit = signalled() => Ok(Ended::Signalled(exit)),
-            result = turn.run() => result.map(Ended::Completed).map_err(|error| turn_failure(&error)),
+            exit = signalled() => Ok(Ended::Signalled(exit, written.clone())),
+            result = turn.run() => match result {
+                Ok(report) => Ok(Ended::Completed(report)),
+                Err(error) => Err(turn_failure(&error)),
+            },
         }
     });
     // A tool that a signal cancelled has been killed; reading threads are not waited for.
     runtime.shutdown_background();
-    ended.map_err(|failure| {
-        if !said {
-            return failure;
-        }
-        let file = &input.name;
-        failure.with_help(format!(
-            "your message is in {file}; `logue run {file}` sends it again"
-        ))
+    ended.map_err(|failure| match &written {
+        Some(file) if said => failure.with_help(format!(
+            "your message is in {file} and waits for its answer: run the same command again"
+        )),
+        _ => failure,
     })
 }
 
@@ -194,23 +198,28 @@ fn require_question(history: &[ChatMessage]) -> Result<(), Failure> {
     }
 }
 
-/// Waits for the signal that ends the program.
+/// Waits for a signal that ends the program. Without a handler the system's own would end it at
+/// once, and leave the tools running that it has started.
 async fn signalled() -> Exit {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        let terminate = signal(SignalKind::terminate());
-        let interrupt = signal(SignalKind::interrupt());
-        if let (Ok(mut terminate), Ok(mut interrupt)) = (terminate, interrupt) {
-            return tokio::select! {
-                _ = terminate.recv() => Exit::Terminated,
-                _ = interrupt.recv() => Exit::Interrupted,
-            };
+        let listen = |kind: SignalKind| async move {
+            match signal(kind) {
+                Ok(mut signals) => signals.recv().await,
+                Err(_) => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = listen(SignalKind::hangup()) => Exit::HungUp,
+            _ = listen(SignalKind::interrupt()) => Exit::Interrupted,
+            _ = listen(SignalKind::quit()) => Exit::Quit,
+            _ = listen(SignalKind::terminate()) => Exit::Terminated,
         }
     }
+    #[cfg(not(unix))]
     match tokio::signal::ctrl_c().await {
         Ok(()) => Exit::Interrupted,
-        // Without a handler the system's own ends the program.
         Err(_) => std::future::pending().await,
     }
 }
@@ -247,16 +256,12 @@ pub(crate) fn rendered(name: &str, text: &[u8], errors: &[logue_source::Diagnost
 }
 
 fn transcript_failure(error: &TranscriptError) -> Failure {
-    match error {
-        TranscriptError::Busy(_) => Failure::new(Exit::Busy, error.category(), error.to_string())
-            .with_help("wait until the other run has ended, or use -o to write another transcript"),
-        _ => Failure::new(
-            Exit::SessionTerminating,
-            error.category(),
-            error.to_string(),
-        )
-        .with_help("check permissions and free space; the file is as it was before"),
-    }
+    let exit = match error.category() {
+        "session_busy" => Exit::Busy,
+        "session_save_failed" => Exit::SessionTerminating,
+        _ => Exit::UserCorrectable,
+    };
+    Failure::new(exit, error.category(), error.to_string()).with_help(error.help())
 }
 
 fn turn_failure(error: &TurnError) -> Failure {

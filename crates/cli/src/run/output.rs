@@ -1,16 +1,19 @@
 //! What a run shows: the answer on standard output, a spinner on a terminal, or JSON events.
 
 use std::io::{self, IsTerminal as _};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use logue_agent::{Listener, TurnEvent, TurnReport};
 use logue_message::ToolCall;
+use logue_model::FinishReason;
+use logue_source::visible;
 use serde_json::{Value, json};
 
-use crate::exit::Failure;
-use crate::terminal::{complain, harmless, print};
+use crate::exit::{Exit, Failure};
+use crate::terminal::{complain, print};
 
 /// Characters of a call's arguments that the progress shows.
 const ARGUMENTS: usize = 60;
@@ -20,6 +23,9 @@ pub(super) struct Output {
     json: bool,
     /// Whether standard error is a terminal that a spinner may stand on.
     animated: bool,
+    /// Whether words are shown as they come. Into a pipe goes only the turn's answer, so words are
+    /// held back until it is known that no tool call follows them.
+    streams: bool,
     state: Mutex<State>,
 }
 
@@ -40,16 +46,21 @@ impl Output {
         Self {
             json,
             animated,
+            streams: json || io::stdout().is_terminal(),
             state: Mutex::default(),
         }
     }
 
     /// Another run holds the file.
-    pub(super) fn waiting(&self, file: &str) {
+    pub(super) fn waiting(&self, file: &Path) {
+        let file = file.display().to_string();
         if self.json {
             self.emit(&json!({"event": "waiting", "file": file}));
         } else {
-            complain(&format!("waiting: another run is writing to {file}\n"));
+            complain(&format!(
+                "waiting: another run is writing to {}\n",
+                visible(&file)
+            ));
         }
     }
 
@@ -66,11 +77,34 @@ impl Output {
             let usage = report.usage.map(|usage| {
                 json!({"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens})
             });
+            let cut = report.cut.map(FinishReason::as_str);
             self.emit(
                 &json!({"event": "turn.completed", "requests": report.requests,
-                "usage": usage}),
+                "usage": usage, "cut": cut}),
             );
         }
+        let why = match report.cut {
+            None => return,
+            Some(FinishReason::Length) => {
+                "it reached the length limit; raise `max_tokens` in <config/>"
+            }
+            Some(_) => "the server's filter ended it",
+        };
+        complain(&format!("warning: the answer is cut: {why}\n"));
+    }
+
+    /// The turn was ended from outside.
+    pub(super) fn cancelled(&self, exit: Exit, file: Option<&str>) {
+        if self.json {
+            self.emit(&json!({"event": "turn.cancelled", "exit_status": exit.number()}));
+        }
+        let kept = match file {
+            Some(file) => {
+                format!(" What was completed is in {file}; an answer that was cut is not.")
+            }
+            None => String::new(),
+        };
+        complain(&format!("cancelled.{}\n", visible(&kept)));
     }
 
     pub(super) fn failed(&self, failure: &Failure) {
@@ -125,14 +159,17 @@ impl Output {
             TurnEvent::Asking(_) => self.busy("thinking".to_owned()),
             TurnEvent::Calling(name) => {
                 self.end_line();
-                self.busy(format!("calling {}", harmless(name)));
+                self.busy(format!("calling {}", visible(name)));
             }
-            TurnEvent::Delta(text) => {
+            TurnEvent::Delta(text) if self.streams => {
                 self.rest();
                 self.write(text);
             }
-            TurnEvent::Answered(_) => {
+            TurnEvent::Answered { text, calls } => {
                 self.rest();
+                if !self.streams && calls == 0 {
+                    self.write(text);
+                }
                 self.end_line();
             }
             TurnEvent::ToolStarted(call) => self.busy(described(call)),
@@ -173,7 +210,7 @@ impl Output {
     fn tell(&self, event: TurnEvent<'_>) {
         match event {
             TurnEvent::Delta(text) => self.emit(&json!({"event": "response.delta", "text": text})),
-            TurnEvent::Answered(text) if !text.is_empty() => {
+            TurnEvent::Answered { text, .. } if !text.is_empty() => {
                 self.emit(&json!({"event": "message", "role": "assistant", "content": text}));
             }
             TurnEvent::ToolStarted(call) => self.emit(&json!({"event": "tool.call",
@@ -203,5 +240,5 @@ fn described(call: &ToolCall) -> String {
         Some((at, _)) => format!("{}…", &arguments[..at]),
         None => arguments,
     };
-    harmless(&format!("{} {short}", call.name))
+    visible(&format!("{} {short}", call.name)).into_owned()
 }

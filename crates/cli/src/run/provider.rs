@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use logue_agent::{Prompt, read_bytes};
 use logue_model::{
-    Category, ChatCompletions, ChatOptions, ModelSelection, Provider, ProviderError, ProviderKind,
-    Recorder, Recording, Replay,
+    Category, ChatCompletions, ChatOptions, Echo, ModelSelection, Provider, ProviderError,
+    ProviderKind, Recorder, Recording, Replay,
 };
 
 use super::source_failure;
@@ -34,27 +34,43 @@ pub(super) fn choose(
         (None, None) => (config.model().ok_or_else(no_model)?, PathBuf::new()),
     };
     let selection = ModelSelection::parse(&name);
-    let mut chosen = if selection.kind == ProviderKind::Replay {
-        let path = folder.join(&selection.model);
-        let bytes = read_bytes(&path).map_err(|error| source_failure(&error))?;
-        let recording = Recording::parse(&path.display().to_string(), &bytes).map_err(|error| {
-            Failure::user(Category::ReplayUnreadable.as_str(), error.to_string())
-                .with_help("`logue check` on the recording shows the place")
-        })?;
-        Chosen {
-            provider: Arc::new(Replay::new(recording)),
-            model: String::new(),
+    let mut chosen = match selection.kind {
+        ProviderKind::Replay => {
+            let path = folder.join(&selection.model);
+            let bytes = read_bytes(&path).map_err(|error| source_failure(&error))?;
+            let name = path.display().to_string();
+            let recording = Recording::parse(&name, &bytes).map_err(|error| {
+                Failure::user(Category::ReplayUnreadable.as_str(), error.to_string())
+                    .with_help("`logue check` on the recording shows the place")
+            })?;
+            Chosen {
+                provider: Arc::new(Replay::new(recording)),
+                model: String::new(),
+            }
         }
-    } else {
-        let options = ChatOptions {
-            base_url: config.base_url(arguments.base_url.as_deref()),
-            api_key: config.api_key(arguments.api_key.as_deref()),
-            limits: config.limits(),
-        };
-        let provider = ChatCompletions::new(options).map_err(|error| provider_failure(&error))?;
-        Chosen {
-            provider: Arc::new(provider),
-            model: selection.model,
+        ProviderKind::Echo => Chosen {
+            provider: Arc::new(Echo),
+            model: String::new(),
+        },
+        ProviderKind::Reserved(prefix) => {
+            let message = format!("`{name}`: the provider `{prefix}` cannot be spoken to yet");
+            return Err(Failure::user("no_model", message).with_help(
+                "use a server that speaks Chat Completions: openai:NAME, or just NAME",
+            ));
+        }
+        _ => {
+            let address = config.address(arguments.base_url.as_deref());
+            let options = ChatOptions {
+                api_key: config.api_key(arguments.api_key.as_deref(), &address)?,
+                base_url: address.url,
+                limits: config.limits(),
+            };
+            let provider =
+                ChatCompletions::new(options).map_err(|error| provider_failure(&error))?;
+            Chosen {
+                provider: Arc::new(provider),
+                model: selection.model,
+            }
         }
     };
     if let Some(path) = &arguments.record {

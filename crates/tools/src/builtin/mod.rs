@@ -30,11 +30,11 @@ impl Builtin {
         })
     }
 
-    /// The tool, with a description of the prompt's own if it gives one.
-    pub fn tool(self, roots: Arc<Roots>, description: Option<&str>) -> Arc<dyn Tool> {
+    /// The tool, confined to `roots`.
+    pub fn tool(self, roots: Arc<Roots>) -> Arc<dyn Tool> {
         match self {
-            Self::ReadFile => Arc::new(ReadFile::new(roots, description)),
-            Self::ReadDirectory => Arc::new(ReadDirectory::new(roots, description)),
+            Self::ReadFile => Arc::new(ReadFile::new(roots)),
+            Self::ReadDirectory => Arc::new(ReadDirectory::new(roots)),
         }
     }
 }

@@ -19,10 +19,9 @@ pub struct ReadDirectory {
 
 impl ReadDirectory {
     /// A lister confined to `roots`.
-    pub fn new(roots: Arc<Roots>, description: Option<&str>) -> Self {
-        let description = description.unwrap_or(
-            "Lists the entries of a folder in the order of their names; a folder's name ends in /.",
-        );
+    pub fn new(roots: Arc<Roots>) -> Self {
+        let description =
+            "Lists the entries of a folder in the order of their names; a folder's name ends in /.";
         let parameters = json!({
             "type": "object",
             "properties": {

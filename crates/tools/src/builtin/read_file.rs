@@ -26,11 +26,9 @@ pub struct ReadFile {
 
 impl ReadFile {
     /// A reader confined to `roots`.
-    pub fn new(roots: Arc<Roots>, description: Option<&str>) -> Self {
-        let description = description.unwrap_or(
-            "Reads a text file. The answer begins with the lines that it shows and the number of \
-             lines of the whole file.",
-        );
+    pub fn new(roots: Arc<Roots>) -> Self {
+        let description = "Reads a text file. The answer begins with the lines that it shows and the number of \
+             lines of the whole file.";
         let parameters = json!({
             "type": "object",
             "properties": {

@@ -1,0 +1,64 @@
+//! What tells a changed file from an unchanged one.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::time::SystemTime;
+
+/// A file at one moment: which one it is, and the traces that every change leaves on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    file: (u64, u64),
+    owner: (u32, u32),
+    len: u64,
+    modified: Option<SystemTime>,
+    /// Seconds and nanoseconds of the last change of anything, which no program can set back.
+    changed: (i64, i64),
+}
+
+impl Identity {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        let (len, modified) = (metadata.len(), metadata.modified().ok());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt as _;
+            Self {
+                file: (metadata.dev(), metadata.ino()),
+                owner: (metadata.uid(), metadata.gid()),
+                len,
+                modified,
+                changed: (metadata.ctime(), metadata.ctime_nsec()),
+            }
+        }
+        #[cfg(not(unix))]
+        Self {
+            file: (0, 0),
+            owner: (0, 0),
+            len,
+            modified,
+            changed: (0, 0),
+        }
+    }
+
+    pub(crate) fn of_file(file: &File) -> io::Result<Self> {
+        Ok(Self::of(&file.metadata()?))
+    }
+
+    /// Whether both are the same file, changed or not.
+    pub(crate) fn is_same_file(self, other: Self) -> bool {
+        self.file == other.file
+    }
+
+    /// Gives a replacement the mode of the file that it replaces, and its owner as far as this
+    /// process may.
+    pub(crate) fn give_owner_and_mode(self, replaced: &File, replacement: &File) -> io::Result<()> {
+        #[cfg(unix)]
+        if Self::of_file(replacement)?.owner != self.owner {
+            let (user, group) = self.owner;
+            // Only root may give files away; for others the group alone may be possible.
+            if std::os::unix::fs::fchown(replacement, Some(user), Some(group)).is_err() {
+                drop(std::os::unix::fs::fchown(replacement, None, Some(group)));
+            }
+        }
+        replacement.set_permissions(replaced.metadata()?.permissions())
+    }
+}
