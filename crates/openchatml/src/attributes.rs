@@ -5,6 +5,7 @@
 //! hands over each segment when it ends; this module fills the frame (OpenChatML 2.2 §6).
 
 use logue_source::{Code, Diagnostic, Span};
+use memchr::memmem;
 
 use crate::findings::Findings;
 use crate::frame::{Attribute, Frame};
@@ -33,6 +34,16 @@ pub(crate) enum Standing {
     Broken,
 }
 
+impl Standing {
+    /// Sound where both are.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        match self {
+            Self::Sound => other,
+            Self::Broken => Self::Broken,
+        }
+    }
+}
+
 /// Reads the words of `segment` at `span` into `frame`.
 pub(crate) fn read_segment(
     source: &[u8],
@@ -45,14 +56,21 @@ pub(crate) fn read_segment(
     let standing = match segment {
         Segment::Start => read_role(source, &mut words, span, frame, findings),
         Segment::Channel => read_channel(source, &mut words, span, frame, findings),
-        Segment::Constrain => {
-            read_constrain(&mut words, span, frame, findings);
-            Standing::Sound
-        }
-        Segment::Misplaced => Standing::Broken,
+        Segment::Constrain => read_constrain(source, &mut words, span, frame, findings),
+        // Nothing behind such a token is believed.
+        Segment::Misplaced => return Standing::Broken,
     };
-    read_attributes(source, segment, words, frame, findings);
-    standing
+    standing.and(read_attributes(source, segment, words, frame, findings))
+}
+
+/// Whether `word` holds what looks like a control token but was not read as one.
+fn holds_markup(word: &[u8]) -> bool {
+    memmem::find(word, b"<|").is_some()
+}
+
+/// Whether a key claims to name the channel, which only `<|channel|>` does.
+pub(crate) fn is_channel_key(key: &[u8]) -> bool {
+    key.eq_ignore_ascii_case(b"channel")
 }
 
 /// The words of a part of the source: spans between ASCII white space.
@@ -124,7 +142,11 @@ fn read_role(
         return Standing::Broken;
     };
     let word = role.bytes(source);
-    frame.role = Role::parse(word);
+    frame.role = if holds_markup(word) {
+        Role::Other
+    } else {
+        Role::parse(word)
+    };
     frame.role_span = role;
     if frame.role == Role::Tool && word.starts_with(FUNCTIONS.as_bytes()) {
         frame.role_form = RoleForm::Functions;
@@ -206,9 +228,15 @@ fn read_channel(
     Standing::Sound
 }
 
-fn read_constrain(words: &mut Words<'_>, span: Span, frame: &mut Frame, findings: &mut Findings) {
-    match (words.next(), frame.parts.constrain) {
-        (None, _) => findings.add(
+fn read_constrain(
+    source: &[u8],
+    words: &mut Words<'_>,
+    span: Span,
+    frame: &mut Frame,
+    findings: &mut Findings,
+) -> Standing {
+    let Some(word) = words.next().filter(|word| is_type(word.bytes(source))) else {
+        findings.add(
             Diagnostic::error(
                 Code::ParseHeader,
                 "`<|constrain|>` names no type",
@@ -216,9 +244,12 @@ fn read_constrain(words: &mut Words<'_>, span: Span, frame: &mut Frame, findings
             )
             .with_expected("a type, such as `json`")
             .with_help("write the type directly behind `<|constrain|>`, or remove the token"),
-        ),
-        (Some(word), None) => frame.parts.constrain = Some(word),
-        (Some(word), Some(earlier)) => findings.add(
+        );
+        return Standing::Broken;
+    };
+    match frame.parts.constrain {
+        None => frame.parts.constrain = Some(word),
+        Some(earlier) => findings.add(
             Diagnostic::warning(
                 Code::AttributeConflict,
                 "the body is constrained twice; the first type counts",
@@ -229,35 +260,63 @@ fn read_constrain(words: &mut Words<'_>, span: Span, frame: &mut Frame, findings
             .with_help("remove the second `<|constrain|>`"),
         ),
     }
+    Standing::Sound
 }
 
+/// Whether a word behind `<|constrain|>` may be a type. A type may hold parameters with an `=`.
+pub(crate) fn is_type(word: &[u8]) -> bool {
+    let key = word.split(|byte| *byte == b'=').next().unwrap_or_default();
+    !holds_markup(word) && !is_channel_key(key)
+}
+
+/// Reads the attributes of a segment. A word that is no `key=value` may be a lost channel or
+/// recipient, so the frame cannot be trusted any more; a key that nobody knows only has no effect.
 fn read_attributes(
     source: &[u8],
     segment: Segment,
     words: Words<'_>,
     frame: &mut Frame,
     findings: &mut Findings,
-) {
+) -> Standing {
     let mut unknown: Option<Span> = None;
+    let mut malformed: Option<Span> = None;
+    let mut standing = Standing::Sound;
     for word in words {
         let bytes = word.bytes(source);
-        let Some(split) = memchr::memchr(b'=', bytes) else {
-            frame.attributes.push(Attribute {
-                key: word,
-                value: None,
-            });
-            unknown = Some(unknown.map_or(word, |all| all.join(word)));
-            continue;
+        let split = memchr::memchr(b'=', bytes);
+        let key = Span::new(word.start, word.start + split.unwrap_or(bytes.len()));
+        let value = split.map(|_| Span::new(key.end + 1, word.end));
+        let group = match value {
+            Some(value)
+                if !key.is_empty()
+                    && !holds_markup(bytes)
+                    && !is_channel_key(key.bytes(source)) =>
+            {
+                let known = read_known(source, segment, key, value, frame, findings);
+                if let Some(known) = known {
+                    standing = standing.and(known);
+                    continue;
+                }
+                &mut unknown
+            }
+            _ => &mut malformed,
         };
-        let key = Span::new(word.start, word.start + split);
-        let value = Span::new(key.end + 1, word.end);
-        if read_known(source, segment, key, value, frame, findings).is_none() {
-            frame.attributes.push(Attribute {
-                key,
-                value: Some(value),
-            });
-            unknown = Some(unknown.map_or(word, |all| all.join(word)));
-        }
+        *group = Some(group.map_or(word, |all| all.join(word)));
+        frame.attributes.push(Attribute { key, value });
+    }
+    if let Some(all) = malformed {
+        findings.add(
+            Diagnostic::error(
+                Code::ParseHeader,
+                "the header holds something that is no attribute",
+                all,
+            )
+            .with_expected("`key=value` without white space")
+            .with_help(
+                "write a channel behind `<|channel|>`; the frame is hidden until this is corrected",
+            ),
+        );
+        standing = Standing::Broken;
     }
     if let Some(all) = unknown {
         findings.add(
@@ -270,6 +329,7 @@ fn read_attributes(
             .with_help("it is kept and has no effect; remove it or correct its spelling"),
         );
     }
+    standing
 }
 
 /// Reads `key=value` if the key is known; `None` if it is not.
@@ -280,7 +340,7 @@ fn read_known(
     value: Span,
     frame: &mut Frame,
     findings: &mut Findings,
-) -> Option<()> {
+) -> Option<Standing> {
     let word = key.bytes(source);
     let slot = match word {
         b"to" => &mut frame.parts.to,
@@ -301,7 +361,7 @@ fn read_known(
             .with_expected("a value directly behind the `=`")
             .with_help("a value holds no white space; remove the attribute if there is none"),
         );
-        return Some(());
+        return Some(Standing::Broken);
     }
     if segment != Segment::Start && matches!(word, b"call_id" | b"name") {
         findings.add(
@@ -330,7 +390,7 @@ fn read_known(
                 .with_help("remove one of the two"),
             );
         }
-        return Some(());
+        return Some(Standing::Sound);
     }
     *slot = Some(value);
     let bytes = value.bytes(source);
@@ -339,7 +399,7 @@ fn read_known(
         b"intent" => read_intent(bytes, value, frame, findings),
         _ => {}
     }
-    Some(())
+    Some(Standing::Sound)
 }
 
 fn read_intent(word: &[u8], place: Span, frame: &mut Frame, findings: &mut Findings) {

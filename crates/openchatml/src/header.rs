@@ -14,6 +14,7 @@ use serde_saphyr::{Location, Spanned, UserMessageFormatter};
 use crate::findings::Findings;
 use crate::limits::{MAX_DOCUMENT_HEADER, MAX_HEADER_ALIASES, MAX_HEADER_DEPTH, MAX_HEADER_NODES};
 use crate::owned::HeaderBuf;
+use crate::token::Token;
 
 /// The header of a document.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,10 +64,25 @@ impl From<&Header> for HeaderBuf {
 /// Which rules the frames follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
-    /// Calls have no ids.
+    /// Six tokens and no escape; calls have no ids.
     V2_0,
     /// The newest rules, and those of a fragment.
     V2_2,
+}
+
+impl Dialect {
+    /// Whether `token` is one in this dialect; else it is text.
+    pub(crate) const fn has(self, token: Token) -> bool {
+        match self {
+            Self::V2_0 => !matches!(token, Token::Constrain | Token::Literal | Token::EndLiteral),
+            Self::V2_2 => true,
+        }
+    }
+
+    /// Whether another `<` makes a token text.
+    pub(crate) const fn escapes(self) -> bool {
+        matches!(self, Self::V2_2)
+    }
 }
 
 /// The keys of a header with their values and places.

@@ -155,7 +155,7 @@ fn find(source: &[u8]) -> Option<Region> {
 /// Whether a first line is rather a frame, or text before one, than YAML: a token stands in it
 /// and no key before that.
 fn begins_with_markup(source: &[u8], line: Span) -> bool {
-    let token = Scanner::new(source, line).find(|hit| !hit.escaped);
+    let token = Scanner::new(source, line, Dialect::V2_2).find(|hit| !hit.escaped);
     token.is_some_and(|hit| {
         let before = Span::new(line.start, hit.span.start).bytes(source);
         memchr::memchr3(b':', b'#', b'{', before).is_none()

@@ -81,7 +81,8 @@ pub struct FrameBuf {
     pub content_type: Option<String>,
     /// The type that the body must have.
     pub constrain: Option<String>,
-    /// What no rule knows of the header, in order: words, with a value where there is an `=`.
+    /// What no rule knows of the header, in order: words, with a value where there is an `=`. A
+    /// word without one breaks a header, so the writer refuses it.
     pub attributes: Vec<(String, Option<String>)>,
     /// The body, without escapes.
     pub body: String,

@@ -12,7 +12,12 @@
 //!
 //! `<|channel|>` in a body means that a terminator was lost. What follows it may be private or
 //! may only look like a header, so it is neither joined to the body nor believed: it becomes
-//! stray text up to the next `<|start|>`, and is hidden (OpenChatML 2.2 §11).
+//! stray text up to the next `<|start|>`, and is hidden (OpenChatML 2.2 §11). The same holds for
+//! everything behind a `<|literal|>` in a body that is never closed.
+//!
+//! A literal block is opaque in every state, so that what somebody quoted in one does not become
+//! a frame when the text around it is broken. Outside a body an opener without a closer is only
+//! a misplaced token.
 
 use logue_source::{Code, Diagnostic, Span};
 
@@ -39,10 +44,10 @@ pub fn parse(source: &[u8]) -> Document<'_> {
         source,
         frames: Vec::new(),
         findings,
-        wants_ids: opening.dialect == Dialect::V2_2,
+        dialect: opening.dialect,
         state: State::Between { from: part.start },
     };
-    let mut scanner = Scanner::new(source, part);
+    let mut scanner = Scanner::new(source, part, opening.dialect);
     while let Some(hit) = scanner.next() {
         if hit.escaped {
             continue;
@@ -50,8 +55,8 @@ pub fn parse(source: &[u8]) -> Document<'_> {
         match machine.step(hit.token, hit.span) {
             Step::Next => {}
             Step::SkipLiteral => {
-                if scanner.skip_literal().is_none() {
-                    machine.unclosed_literal(hit.span);
+                if scanner.skip_literal().is_none() && machine.unclosed_literal(hit.span) {
+                    break;
                 }
             }
         }
@@ -61,6 +66,7 @@ pub fn parse(source: &[u8]) -> Document<'_> {
         source,
         header: opening.header,
         header_span: opening.span,
+        dialect: opening.dialect,
         frames: machine.frames,
         findings: machine.findings,
     }
@@ -70,7 +76,7 @@ pub fn parse(source: &[u8]) -> Document<'_> {
 enum Step {
     /// The next token.
     Next,
-    /// What follows up to `<|endliteral|>` is opaque.
+    /// What follows up to `<|endliteral|>`, if there is one, is opaque.
     SkipLiteral,
 }
 
@@ -95,7 +101,7 @@ struct Machine<'s> {
     source: &'s [u8],
     frames: Vec<Frame>,
     findings: Findings,
-    wants_ids: bool,
+    dialect: Dialect,
     state: State,
 }
 
@@ -104,13 +110,15 @@ impl Machine<'_> {
     fn step(&mut self, token: Token, at: Span) -> Step {
         match std::mem::replace(&mut self.state, State::Between { from: at.end }) {
             State::Between { from } => {
-                self.state = if token == Token::Start {
-                    self.between(from, at.start);
-                    open(at)
-                } else {
-                    State::Between { from }
+                self.state = match token {
+                    Token::Start => {
+                        self.between(from, at.start);
+                        open(at)
+                    }
+                    Token::End if self.ends_a_call(from, at) => State::Between { from: at.end },
+                    _ => State::Between { from },
                 };
-                Step::Next
+                skip_if_literal(token)
             }
             State::Header {
                 mut frame,
@@ -121,7 +129,7 @@ impl Machine<'_> {
                 let part = Span::new(from, at.start);
                 let standing = self.segment(&mut frame, segment, part, standing);
                 self.state = self.in_header(frame, standing, token, at);
-                Step::Next
+                skip_if_literal(token)
             }
             State::Body { frame } => self.in_body(frame, token, at),
         }
@@ -200,10 +208,30 @@ impl Machine<'_> {
             }
             return Standing::Broken;
         }
-        match read_segment(self.source, segment, part, frame, &mut self.findings) {
-            Standing::Sound => standing,
-            Standing::Broken => Standing::Broken,
+        standing.and(read_segment(
+            self.source,
+            segment,
+            part,
+            frame,
+            &mut self.findings,
+        ))
+    }
+
+    /// Whether the `<|end|>` at `at` belongs to the call directly before it, as 2.0 allows. The
+    /// frame then ends behind it.
+    fn ends_a_call(&mut self, from: usize, at: Span) -> bool {
+        let gap = Span::new(from, at.start).bytes(self.source);
+        let Some(call) = self.frames.last_mut() else {
+            return false;
+        };
+        let ends = self.dialect == Dialect::V2_0
+            && call.terminator == Terminator::Call
+            && call.terminator_span.end == from
+            && gap.trim_ascii().is_empty();
+        if ends {
+            call.span.end = at.end;
         }
+        ends
     }
 
     /// A token in a header, whose segment before it has been read.
@@ -279,10 +307,7 @@ impl Machine<'_> {
                 self.cut(frame, at, message, vec![(at, "the channel")]);
                 self.state = State::Between { from: at.start };
             }
-            Token::Literal => {
-                self.state = State::Body { frame };
-                return Step::SkipLiteral;
-            }
+            Token::Literal => self.state = State::Body { frame },
             Token::Message | Token::Constrain | Token::EndLiteral => {
                 self.findings.add(
                     Diagnostic::error(
@@ -296,10 +321,20 @@ impl Machine<'_> {
                 self.state = State::Body { frame };
             }
         }
-        Step::Next
+        skip_if_literal(token)
     }
 
-    fn unclosed_literal(&mut self, open: Span) {
+    /// A `<|literal|>` at `open` that nothing closes. In a body, what follows may be anything:
+    /// the frame ends before it and the rest is stray text, to the end, which gives `true`.
+    fn unclosed_literal(&mut self, open: Span) -> bool {
+        let between = State::Between { from: open.start };
+        let frame = match std::mem::replace(&mut self.state, between) {
+            State::Body { frame } => frame,
+            state => {
+                self.state = state;
+                return false;
+            }
+        };
         self.findings.add(
             Diagnostic::error(
                 Code::StreamTruncated,
@@ -307,8 +342,11 @@ impl Machine<'_> {
                 open,
             )
             .with_expected("`<|endliteral|>` somewhere behind it")
-            .with_help("close the block, or write `<<|literal|>` if only its text is meant"),
+            .with_help("close the block, or write `<<|literal|>` if only its text is meant")
+            .with_help("the frame is kept up to here; everything behind is hidden until then"),
         );
+        self.close(frame, Span::empty(open.start), Terminator::None);
+        true
     }
 
     /// Closes a frame at a terminator, or cut (`at` is then where it stops).
@@ -321,7 +359,7 @@ impl Machine<'_> {
         };
         frame.span.end = frame.terminator_span.end;
         self.check_terminator(&frame);
-        self.check_ids(&frame);
+        self.check_ids(&mut frame);
         self.frames.push(frame);
     }
 
@@ -386,8 +424,8 @@ impl Machine<'_> {
     }
 
     /// Calls and replies name their call, replies their tool (OpenChatML 2.2 §6, §8.2).
-    fn check_ids(&mut self, frame: &Frame) {
-        if !self.wants_ids {
+    fn check_ids(&mut self, frame: &mut Frame) {
+        if self.dialect == Dialect::V2_0 {
             return;
         }
         let call = frame.role == Role::Assistant
@@ -400,6 +438,10 @@ impl Machine<'_> {
         };
         if (call || reply) && frame.parts.call_id.is_none() {
             let what = if call { "tool call" } else { "tool reply" };
+            // Calls and replies are hidden; one that is addressed to a person may not be.
+            if frame.visibility().is_visible() {
+                frame.channel = Channel::Unknown;
+            }
             self.findings.add(
                 Diagnostic::error(
                     Code::ParseHeader,
@@ -427,6 +469,13 @@ fn open(at: Span) -> State {
         segment: Segment::Start,
         from: at.end,
         standing: Standing::Sound,
+    }
+}
+
+fn skip_if_literal(token: Token) -> Step {
+    match token {
+        Token::Literal => Step::SkipLiteral,
+        _ => Step::Next,
     }
 }
 

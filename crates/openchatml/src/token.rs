@@ -8,6 +8,8 @@
 use logue_source::Span;
 use memchr::memmem;
 
+use crate::header::Dialect;
+
 /// A control token (OpenChatML 2.2 §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Token {
@@ -107,34 +109,42 @@ pub(crate) struct Scanner<'s> {
     at: usize,
     /// End of the part to scan.
     end: usize,
+    dialect: Dialect,
     finder: memmem::Finder<'static>,
+    /// Whether there is known to be no `<|endliteral|>` in what is left.
+    never_closes: bool,
 }
 
 impl<'s> Scanner<'s> {
-    /// A scan of the part `part` of `text`.
-    pub(crate) fn new(text: &'s [u8], part: Span) -> Self {
+    /// A scan of the part `part` of `text` by the rules of `dialect`.
+    pub(crate) fn new(text: &'s [u8], part: Span, dialect: Dialect) -> Self {
         let end = part.end.min(text.len());
         Self {
             text,
             at: part.start.min(end),
             end,
+            dialect,
             finder: memmem::Finder::new(b"<|"),
+            never_closes: false,
         }
     }
 
     /// Goes behind the `<|endliteral|>` of a literal block whose `<|literal|>` was the last hit,
-    /// and gives the closing token's place. `None`, and nothing left to scan, where there is none.
+    /// and gives the closing token's place. `None`, and nothing skipped, where there is none; that
+    /// is found out once for all blocks of the text.
     pub(crate) fn skip_literal(&mut self) -> Option<Span> {
+        if self.never_closes {
+            return None;
+        }
         let close = Token::EndLiteral.as_str().as_bytes();
         let rest = self.text.get(self.at..self.end)?;
-        if let Some(found) = memmem::find(rest, close) {
-            let span = Span::new(self.at + found, self.at + found + close.len());
-            self.at = span.end;
-            Some(span)
-        } else {
-            self.at = self.end;
-            None
-        }
+        let Some(found) = memmem::find(rest, close) else {
+            self.never_closes = true;
+            return None;
+        };
+        let span = Span::new(self.at + found, self.at + found + close.len());
+        self.at = span.end;
+        Some(span)
     }
 }
 
@@ -150,12 +160,13 @@ impl Iterator for Scanner<'_> {
                 return None;
             };
             let start = self.at + found;
-            match Token::at(rest.get(found..)?) {
+            match Token::at(rest.get(found..)?).filter(|token| self.dialect.has(*token)) {
                 Some(token) => {
                     let span = Span::new(start, start + token.as_str().len());
                     self.at = span.end;
                     let before = start.checked_sub(1).filter(|before| *before >= floor);
-                    let escaped = before.and_then(|before| self.text.get(before)) == Some(&b'<');
+                    let escaped = self.dialect.escapes()
+                        && before.and_then(|before| self.text.get(before)) == Some(&b'<');
                     return Some(Hit {
                         token,
                         span,

@@ -4,6 +4,7 @@
 //! characters or `<|` in it would end the value, or forge a frame, so such a frame is refused
 //! before anything is written (OpenChatML 2.2 §6, §11).
 
+use crate::attributes::{is_channel_key, is_type};
 use crate::escape::encode;
 use crate::owned::FrameBuf;
 use crate::token::Token;
@@ -194,16 +195,23 @@ fn check_values(frame: &FrameBuf) -> Result<(), WriteError> {
         }
     }
     for (key, value) in &frame.attributes {
-        let known = fields.iter().any(|(field, _)| field == key) && key != "constrain";
-        if !is_safe(key) || key.contains('=') || (known && value.is_some()) {
+        let taken = key != "constrain" && fields.iter().any(|(field, _)| field == key)
+            || is_channel_key(key.as_bytes());
+        // A word without a value reads as a broken header.
+        let Some(value) = value.as_deref() else {
+            return Err(unsafe_value("attribute", key));
+        };
+        if !is_safe(key) || key.contains('=') || taken {
             return Err(unsafe_value("attribute", key));
         }
-        match value.as_deref() {
-            Some(value) if !value.is_empty() && !is_safe(value) => {
-                return Err(unsafe_value(key, value));
-            }
-            _ => {}
+        if !value.is_empty() && !is_safe(value) {
+            return Err(unsafe_value(key, value));
         }
+    }
+    if let Some(word) = frame.constrain.as_deref()
+        && !is_type(word.as_bytes())
+    {
+        return Err(unsafe_value("constrain", word));
     }
     Ok(())
 }

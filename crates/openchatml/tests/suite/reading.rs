@@ -60,7 +60,8 @@ fn assert_inside(frame: &Frame, span: logue_source::Span) {
     assert!(inside(frame.body_span()) && inside(frame.terminator_span()));
     assert!(inside(frame.header_span()) && inside(frame.role_span()));
     assert!(frame.body_span().end <= frame.terminator_span().start);
-    assert_eq!(frame.terminator_span().end, span.end);
+    // In 2.0 an `<|end|>` may follow a call.
+    assert!(frame.terminator_span().end == span.end || frame.is_call());
     let parts = [
         frame.to_span(),
         frame.call_id_span(),
@@ -161,7 +162,7 @@ fn findings_are_bounded_and_errors_are_not_forgotten() {
 
 #[test]
 fn a_frame_header_is_bounded() {
-    let words = "a ".repeat(limits::MAX_FRAME_HEADER);
+    let words = "a=b ".repeat(limits::MAX_FRAME_HEADER);
     let source = format!("<|start|>user {words}<|message|>x<|end|>");
     let document = parse(source.as_bytes());
     let frame = &document.frames()[0];
@@ -188,6 +189,9 @@ fn hostile_repetition_is_linear() {
         "<|message|>",
         "a: b\n",
         "<|literal|><|endliteral|>",
+        "<|start|><|literal|>",
+        "<|literal|><|start|>user<|message|>",
+        "x=<| ",
         "\n<|start|",
         "[",
     ];
@@ -197,6 +201,7 @@ fn hostile_repetition_is_linear() {
             "version: 2.2\n<|start|>user<|message|>",
             "---\n",
             "version: 2.2\na: ",
+            "version: 2.0\n<|start|>assistant to=f<|message|>",
         ] {
             let source = format!("{before}{}", piece.repeat(TIMES / piece.len().max(2)));
             assert_tiled(source.as_bytes());

@@ -42,6 +42,10 @@ pub(crate) fn broken_transcript() -> impl Strategy<Value = Vec<u8>> {
         " json",
         "---",
         "version: 2.2",
+        "version: 2.0\n",
+        " analysis",
+        " channel=analysis",
+        "<|Channel|>",
     ];
     let piece = prop_oneof![
         4 => marked_text().prop_map(String::into_bytes),
@@ -79,7 +83,7 @@ pub(crate) fn frame() -> impl Strategy<Value = FrameBuf> {
     ]);
     let ends =
         proptest::sample::select(vec![Terminator::End, Terminator::Call, Terminator::Return]);
-    let unknown = proptest::collection::vec(("x_[a-z]{1,3}", proptest::option::of(word())), 0..3);
+    let unknown = proptest::collection::vec(("x_[a-z]{1,3}", word().prop_map(Some)), 0..3);
     (
         (role, channel, ends, marked_text(), word(), word()),
         (

@@ -65,7 +65,22 @@ fn a_known_key_cannot_come_in_by_another_door() {
         .attributes
         .push(("to".into(), Some("functions.f".into())));
     assert!(write_frame(&mut String::new(), &frame).is_err());
-    frame.attributes = vec![("to=functions.f".into(), None)];
+    for attribute in [
+        ("to=functions.f", None),
+        ("to", None),
+        ("analysis", None),
+        ("channel", Some("final")),
+        ("Channel", Some("")),
+        ("", Some("x")),
+    ] {
+        let (key, value) = attribute;
+        frame.attributes = vec![(key.into(), value.map(str::to_owned))];
+        assert!(
+            write_frame(&mut String::new(), &frame).is_err(),
+            "{attribute:?}"
+        );
+    }
+    let frame = FrameBuf::answer("a").with_constrain("channel=final");
     assert!(write_frame(&mut String::new(), &frame).is_err());
 }
 
