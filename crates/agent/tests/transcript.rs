@@ -216,3 +216,44 @@ fn a_folder_that_takes_nothing_leaves_the_file_as_it_was() {
             .ends_with("RAW|y|RAW</assistant>\n")
     );
 }
+
+#[test]
+fn a_transcript_never_grows_too_large_to_be_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("prompt.md");
+    let mut text = String::from("<user>");
+    text.push_str(&"a".repeat(usize::try_from(logue_agent::MAX_SOURCE_BYTES).unwrap() - 40));
+    text.push_str("</user>\n");
+    fs::write(&path, &text).unwrap();
+    let mut file = open(&path);
+    let error = file
+        .append(&[Element::Assistant("x".repeat(40))])
+        .unwrap_err();
+    assert!(matches!(error, TranscriptError::TooLarge(_)), "{error}");
+    assert_eq!(fs::metadata(&path).unwrap().len(), text.len() as u64);
+}
+
+#[test]
+fn a_new_transcript_is_made_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new.md");
+    let mut first = TranscriptFile::create(&path, b"<user>go</user>\n").unwrap();
+    let mut second = TranscriptFile::create(&path, b"<user>other</user>\n").unwrap();
+    assert!(!path.exists());
+    first.prepare().unwrap();
+    assert_eq!(second.prepare().unwrap_err().category(), "session_busy");
+    let third = TranscriptFile::open(&path, Duration::ZERO, || {});
+    assert!(matches!(third, Err(TranscriptError::Busy(_))));
+    first.append(&[Element::Assistant("x".into())]).unwrap();
+    drop(first);
+    assert_eq!(
+        fs::read_to_string(&path).unwrap(),
+        "<user>go</user>\n<assistant>\nRAW|x|RAW</assistant>\n"
+    );
+    assert_eq!(
+        fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    let names: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+}

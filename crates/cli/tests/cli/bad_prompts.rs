@@ -80,12 +80,16 @@ fn both_from_standard_input_is_wrong_usage() {
 
 #[test]
 fn a_wrong_setting_is_shown_at_its_place() {
-    let folder = folder(&[
-        ("prompt.md", "<user>hi</user>\n"),
-        ("logue.toml", "[model]\nidle_secs = 3\n"),
-    ]);
-    let ran = run(folder.path(), ["run", "prompt.md"]);
-    assert_eq!(ran.status, 3);
-    assert!(ran.stderr.contains("error[E-CONFIG]"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("logue.toml:2:1"), "{}", ran.stderr);
+    for (settings, place) in [
+        ("[model]\nidle_secs = 3\n", "logue.toml:2:1"),
+        ("[run]\nmax_turns = 0\n", "logue.toml:2:13"),
+        ("[run\n", "logue.toml:1:5"),
+    ] {
+        let folder = folder(&[("prompt.md", "<user>hi</user>\n"), ("logue.toml", settings)]);
+        let ran = run(folder.path(), ["run", "--json", "prompt.md"]);
+        assert_eq!(ran.status, 3);
+        assert!(ran.stderr.contains("error[E-CONFIG]"), "{}", ran.stderr);
+        assert!(ran.stderr.contains(place), "{}", ran.stderr);
+        assert!(ran.stdout.contains("\"event\":\"error\""), "{}", ran.stdout);
+    }
 }

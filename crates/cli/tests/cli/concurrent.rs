@@ -63,7 +63,12 @@ fn a_run_that_waited_too_long_is_refused() {
     ]);
     let mut first = start(folder.path(), &server, "first");
     let path = folder.path().join("prompt.md");
+    let started = std::time::Instant::now();
     while !std::fs::read_to_string(&path).unwrap().contains("first") {
+        assert!(
+            started.elapsed() < std::time::Duration::from_secs(20),
+            "the first never began"
+        );
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     let before = std::fs::read(&path).unwrap();

@@ -191,8 +191,8 @@ fn a_run_goes_on_after_a_kill_with_the_open_call_answered() {
 }
 
 #[test]
-fn sigint_and_sigterm_end_the_run_and_its_tools() {
-    for (signal, status) in [("INT", 130), ("TERM", 143)] {
+fn signals_end_the_run_and_its_tools() {
+    for (signal, status) in [("INT", 130), ("TERM", 143), ("HUP", 129), ("QUIT", 131)] {
         let prompt =
             "<config model=\"m\"/>\n<tool name=\"work\" command=\"sleep\"/>\n<user>go</user>\n";
         let folder = folder(&[("prompt.md", prompt)]);
@@ -214,7 +214,9 @@ fn sigint_and_sigterm_end_the_run_and_its_tools() {
                 .unwrap()
                 .success()
         );
+        let told = events(&output(&mut child));
         assert_eq!(child.wait().unwrap().code(), Some(status));
+        assert_eq!(told.last().unwrap()["event"], "turn.cancelled");
         messages(folder.path(), signal);
         let started = Instant::now();
         while is_running(&seconds) {

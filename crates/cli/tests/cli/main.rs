@@ -7,6 +7,7 @@ mod check;
 mod codes;
 mod concurrent;
 mod example;
+mod hostile;
 mod killed;
 mod program;
 mod provider_errors;

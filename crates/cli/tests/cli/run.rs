@@ -71,7 +71,8 @@ fn standard_input_is_a_prompt_or_a_message() {
     );
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let sent = &server.received()[1].body["messages"];
-    assert_eq!(sent[1]["content"], "a <b> |RAW & \"c\"\n");
+    // The newline of the last line is no part of what is said.
+    assert_eq!(sent[1]["content"], "a <b> |RAW & \"c\"");
 }
 
 #[test]
@@ -302,4 +303,113 @@ fn output_that_cannot_be_written_is_told_once_the_turn_is_safe() {
     );
     let text = std::fs::read_to_string(folder.path().join("prompt.md")).unwrap();
     assert!(text.ends_with("RAW|answer|RAW</assistant>\n"), "{text}");
+}
+
+#[test]
+fn only_the_answer_goes_into_a_pipe() {
+    let call = Answer::text("Let me look.").with_call("c", "read_file", "{\"file\":\"prompt.md\"}");
+    let replies = vec![
+        Reply::Answer(call),
+        Reply::Answer(Answer::text("There it is.")),
+    ];
+    let server = ModelServer::start(replies, Delivery::Random(1)).unwrap();
+    let prompt = "<config model=\"m\"/>\n<tool name=\"read_file\"/>\n<user>q</user>\n";
+    let folder = folder(&[("prompt.md", prompt)]);
+    let ran = Ran::from(
+        logue(folder.path())
+            .args([
+                "run",
+                "--no-write",
+                "--base-url",
+                &server.base_url(),
+                "prompt.md",
+            ])
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (0, "There it is.\n"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn the_echo_model_repeats_and_reserved_ones_are_refused() {
+    let folder = folder(&[("prompt.md", "<config model=\"echo:\"/>\n")]);
+    let ran = crate::program::run(folder.path(), ["run", "prompt.md", "hello", "there"]);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (0, "hello there\n"),
+        "{}",
+        ran.stderr
+    );
+    for model in ["anthropic:x", "responses:x", "harmony:x"] {
+        let ran = crate::program::run(folder.path(), ["run", "-m", model, "prompt.md", "hi"]);
+        assert_eq!(ran.status, 3);
+        assert!(
+            ran.stderr.contains("cannot be spoken to yet"),
+            "{}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn the_same_words_after_a_failure_are_said_once() {
+    let replies = vec![
+        Reply::Status(500, Vec::new(), String::new()),
+        Reply::Answer(Answer::text("hi")),
+    ];
+    let server = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let folder = folder(&[("prompt.md", "<config model=\"m\"/>\n")]);
+    for status in [4, 0] {
+        let ran = Ran::from(
+            logue(folder.path())
+                .args([
+                    "run",
+                    "--base-url",
+                    &server.base_url(),
+                    "prompt.md",
+                    "hello",
+                ])
+                .output()
+                .unwrap(),
+        );
+        assert_eq!(ran.status, status, "{}", ran.stderr);
+    }
+    let text = std::fs::read_to_string(folder.path().join("prompt.md")).unwrap();
+    assert_eq!(text.matches("hello").count(), 1, "{text}");
+}
+
+#[test]
+fn a_cut_answer_is_told() {
+    let body =
+        "data: {\"choices\":[{\"delta\":{\"content\":\"half\"},\"finish_reason\":\"length\"}]}\n\n";
+    let reply = Reply::Status(200, Vec::new(), body.to_owned());
+    let server = ModelServer::start(vec![reply], Delivery::Whole).unwrap();
+    let folder = folder(&[("prompt.md", PROMPT)]);
+    for json in [false, true] {
+        let mut command = logue(folder.path());
+        command.args([
+            "run",
+            "--no-write",
+            "--base-url",
+            &server.base_url(),
+            "prompt.md",
+        ]);
+        if json {
+            command.arg("--json");
+        }
+        let ran = Ran::from(command.output().unwrap());
+        assert_eq!(ran.status, 0);
+        assert!(ran.stderr.contains("the answer is cut"), "{}", ran.stderr);
+        assert_eq!(
+            ran.stdout.contains("\"cut\":\"length\""),
+            json,
+            "{}",
+            ran.stdout
+        );
+    }
 }

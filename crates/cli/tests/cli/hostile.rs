@@ -1,0 +1,241 @@
+//! Files, servers and settings that mean no good.
+
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use testkit::{Answer, Delivery, ModelServer, Reply};
+
+use crate::program::{Ran, contents, folder, logue, run};
+
+const PROMPT: &str = "<config model=\"echo:\"/>\n<user>hello</user>\n";
+
+#[test]
+fn a_transcript_is_never_written_over_what_is_no_file() {
+    let folder = folder(&[("prompt.md", PROMPT), ("other.md", PROMPT)]);
+    let pipe = folder.path().join("pipe");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    std::fs::hard_link(
+        folder.path().join("other.md"),
+        folder.path().join("twice.md"),
+    )
+    .unwrap();
+    for (target, why) in [
+        ("pipe", "no regular file"),
+        ("/dev/null", "no regular file"),
+        ("twice.md", "hard link"),
+    ] {
+        let ran = run(folder.path(), ["run", "-o", target, "prompt.md"]);
+        assert_eq!(ran.status, 3, "{target}: {}", ran.stderr);
+        assert!(ran.stderr.contains(why), "{target}: {}", ran.stderr);
+    }
+    let kind = std::fs::metadata("/dev/null").unwrap().file_type();
+    assert!(std::os::unix::fs::FileTypeExt::is_char_device(&kind));
+}
+
+#[test]
+fn what_is_refused_makes_no_transcript() {
+    let folder = folder(&[
+        ("unclosed.md", "<user>oops"),
+        ("fine.md", PROMPT),
+        ("tool.md", "<tool name=\"teleport\"/>\n<user>x</user>\n"),
+    ]);
+    for arguments in [
+        &["run", "-o", "T", "unclosed.md"][..],
+        &["run", "-o", "T", "tool.md"],
+        &["run", "-o", "T", "-m", "replay:absent", "fine.md"],
+        &["run", "-o", "T", "-m", "anthropic:x", "fine.md"],
+        &["run", "-o", "absent/T", "fine.md"],
+        &["run", "-o", "T", "--record", "fine.md", "fine.md"],
+    ] {
+        let ran = run(folder.path(), arguments);
+        assert_ne!(ran.status, 0, "{arguments:?}");
+        assert_eq!(
+            contents(folder.path()).len(),
+            3,
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+    }
+    let ran = run(folder.path(), ["run", "-o", "T", "fine.md"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+}
+
+#[test]
+fn a_linked_prompt_finds_its_payloads_again() {
+    let call = Answer::text("").with_call("c", "read_file", "{\"file\":\"a.txt\"}");
+    let done = Reply::Answer(Answer::text("done"));
+    let server = ModelServer::start(
+        vec![Reply::Answer(call), done.clone(), done],
+        Delivery::Whole,
+    )
+    .unwrap();
+    let prompt = "<config model=\"m\"/>\n<tool name=\"read_file\"/>\n<user>q</user>\n";
+    let folder = folder(&[("real/prompt.md", prompt), ("link/a.txt", "x")]);
+    symlink("../real/prompt.md", folder.path().join("link/prompt.md")).unwrap();
+    let url = server.base_url();
+    for message in [None, Some("again")] {
+        let mut command = logue(folder.path());
+        command
+            .args(["run", "--base-url", &url, "link/prompt.md"])
+            .args(message);
+        let ran = Ran::from(command.output().unwrap());
+        assert_eq!(
+            (ran.status, ran.stdout.as_str()),
+            (0, "done\n"),
+            "{}",
+            ran.stderr
+        );
+    }
+    assert!(folder.path().join("real/.chatmd").is_dir());
+    let shown = run(
+        folder.path(),
+        ["run", "--no-write", "-m", "echo:", "link/prompt.md", "hi"],
+    );
+    assert_eq!(
+        (shown.status, shown.stdout.as_str()),
+        (0, "hi\n"),
+        "{}",
+        shown.stderr
+    );
+}
+
+#[test]
+fn the_payload_folder_opens_no_other() {
+    let folder = folder(&[("home/.chatmd/x", ""), ("home/id_rsa", "TOPSECRET")]);
+    for src in [
+        ".chatmd/../id_rsa",
+        "./.chatmd/../id_rsa",
+        ".chatmd/../../home/id_rsa",
+    ] {
+        let prompt =
+            format!("<config model=\"echo:\"/>\n<user><doc src=\"{src}\" local/></user>\n");
+        std::fs::create_dir_all(folder.path().join("from")).unwrap();
+        std::fs::write(folder.path().join("from/p.md"), prompt).unwrap();
+        let ran = run(folder.path(), ["run", "-o", "home/T.md", "from/p.md"]);
+        assert_eq!(ran.status, 3, "{src}: {}{}", ran.stdout, ran.stderr);
+        assert!(!ran.stdout.contains("TOPSECRET"));
+    }
+}
+
+#[test]
+fn a_file_that_was_broken_meanwhile_loses_nothing() {
+    let call = Answer::text("").with_call("c", "edit", "{\"arguments\":[]}");
+    let replies = vec![Reply::Answer(call), Reply::Answer(Answer::text("done"))];
+    let server = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let prompt = "<config model=\"m\" show_tool_call/>\n<tool name=\"edit\" command=\"sh edit.sh\"/>\n<user>q</user>\n";
+    let script = "echo '<user>half typed' >> prompt.md\necho RESULT\n";
+    let folder = folder(&[("prompt.md", prompt), ("edit.sh", script)]);
+    let ran = Ran::from(
+        logue(folder.path())
+            .args(["run", "--base-url", &server.base_url(), "prompt.md"])
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(ran.status, 5, "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.contains("prompt.md.rescue-0"), "{}", ran.stderr);
+    let text = std::fs::read_to_string(folder.path().join("prompt.md")).unwrap();
+    assert!(text.ends_with("<user>half typed\n"), "{text}");
+    let rescued = std::fs::read_to_string(folder.path().join("prompt.md.rescue-0")).unwrap();
+    assert!(rescued.contains("RESULT"), "{rescued}");
+}
+
+#[test]
+fn nothing_from_outside_drives_the_terminal() {
+    let body = "{\"error\":{\"message\":\"bad \\u001b]0;PWNED\\u0007\\u001b[2J \\u202e\"}}";
+    let reply = Reply::Status(400, Vec::new(), body.to_owned());
+    let server = ModelServer::start(vec![reply], Delivery::Whole).unwrap();
+    let folder = folder(&[
+        ("prompt.md", "<config model=\"m\"/>\n<user>hello</user>\n"),
+        (
+            "model.md",
+            "<config model=\"replay:\u{1b}[2Jx\"/>\n<user>hello</user>\n",
+        ),
+        ("\u{1b}[2J.md", "<user>open"),
+        (
+            "warn.md",
+            "<user>\u{1b}[2J<summary>x</summary></user>\n</\u{1b}[2J>",
+        ),
+    ]);
+    let url = server.base_url();
+    for arguments in [
+        &["run", "--base-url", &url, "prompt.md"][..],
+        &["run", "model.md"],
+        &["run", "\u{1b}[2J.md"],
+        &["check", "\u{1b}[2J.md", "warn.md"],
+        &["check", "\u{1b}[3J.md"],
+    ] {
+        let ran = run(folder.path(), arguments);
+        assert_ne!(ran.status, 0);
+        let drives = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+        assert!(
+            !ran.stderr.contains(drives),
+            "{arguments:?}: {:?}",
+            ran.stderr
+        );
+    }
+}
+
+#[test]
+fn a_projects_settings_get_no_secret() {
+    let server =
+        ModelServer::start(vec![Reply::Answer(Answer::text("hi"))], Delivery::Whole).unwrap();
+    let project = |more: &str| format!("[model]\nbase_url = \"{}\"\n{more}", server.base_url());
+    let keys = |project: &str, own: &str, variables: &[(&str, &str)]| {
+        let folder = folder(&[
+            ("prompt.md", "<config model=\"m\"/>\n<user>hello</user>\n"),
+            ("logue.toml", project),
+            (".config/logue/config.toml", own),
+        ]);
+        let before = server.received().len();
+        let mut command = logue(folder.path());
+        command
+            .args(["run", "--no-write", "prompt.md"])
+            .envs(variables.iter().copied());
+        let ran = Ran::from(command.output().unwrap());
+        let received = server.received();
+        let sent = received.get(before).and_then(|request| {
+            let header = request
+                .headers
+                .iter()
+                .find(|(name, _)| name == "authorization");
+            header.map(|(_, value)| value.clone())
+        });
+        (ran.status, sent)
+    };
+    let secret = [
+        ("OPENAI_API_KEY", "sk-1"),
+        ("AWS_SECRET", "aws"),
+        ("LOGUE_TEAM", "team"),
+    ];
+    // The project names the address: the key that was meant for another one stays here.
+    assert_eq!(keys(&project(""), "", &secret), (0, None));
+    assert_eq!(
+        keys(&project("api_key_env = \"AWS_SECRET\"\n"), "", &secret),
+        (3, None)
+    );
+    let team = Some("Bearer team".to_owned());
+    assert_eq!(
+        keys(&project("api_key_env = \"LOGUE_TEAM\"\n"), "", &secret),
+        (0, team)
+    );
+    let given = [("LOGUE_API_KEY", "mine")];
+    assert_eq!(
+        keys(&project(""), "", &given),
+        (0, Some("Bearer mine".to_owned()))
+    );
+    // The user names the address, in the environment or in a file of their own.
+    let url = server.base_url();
+    let named = [
+        ("OPENAI_API_KEY", "sk-1"),
+        ("OPENAI_BASE_URL", url.as_str()),
+    ];
+    assert_eq!(keys("", "", &named), (0, Some("Bearer sk-1".to_owned())));
+    let own = project("api_key_env = \"AWS_SECRET\"\n");
+    assert_eq!(keys("", &own, &secret), (0, Some("Bearer aws".to_owned())));
+}
