@@ -6,9 +6,10 @@
 use std::borrow::Cow;
 
 use logue_source::Span;
-use memchr::{memchr, memchr2};
+use memchr::{memchr, memchr_iter, memchr2};
 
 use crate::blank::{is_space, skip_spaces};
+use crate::tag::Tag;
 
 /// One attribute of a tag (ChatMD §1.4).
 #[derive(Clone, Copy, Debug)]
@@ -108,32 +109,52 @@ pub(crate) enum TagProblem {
 
 /// Finds the end of the recognised tag whose name ends at `name_end`.
 ///
-/// `>` inside quotes is data. A quote without an end is reported and the tag ends at the next `>`,
-/// so that the rest of the text can be read. The scans for one kind of quote never overlap, because
-/// the next quote of that kind is where the last scan stopped; hence linear time over all tags.
+/// `>` inside quotes is data, but a quote that somebody forgot to close also has one behind it. So
+/// a tag with a `>` in a value must look as if every value ended where it was meant to: no
+/// recognised tag in that value, an attribute or the end of the tag behind it, and no quote and no
+/// `<` outside of values. Otherwise the quote is reported and the tag ends at the `>`, so that the
+/// rest of the text can be read.
+///
+/// Linear over all tags, though some are read twice. Text behind a reported `>` was inside quotes,
+/// so a tag that begins there sees it the other way round: a quote that opens a value for one tag
+/// is inside one, or closes one, for the other. The only way to fall into step is a quote that
+/// opens nothing, and a tag with such a quote ends at its next `>`. So of the three places that a
+/// byte can have (outside, in either kind of quotes) each is read once, or twice with such tags.
 pub(crate) fn tag_end(bytes: &[u8], name_end: usize) -> TagEnd {
-    let mut at = name_end;
-    let mut problem = None;
     let end = bytes.len();
-    while let Some(part) = next_part(bytes, &mut at, end) {
-        let Some(value) = part.value else { continue };
-        if value.quote.is_none() {
-            continue;
-        }
-        let inside = value.span.bytes(bytes);
-        let Some(close) = memchr(b'>', inside) else {
-            if value.closed {
-                continue;
+    let mut at = name_end;
+    let mut stray = false;
+    let mut doubtful = None;
+    loop {
+        let before = at;
+        let part = next_part(bytes, &mut at, end);
+        let passed_over = Span::new(before, part.map_or(at, |part| part.name.start));
+        stray |= passed_over.bytes(bytes).iter().copied().any(is_stray);
+        let mut ends_well = true;
+        if let Some(value) = part.and_then(|part| part.value) {
+            let inside = value.span.bytes(bytes);
+            if value.quote.is_none() {
+                stray |= inside.iter().copied().any(is_stray);
+            } else if let Some(close) = memchr(b'>', inside) {
+                doubtful = Some((value.span.start - 1, value.span.start + close));
+                ends_well = value.closed
+                    && is_plausible_end(bytes, value.span.end + 1)
+                    && !holds_tag(inside);
+            } else if !value.closed {
+                ends_well = false;
+                doubtful = Some((value.span.start - 1, end));
             }
+        }
+        if let Some((quote, close)) = doubtful
+            && (stray || !ends_well)
+        {
             return TagEnd {
-                end,
-                empty: false,
-                problem: Some(TagProblem::Quote(value.span.start - 1)),
+                end: (close + 1).min(end),
+                empty: close < end && bytes.get(close - 1) == Some(&b'/'),
+                problem: Some(TagProblem::Quote(quote)),
             };
-        };
-        if !value.closed || !is_plausible_end(bytes, value.span.end + 1) {
-            problem = Some(TagProblem::Quote(value.span.start - 1));
-            at = value.span.start + close;
+        }
+        if part.is_none() {
             break;
         }
     }
@@ -147,27 +168,35 @@ pub(crate) fn tag_end(bytes: &[u8], name_end: usize) -> TagEnd {
     TagEnd {
         end: at + 1,
         empty: at > name_end && bytes.get(at - 1) == Some(&b'/'),
-        problem,
+        problem: None,
     }
 }
 
-/// Whether a quote that closes a value with a `>` in it is one that closes, rather than the
-/// opening quote of a later tag or of prose: white space, the end of the tag or another
-/// `name=` follows.
+/// Whether a byte outside of quotes is a sign that the quotes do not stand where they were meant to.
+const fn is_stray(byte: u8) -> bool {
+    matches!(byte, b'"' | b'\'' | b'<')
+}
+
+/// Whether a quote that closes a value with a `>` in it is one that closes, rather than the opening
+/// quote of a later tag or of prose: white space, `/`, the end of the tag or another attribute
+/// follows.
 fn is_plausible_end(bytes: &[u8], after: usize) -> bool {
-    match bytes.get(after) {
-        Some(b'>') => true,
-        Some(b'/') => bytes.get(after + 1) == Some(&b'>'),
-        Some(&byte) if is_space(byte) => true,
-        Some(&byte) if is_name(byte) => {
-            let mut at = after;
-            while bytes.get(at).copied().is_some_and(is_name) {
-                at += 1;
-            }
-            bytes.get(at) == Some(&b'=')
-        }
-        _ => false,
+    let rest = bytes.get(after..).unwrap_or_default();
+    let name = rest.iter().take_while(|byte| is_name(**byte)).count();
+    match rest.get(name) {
+        Some(b'=') => name > 0,
+        Some(&byte) => is_space(byte) || matches!(byte, b'/' | b'>'),
+        None => false,
     }
+}
+
+/// Whether a value holds a recognised opener or closer.
+fn holds_tag(value: &[u8]) -> bool {
+    memchr_iter(b'<', value).any(|at| {
+        let name = at + 1 + usize::from(value.get(at + 1) == Some(&b'/'));
+        let end = Tag::at(value, name).and_then(|(_, end)| value.get(end));
+        end.is_some_and(|&byte| is_space(byte) || matches!(byte, b'/' | b'>'))
+    })
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -12,7 +12,7 @@ use memchr::{memchr, memchr2, memmem, memrchr};
 
 use crate::attributes::{TagEnd, TagProblem, tag_end};
 use crate::blank::{is_space, skip_spaces};
-use crate::tag::Tag;
+use crate::tag::{LONGEST_NAME, Tag, is_name_byte};
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,7 +188,7 @@ impl<'a> Lexer<'a> {
         if self.bytes.get(at + 1) != Some(&b'/') {
             return None;
         }
-        let (tag, name_end) = self.name(at + 2)?;
+        let (tag, name_end) = Tag::at(self.bytes, at + 2)?;
         let end = skip_spaces(self.bytes, name_end, self.bytes.len());
         (self.bytes.get(end) == Some(&b'>')).then_some((tag, end + 1))
     }
@@ -198,7 +198,7 @@ impl<'a> Lexer<'a> {
         if self.last_close.is_none_or(|last| at > last) {
             return None;
         }
-        let (tag, name_end) = self.name(at + 1)?;
+        let (tag, name_end) = Tag::at(self.bytes, at + 1)?;
         match self.bytes.get(name_end) {
             Some(b'>') => {
                 return Some(Lexeme::new(TokenKind::Open(tag), at, name_end + 1));
@@ -227,18 +227,6 @@ impl<'a> Lexer<'a> {
                 TagProblem::Open => Problem::Tag,
             }),
         })
-    }
-
-    /// The recognised name that begins at `at`, and its end.
-    fn name(&self, at: usize) -> Option<(Tag, usize)> {
-        let rest = self.bytes.get(at..)?;
-        let length = rest
-            .iter()
-            .take(LONGEST_NAME + 1)
-            .take_while(|byte| byte.is_ascii_lowercase() || **byte == b'_')
-            .count();
-        let tag = Tag::from_bytes(rest.get(..length)?)?;
-        Some((tag, at + length))
     }
 
     /// The end of the unknown markup at `at`: behind its `>`, or behind the `<` alone where there
@@ -276,7 +264,7 @@ impl<'a> Lexer<'a> {
             .iter()
             .rev()
             .take(LONGEST_NAME + 1)
-            .take_while(|byte| byte.is_ascii_lowercase() || **byte == b'_')
+            .take_while(|byte| is_name_byte(**byte))
             .count();
         let start = (name_end - letters).checked_sub(2)?;
         (self.bytes.get(start) == Some(&b'<') && self.closer(start).is_some()).then_some(start)
@@ -324,9 +312,6 @@ impl Iterator for Lexer<'_> {
         self.scan()
     }
 }
-
-/// Bytes of `tool_response`.
-const LONGEST_NAME: usize = 13;
 
 const fn is_first(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_'

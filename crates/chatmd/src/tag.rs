@@ -105,7 +105,19 @@ impl Tag {
         )
     }
 
-    pub(crate) fn from_bytes(name: &[u8]) -> Option<Self> {
+    /// The recognised name that begins at `at`, and its end. What follows is not looked at.
+    pub(crate) fn at(bytes: &[u8], at: usize) -> Option<(Self, usize)> {
+        let rest = bytes.get(at..)?;
+        let length = rest
+            .iter()
+            .take(LONGEST_NAME + 1)
+            .take_while(|byte| is_name_byte(**byte))
+            .count();
+        let tag = Self::from_bytes(rest.get(..length)?)?;
+        Some((tag, at + length))
+    }
+
+    fn from_bytes(name: &[u8]) -> Option<Self> {
         Some(match name {
             b"msg" => Self::Msg,
             b"user" => Self::User,
@@ -125,6 +137,14 @@ impl Tag {
             _ => return None,
         })
     }
+}
+
+/// Bytes of `tool_response`.
+pub(crate) const LONGEST_NAME: usize = 13;
+
+/// Whether a byte can stand in a recognised name.
+pub(crate) const fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte == b'_'
 }
 
 impl std::fmt::Display for Tag {

@@ -180,6 +180,26 @@ fn repetition_stays_linear() {
     }
 }
 
+/// Tags that are only found wanting at their end, and hold what could begin more such tags.
+#[test]
+fn tags_that_end_badly_stay_linear() {
+    const SIZE: usize = 1 << 20;
+    for head in ["<user ", "<user a=\">\" ", "<user a=\">\" b='"] {
+        for piece in [
+            "a=\">\" ",
+            "k=\"<user \" m=\">\" ",
+            "k=\"<user x=' \" m=' n=\">\" o=\"' ",
+            "k=\"<user x=' \" m=' n=\">\" o=' \" p=",
+            "k=\"<user x=\\\" y='\" m='>' ",
+            "k='<user \\' x=\">\" ' z=\"<doc b='>' \" ",
+        ] {
+            for tail in ["\"", "'", "\" <", ">", "\">", "a=\"", "a='"] {
+                assert_lossless(&format!("{head}{}{tail}", piece.repeat(SIZE / piece.len())));
+            }
+        }
+    }
+}
+
 #[test]
 fn a_hundred_thousand_nested_elements_are_walked_without_recursion() {
     let depth = 100_000;

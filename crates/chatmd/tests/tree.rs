@@ -152,6 +152,15 @@ fn attributes_are_read_as_written() {
         ("<doc data-x:y=\"1\" é=\"2\"/>", "data-x:y=\"1\" 2"),
         ("<doc a=\"x > y\"/>", "a=\"x > y\""),
         ("<doc a='x>y'b=\"/>\"/>", "a=\"x>y\" b=\"/>\""),
+        ("<doc a=\"x>y\"local/>", "a=\"x>y\" local"),
+        ("<doc a=\"x > y\"local b='c'/>", "a=\"x > y\" local b=\"c\""),
+        ("<doc a=\"x>y\"/b/>", "a=\"x>y\" b"),
+        (
+            "<doc a=\"<b>x</b> <user-id> </u> <userx> 1 <2\"/>",
+            "a=\"<b>x</b> <user-id> </u> <userx> 1 <2\"",
+        ),
+        ("<doc a=\"it's > x\" b='\"'/>", "a=\"it's > x\" b=\"\\\"\""),
+        ("<doc a=\"see <user name\" b/>", "a=\"see <user name\" b"),
         ("<doc a=\"x\ny\"/>", "a=\"x\\ny\""),
         (
             "<doc a=\"RAW|x|RAW <!-- -->\"/>",
@@ -283,6 +292,79 @@ fn an_open_quote_does_not_swallow_the_elements_behind_it() {
     assert_eq!(
         tree.outline(),
         "user name=\"x\"\n  \"Hello\"\nuser name=\"y\"\n  \"Bye\"\ndoc src=\"a\"\n"
+    );
+}
+
+#[test]
+fn an_open_quote_that_a_later_tag_closes_is_reported() {
+    let cases = [
+        (
+            "<user name=\"Eve>hi</user>\n<user name=\" Bob\">yo</user>",
+            "\"Eve>",
+            "user name=\"Eve\"\n  \"hi\"\nuser name=\" Bob\"\n  \"yo\"\n",
+        ),
+        (
+            "<doc a=\"x > y\" b=\"z/>\n<doc c=\" d\" e=\"f\"/>",
+            "\"z/>",
+            "doc a=\"x > y\" b=\"z\"\ndoc c=\" d\" e=\"f\"\n",
+        ),
+        // Nothing in the value is a tag, but behind it something is left over: a quote, a tag.
+        (
+            "<user a=\"b>hi <i t=\" c\"> yo</user>",
+            "\"b>",
+            "user a=\"b\"\n  \"hi <i t=\\\" c\\\"> yo\"\n",
+        ),
+        (
+            "<user a=\"b>say \"hi there\" now</user>",
+            "\"b>",
+            "user a=\"b\"\n  \"say \\\"hi there\\\" now\"\n",
+        ),
+        (
+            "<user a='b>it' is</user>",
+            "'b>",
+            "user a=\"b\"\n  \"it' is\"\n",
+        ),
+        (
+            "<user a=\"b>hi\" c=d\"e></user>",
+            "\"b>",
+            "user a=\"b\"\n  \"hi\\\" c=d\\\"e>\"\n",
+        ),
+        (
+            "<doc a=\"x > y\" b=\"z/>\n<user>go</user>",
+            "\"z/>",
+            "doc a=\"x > y\" b=\"z\"\nuser\n  \"go\"\n",
+        ),
+        // A quote that opens nothing, before the value.
+        (
+            "<user \"a=\"b>c\">x</user>",
+            "\"b>",
+            "user a=\"b\"\n  \"c\\\">x\"\n",
+        ),
+    ];
+    for (text, place, outline) in cases {
+        let tree = parse(text);
+        let quotes: Vec<_> = findings(&tree)
+            .into_iter()
+            .filter(|finding| finding.0 == Code::MdUnterminatedQuote)
+            .map(|finding| finding.1)
+            .collect();
+        assert_eq!(quotes, [place], "{text:?}");
+        assert_eq!(tree.outline(), outline, "{text:?}");
+        assert_eq!(tree.print(), text);
+    }
+}
+
+#[test]
+fn a_tool_with_an_open_quote_takes_no_message_with_it() {
+    let text = "<tool name=\"a\" command=\"x>\n<user>secret plan</user>\n\
+                <tool name=\" b\" command=\"y\"/>\n<user>go</user>";
+    let tree = parse(text);
+    let codes: Vec<_> = findings(&tree).into_iter().map(|found| found.0).collect();
+    assert_eq!(codes, [Code::MdUnclosedTag, Code::MdUnterminatedQuote]);
+    assert_eq!(
+        tree.outline(),
+        "tool name=\"a\" command=\"x\"\nuser\n  \"secret plan\"\n\
+         tool name=\" b\" command=\"y\"\nuser\n  \"go\"\n"
     );
 }
 

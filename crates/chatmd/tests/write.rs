@@ -265,6 +265,10 @@ proptest! {
         });
         let tree = parse(&text);
         prop_assert!(tree.diagnostics().is_empty());
+        for attribute in tree.elements().flat_map(|node| node.attributes()) {
+            let written = attribute.value_span().and_then(|span| span.text(&text)).unwrap_or_default();
+            prop_assert!(!written.contains(['<', '>', '"']), "{:?}", written);
+        }
         let (document, _) = Document::from_tree(&tree);
         prop_assert_eq!(document.elements.len(), 1);
         let Element::ToolCall(call) = &document.elements[0] else {
