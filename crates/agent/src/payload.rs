@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::transcript_file::{private, sync_folder};
+use crate::durable::{private, sync_folder};
 use crate::world::PAYLOAD_FOLDER;
 
 /// Characters of a call id that a file name keeps.

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use chatmd::write;
 use logue_message::CallKind;
 
+use crate::durable::{folder_of, link_new, private, sync_folder};
 use crate::element::{Element, Transcript, TranscriptError};
 use crate::identity::Identity;
 use crate::payload::PayloadFolder;
@@ -423,42 +424,6 @@ fn read_locked(file: &mut File) -> io::Result<(Vec<u8>, Identity)> {
         ));
     }
     Ok((content, seen))
-}
-
-/// Gives a file its name unless something has it already.
-fn link_new(temporary: &Path, path: &Path) -> io::Result<()> {
-    match std::fs::hard_link(temporary, path) {
-        Ok(()) => std::fs::remove_file(temporary),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
-        // A file system without hard links.
-        Err(_) if !path.exists() => std::fs::rename(temporary, path),
-        Err(error) => Err(error),
-    }
-}
-
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
-}
-
-/// Makes a rename or a new name in the file's folder durable.
-pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
-    if cfg!(unix) {
-        File::open(folder_of(path))?.sync_all()?;
-    }
-    Ok(())
-}
-
-/// New files are for their owner only: transcripts hold what is hidden from users.
-pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    options
 }
 
 fn io_error(path: &Path, action: &'static str, error: io::Error) -> TranscriptError {

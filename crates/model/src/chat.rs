@@ -7,44 +7,11 @@ use reqwest::{Client, Url};
 use serde_json::Value;
 
 use crate::assemble::Assembler;
+use crate::dialect::Dialect;
 use crate::http::{self, Limits};
 use crate::sse::SseDecoder;
 use crate::wire;
 use crate::{BoxFuture, Category, EventSink, Provider, ProviderError, Request, Response};
-
-/// What a server calls things, where servers differ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Dialect {
-    /// The original: knows the `developer` role and counts `max_completion_tokens`.
-    OpenAi,
-    /// The many servers that speak the format as it was: `system` and `max_tokens`.
-    Compatible,
-}
-
-impl Dialect {
-    /// The dialect to expect at a base URL.
-    pub fn of(base_url: &str) -> Self {
-        let host = base_url.split("://").nth(1).unwrap_or(base_url);
-        let host = host.split(['/', ':']).next().unwrap_or(host);
-        if host == "api.openai.com" {
-            Self::OpenAi
-        } else {
-            Self::Compatible
-        }
-    }
-
-    pub(crate) const fn knows_developer(self) -> bool {
-        matches!(self, Self::OpenAi)
-    }
-
-    pub(crate) const fn max_tokens_field(self) -> &'static str {
-        match self {
-            Self::OpenAi => "max_completion_tokens",
-            Self::Compatible => "max_tokens",
-        }
-    }
-}
 
 /// Where a server is and how to speak to it.
 #[derive(Clone)]

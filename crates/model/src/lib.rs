@@ -13,6 +13,7 @@
 
 mod assemble;
 mod chat;
+mod dialect;
 mod echo;
 mod error;
 mod http;
@@ -24,7 +25,8 @@ mod selection;
 mod sse;
 mod wire;
 
-pub use chat::{ChatCompletions, ChatOptions, Dialect};
+pub use chat::{ChatCompletions, ChatOptions};
+pub use dialect::Dialect;
 pub use echo::Echo;
 pub use error::{Category, ProviderError};
 pub use http::Limits;

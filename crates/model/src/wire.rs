@@ -3,7 +3,7 @@
 use logue_message::{Block, CallKind, ChatMessage, Content, ImageSource, Role, ToolDefinition};
 use serde_json::{Map, Value, json};
 
-use crate::chat::Dialect;
+use crate::dialect::Dialect;
 use crate::{Category, ProviderError, Request};
 
 /// The body of a streaming request.

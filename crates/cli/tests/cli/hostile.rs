@@ -131,11 +131,9 @@ fn a_file_that_was_broken_meanwhile_loses_nothing() {
     let prompt = "<config model=\"m\" show_tool_call/>\n<tool name=\"edit\" command=\"sh edit.sh\"/>\n<user>q</user>\n";
     let script = "echo '<user>half typed' >> prompt.md\necho RESULT\n";
     let folder = folder(&[("prompt.md", prompt), ("edit.sh", script)]);
-    let ran = Ran::from(
-        logue(folder.path())
-            .args(["run", "--base-url", &server.base_url(), "prompt.md"])
-            .output()
-            .unwrap(),
+    let ran = run(
+        folder.path(),
+        ["run", "--base-url", &server.base_url(), "prompt.md"],
     );
     assert_eq!(ran.status, 5, "{}{}", ran.stdout, ran.stderr);
     assert!(ran.stderr.contains("prompt.md.rescue-0"), "{}", ran.stderr);

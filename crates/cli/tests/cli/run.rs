@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use testkit::{Answer, Delivery, ModelServer, Reply};
 
-use crate::program::{Ran, contents, events, folder, logue, run_with_input};
+use crate::program::{Ran, contents, events, folder, logue, run, run_with_input};
 
 fn server(answers: &[&str]) -> ModelServer {
     let replies = answers
@@ -21,15 +21,15 @@ fn a_conversation_goes_on_from_its_file() {
     let server = server(&["one", "two"]);
     let folder = folder(&[("prompt.md", PROMPT)]);
     let url = server.base_url();
-    let run = |arguments: &[&str]| {
+    let say = |arguments: &[&str]| {
         let command = logue(folder.path())
             .args(arguments)
             .env("OPENAI_BASE_URL", &url)
             .output();
         Ran::from(command.unwrap())
     };
-    assert_eq!(run(&["run", "prompt.md"]).stdout, "one\n");
-    assert_eq!(run(&["run", "prompt.md", "and", "then?"]).stdout, "two\n");
+    assert_eq!(say(&["run", "prompt.md"]).stdout, "one\n");
+    assert_eq!(say(&["run", "prompt.md", "and", "then?"]).stdout, "two\n");
     let text = std::fs::read_to_string(folder.path().join("prompt.md")).unwrap();
     let expected = format!(
         "{PROMPT}<assistant>\nRAW|one|RAW</assistant>\n<user>\nRAW|and then?|RAW</user>\n\
@@ -45,7 +45,7 @@ fn a_conversation_goes_on_from_its_file() {
         .collect();
     assert_eq!(said, ["hello", "one", "and then?"]);
     assert_eq!(
-        run(&["run", "prompt.md"]).status,
+        say(&["run", "prompt.md"]).status,
         3,
         "there is nothing to answer"
     );
@@ -123,17 +123,15 @@ fn events_are_one_json_object_a_line() {
     let server = ModelServer::start(replies, Delivery::Random(4)).unwrap();
     let prompt = "<config model=\"m\"/>\n<tool name=\"read_file\"/>\n<system>hidden</system>\n<user>q</user>\n";
     let folder = folder(&[("prompt.md", prompt), ("a.txt", "x\n")]);
-    let ran = Ran::from(
-        logue(folder.path())
-            .args([
-                "run",
-                "--json",
-                "--base-url",
-                &server.base_url(),
-                "prompt.md",
-            ])
-            .output()
-            .unwrap(),
+    let ran = run(
+        folder.path(),
+        [
+            "run",
+            "--json",
+            "--base-url",
+            &server.base_url(),
+            "prompt.md",
+        ],
     );
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
     assert!(!ran.stdout.contains("secret thought") && !ran.stdout.contains("hidden"));
@@ -169,11 +167,9 @@ fn a_tool_that_nobody_declared_is_refused_and_the_turn_goes_on() {
     let replies = vec![Reply::Answer(call), Reply::Answer(Answer::text("sorry"))];
     let server = ModelServer::start(replies, Delivery::Whole).unwrap();
     let folder = folder(&[("prompt.md", PROMPT)]);
-    let ran = Ran::from(
-        logue(folder.path())
-            .args(["run", "--base-url", &server.base_url(), "prompt.md"])
-            .output()
-            .unwrap(),
+    let ran = run(
+        folder.path(),
+        ["run", "--base-url", &server.base_url(), "prompt.md"],
     );
     assert_eq!(
         (ran.status, ran.stdout.as_str()),
@@ -197,18 +193,16 @@ fn a_model_that_never_stops_calling_is_stopped() {
     let server = ModelServer::start(vec![Reply::Answer(call)], Delivery::Whole).unwrap();
     let prompt = "<config model=\"m\"/>\n<tool name=\"read_file\"/>\n<user>q</user>\n";
     let folder = folder(&[("prompt.md", prompt)]);
-    let ran = Ran::from(
-        logue(folder.path())
-            .args([
-                "run",
-                "--max-turns",
-                "3",
-                "--base-url",
-                &server.base_url(),
-                "prompt.md",
-            ])
-            .output()
-            .unwrap(),
+    let ran = run(
+        folder.path(),
+        [
+            "run",
+            "--max-turns",
+            "3",
+            "--base-url",
+            &server.base_url(),
+            "prompt.md",
+        ],
     );
     assert_eq!(ran.status, 3);
     assert!(
@@ -218,7 +212,7 @@ fn a_model_that_never_stops_calling_is_stopped() {
     );
     assert_eq!(server.received().len(), 3);
     assert!(
-        !crate::program::run(folder.path(), ["check", "prompt.md"])
+        !run(folder.path(), ["check", "prompt.md"])
             .stderr
             .contains("error[")
     );
@@ -236,11 +230,9 @@ fn an_edit_made_while_the_run_goes_on_is_kept() {
     let folder = folder(&[("prompt.md", prompt), ("edit.sh", script)]);
     let mode = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(folder.path().join("edit.sh"), mode).unwrap();
-    let ran = Ran::from(
-        logue(folder.path())
-            .args(["run", "--base-url", &server.base_url(), "prompt.md"])
-            .output()
-            .unwrap(),
+    let ran = run(
+        folder.path(),
+        ["run", "--base-url", &server.base_url(), "prompt.md"],
     );
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let text = std::fs::read_to_string(folder.path().join("prompt.md")).unwrap();
@@ -315,17 +307,15 @@ fn only_the_answer_goes_into_a_pipe() {
     let server = ModelServer::start(replies, Delivery::Random(1)).unwrap();
     let prompt = "<config model=\"m\"/>\n<tool name=\"read_file\"/>\n<user>q</user>\n";
     let folder = folder(&[("prompt.md", prompt)]);
-    let ran = Ran::from(
-        logue(folder.path())
-            .args([
-                "run",
-                "--no-write",
-                "--base-url",
-                &server.base_url(),
-                "prompt.md",
-            ])
-            .output()
-            .unwrap(),
+    let ran = run(
+        folder.path(),
+        [
+            "run",
+            "--no-write",
+            "--base-url",
+            &server.base_url(),
+            "prompt.md",
+        ],
     );
     assert_eq!(
         (ran.status, ran.stdout.as_str()),
@@ -338,7 +328,7 @@ fn only_the_answer_goes_into_a_pipe() {
 #[test]
 fn the_echo_model_repeats_and_reserved_ones_are_refused() {
     let folder = folder(&[("prompt.md", "<config model=\"echo:\"/>\n")]);
-    let ran = crate::program::run(folder.path(), ["run", "prompt.md", "hello", "there"]);
+    let ran = run(folder.path(), ["run", "prompt.md", "hello", "there"]);
     assert_eq!(
         (ran.status, ran.stdout.as_str()),
         (0, "hello there\n"),
@@ -346,7 +336,7 @@ fn the_echo_model_repeats_and_reserved_ones_are_refused() {
         ran.stderr
     );
     for model in ["anthropic:x", "responses:x", "harmony:x"] {
-        let ran = crate::program::run(folder.path(), ["run", "-m", model, "prompt.md", "hi"]);
+        let ran = run(folder.path(), ["run", "-m", model, "prompt.md", "hi"]);
         assert_eq!(ran.status, 3);
         assert!(
             ran.stderr.contains("cannot be spoken to yet"),
@@ -365,17 +355,15 @@ fn the_same_words_after_a_failure_are_said_once() {
     let server = ModelServer::start(replies, Delivery::Whole).unwrap();
     let folder = folder(&[("prompt.md", "<config model=\"m\"/>\n")]);
     for status in [4, 0] {
-        let ran = Ran::from(
-            logue(folder.path())
-                .args([
-                    "run",
-                    "--base-url",
-                    &server.base_url(),
-                    "prompt.md",
-                    "hello",
-                ])
-                .output()
-                .unwrap(),
+        let ran = run(
+            folder.path(),
+            [
+                "run",
+                "--base-url",
+                &server.base_url(),
+                "prompt.md",
+                "hello",
+            ],
         );
         assert_eq!(ran.status, status, "{}", ran.stderr);
     }
