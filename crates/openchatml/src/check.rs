@@ -7,6 +7,7 @@ use logue_source::{Code, Diagnostic, Span};
 
 use crate::document::Document;
 use crate::frame::Frame;
+use crate::json::{self, JsonError};
 use crate::view::Addressee;
 use crate::words::Role;
 
@@ -59,12 +60,8 @@ fn check_constraint(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic
         return None;
     }
     let body = document.body(frame);
-    let error = serde_json::from_slice::<serde_json::Value>(&body).err()?;
-    let offset = if error.is_eof() {
-        body.len()
-    } else {
-        offset_of(&body, error.line(), error.column())
-    };
+    let JsonError { what, offset } = json::find_error(&body)?;
+    let (line, column) = json::line_column(&body, offset);
     let start = document.body_place(frame, offset);
     let end = if offset < body.len() {
         document.body_place(frame, offset + 1).max(start)
@@ -76,21 +73,13 @@ fn check_constraint(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic
     Some(
         Diagnostic::error(
             Code::BodyConstraintViolation,
-            format!("the body is not JSON: {error}"),
+            format!("the body is not JSON: {what} at line {line} column {column}"),
             span,
         )
         .with_label(constrain, "the body's type")
         .with_expected("valid JSON")
         .with_help("correct the body, or remove `<|constrain|>` if it is plain text"),
     )
-}
-
-/// The offset in `body` of a line and column as the JSON parser counts them: both from 1, columns
-/// in bytes.
-fn offset_of(body: &[u8], line: usize, column: usize) -> usize {
-    let starts = std::iter::once(0).chain(memchr::memchr_iter(b'\n', body).map(|at| at + 1));
-    let start = starts.take(line).last().unwrap_or(0);
-    (start + column.saturating_sub(1)).min(body.len())
 }
 
 /// The calls seen so far.

@@ -40,6 +40,7 @@ mod escape;
 mod findings;
 mod frame;
 mod header;
+mod json;
 pub mod limits;
 mod messages;
 mod opening;

@@ -10,7 +10,10 @@
 //! - One final text alone is plain content; anything else is blocks; calls alone have none.
 //! - User, system and tool messages hold plain text. A tool message has its tool's name.
 //! - A call is `functions.<name>`, except for `browser.*` and `python`, which are built in
-//!   (OpenChatML 2.2 §8.3). A custom call is marked by `content_type=text`.
+//!   (OpenChatML 2.2 §8.3). It is on `commentary`, and constrained to JSON if its arguments are
+//!   JSON. A custom call is marked by `content_type=text`.
+//! - A frame to a tool is a call if it ends in `<|call|>`, or if a later reply has its id. What
+//!   was never called is kept as reasoning.
 //!
 //! What one side cannot hold is reported in a [`Note`]. Nothing is dropped silently, and no
 //! mapping raises the authority or the visibility of a text.
@@ -21,6 +24,9 @@ mod writing;
 pub use reading::messages_from_frames;
 pub use writing::frames_from_messages;
 
+use logue_message::CallKind;
+
+use crate::json::is_json;
 use crate::words::FUNCTIONS;
 
 /// What a [`Note`] is about, by its index in the input.
@@ -58,9 +64,10 @@ fn is_builtin(tool: &str) -> bool {
     tool == "python" || tool == "browser" || tool.starts_with("browser.")
 }
 
-/// The recipient that names a tool. The inverse of [`tool_of`].
+/// The recipient that names a tool. [`tool_of`] gives the tool back, unless it has no name.
 fn recipient_of(tool: &str) -> String {
-    if is_builtin(tool) || tool.starts_with(FUNCTIONS) {
+    let like_builtin = tool.strip_prefix(FUNCTIONS).is_some_and(is_builtin);
+    if is_builtin(tool) || like_builtin {
         tool.to_owned()
     } else {
         format!("{FUNCTIONS}{tool}")
@@ -71,7 +78,16 @@ fn recipient_of(tool: &str) -> String {
 /// prefix, so that it stays another one.
 fn tool_of(recipient: &str) -> &str {
     match recipient.strip_prefix(FUNCTIONS) {
-        Some(tool) if !tool.is_empty() && !is_builtin(tool) && !tool.starts_with(FUNCTIONS) => tool,
+        Some(tool) if !tool.is_empty() && !is_builtin(tool) => tool,
         _ => recipient,
+    }
+}
+
+/// The `<|constrain|>` and the content type with which a call is written.
+fn types_of(kind: CallKind, arguments: &str) -> (Option<&'static str>, Option<&'static str>) {
+    match kind {
+        CallKind::Custom => (None, Some("text")),
+        // A model may produce anything; a type that it breaks would make the frame an error.
+        CallKind::Function => (is_json(arguments).then_some("json"), None),
     }
 }

@@ -1,8 +1,10 @@
 //! Frames to messages.
 
+use std::collections::BTreeMap;
+
 use logue_message::{Arguments, Block, CallKind, ChatMessage, Content, Role as Speaker, ToolCall};
 
-use super::{Note, PREAMBLE, Subject, recipient_of, tool_of};
+use super::{Note, PREAMBLE, Subject, recipient_of, tool_of, types_of};
 use crate::owned::FrameBuf;
 use crate::words::{Channel, Role, Terminator, is_tool_recipient};
 
@@ -10,7 +12,8 @@ use crate::words::{Channel, Role, Terminator, is_tool_recipient};
 /// introduction has the normal forms. Linear in the frames.
 ///
 /// Stray text and frames with an unknown role or channel are left out and noted, and so is a call
-/// that was cut, because half a call must never run.
+/// that was cut, because half a call must never run. Neither must a call that does not end in
+/// `<|call|>`: unless a later reply answers it, its text is kept as reasoning.
 ///
 /// ```
 /// use openchatml::{messages_from_frames, parse};
@@ -24,7 +27,10 @@ use crate::words::{Channel, Role, Terminator, is_tool_recipient};
 /// assert!(notes.is_empty());
 /// ```
 pub fn messages_from_frames(frames: &[FrameBuf]) -> (Vec<ChatMessage>, Vec<Note>) {
-    let mut reading = Reading::default();
+    let mut reading = Reading {
+        answered: answers(frames),
+        ..Reading::default()
+    };
     for (index, frame) in frames.iter().enumerate() {
         reading.frame(index, frame);
     }
@@ -32,11 +38,44 @@ pub fn messages_from_frames(frames: &[FrameBuf]) -> (Vec<ChatMessage>, Vec<Note>
     (reading.messages, reading.notes)
 }
 
+/// Where the last reply to each id stands that no finished call has.
+fn answers(frames: &[FrameBuf]) -> BTreeMap<&str, usize> {
+    let mut answers = BTreeMap::new();
+    for (index, frame) in frames.iter().enumerate() {
+        let known = frame.channel != Some(Channel::Unknown);
+        if let Some(id) = frame.call_id.as_deref().filter(|_| known)
+            && frame.role == Role::Tool
+        {
+            answers.insert(id, index);
+        }
+    }
+    for frame in frames.iter().filter(|frame| frame.is_call()) {
+        if let Some(id) = frame.call_id.as_deref() {
+            answers.remove(id);
+        }
+    }
+    answers
+}
+
+/// What a frame is to a message, as far as tools are concerned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// Not addressed to a tool.
+    Text,
+    /// A call.
+    Call,
+    /// Addressed to a tool that was not called.
+    NotCalled,
+    /// A call that was cut.
+    Cut,
+}
+
 #[derive(Default)]
-struct Reading {
+struct Reading<'f> {
     messages: Vec<ChatMessage>,
     notes: Vec<Note>,
     open: Option<Open>,
+    answered: BTreeMap<&'f str, usize>,
 }
 
 /// An assistant message that more frames may join.
@@ -48,7 +87,7 @@ struct Open {
     empty_answer: bool,
 }
 
-impl Reading {
+impl Reading<'_> {
     fn frame(&mut self, index: usize, frame: &FrameBuf) {
         if frame.role == Role::Other {
             self.note(index, "left out, because its role is not known");
@@ -66,9 +105,10 @@ impl Reading {
             );
             return;
         }
-        self.note_losses(index, frame);
+        let purpose = self.purpose(index, frame);
+        self.note_losses(index, frame, purpose);
         let message = match frame.role {
-            Role::Assistant => return self.assistant(index, frame),
+            Role::Assistant => return self.assistant(index, frame, purpose),
             Role::System | Role::Other => ChatMessage::system(frame.body.as_str()),
             Role::Developer => ChatMessage::developer(frame.body.as_str()),
             Role::User => ChatMessage::user(frame.body.as_str()),
@@ -83,17 +123,38 @@ impl Reading {
             }
         };
         let name = frame.name.as_deref().map(|name| match frame.role {
-            Role::Tool => tool_of(name).to_owned(),
+            Role::Tool => self.tool(index, name).to_owned(),
             _ => name.to_owned(),
         });
         self.flush();
         self.messages.push(ChatMessage { name, ..message });
     }
 
-    fn assistant(&mut self, index: usize, frame: &FrameBuf) {
-        let recipient = frame.to.as_deref();
-        let recipient = recipient.filter(|to| is_tool_recipient(to.as_bytes()) || frame.is_call());
-        let answer = recipient.is_none() && frame.effective_channel() == Channel::Final;
+    /// How a frame is used. An id that was answered is used up.
+    fn purpose(&mut self, index: usize, frame: &FrameBuf) -> Use {
+        let to = frame.to.as_deref();
+        let to_tool = to.is_some_and(|to| is_tool_recipient(to.as_bytes()));
+        if frame.role != Role::Assistant || !(to_tool || frame.is_call()) {
+            return Use::Text;
+        }
+        match frame.terminator {
+            Terminator::Call => Use::Call,
+            Terminator::None => Use::Cut,
+            Terminator::End | Terminator::Return => {
+                let id = frame.call_id.as_deref().unwrap_or_default();
+                match self.answered.get(id) {
+                    Some(reply) if *reply > index => {
+                        self.answered.remove(id);
+                        Use::Call
+                    }
+                    _ => Use::NotCalled,
+                }
+            }
+        }
+    }
+
+    fn assistant(&mut self, index: usize, frame: &FrameBuf, purpose: Use) {
+        let answer = purpose == Use::Text && frame.effective_channel() == Channel::Final;
         // Calls come last in a message, so an answer behind them is a message of its own.
         let ends = self
             .open
@@ -102,16 +163,29 @@ impl Reading {
         if ends {
             self.flush();
         }
-        if let Some(recipient) = recipient {
-            if frame.terminator == Terminator::None {
+        let text = frame.body.as_str();
+        match purpose {
+            Use::Text => {}
+            Use::Call => {
+                let call = self.call(index, frame);
+                self.open(frame).calls.push(call);
+                return;
+            }
+            Use::Cut => {
                 self.note(index, "a cut tool call is left out");
                 return;
             }
-            let call = self.call(index, recipient, frame);
-            self.open(frame).calls.push(call);
-            return;
+            Use::NotCalled => {
+                self.note(
+                    index,
+                    "a frame to a tool that was not called is kept as reasoning",
+                );
+                if !text.is_empty() {
+                    self.open(frame).blocks.push(Block::thinking(text));
+                }
+                return;
+            }
         }
-        let text = frame.body.as_str();
         let open = self.open(frame);
         match frame.effective_channel() {
             Channel::Final => {
@@ -142,11 +216,17 @@ impl Reading {
         }
     }
 
-    fn call(&mut self, index: usize, recipient: &str, frame: &FrameBuf) -> ToolCall {
+    /// The tool that a recipient, or the name in a reply, stands for.
+    fn tool<'n>(&mut self, index: usize, recipient: &'n str) -> &'n str {
         let name = tool_of(recipient);
         if recipient_of(name) != recipient {
-            self.note(index, "the recipient is read as a function of that name");
+            self.note(index, "the tool is read as a function of that name");
         }
+        name
+    }
+
+    fn call(&mut self, index: usize, frame: &FrameBuf) -> ToolCall {
+        let name = self.tool(index, frame.to.as_deref().unwrap_or_default());
         if frame.terminator != Terminator::Call {
             self.note(
                 index,
@@ -156,15 +236,27 @@ impl Reading {
         if frame.call_id.is_none() {
             self.note(index, "a tool call without `call_id` has an empty id");
         }
-        let kind = frame.constrain.as_deref().or(frame.content_type.as_deref());
+        let (constrain, content_type) = (frame.constrain.as_deref(), frame.content_type.as_deref());
+        let kind = match constrain.or(content_type) {
+            None | Some("json") => CallKind::Function,
+            Some(_) => CallKind::Custom,
+        };
+        let written = types_of(kind, &frame.body);
+        self.note_if(
+            index,
+            constrain.is_some() && constrain != written.0,
+            "constrain dropped",
+        );
+        self.note_if(
+            index,
+            content_type.is_some() && content_type != written.1,
+            "content_type dropped",
+        );
         ToolCall {
             id: frame.call_id.clone().unwrap_or_default(),
             name: name.to_owned(),
             arguments: Arguments::from_text(frame.body.as_str()),
-            kind: match kind {
-                None | Some("json") => CallKind::Function,
-                Some(_) => CallKind::Custom,
-            },
+            kind,
             signature: None,
         }
     }
@@ -207,17 +299,24 @@ impl Reading {
     }
 
     /// Notes what a message has no place for.
-    fn note_losses(&mut self, index: usize, frame: &FrameBuf) {
-        let assistant = frame.role == Role::Assistant;
+    fn note_losses(&mut self, index: usize, frame: &FrameBuf, purpose: Use) {
+        if purpose == Use::Cut {
+            return;
+        }
+        let call = purpose == Use::Call;
         let to = frame.to.as_deref();
-        let to_tool = assistant && to.is_some_and(|to| is_tool_recipient(to.as_bytes()));
-        let call = to_tool || frame.is_call();
         let reply_home = frame.role == Role::Tool && to == Some("assistant");
-        let preamble = assistant
+        let preamble = purpose == Use::Text
+            && frame.role == Role::Assistant
             && frame.effective_channel() == Channel::Commentary
             && frame.intent.as_deref() == Some(PREAMBLE);
         let call_id = call || frame.role == Role::Tool;
+        let ranked = matches!(frame.role, Role::System | Role::Developer);
+        if call_id && frame.effective_channel() != Channel::Commentary {
+            self.note(index, "a tool's call or reply is moved to `commentary`");
+        }
         let lost = [
+            ("channel", ranked && frame.channel.is_some()),
             ("to", to.is_some() && !call && !reply_home),
             ("call_id", frame.call_id.is_some() && !call_id),
             ("intent", frame.intent.is_some() && !preamble),
@@ -228,11 +327,17 @@ impl Reading {
         for (what, _) in lost.into_iter().filter(|(_, lost)| *lost) {
             self.note(index, &format!("{what} dropped"));
         }
-        if frame.terminator == Terminator::None && !call {
+        if frame.terminator == Terminator::None {
             self.note(
                 index,
                 "the frame was cut; the message holds what there is of it",
             );
+        }
+    }
+
+    fn note_if(&mut self, index: usize, condition: bool, text: &str) {
+        if condition {
+            self.note(index, text);
         }
     }
 

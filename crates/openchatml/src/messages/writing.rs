@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use logue_message::{Block, CallKind, ChatMessage, Content, Role as Speaker, ToolCall};
+use logue_message::{Block, ChatMessage, Content, Role as Speaker, ToolCall};
 
-use super::{Note, Subject, recipient_of};
+use super::{Note, Subject, recipient_of, types_of};
 use crate::owned::FrameBuf;
 use crate::words::{Channel, Role, Terminator};
 
@@ -173,21 +173,17 @@ impl<'m> Writing<'m> {
     fn call(&mut self, call: &'m ToolCall) {
         self.note_if(call.signature.is_some(), "a signature dropped");
         self.tools.insert(&call.id, &call.name);
-        let mut frame = FrameBuf::call(
-            recipient_of(&call.name),
-            call.id.as_str(),
-            call.arguments.as_str(),
+        self.note_if(
+            call.name.is_empty(),
+            "a tool without a name cannot be called",
         );
-        match call.kind {
-            CallKind::Custom => {
-                frame.constrain = None;
-                frame.content_type = Some("text".to_owned());
-            }
-            // No text at all means no arguments, but it is not JSON.
-            CallKind::Function if frame.body.is_empty() => frame.constrain = None,
-            CallKind::Function => {}
-        }
-        self.frames.push(frame);
+        let arguments = call.arguments.as_str();
+        let (constrain, content_type) = types_of(call.kind, arguments);
+        self.frames.push(FrameBuf {
+            constrain: constrain.map(str::to_owned),
+            content_type: content_type.map(str::to_owned),
+            ..FrameBuf::call(recipient_of(&call.name), call.id.as_str(), arguments)
+        });
     }
 
     /// The text of a message that can hold nothing else; `None` where nothing of it is left.

@@ -3,6 +3,7 @@
 
 mod conversations;
 mod document_header;
+mod json_bodies;
 mod literate;
 mod reading;
 mod round_trip;
