@@ -6,13 +6,12 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::language::Language;
 
-/// Conversations with language models that live as plain text.
+/// Run, check and view conversations with language models that live as plain text
 #[derive(Debug, Parser)]
 #[command(
     name = "logue",
     version,
-    about,
-    disable_help_subcommand = false,
+    max_term_width = 80,
     after_help = "Answers go to standard output, progress and errors to standard error.\n\
                   Exit status: 0 done, 1 internal error, 2 wrong usage, 3 you can correct it,\n\
                   4 try again later, 5 the conversation cannot go on, 7 busy, 8 findings."
@@ -57,7 +56,7 @@ pub(crate) struct RunArgs {
     #[arg(value_name = "MESSAGE")]
     pub(crate) message: Vec<String>,
 
-    /// Model to ask, over the one in the prompt: NAME, openai:NAME or replay:FILE
+    /// Model to ask, over the one in the prompt: NAME, openai:NAME, replay:FILE or echo:
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
