@@ -10,6 +10,7 @@ use crate::findings::Findings;
 use crate::lexer::{Lexeme, Lexer, Problem, TokenKind};
 use crate::tag::Tag;
 use crate::tree::{Slot, Tree};
+use crate::view::RAW_SUMMARY;
 
 /// Unclosed elements that are reported one by one at the end of a text.
 const UNCLOSED_SHOWN: usize = 4;
@@ -251,6 +252,12 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Whether a `<summary>` is open: what goes wrong inside is most likely markup that its text
+    /// quotes.
+    fn in_summary(&self) -> bool {
+        self.counts[Tag::Summary as usize] > 0
+    }
+
     fn mismatch(&mut self, inner: usize, tag: Tag, span: Span) {
         let Some(open) = self.tag(inner) else { return };
         let mut error = Diagnostic::error(
@@ -260,7 +267,9 @@ impl<'a> Builder<'a> {
         )
         .with_expected(format!("`</{open}>`"))
         .with_label(self.span(inner), format!("`<{open}>` is opened here"));
-        error = if open.is_stub() {
+        error = if self.in_summary() {
+            error.with_help(RAW_SUMMARY)
+        } else if open.is_stub() {
             error.with_help(format!("end the tag in `/>`, as in `<{open} …/>`"))
         } else {
             error.with_help(format!(
@@ -326,6 +335,11 @@ impl<'a> Builder<'a> {
                 .with_expected("a comment that ends in `-->`")
                 .with_help("write `-->` where the comment ends")
             }
+        };
+        let error = if self.in_summary() && problem != Problem::Raw {
+            error.with_help(RAW_SUMMARY)
+        } else {
+            error
         };
         let inner = self
             .open

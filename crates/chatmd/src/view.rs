@@ -268,9 +268,7 @@ fn summary(node: Node<'_>, findings: &mut Findings) -> Summary {
                 }
             }
             Child::Node(inner) if inner.tag() == Tag::Import => text.push_str(&literal(inner)),
-            Child::Node(inner) => findings.push(dropped(inner, "`<summary>`").with_help(
-                "put the text of the summary into a RAW block: `<summary>RAW|…|RAW</summary>`",
-            )),
+            Child::Node(inner) => findings.push(quoted_tag(inner)),
         }
     }
     Summary {
@@ -281,6 +279,22 @@ fn summary(node: Node<'_>, findings: &mut Findings) -> Summary {
             text
         },
     }
+}
+
+/// What repairs a summary whose text quotes tags.
+pub(crate) const RAW_SUMMARY: &str =
+    "put the summary's text into a RAW block: `<summary>RAW|…|RAW</summary>`";
+
+/// The error that a summary holds an element. A summary is text, so it was meant as text; reading
+/// on without it would change what the model is sent as its own reasoning.
+fn quoted_tag(node: Node<'_>) -> Diagnostic {
+    let tag = node.tag();
+    Diagnostic::error(
+        Code::MdUnsupported,
+        format!("a `<summary>` holds text, and this `<{tag}>` is an element"),
+        node.opener(),
+    )
+    .with_help(RAW_SUMMARY)
 }
 
 pub(crate) fn import(node: Node<'_>, findings: &mut Findings) -> Import {

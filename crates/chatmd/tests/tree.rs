@@ -285,6 +285,32 @@ fn an_unclosed_stub_is_read_as_if_it_closed_itself() {
 }
 
 #[test]
+fn errors_inside_a_summary_name_the_repair() {
+    let raw = "put the summary's text into a RAW block: `<summary>RAW|…|RAW</summary>`";
+    for (quoted, code) in [
+        ("the <user> tag", Code::MdMismatchedTag),
+        ("the </user> tag", Code::MdMismatchedTag),
+        ("the <doc src=\"x\"> stub", Code::MdMismatchedTag),
+        ("\"<config that", Code::MdMismatchedTag),
+        ("the <user a=\"x> tag", Code::MdUnterminatedQuote),
+        ("the <!-- opener", Code::MdUnterminatedComment),
+    ] {
+        let text = format!("<reasoning id=\"r\">\n<summary>{quoted}</summary>\n</reasoning>");
+        let tree = parse(&text);
+        let finding = &tree.diagnostics()[0];
+        assert_eq!(finding.code, code, "{text}");
+        assert!(finding.help.iter().any(|help| help == raw), "{finding:?}");
+    }
+    let elsewhere = parse("<reasoning id=\"r\"><summary>x</summary></user></reasoning>");
+    assert!(
+        elsewhere.diagnostics()[0]
+            .help
+            .iter()
+            .all(|help| help != raw)
+    );
+}
+
+#[test]
 fn an_open_quote_does_not_swallow_the_elements_behind_it() {
     let text = "<user name=\"x>Hello</user>\n<user name=\"y\">Bye</user>\n<doc src=\"a\"/>";
     let tree = parse(text);

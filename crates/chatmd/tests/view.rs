@@ -323,13 +323,29 @@ fn what_the_model_does_not_see_is_named() {
         ("<tool name=\"read_file\">x</tool>", "x"),
         ("<config><doc src=\"x\"/></config>", "<doc src=\"x\"/>"),
         ("<reasoning id=\"r\">x</reasoning>", "x"),
-        (
-            "<reasoning id=\"r\"><summary>a <tool/></summary></reasoning>",
-            "<tool/>",
-        ),
     ] {
         assert_eq!(findings(text), [("content-dropped", place)], "{text}");
     }
+}
+
+#[test]
+fn an_element_in_a_summary_is_an_error_that_names_the_repair() {
+    let text = "<reasoning id=\"r\"><summary>I use <tool name=\"x\"/> and <import src=\"i\"/> \
+                now</summary></reasoning>";
+    assert_eq!(
+        findings(text),
+        [("E-MD-UNSUPPORTED", "<tool name=\"x\"/>")],
+        "an import is text there"
+    );
+    let raw = "put the summary's text into a RAW block: `<summary>RAW|…|RAW</summary>`";
+    assert_eq!(check(text)[0].help, [raw]);
+    let repaired = "<reasoning id=\"r\"><summary>RAW|I use <tool name=\"x\"/> now|RAW</summary>\
+                    </reasoning>";
+    let document = document(repaired);
+    let [Element::Reasoning(reasoning)] = document.elements.as_slice() else {
+        panic!("{document:?}");
+    };
+    assert_eq!(reasoning.summaries[0].text, "I use <tool name=\"x\"/> now");
 }
 
 #[test]
