@@ -7,6 +7,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 
 use crate::edge::Target;
@@ -157,6 +158,16 @@ pub enum EngineError {
         /// The node that did not run any more.
         next: String,
     },
+    /// A [`Suspend`](crate::Suspend) was awaited when its node had ended.
+    #[error(
+        "the suspension {signal_id:?} of the node `{node}` was awaited when that node had ended"
+    )]
+    SuspensionUnsupported {
+        /// The node whose suspension it was.
+        node: String,
+        /// The signal that it asked for.
+        signal_id: String,
+    },
 }
 
 impl EngineError {
@@ -169,11 +180,13 @@ impl EngineError {
             Self::RoutingError { .. } => "routing_error",
             Self::StateValidation { .. } => "state_validation_error",
             Self::MaxSteps { .. } => "max_steps_exceeded",
+            Self::SuspensionUnsupported { .. } => "suspension_in_unsupported_context",
         }
     }
 
     /// The category that a caller acts on: that of the outermost error in the chain of causes
-    /// which has one and is not merely a carrier of its cause. `node_exception` and
+    /// which has one and is not merely a carrier of its cause; an error in an [`Arc`], a [`Box`] or
+    /// an [`io::Error`] is seen too. `node_exception` and
     /// `edge_exception` are carriers; they count only when no cause has a category.
     pub fn derived_category(&self) -> &str {
         match self.telling_link() {
@@ -193,14 +206,16 @@ impl EngineError {
         }
     }
 
-    /// The node in which it happened, or after which the run could not go on.
+    /// The node in which it happened, or after which the run could not go on; of a suspension that
+    /// came too late, the node that it belongs to.
     pub fn node(&self) -> Option<&str> {
         match self {
             Self::NodeException { node, .. }
             | Self::EdgeException { node, .. }
             | Self::ReducerError { node, .. }
             | Self::RoutingError { node, .. }
-            | Self::MaxSteps { next: node, .. } => Some(node),
+            | Self::MaxSteps { next: node, .. }
+            | Self::SuspensionUnsupported { node, .. } => Some(node),
             Self::StateValidation { node, .. } => node.as_deref(),
         }
     }
@@ -218,7 +233,7 @@ impl EngineError {
             if let Some(category) = category_of(link) {
                 return Some((category, link));
             }
-            next = link.source();
+            next = wrapped(link).or_else(|| link.source());
         }
         None
     }
@@ -230,4 +245,23 @@ fn category_of<'a>(link: &'a (dyn Error + 'static)) -> Option<&'a str> {
     }
     let error = link.downcast_ref::<EngineError>()?;
     (!error.is_carrier()).then(|| error.category())
+}
+
+/// What a pointer or an [`io::Error`] holds. Each says of itself what the error in it says, its
+/// cause included, so that the error itself would be passed over on the way down the causes.
+fn wrapped<'a>(link: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    let io = |error: &'a io::Error| error.get_ref().map(|inner| inner as &(dyn Error + 'static));
+    if let Some(error) = link.downcast_ref::<io::Error>() {
+        return io(error);
+    }
+    if let Some(error) = pointed_at::<io::Error>(link) {
+        return io(error);
+    }
+    let node = pointed_at::<NodeError>(link).map(|error| error as &(dyn Error + 'static));
+    node.or_else(|| pointed_at::<EngineError>(link).map(|error| error as _))
+}
+
+fn pointed_at<'a, E: Error + 'static>(link: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    let shared = link.downcast_ref::<Arc<E>>().map(|error| &**error);
+    shared.or_else(|| link.downcast_ref::<Box<E>>().map(|error| &**error))
 }

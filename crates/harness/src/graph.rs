@@ -16,7 +16,7 @@ use crate::node::{Ambient, Node, NodeContext};
 use crate::outcome::{Completed, Errored, Outcome, Suspended};
 use crate::schema::StateSchema;
 use crate::state::{Layout, State, StateError};
-use crate::suspension::{Attempt, SuspendRequest, SuspendSlot, attempt};
+use crate::suspension::{Attempt, Misplaced, Place, SuspendDesk, SuspendRequest, attempt};
 use crate::update::Update;
 
 /// A graph that passed every check of [`GraphBuilder::compile`](crate::GraphBuilder::compile).
@@ -99,6 +99,7 @@ impl CompiledGraph {
                 let run = Run {
                     graph: &self.inner,
                     ambient,
+                    desk: Arc::default(),
                     state,
                     limit,
                     steps: 0,
@@ -110,6 +111,7 @@ impl CompiledGraph {
                 let run = Run {
                     graph: &self.inner,
                     ambient,
+                    desk: Arc::default(),
                     state,
                     limit,
                     steps: 0,
@@ -133,6 +135,7 @@ impl fmt::Debug for CompiledGraph {
 struct Run<'a> {
     graph: &'a Inner,
     ambient: Arc<Ambient>,
+    desk: Arc<SuspendDesk>,
     state: State,
     limit: usize,
     /// How many steps succeeded.
@@ -149,6 +152,10 @@ impl Run<'_> {
     async fn from(mut self, entry: usize) -> Outcome {
         let mut position = Position::Node(entry);
         loop {
+            // One that came between two steps, from a task that a node has left behind.
+            if let Some(misplaced) = self.desk.misplaced() {
+                return self.errored(unsupported(&misplaced));
+            }
             let node = match position {
                 Position::Node(node) => self.graph.nodes.get(node),
                 Position::End => None,
@@ -178,6 +185,7 @@ impl Run<'_> {
         let name = || node.name.as_ref().to_owned();
         let update = match self.attempt(node).await {
             Attempt::Suspended(request) => return Ok(Stepped::Suspended(request)),
+            Attempt::Misplaced(misplaced) => return Err(unsupported(&misplaced)),
             Attempt::Returned(Ok(update)) => update,
             Attempt::Returned(Err(source)) => {
                 return Err(EngineError::NodeException {
@@ -213,16 +221,18 @@ impl Run<'_> {
 
     /// Runs the body of a node once. Its snapshot of the state is gone afterwards.
     async fn attempt(&self, node: &CompiledNode) -> Attempt<Result<Update, NodeError>> {
-        let slot = Arc::new(SuspendSlot::default());
+        let place = Place {
+            node: Arc::clone(&node.name),
+            step: self.steps,
+            attempt_index: 0,
+        };
         let ctx = NodeContext {
             ambient: Arc::clone(&self.ambient),
             state: self.state.clone(),
-            node_name: Arc::clone(&node.name),
-            step: self.steps,
-            attempt_index: 0,
-            slot: Arc::clone(&slot),
+            place: place.clone(),
+            desk: Arc::clone(&self.desk),
         };
-        attempt(node.node.run(ctx), &slot).await
+        attempt(node.node.run(ctx), place, &self.desk).await
     }
 
     fn completed(self) -> Outcome {
@@ -284,6 +294,13 @@ impl Run<'_> {
             step: self.steps,
             attempt_index: 0,
         }))
+    }
+}
+
+fn unsupported(misplaced: &Misplaced) -> EngineError {
+    EngineError::SuspensionUnsupported {
+        node: misplaced.node.as_ref().to_owned(),
+        signal_id: misplaced.signal_id.clone(),
     }
 }
 

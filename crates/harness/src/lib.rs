@@ -81,6 +81,8 @@
 //!   spawned, so nothing goes on behind it.
 //! - **A suspension cannot be caught.** [`NodeContext::suspend`] never returns, and the engine drops
 //!   the node with everything that wraps it, so code that catches every error does not see it.
+//! - **A suspension is not lost.** One that is awaited when its node has ended fails the run with
+//!   `suspension_in_unsupported_context`, instead of waiting for a signal that nobody knows of.
 //!
 //! # What it does not know
 //!

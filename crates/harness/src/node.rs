@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::error::NodeError;
 use crate::state::State;
-use crate::suspension::{SignalDescriptor, Suspend, SuspendRequest, SuspendSlot};
+use crate::suspension::{Place, SignalDescriptor, Suspend, SuspendDesk, SuspendRequest};
 use crate::update::Update;
 
 /// A future on the heap that can move between threads.
@@ -77,10 +77,8 @@ pub(crate) struct Ambient {
 pub struct NodeContext {
     pub(crate) ambient: Arc<Ambient>,
     pub(crate) state: State,
-    pub(crate) node_name: Arc<str>,
-    pub(crate) step: usize,
-    pub(crate) attempt_index: usize,
-    pub(crate) slot: Arc<SuspendSlot>,
+    pub(crate) place: Place,
+    pub(crate) desk: Arc<SuspendDesk>,
 }
 
 impl NodeContext {
@@ -111,23 +109,25 @@ impl NodeContext {
 
     /// The name of the node in the graph.
     pub fn node_name(&self) -> &str {
-        &self.node_name
+        &self.place.node
     }
 
     /// How many nodes ran before this one in the invocation.
     pub fn step(&self) -> usize {
-        self.step
+        self.place.step
     }
 
     /// How often the node was tried before in this step.
     pub fn attempt_index(&self) -> usize {
-        self.attempt_index
+        self.place.attempt_index
     }
 
     /// Stops the run until a signal comes; the run then goes on behind this node.
     ///
     /// The future never completes, whoever awaits it: the engine drops the node, an update it might
     /// have returned is ignored, and the run ends as [`Outcome::Suspended`](crate::Outcome::Suspended).
+    /// It must be awaited before this attempt of the node ends; see [`Suspend`] for what happens
+    /// otherwise.
     pub fn suspend(&self, descriptor: SignalDescriptor) -> Suspend {
         self.suspension(descriptor, true)
     }
@@ -144,7 +144,8 @@ impl NodeContext {
         };
         Suspend {
             request: Some(request),
-            slot: Arc::clone(&self.slot),
+            place: self.place.clone(),
+            desk: Arc::clone(&self.desk),
         }
     }
 }
@@ -152,9 +153,9 @@ impl NodeContext {
 impl fmt::Debug for NodeContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NodeContext")
-            .field("node_name", &self.node_name)
-            .field("step", &self.step)
-            .field("attempt_index", &self.attempt_index)
+            .field("node_name", &self.place.node)
+            .field("step", &self.place.step)
+            .field("attempt_index", &self.place.attempt_index)
             .field("ambient", &self.ambient)
             .finish_non_exhaustive()
     }

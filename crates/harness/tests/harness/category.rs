@@ -2,6 +2,8 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io;
+use std::sync::Arc;
 
 use logue_harness::{EngineError, NodeError};
 
@@ -29,6 +31,13 @@ async fn raised(error: NodeError) -> EngineError {
         async { Err(error) }
     });
     graph.invoke(nothing()).await.errored().unwrap().error
+}
+
+fn limit_reached() -> EngineError {
+    EngineError::MaxSteps {
+        limit: 0,
+        next: "n".to_owned(),
+    }
 }
 
 fn rate_limit() -> NodeError {
@@ -62,6 +71,59 @@ async fn the_outermost_error_with_something_to_say_is_seen() {
             NodeError::wrap(Foreign(Some(rate_limit()))),
             "provider_rate_limit",
             "slow down",
+        ),
+        (
+            NodeError::wrap(Arc::new(rate_limit())),
+            "provider_rate_limit",
+            "slow down",
+        ),
+        (
+            NodeError::wrap(Box::new(rate_limit())),
+            "provider_rate_limit",
+            "slow down",
+        ),
+        (
+            NodeError::wrap(io::Error::other(rate_limit())),
+            "provider_rate_limit",
+            "slow down",
+        ),
+        (
+            NodeError::wrap(Arc::new(io::Error::other(Arc::new(rate_limit())))),
+            "provider_rate_limit",
+            "slow down",
+        ),
+        (
+            NodeError::wrap(io::Error::other(Foreign(Some(rate_limit())))),
+            "provider_rate_limit",
+            "slow down",
+        ),
+        (
+            NodeError::wrap(Arc::new(Foreign(Some(rate_limit())))),
+            "provider_rate_limit",
+            "slow down",
+        ),
+        (
+            NodeError::wrap(Arc::new(limit_reached())),
+            "max_steps_exceeded",
+            "the run took 0 steps without reaching END; the next would have been the node `n`",
+        ),
+        (
+            NodeError::wrap(Arc::new(EngineError::EdgeException {
+                node: "n".to_owned(),
+                source: rate_limit(),
+            })),
+            "provider_rate_limit",
+            "slow down",
+        ),
+        (
+            NodeError::wrap(io::Error::other("only words")),
+            "node_exception",
+            "only words",
+        ),
+        (
+            NodeError::wrap(io::Error::from(io::ErrorKind::NotFound)),
+            "node_exception",
+            "entity not found",
         ),
         (NodeError::wrap(Foreign(None)), "node_exception", "foreign"),
         (NodeError::new("only words"), "node_exception", "only words"),

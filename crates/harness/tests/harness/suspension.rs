@@ -1,12 +1,14 @@
 //! Nodes that wait for a signal.
 
 use std::future::Future;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker};
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use logue_harness::{
-    BoxFuture, END, Node, NodeContext, NodeError, Outcome, SignalDescriptor, Suspended, Update,
+    BoxFuture, CompiledGraph, END, Node, NodeContext, NodeError, Outcome, SignalDescriptor,
+    Suspended, Update,
 };
 use serde_json::{Value, json};
 
@@ -207,33 +209,157 @@ impl Drop for AbortOnDrop {
     }
 }
 
+/// Where a node leaves its context, and a later one finds it.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Option<NodeContext>>>);
+
+impl Kept {
+    fn context(&self) -> NodeContext {
+        self.0.lock().unwrap().clone().expect("a node left it")
+    }
+}
+
+/// `a`, which leaves its context behind, then `b`.
+fn a_then<F, Fut>(kept: &Kept, b: F) -> CompiledGraph
+where
+    F: Fn(NodeContext) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Update, NodeError>> + Send + 'static,
+{
+    let kept = kept.clone();
+    let graph = graph()
+        .add_node_fn("a", move |ctx| {
+            *kept.0.lock().unwrap() = Some(ctx.clone());
+            logs(ctx)
+        })
+        .add_node_fn("b", b)
+        .entry("a")
+        .add_edge("a", "b")
+        .add_edge("b", END);
+    compile(graph).unwrap()
+}
+
+/// Runs the graph, which must end because a suspension of `a` came too late.
+async fn assert_unsupported(graph: CompiledGraph) {
+    let run = tokio::time::timeout(Duration::from_secs(5), graph.invoke(nothing()));
+    let failed = run
+        .await
+        .expect("the run ends")
+        .errored()
+        .expect("it fails");
+    assert_eq!(failed.error.category(), "suspension_in_unsupported_context");
+    assert_eq!(failed.error.derived_category(), failed.error.category());
+    assert_eq!(
+        failed.error.diagnostic(),
+        "the suspension \"late\" of the node `a` was awaited when that node had ended"
+    );
+    assert_eq!(failed.node.as_deref(), Some("a"));
+    assert_eq!(failed.steps, 1);
+    assert_eq!(log(&failed.state), ["a"]);
+}
+
+fn late() -> SignalDescriptor {
+    SignalDescriptor::new("late")
+}
+
 #[tokio::test]
-async fn a_suspension_that_comes_after_its_node_ended_touches_no_later_node() {
-    let kept = std::sync::Arc::new(std::sync::Mutex::new(None));
-    let (keep, late) = (kept.clone(), kept.clone());
-    let graph = compile(
-        graph()
-            .add_node_fn("a", move |ctx| {
-                *keep.lock().unwrap() = Some(ctx);
-                async { Ok(Update::new()) }
-            })
-            .add_node_fn("b", move |ctx| {
-                let late = late.lock().unwrap().take();
-                async move {
-                    let late: NodeContext = late.ok_or_else(|| NodeError::new("no context"))?;
-                    let mut suspension = late.suspend(SignalDescriptor::new("late"));
-                    let once = |cx: &mut Context<'_>| {
-                        Poll::Ready(Pin::new(&mut suspension).poll(cx).is_pending())
-                    };
-                    assert!(std::future::poll_fn(once).await);
-                    logs(ctx).await
+async fn a_suspension_of_a_node_that_ended_fails_the_run() {
+    let kept = Kept::default();
+    let earlier = kept.clone();
+    let graph = a_then(&kept, move |_| {
+        let earlier = earlier.context();
+        async move { match earlier.suspend(late()).await {} }
+    });
+    assert_unsupported(graph).await;
+}
+
+#[tokio::test]
+async fn neither_returning_nor_suspending_properly_makes_up_for_it() {
+    for suspends in [false, true] {
+        let kept = Kept::default();
+        let earlier = kept.clone();
+        let graph = a_then(&kept, move |ctx| {
+            let earlier = earlier.context();
+            async move {
+                let mut cx = Context::from_waker(Waker::noop());
+                if suspends {
+                    let mut proper = pin!(ctx.suspend(SignalDescriptor::new("proper")));
+                    assert!(proper.as_mut().poll(&mut cx).is_pending());
                 }
-            })
-            .entry("a")
-            .add_edge("a", "b")
-            .add_edge("b", END),
-    )
-    .unwrap();
-    let done = graph.invoke(nothing()).await.completed().unwrap();
-    assert_eq!(log(&done.state), ["b"]);
+                let mut suspension = pin!(earlier.suspend_and_rerun(late()));
+                assert!(suspension.as_mut().poll(&mut cx).is_pending());
+                Ok(Update::new().with("log", json!(["ignored"])))
+            }
+        });
+        assert_unsupported(graph).await;
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_runs_again_cannot_use_the_context_of_its_last_time() {
+    let first = Kept::default();
+    let graph = graph()
+        .add_node_fn("a", move |ctx| {
+            let earlier = first.0.lock().unwrap().replace(ctx.clone());
+            async move {
+                match earlier {
+                    Some(earlier) => match earlier.suspend(late()).await {},
+                    None => logs(ctx).await,
+                }
+            }
+        })
+        .entry("a")
+        .add_edge("a", "a")
+        .max_steps(3);
+    assert_unsupported(compile(graph).unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_task_that_a_node_left_behind_is_heard_while_a_later_node_waits() {
+    let kept = Kept::default();
+    let earlier = kept.clone();
+    let graph = a_then(&kept, move |_| {
+        let earlier = earlier.context();
+        // Detached, and nothing wakes the node: only the suspension can wake the engine.
+        tokio::spawn(async move {
+            tokio::task::yield_now().await;
+            match earlier.suspend(late()).await {}
+        });
+        std::future::pending()
+    });
+    assert_unsupported(graph).await;
+}
+
+#[tokio::test]
+async fn a_suspension_between_two_steps_starts_no_further_node() {
+    let notes = Notes::default();
+    let started = notes.clone();
+    let graph = graph()
+        .add_node_fn("a", |ctx| {
+            // It runs when the engine gives way behind this node.
+            let task = ctx.clone();
+            tokio::spawn(async move { match task.suspend(late()).await {} });
+            logs(ctx)
+        })
+        .add_node_fn("b", move |_| {
+            started.add("b");
+            async { Ok(Update::new()) }
+        })
+        .entry("a")
+        .add_edge("a", "b")
+        .add_edge("b", END);
+    assert_unsupported(compile(graph).unwrap()).await;
+    assert_eq!(notes.taken(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_suspension_of_a_run_that_is_over_waits_and_does_nothing() {
+    let kept = Kept::default();
+    let graph = a_then(&kept, logs);
+    assert_eq!(graph.invoke(nothing()).await.as_str(), "completed");
+    let suspension = tokio::time::timeout(Duration::from_millis(10), async {
+        match kept.context().suspend(late()).await {}
+    });
+    let waited: Result<(), _> = suspension.await;
+    assert!(waited.is_err());
+    assert_eq!(graph.invoke(nothing()).await.as_str(), "completed");
 }
