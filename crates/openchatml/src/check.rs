@@ -1,5 +1,7 @@
 //! Mistakes that need more than reading: bodies against their type, replies against their calls,
-//! text against UTF-8.
+//! frames against what their channel is for, text against UTF-8.
+
+mod channels;
 
 use std::collections::BTreeMap;
 
@@ -18,9 +20,12 @@ use crate::words::Role;
 /// |---|---|
 /// | a body does not parse as its `<\|constrain\|>json` | `E-BODY-CONSTRAINT-VIOLATION` |
 /// | two calls with one `call_id`; a reply to no call; a second reply (warning) | `E-CALL-SCHEMA` |
+/// | an assistant or tool frame names no channel, and `profiles.harmony.require_channels` is set | `E-PARSE-CHANNEL-MISSING` |
+/// | a function is called outside `commentary` (warning) | `call-outside-commentary` |
+/// | the assistant uses a marker of reasoning outside `analysis` (warning) | `reasoning-outside-analysis` |
 /// | a frame is not valid UTF-8 | `E-SOURCE-NOT-UTF8` |
 ///
-/// Implements OpenChatML 2.2 §6 and §8.2. Bodies are parsed, so this costs several times what
+/// Implements OpenChatML 2.2 §6, §7, §8.2 and §8.3. Bodies are parsed, so this costs several times what
 /// reading does; linear in the source, with a logarithm for the ids.
 ///
 /// ```
@@ -33,7 +38,10 @@ use crate::words::Role;
 pub fn check(document: &Document<'_>) -> Vec<Diagnostic> {
     let mut found = document.diagnostics().to_vec();
     let mut calls = Calls::default();
+    let required = channels::are_required(document);
     for frame in document.frames() {
+        found.extend(channels::check_channel(document, frame, required));
+        found.extend(channels::check_markers(document, frame));
         found.extend(check_utf8(document, frame));
         found.extend(check_constraint(document, frame));
         found.extend(calls.check(document, frame));

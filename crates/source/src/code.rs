@@ -69,6 +69,10 @@ codes! {
     AttributeConflict = "attribute-conflict",
     /// A transcript has no document header and is read as a fragment.
     FragmentWithoutHeader = "fragment-without-header",
+    /// A function tool is called on another channel than `commentary`.
+    CallOutsideCommentary = "call-outside-commentary",
+    /// A marker of private reasoning stands outside `analysis`.
+    ReasoningOutsideAnalysis = "reasoning-outside-analysis",
     /// A value cannot be written in the format asked for.
     WriteRefused = "E-WRITE-REFUSED",
 

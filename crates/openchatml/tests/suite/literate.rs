@@ -37,6 +37,11 @@ fn bodies_and_ends() {
 }
 
 #[test]
+fn channels() {
+    run(include_str!("cases/channels.md"), 6);
+}
+
+#[test]
 fn document_headers() {
     run(include_str!("cases/document-headers.md"), 18);
 }
