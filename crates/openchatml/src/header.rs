@@ -11,6 +11,8 @@ use serde_json::{Map, Value};
 use serde_saphyr::options::{MergeKeyPolicy, NonFiniteFloatPolicy};
 use serde_saphyr::{Location, Spanned, UserMessageFormatter};
 
+use crate::attributes::shown;
+use crate::digits::Spellings;
 use crate::findings::Findings;
 use crate::limits::{MAX_DOCUMENT_HEADER, MAX_HEADER_ALIASES, MAX_HEADER_DEPTH, MAX_HEADER_NODES};
 use crate::owned::HeaderBuf;
@@ -187,6 +189,7 @@ pub(crate) fn read_values(
     entries.sort_by_key(|(_, entry)| entry.referenced.span().byte_offset());
     let mut values = HeaderBuf::new("");
     let mut version_span = None;
+    let mut spellings = Spellings::new(source, yaml);
     for (key, entry) in entries {
         let place = span_of(entry.referenced, yaml).unwrap_or(Span::empty(yaml.start));
         match (key.as_str(), entry.value) {
@@ -207,6 +210,21 @@ pub(crate) fn read_values(
                 findings.add(wrong_kind("generation_settings", "keys and values", place));
             }
             (_, value) => {
+                let spelled = span_of(entry.defined, yaml).unwrap_or(place);
+                if let Some(number) = spellings.lost(spelled, &value) {
+                    findings.add(
+                        Diagnostic::warning(
+                            Code::ParseHeader,
+                            format!(
+                                "a number in `{}` is read as {number}",
+                                shown(key.as_bytes())
+                            ),
+                            place,
+                        )
+                        .with_expected("a number as it would be written back, or a text")
+                        .with_help("put it in quotes if its digits matter, as in a version"),
+                    );
+                }
                 values.extra.insert(key, value);
             }
         }

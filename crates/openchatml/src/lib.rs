@@ -35,6 +35,7 @@
 
 mod attributes;
 mod check;
+mod digits;
 mod document;
 mod escape;
 mod findings;

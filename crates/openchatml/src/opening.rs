@@ -2,7 +2,7 @@
 //!
 //! A header that opens with a fence (`---`) ends at the closing one; any other ends at the first
 //! line that begins with `<|start|>`, because a header may hold that token as a value
-//! (OpenChatML 2.2 §2).
+//! (OpenChatML 2.2 §2). A fence behind such a line closes nothing: it is a line of some body.
 
 use logue_source::{Code, Diagnostic, Span};
 use memchr::memmem;
@@ -21,7 +21,7 @@ pub(crate) struct Opening {
 
 /// Reads what stands before the first frame.
 pub(crate) fn read(source: &[u8], findings: &mut Findings) -> Opening {
-    let Some(mut region) = find(source) else {
+    let Some(region) = find(source) else {
         let from = content_start(source);
         findings.add(
             Diagnostic::warning(
@@ -39,21 +39,17 @@ pub(crate) fn read(source: &[u8], findings: &mut Findings) -> Opening {
             dialect: Dialect::V2_2,
         };
     };
-    let mut parsed = parse_yaml(source, region.yaml);
-    // A fence that closes nothing readable may be a line of some body far behind.
-    if parsed.is_err()
-        && region.close == Close::Fence
-        && let Some(end) = unfenced_end(source, region.yaml)
-    {
-        region = region.without_fence(end);
-        parsed = parse_yaml(source, region.yaml);
-    }
-    if region.close == Close::NoFence {
+    let parsed = parse_yaml(source, region.yaml);
+    if region.fence_open {
         findings.add(
             Diagnostic::error(
                 Code::ParseHeader,
-                "the document header's opening `---` has no closing one",
+                "the document header's opening `---` has no closing one before the first frame",
                 Span::new(region.span.start, region.yaml.start),
+            )
+            .with_label(
+                Span::empty(region.span.end),
+                "the header is read up to here",
             )
             .with_expected("a line `---` behind the header")
             .with_help("close the header, or leave out both fences"),
@@ -78,32 +74,12 @@ pub(crate) fn read(source: &[u8], findings: &mut Findings) -> Opening {
     }
 }
 
-/// How a header ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Close {
-    /// At its closing fence.
-    Fence,
-    /// It opened with a fence and has no closing one.
-    NoFence,
-    /// At the first frame, or at the end of the text.
-    Frame,
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Region {
     span: Span,
     yaml: Span,
-    close: Close,
-}
-
-impl Region {
-    fn without_fence(self, end: usize) -> Self {
-        Self {
-            span: Span::new(self.span.start, end),
-            yaml: Span::new(self.yaml.start, end),
-            close: Close::NoFence,
-        }
-    }
+    /// Whether it opens with a fence and has no closing one.
+    fence_open: bool,
 }
 
 /// Behind a byte order mark.
@@ -121,21 +97,21 @@ fn find(source: &[u8]) -> Option<Region> {
     let first = first_significant_line(source, start)?;
     if is_fence(first.bytes(source)) {
         let from = first.end;
-        let fence = lines(source, from).find(|line| is_fence(line.bytes(source)));
-        let region = Region {
-            span: Span::new(start, source.len()),
-            yaml: Span::new(from, source.len()),
-            close: Close::NoFence,
-        };
+        let frame = unfenced_end(source, Span::new(from, source.len()));
+        let end = frame.unwrap_or(source.len());
+        let fence = lines(source, from)
+            .take_while(|line| line.start < end)
+            .find(|line| is_fence(line.bytes(source)));
         return Some(match fence {
             Some(line) => Region {
                 span: Span::new(start, line.end),
                 yaml: Span::new(from, line.start),
-                close: Close::Fence,
+                fence_open: false,
             },
-            None => match unfenced_end(source, Span::new(from, source.len())) {
-                Some(end) => region.without_fence(end),
-                None => region,
+            None => Region {
+                span: Span::new(start, end),
+                yaml: Span::new(from, end),
+                fence_open: true,
             },
         });
     }
@@ -148,7 +124,7 @@ fn find(source: &[u8]) -> Option<Region> {
     Some(Region {
         span,
         yaml: span,
-        close: Close::Frame,
+        fence_open: false,
     })
 }
 

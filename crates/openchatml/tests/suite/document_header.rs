@@ -55,6 +55,48 @@ fn a_version_and_a_model_keep_their_digits() {
 }
 
 #[test]
+fn a_number_that_loses_digits_has_a_warning() {
+    let cases = [
+        ("1.10", Some("1.1")),
+        ("0x1f", Some("31")),
+        (
+            "123456789012345678901234567890",
+            Some("1.2345678901234568e+29"),
+        ),
+        ("-0", Some("0")),
+        ("{a: [1, 2.50]}", Some("2.5")),
+        ("[12345678901234567890123]", Some("1.2345678901234568e+22")),
+        ("1.5", None),
+        ("-7", None),
+        ("1e29", None),
+        ("[1e+29]", None),
+        ("18446744073709551615", None),
+        ("\"1.10\"", None),
+        ("{a: [1,2.5], 'b': -3}", None),
+        ("a text with 1.10", None),
+        ("[&n 5, *n]", None),
+    ];
+    for (value, number) in cases {
+        let source = format!("version: 2.2\nx: {value} # comment\ny: 1\n");
+        let document = parse(source.as_bytes());
+        let found: Vec<_> = document.diagnostics().iter().collect();
+        assert_eq!(
+            found.len(),
+            usize::from(number.is_some()),
+            "{value}: {found:?}"
+        );
+        if let Some(number) = number {
+            assert_eq!(found[0].code, Code::ParseHeader);
+            assert!(!found[0].is_error());
+            let message = format!("a number in `x` is read as {number}");
+            assert_eq!(found[0].message, message);
+            assert_eq!(found[0].primary.start, 16, "{value}");
+        }
+        assert!(document.header().unwrap().get("x").is_some());
+    }
+}
+
+#[test]
 fn a_number_that_json_does_not_have_is_a_text() {
     let document = parse(b"version: 2.2\nlimit: .inf\n");
     assert_eq!(
@@ -231,6 +273,7 @@ proptest! {
         let document = parse(text.as_bytes());
         let read = HeaderBuf::from(document.header().unwrap());
         prop_assert_eq!(&read, &header);
+        prop_assert!(document.diagnostics().iter().all(|found| found.code != Code::ParseHeader));
         let order = |map: &Map<String, Value>| map.keys().cloned().collect::<Vec<_>>();
         prop_assert_eq!(order(&read.extra), order(&header.extra));
         prop_assert_eq!(document.frames().len(), 1);
