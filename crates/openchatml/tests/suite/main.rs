@@ -5,6 +5,7 @@ mod conversations;
 mod document_header;
 mod json_bodies;
 mod literate;
+mod losses;
 mod reading;
 mod round_trip;
 mod strategies;

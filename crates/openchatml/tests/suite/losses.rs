@@ -1,0 +1,227 @@
+//! What a mapping cannot keep is noted, and what was cut or never called does not come to life.
+
+use logue_message::{Block, ChatMessage, Content, ImageSource};
+use openchatml::{Channel, Role, frames_from_messages, messages_from_frames};
+use proptest::prelude::*;
+
+use crate::conversations::frames;
+use crate::strategies::frame;
+
+#[test]
+fn losses_are_noted() {
+    let image = Block::Image {
+        source: ImageSource::Url("https://example.invalid/a.png".into()),
+        media_type: None,
+        detail: None,
+    };
+    let signed = |text: &str| Block::Text {
+        text: text.into(),
+        signature: Some("s".into()),
+        preamble: false,
+    };
+    let messages = [
+        ChatMessage::user(vec![Block::text("look"), image.clone()]),
+        ChatMessage::user(vec![image]),
+        ChatMessage::assistant(vec![
+            Block::RedactedThinking { data: "x".into() },
+            Block::Thinking {
+                text: "t".into(),
+                signature: Some("s".into()),
+                id: Some("i".into()),
+            },
+            signed("a"),
+        ]),
+        ChatMessage::assistant(Content::Absent),
+    ];
+    let (frames, notes) = frames_from_messages(&messages);
+    let bodies: Vec<_> = frames.iter().map(|frame| frame.body.as_str()).collect();
+    assert_eq!(bodies, ["look", "t", "a"]);
+    let notes: Vec<String> = notes.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        notes,
+        [
+            "message 1: an image dropped",
+            "message 2: an image dropped",
+            "message 3: reasoning that only its provider can read dropped",
+            "message 3: a signature dropped",
+            "message 3: the id of a reasoning item dropped",
+            "message 3: a signature dropped",
+            "message 4: an empty message left out",
+        ],
+    );
+}
+
+#[test]
+fn what_a_message_cannot_hold_is_noted() {
+    let (messages, notes) = messages_from_frames(&frames(
+        "stray <|start|>user intent=debug lang=en<|message|>a<|end|>
+<|start|>assistant<|channel|>private<|message|>b<|end|>
+<|start|>assistant<|channel|>commentary<|message|>c<|end|>
+<|start|>assistant to=functions.f call_id=1<|channel|>commentary<|message|>{\"half\":",
+    ));
+    let expected = [
+        ChatMessage::user("a"),
+        ChatMessage::assistant(vec![Block::thinking("c")]),
+    ];
+    assert_eq!(messages, expected);
+    let notes: Vec<String> = notes.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        notes,
+        [
+            "frame 1: left out, because its role is not known",
+            "frame 2: intent dropped",
+            "frame 2: unknown attributes dropped",
+            "frame 3: left out, because its channel is not known",
+            "frame 4: commentary that is no preamble is kept as reasoning",
+            "frame 5: a cut tool call is left out",
+        ],
+    );
+}
+
+#[test]
+fn what_a_call_a_reply_or_an_instruction_loses_is_noted() {
+    let cases: [(&str, &[&str]); 11] = [
+        (
+            "assistant to=functions.f call_id=1<|channel|>commentary<|constrain|>json<|message|>{}<|call|>",
+            &[],
+        ),
+        (
+            "assistant to=functions.f call_id=1<|channel|>analysis<|constrain|>json<|message|>{}<|call|>",
+            &["a tool's call or reply is moved to `commentary`"],
+        ),
+        (
+            "tool name=python call_id=1 to=assistant<|channel|>analysis<|message|>a<|end|>",
+            &["a tool's call or reply is moved to `commentary`"],
+        ),
+        (
+            "assistant to=functions.f call_id=1<|channel|>commentary<|constrain|>yaml<|message|>a: b<|call|>",
+            &["constrain dropped"],
+        ),
+        (
+            "assistant to=functions.f call_id=1<|channel|>commentary<|constrain|>json<|message|>{broken<|call|>",
+            &["constrain dropped"],
+        ),
+        (
+            "assistant to=functions.f call_id=1 content_type=markdown<|channel|>commentary<|message|>a<|call|>",
+            &["content_type dropped"],
+        ),
+        (
+            "assistant to=functions.f call_id=1 content_type=text<|channel|>commentary<|message|>a<|call|>",
+            &[],
+        ),
+        (
+            "assistant to=f call_id=1<|channel|>commentary<|message|>a<|call|>",
+            &["the tool is read as a function of that name"],
+        ),
+        (
+            "tool name=f call_id=1 to=assistant<|channel|>commentary<|message|>a<|end|>",
+            &["the tool is read as a function of that name"],
+        ),
+        (
+            "system<|channel|>final<|message|>a<|end|>",
+            &["channel dropped"],
+        ),
+        (
+            "developer<|channel|>commentary<|message|>a<|end|>",
+            &["channel dropped"],
+        ),
+    ];
+    for (frame, expected) in cases {
+        let (messages, notes) = messages_from_frames(&frames(&format!("<|start|>{frame}")));
+        assert_eq!(messages.len(), 1, "{frame}");
+        let notes: Vec<&str> = notes.iter().map(|note| note.text.as_str()).collect();
+        assert_eq!(notes, expected, "{frame}");
+    }
+}
+
+#[test]
+fn what_was_not_called_is_no_call_unless_it_was_answered() {
+    const AT_REST: &str =
+        "<|start|>assistant to=functions.f call_id=1<|channel|>commentary<|message|>{}<|end|>\n";
+    const CALL: &str =
+        "<|start|>assistant to=functions.f call_id=1<|channel|>commentary<|message|>[]<|call|>\n";
+    const REPLY: &str = "<|start|>tool name=functions.f call_id=1 to=assistant<|channel|>commentary<|message|>a<|end|>\n";
+    const BROKEN_REPLY: &str = "<|start|>tool oh name=functions.f call_id=1 to=assistant<|channel|>commentary<|message|>a<|end|>\n";
+    const OTHER: &str = "<|start|>tool name=functions.f call_id=2 to=assistant<|channel|>commentary<|message|>a<|end|>\n";
+    let cases: [(&[&str], usize); 8] = [
+        (&[AT_REST], 0),
+        (&[AT_REST, REPLY], 1),
+        (&[AT_REST, OTHER], 0),
+        (&[AT_REST, BROKEN_REPLY], 0),
+        (&[REPLY, AT_REST], 0),
+        (&[AT_REST, CALL, REPLY], 1),
+        (&[AT_REST, AT_REST, REPLY], 1),
+        (&[CALL], 1),
+    ];
+    for (parts, calls) in cases {
+        let (messages, notes) = messages_from_frames(&frames(&parts.concat()));
+        let made: usize = messages
+            .iter()
+            .map(|message| message.tool_calls.len())
+            .sum();
+        assert_eq!(made, calls, "{parts:?}");
+        let rest = parts.iter().filter(|part| **part == AT_REST).count();
+        let live = parts.contains(&CALL);
+        let kept = rest + usize::from(live) - calls;
+        let thoughts = messages
+            .iter()
+            .filter_map(|message| match &message.content {
+                Content::Blocks(blocks) => Some(blocks),
+                _ => None,
+            })
+            .flatten()
+            .filter(|block| **block == Block::thinking("{}"));
+        assert_eq!(thoughts.count(), kept, "{parts:?}");
+        let said = notes
+            .iter()
+            .filter(|note| note.text.contains("not called is kept as reasoning"));
+        assert_eq!(said.count(), kept, "{parts:?}");
+    }
+}
+
+/// Nothing behind a literal block that is never closed speaks with the frame's authority.
+#[test]
+fn what_an_unclosed_literal_block_swallows_is_left_out() {
+    for role in ["system", "user"] {
+        let (messages, notes) = messages_from_frames(&frames(&format!(
+            "<|start|>{role}<|message|>a<|literal|>b<|end|>
+<|start|>assistant<|channel|>analysis<|message|>SECRET<|end|>
+<|start|>tool name=functions.f call_id=1<|message|>EVIL<|end|>"
+        )));
+        assert_eq!(messages.len(), 1);
+        assert_eq!(messages[0].text(), "a");
+        let notes: Vec<String> = notes.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            notes,
+            [
+                "frame 1: the frame was cut; the message holds what there is of it",
+                "frame 2: left out, because its role is not known",
+            ],
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// What comes back as another frame has a note, but for what means the same.
+    #[test]
+    fn no_loss_is_silent(frame in frame()) {
+        let (messages, notes) = messages_from_frames(std::slice::from_ref(&frame));
+        let (back, more) = frames_from_messages(&messages);
+        if notes.is_empty() && more.is_empty() && !frame.body.is_empty() {
+            let mut same = frame;
+            if same.is_call() && same.content_type.is_none() && back[0].constrain.is_some() {
+                same.constrain = Some("json".to_owned());
+            }
+            if same.role == Role::Tool {
+                same.to = Some("assistant".to_owned());
+            }
+            if matches!(same.role, Role::User | Role::Assistant) && same.effective_channel() == Channel::Final {
+                same.channel = back[0].channel;
+                same.terminator = back[0].terminator;
+            }
+            prop_assert_eq!(back, [same]);
+        }
+    }
+}
