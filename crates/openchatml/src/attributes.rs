@@ -68,9 +68,11 @@ fn holds_markup(word: &[u8]) -> bool {
     memmem::find(word, b"<|").is_some()
 }
 
-/// Whether a key claims to name the channel, which only `<|channel|>` does.
-pub(crate) fn is_channel_key(key: &[u8]) -> bool {
-    key.eq_ignore_ascii_case(b"channel")
+/// Whether a key claims to say where the frame goes and does not: only `<|channel|>` names the
+/// channel, and only `to`, in this case, the recipient. A frame that has such a key may be meant
+/// to be hidden.
+pub(crate) fn is_false_address(key: &[u8]) -> bool {
+    key.eq_ignore_ascii_case(b"channel") || (key.eq_ignore_ascii_case(b"to") && key != b"to")
 }
 
 /// The words of a part of the source: spans between ASCII white space.
@@ -266,7 +268,7 @@ fn read_constrain(
 /// Whether a word behind `<|constrain|>` may be a type. A type may hold parameters with an `=`.
 pub(crate) fn is_type(word: &[u8]) -> bool {
     let key = word.split(|byte| *byte == b'=').next().unwrap_or_default();
-    !holds_markup(word) && !is_channel_key(key)
+    !holds_markup(word) && !is_false_address(key)
 }
 
 /// Reads the attributes of a segment. A word that is no `key=value` may be a lost channel or
@@ -290,7 +292,7 @@ fn read_attributes(
             Some(value)
                 if !key.is_empty()
                     && !holds_markup(bytes)
-                    && !is_channel_key(key.bytes(source)) =>
+                    && !is_false_address(key.bytes(source)) =>
             {
                 let known = read_known(source, segment, key, value, frame, findings);
                 if let Some(known) = known {

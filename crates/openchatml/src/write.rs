@@ -4,7 +4,7 @@
 //! characters or `<|` in it would end the value, or forge a frame, so such a frame is refused
 //! before anything is written (OpenChatML 2.2 §6, §11).
 
-use crate::attributes::{is_channel_key, is_type};
+use crate::attributes::{is_false_address, is_type};
 use crate::escape::encode;
 use crate::owned::FrameBuf;
 use crate::token::Token;
@@ -196,7 +196,7 @@ fn check_values(frame: &FrameBuf) -> Result<(), WriteError> {
     }
     for (key, value) in &frame.attributes {
         let taken = key != "constrain" && fields.iter().any(|(field, _)| field == key)
-            || is_channel_key(key.as_bytes());
+            || is_false_address(key.as_bytes());
         // A word without a value reads as a broken header.
         let Some(value) = value.as_deref() else {
             return Err(unsafe_value("attribute", key));

@@ -71,6 +71,7 @@ fn a_known_key_cannot_come_in_by_another_door() {
         ("analysis", None),
         ("channel", Some("final")),
         ("Channel", Some("")),
+        ("To", Some("user")),
         ("", Some("x")),
     ] {
         let (key, value) = attribute;
