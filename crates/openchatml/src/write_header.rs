@@ -15,8 +15,9 @@ use crate::write::WriteError;
 /// The header as YAML text that ends in a newline.
 ///
 /// # Errors
-/// The version is not two numbers with a dot between, a key among the others is one of the three
-/// that have a field, or the header breaks a limit of the reader.
+/// The version is not two numbers with a dot between, or is 2.0, whose frames have no escapes and
+/// are not what [`write_frame`](crate::write_frame) writes; a key among the others is one of the
+/// three that have a field; or the header breaks a limit of the reader.
 ///
 /// ```
 /// use openchatml::{HeaderBuf, write_header};
@@ -34,6 +35,11 @@ use crate::write::WriteError;
 pub fn write_header(header: &HeaderBuf) -> Result<String, WriteError> {
     if !is_version(&header.version) {
         return Err(refused("`version` is not two numbers with a dot between"));
+    }
+    if header.version == "2.0" {
+        return Err(refused(
+            "frames are written as 2.2, and version 2.0 would read their escapes as tokens",
+        ));
     }
     let own = ["version", "model", "generation_settings"];
     if let Some(key) = own.iter().find(|key| header.extra.contains_key(**key)) {
