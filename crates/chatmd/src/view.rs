@@ -290,7 +290,7 @@ pub(crate) const RAW_SUMMARY: &str =
 fn quoted_tag(node: Node<'_>) -> Diagnostic {
     let tag = node.tag();
     Diagnostic::error(
-        Code::MdUnsupported,
+        Code::MdSummaryElement,
         format!("a `<summary>` holds text, and this `<{tag}>` is an element"),
         node.opener(),
     )

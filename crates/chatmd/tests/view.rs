@@ -334,7 +334,7 @@ fn an_element_in_a_summary_is_an_error_that_names_the_repair() {
                 now</summary></reasoning>";
     assert_eq!(
         findings(text),
-        [("E-MD-UNSUPPORTED", "<tool name=\"x\"/>")],
+        [("E-MD-SUMMARY-ELEMENT", "<tool name=\"x\"/>")],
         "an import is text there"
     );
     let raw = "put the summary's text into a RAW block: `<summary>RAW|…|RAW</summary>`";

@@ -101,6 +101,8 @@ codes! {
     MdToolDeclaration = "E-MD-TOOL-DECLARATION",
     /// Two declarations expose the same tool name.
     MdDuplicateTool = "E-MD-DUPLICATE-TOOL",
+    /// A summary, which is text, holds an element.
+    MdSummaryElement = "E-MD-SUMMARY-ELEMENT",
     /// A built-in tool that nobody knows.
     MdUnknownTool = "E-MD-UNKNOWN-TOOL",
     /// A message has a role that is not one of the five.
