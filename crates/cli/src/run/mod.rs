@@ -16,7 +16,7 @@ use logue_agent::{
     TurnError, TurnReport, toolbox,
 };
 use logue_message::{ChatMessage, Role};
-use logue_source::Source;
+use logue_source::{Code, Source};
 use logue_tools::Roots;
 
 use crate::arguments::RunArgs;
@@ -151,11 +151,18 @@ fn load(input: &Input, world: &mut FileWorld) -> Result<Prompt, Failure> {
         .with_help("`logue view` shows it; name it with -m replay:FILE to play it"));
     }
     let prompt = Prompt::load(&input.text, world);
-    let (errors, warnings): (Vec<_>, Vec<_>) = prompt
+    let (mut errors, warnings): (Vec<_>, Vec<_>) = prompt
         .diagnostics
         .iter()
         .cloned()
         .partition(logue_source::Diagnostic::is_error);
+    for error in &mut errors {
+        if matches!(error.code, Code::MdDocument | Code::OutsideRoots) {
+            error
+                .help
+                .push("--root DIR lets the prompt read a further folder".to_owned());
+        }
+    }
     if !errors.is_empty() {
         return Err(rendered(&input.name, input.text.as_bytes(), &errors));
     }

@@ -42,7 +42,7 @@ fn what_is_no_prompt_is_refused_with_its_place() {
         ("attribute.md", "E-MD-BAD-ATTRIBUTE", "attribute.md:1:"),
         ("tool.md", "E-MD-UNKNOWN-TOOL", "tool.md:1:"),
         ("doc.md", "E-MD-DOCUMENT", "doc.md:2:7"),
-        ("outside.md", "E-OUTSIDE-ROOTS", "outside.md:2:7"),
+        ("outside.md", "E-OUTSIDE-ROOTS", "--root DIR"),
         ("raw.md", "E-MD-UNTERMINATED-RAW", "raw.md:1:7"),
         ("session.ocml", "E-MD-TOP-LEVEL-TEXT", "OpenChatML"),
         ("empty.md", "nothing_to_answer", "<user>"),

@@ -205,7 +205,12 @@ fn signals_end_the_run_and_its_tools() {
         let server = ModelServer::start(vec![Reply::Answer(call)], Delivery::Whole).unwrap();
         let mut child = start(folder.path(), &server);
         wait_for(folder.path(), "tool_call_id=\"c\"");
+        let started = Instant::now();
         while !is_running(&seconds) {
+            assert!(
+                started.elapsed() < Duration::from_secs(20),
+                "the tool never began"
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
         let pid = child.id().to_string();
