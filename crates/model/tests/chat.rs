@@ -13,9 +13,9 @@ use testkit::{Answer, Delivery, ModelServer, Reply};
 
 fn limits() -> Limits {
     Limits {
-        connect: Duration::from_secs(5),
-        first_byte: Duration::from_millis(600),
-        idle: Duration::from_millis(600),
+        connect: Duration::from_secs(1),
+        first_byte: Duration::from_secs(2),
+        idle: Duration::from_secs(2),
         response_bytes: 2_000_000,
         event_bytes: 200_000,
         ..Limits::default()

@@ -65,8 +65,8 @@ fn each_failure_has_its_category_and_exit_status_and_harms_nothing() {
     for (reply, category, exit, remedy) in cases {
         let server = ModelServer::start(vec![reply], Delivery::Whole).unwrap();
         let settings = format!(
-            "[model]\nbase_url = \"{}\"\nconnect_seconds = 1\nfirst_byte_seconds = 1\n\
-             idle_seconds = 1\nresponse_bytes = 1000000\n",
+            "[model]\nbase_url = \"{}\"\nconnect_seconds = 1\nfirst_byte_seconds = 2\n\
+             idle_seconds = 2\nresponse_bytes = 1000000\n",
             server.base_url()
         );
         let folder = folder(&[("prompt.md", PROMPT), ("logue.toml", &settings)]);
