@@ -84,6 +84,13 @@ impl Header {
         self.size == 0
     }
 
+    /// Whether there is nothing behind `<|start|>` but one word, whole or not.
+    pub(super) fn is_one_word(&self) -> bool {
+        self.implied.is_none()
+            && self.segments.len() == 1
+            && !self.text.iter().any(u8::is_ascii_whitespace)
+    }
+
     /// How many more bytes may be held.
     pub(super) const fn room(&self) -> usize {
         MAX_FRAME_HEADER.saturating_sub(self.size)

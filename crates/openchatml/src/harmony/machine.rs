@@ -395,6 +395,9 @@ impl Machine {
 
     /// The input ends in a body.
     fn truncated(&mut self, at: Span, sink: &mut Sink<'_>) {
+        if self.head.stray {
+            return self.end(End::Eos, at, sink);
+        }
         let found = Diagnostic::error(
             Code::StreamTruncated,
             "the text ends before the message's stop token",
@@ -428,14 +431,13 @@ impl Machine {
             let later = header.segments.iter().enumerate().skip(segment + 1);
             let next = later.filter(|(_, later)| later.kind == SegmentKind::Channel);
             let next = next.map(|(index, later)| (index, *later)).next();
-            let empty = reading.rest.is_none();
+            // What may be half a role is no text.
+            let half = why == Break::Eos && header.is_one_word();
+            let empty = reading.rest.is_none() || half;
             if why == Break::TooLong {
                 reading.head.channel = None;
             }
             if empty && matches!(why, Break::Start | Break::Eos) {
-                for note in reading.notes {
-                    self.report(note, sink);
-                }
                 break;
             }
             role = reading.head.role;

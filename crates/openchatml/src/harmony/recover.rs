@@ -204,12 +204,14 @@ impl<'h> Reader<'h> {
                 Some(_) => "it is kept, and the message is hidden".to_owned(),
                 None => "it is left out, and the message is hidden".to_owned(),
             };
-            let code = match read.name {
-                Some(_) => Code::HeaderRepaired,
-                None => Code::ParseHeader,
+            let message = format!("`{shown}` is not a channel");
+            let place = self.span(word);
+            let found = match read.name {
+                Some(_) => Diagnostic::warning(Code::HeaderRepaired, message, place),
+                None => Diagnostic::error(Code::ParseHeader, message, place),
             };
             self.note(
-                Diagnostic::warning(code, format!("`{shown}` is not a channel"), self.span(word))
+                found
                     .with_expected("`analysis`, `commentary` or `final`")
                     .with_help(help),
             );
