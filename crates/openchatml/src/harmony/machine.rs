@@ -12,17 +12,21 @@
 //! character: each has a limit, so a body of any length costs no memory. Its buffers are used
 //! again, so text in a body costs no allocation.
 
+mod body;
+mod broken;
+
 use logue_source::{Code, Diagnostic, Span};
 
 use super::control::Control;
 use super::event::{End, Ended, Event, Head, Options};
 use super::header::{Header, SegmentKind};
 use super::recover::{self, Reading};
-use super::utf8::{Decoder, Piece};
+use super::utf8::Decoder;
 use crate::Token;
 use crate::limits::MAX_FRAME_HEADER;
-use crate::view::Addressee;
-use crate::words::{Channel, Role};
+use crate::words::Role;
+use body::check_stop;
+use broken::Break;
 
 /// Where events go.
 pub(super) type Sink<'s> = dyn FnMut(Event<'_>) + 's;
@@ -34,17 +38,6 @@ enum State {
     Body,
     /// Strict, and there was an error.
     Stopped,
-}
-
-/// Why a header ends without `<|message|>`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Break {
-    Stop(End),
-    Start,
-    Eos,
-    /// Something that can only stand in a body.
-    Body,
-    TooLong,
 }
 
 #[derive(Debug)]
@@ -187,21 +180,20 @@ impl Machine {
     }
 
     fn between(&mut self, bytes: &[u8], at: usize, sink: &mut Sink<'_>) -> usize {
-        let blank = bytes.iter().take_while(|byte| byte.is_ascii_whitespace());
-        let blank = blank.count();
+        if self.blank.len() >= MAX_FRAME_HEADER {
+            // So much white space is none of a stray text's.
+            self.blank.clear();
+        }
         if self.blank.is_empty() {
             self.blank_from = at;
         }
-        let room = MAX_FRAME_HEADER - self.blank.len().min(MAX_FRAME_HEADER);
-        if blank > 0 && room == 0 {
-            // So much white space is none of a stray text's.
-            self.blank.clear();
-            return 0;
-        }
-        let used = blank.min(room);
-        self.blank
-            .extend_from_slice(bytes.get(..used).unwrap_or_default());
-        if used < bytes.len() && used == blank {
+        let room = MAX_FRAME_HEADER - self.blank.len();
+        let window = bytes.get(..room).unwrap_or(bytes);
+        let blank = window.iter().take_while(|byte| byte.is_ascii_whitespace());
+        let used = blank.count();
+        let (blank, rest) = window.split_at(used);
+        self.blank.extend_from_slice(blank);
+        if !rest.is_empty() {
             let found = Diagnostic::error(
                 Code::ParseStrayText,
                 "text stands outside every message",
@@ -412,65 +404,6 @@ impl Machine {
         self.end(End::Eos, at, sink);
     }
 
-    /// Ends a header without `<|message|>`. What follows its longest sound beginning is text; where
-    /// a channel is named in that text, it is another message's.
-    fn break_off(&mut self, why: Break, at: Span, sink: &mut Sink<'_>) {
-        let header = std::mem::take(&mut self.header);
-        self.state = State::Between;
-        self.report(broken_header(&header, why, at), sink);
-        let mut role = header.implied.unwrap_or(self.default_role);
-        let mut first = 0;
-        let mut start = header.start;
-        while self.state != State::Stopped {
-            let mut reading = recover::read(&header, first, true, role, &self.tools);
-            reading.head.sound = false;
-            let (rest, segment) = match reading.rest {
-                Some(rest) => rest,
-                None => (header.text.len(), header.segments.len()),
-            };
-            let later = header.segments.iter().enumerate().skip(segment + 1);
-            let next = later.filter(|(_, later)| later.kind == SegmentKind::Channel);
-            let next = next.map(|(index, later)| (index, *later)).next();
-            // What may be half a role is no text.
-            let half = why == Break::Eos && header.is_one_word();
-            let empty = reading.rest.is_none() || half;
-            if why == Break::TooLong {
-                reading.head.channel = None;
-            }
-            if empty && matches!(why, Break::Start | Break::Eos) {
-                break;
-            }
-            role = reading.head.role;
-            self.begin_read(reading, start, header.place(rest), sink);
-            let last = next.map_or(header.segments.len(), |(index, _)| index);
-            for index in segment..last {
-                let part = header.part(index);
-                let from = part.start.max(rest);
-                if index > segment
-                    && let Some(opened) = header.segments.get(index)
-                    && let Some(token) = opened.kind.token()
-                {
-                    self.text(token.as_str().as_bytes(), opened.at.start, sink);
-                }
-                let text = Span::new(from, part.end);
-                self.text(text.bytes(&header.text), header.place(from), sink);
-            }
-            let Some((index, later)) = next else {
-                match why {
-                    Break::Stop(end) => self.end(end, at, sink),
-                    Break::Start => self.end(End::Implicit, Span::empty(at.start), sink),
-                    Break::Eos => self.end(End::Eos, Span::empty(at.start), sink),
-                    Break::Body | Break::TooLong => {}
-                }
-                break;
-            };
-            self.end(End::Implicit, Span::empty(later.at.start), sink);
-            first = index;
-            start = later.at.start;
-        }
-        self.header = header;
-    }
-
     /// Begins the message that a header is of.
     fn begin_read(&mut self, reading: Reading, start: usize, body: usize, sink: &mut Sink<'_>) {
         for note in reading.notes {
@@ -531,54 +464,6 @@ impl Machine {
         }));
     }
 
-    fn decode(&mut self, bytes: &[u8], at: usize, sink: &mut Sink<'_>) {
-        if self.state == State::Stopped {
-            return;
-        }
-        let mut decoder = std::mem::take(&mut self.decoder);
-        let mut place = at.saturating_sub(decoder.held());
-        decoder.push(bytes, &mut |piece| match piece {
-            Piece::Text(text) => {
-                if self.state == State::Body {
-                    sink(Event::Delta(text));
-                }
-                place += text.len();
-            }
-            Piece::Bad(length) => {
-                self.replace(Span::new(place, place + length), sink);
-                place += length;
-            }
-        });
-        self.decoder = decoder;
-    }
-
-    /// Gives up on a character that the body has only the beginning of.
-    fn flush(&mut self, at: usize, sink: &mut Sink<'_>) {
-        let mut decoder = std::mem::take(&mut self.decoder);
-        decoder.flush(&mut |piece| {
-            if let Piece::Bad(length) = piece {
-                self.replace(Span::new(at.saturating_sub(length), at), sink);
-            }
-        });
-    }
-
-    /// One U+FFFD, with a diagnostic for the first of a message.
-    fn replace(&mut self, at: Span, sink: &mut Sink<'_>) {
-        if !std::mem::replace(&mut self.not_utf8, true) {
-            let found =
-                Diagnostic::warning(Code::SourceNotUtf8, "the message is not valid UTF-8", at);
-            self.report(
-                found
-                    .with_expected("UTF-8 text")
-                    .with_help("each place that is no text is shown as U+FFFD"),
-                sink,
-            );
-        }
-        if self.state == State::Body {
-            sink(Event::Delta("\u{FFFD}"));
-        }
-    }
-
     /// Tells a finding. In strict mode the first error is the last event but for the end of the
     /// message that was open.
     fn report(&mut self, found: Diagnostic, sink: &mut Sink<'_>) {
@@ -609,43 +494,4 @@ fn kind_of(token: Token) -> SegmentKind {
         Token::Constrain => SegmentKind::Constrain,
         _ => SegmentKind::Channel,
     }
-}
-
-fn broken_header(header: &Header, why: Break, at: Span) -> Diagnostic {
-    let (code, message) = match why {
-        Break::Eos => (Code::StreamTruncated, "the text ends in a message's header"),
-        Break::TooLong => (Code::ParseHeader, "the message's header is too long"),
-        _ => (
-            Code::ParseHeader,
-            "the message's header has no `<|message|>`",
-        ),
-    };
-    Diagnostic::error(code, message, Span::new(header.start, at.start))
-        .with_expected("`<|message|>` and a body behind it")
-        .with_help("what is no header in it is read as the message's text")
-}
-
-/// Whether a message may end in its stop token.
-fn check_stop(head: &Head, end: End, at: Span) -> Option<Diagnostic> {
-    let assistant = head.role == Role::Assistant;
-    let call = assistant && head.addressee() == Addressee::Tool;
-    let (message, expected) = match end {
-        End::Call if !assistant || head.recipient.is_none() => {
-            ("`<|call|>` ends a message that calls no tool", "`<|end|>`")
-        }
-        End::End | End::Return if call => (
-            "a message to a tool does not end in `<|call|>`",
-            "`<|call|>`",
-        ),
-        End::Return if !assistant || head.known_channel() != Channel::Final => (
-            "`<|return|>` ends a message that is no final answer",
-            "`<|end|>`",
-        ),
-        _ => return None,
-    };
-    Some(
-        Diagnostic::warning(Code::ParseTerminator, message, at)
-            .with_expected(expected)
-            .with_help("the stop token is kept as it is"),
-    )
 }
