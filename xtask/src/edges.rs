@@ -26,7 +26,7 @@ const ROOMS: &[Room] = &[
     room("logue-cli", 4, &[], &[]),
     room("logue-bench", 5, &[], &[]),
     room("testkit", 0, &[], &[]),
-    room("xtask", 0, &[], &[]),
+    room("xtask", 5, &[], &[]),
 ];
 
 /// Crates without runtime, network or process: what they may not pull in, directly.

@@ -7,15 +7,17 @@
 )]
 
 mod bench;
+mod conformance;
 mod edges;
 mod tidy;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | bench [BYTES]
+const USAGE: &str = "usage: cargo xtask tidy | bench [BYTES] | conformance --harmony FILE
   tidy    crate edges, file sizes, forbidden names, settings of the pure crates
-  bench   start-up time and parser throughput, each against a baseline of the same run";
+  bench   start-up time and parser throughput, each against a baseline of the same run
+  conformance   the reader of Harmony against cases, one JSON object a line";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -23,6 +25,7 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["tidy"] => tidy::tidy(&root()),
         ["bench", rest @ ..] => bench::bench(&root(), rest),
+        ["conformance", "--harmony", file] => conformance::harmony(Path::new(file)),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use openchatml::Role;
 
 use crate::language::Language;
 
@@ -26,6 +27,9 @@ pub(crate) enum Command {
     Run(RunArgs),
     Check(CheckArgs),
     View(ViewArgs),
+    /// Show what the readers see
+    #[command(subcommand)]
+    Debug(DebugCommand),
     Completions(CompletionsArgs),
     /// Write the manual pages
     ///
@@ -136,6 +140,77 @@ pub(crate) struct ViewArgs {
     /// Print one JSON object a message
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What the readers see, for those who look for a fault.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DebugCommand {
+    Frames(FramesArgs),
+}
+
+/// Print the messages of an envelope, hidden ones included, and what is wrong with it
+///
+/// Prints one JSON object with `messages` and `diagnostics`; spans count bytes from 0. Malformed
+/// input is read as far as it goes, so the exit status is 0 whatever is found.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    logue debug frames --json session.ocml\n  \
+    logue debug frames --from harmony --start-role assistant --json answer.txt")]
+pub(crate) struct FramesArgs {
+    /// File with the envelope; `-` is standard input
+    pub(crate) file: PathBuf,
+
+    /// Dialect of the file, where header and ending do not say it
+    #[arg(long, value_enum)]
+    pub(crate) from: Option<Dialect>,
+
+    /// The text begins inside the header of a message of this role
+    #[arg(long, value_enum, value_name = "ROLE")]
+    pub(crate) start_role: Option<StartRole>,
+
+    /// The file is a JSON array of token ids
+    #[arg(long)]
+    pub(crate) tokens: bool,
+
+    /// Print JSON
+    #[arg(long, required = true)]
+    pub(crate) json: bool,
+}
+
+/// A dialect of the envelope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Dialect {
+    /// What gpt-oss models emit.
+    Harmony,
+    /// OpenChatML 2.x.
+    Openchatml,
+}
+
+/// The role of a message whose header began before the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StartRole {
+    /// Ground rules.
+    System,
+    /// Instructions.
+    Developer,
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool.
+    Tool,
+}
+
+impl From<StartRole> for Role {
+    fn from(role: StartRole) -> Self {
+        match role {
+            StartRole::System => Self::System,
+            StartRole::Developer => Self::Developer,
+            StartRole::User => Self::User,
+            StartRole::Assistant => Self::Assistant,
+            StartRole::Tool => Self::Tool,
+        }
+    }
 }
 
 /// Print the completions for a shell

@@ -8,6 +8,7 @@
 mod arguments;
 mod check;
 mod config;
+mod debug;
 mod exit;
 mod language;
 mod manual;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::View(arguments) => view::view(&arguments),
+        Command::Debug(command) => debug::debug(&command),
         Command::Completions(arguments) => manual::completions(arguments.shell),
         Command::Man { folder } => manual::pages(folder.as_deref()),
     };

@@ -40,6 +40,7 @@ mod document;
 mod escape;
 mod findings;
 mod frame;
+pub mod harmony;
 mod header;
 mod json;
 pub mod limits;

@@ -67,6 +67,8 @@ codes! {
     ParseTerminator = "E-PARSE-TERMINATOR",
     /// An attribute of a frame is repeated, contradicts itself or is unknown.
     AttributeConflict = "attribute-conflict",
+    /// A header that a model emitted malformed is read as what it was meant to be.
+    HeaderRepaired = "header-repaired",
     /// A transcript has no document header and is read as a fragment.
     FragmentWithoutHeader = "fragment-without-header",
     /// A function tool is called on another channel than `commentary`.

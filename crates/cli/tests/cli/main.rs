@@ -6,6 +6,7 @@ mod bad_prompts;
 mod check;
 mod codes;
 mod concurrent;
+mod debug;
 mod example;
 mod hostile;
 mod killed;

@@ -3,6 +3,7 @@
 
 mod conversations;
 mod document_header;
+mod harmony;
 mod json_bodies;
 mod literate;
 mod losses;

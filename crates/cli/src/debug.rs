@@ -1,0 +1,131 @@
+//! `logue debug frames`: what a reader makes of an envelope, hidden parts included, as JSON.
+
+use std::io;
+use std::path::Path;
+
+use logue_agent::{read_all, read_bytes};
+use logue_source::Diagnostic;
+use openchatml::{Frame, Role, Terminator, harmony};
+use serde_json::{Value, json};
+
+use crate::arguments::{DebugCommand, Dialect, FramesArgs, StartRole};
+use crate::exit::{Exit, Failure};
+use crate::run::source_failure;
+use crate::terminal::{closed_pipe_is_done, print};
+
+pub(crate) fn debug(command: &DebugCommand) -> Result<Exit, Failure> {
+    match command {
+        DebugCommand::Frames(arguments) => frames(arguments),
+    }
+}
+
+fn frames(arguments: &FramesArgs) -> Result<Exit, Failure> {
+    if arguments.tokens {
+        return Err(Failure::user(
+            "usage",
+            "token ids cannot be read: no vocabulary is built in that says what they spell",
+        )
+        .with_help("give the text that the ids spell, without --tokens"));
+    }
+    let stdin = arguments.file.as_os_str() == "-";
+    let read = if stdin {
+        read_all("<stdin>", io::stdin().lock())
+    } else {
+        read_bytes(&arguments.file)
+    };
+    let bytes = read.map_err(|error| source_failure(&error))?;
+    let told = arguments
+        .from
+        .or(arguments.start_role.map(|_| Dialect::Harmony));
+    let found = match told.unwrap_or_else(|| dialect(&arguments.file, &bytes)) {
+        Dialect::Harmony => from_harmony(&bytes, arguments.start_role),
+        Dialect::Openchatml => from_openchatml(&bytes),
+    };
+    closed_pipe_is_done(print(&format!("{found:#}\n")))
+}
+
+/// OpenChatML has a header, or is in a file that says so by its ending, or has what Harmony has
+/// not: ids of calls. Everything else is Harmony, whose reader takes any text.
+fn dialect(path: &Path, text: &[u8]) -> Dialect {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    let document = openchatml::parse(text);
+    let has_id = |frame: &Frame| frame.call_id_span().is_some();
+    let envelope = matches!(ending, Some("ocml" | "openchatml"))
+        || document.header().is_some()
+        || document.frames().iter().any(has_id);
+    if envelope {
+        Dialect::Openchatml
+    } else {
+        Dialect::Harmony
+    }
+}
+
+fn from_harmony(text: &[u8], start_role: Option<StartRole>) -> Value {
+    let options = harmony::Options {
+        start_role: start_role.map(Role::from),
+        ..harmony::Options::default()
+    };
+    let document = harmony::read(text, &options);
+    let messages = document.messages.iter().map(|message| {
+        let head = &message.head;
+        json!({
+            "role": head.role.as_str(),
+            "recipient": head.recipient,
+            "channel": head.channel,
+            "content_type": head.content_type,
+            "content": message.content,
+            "call_id": head.call_id,
+            "name": head.name,
+            "intent": head.intent,
+            "end": message.end.as_str(),
+            "complete": message.complete,
+            "stray": head.stray,
+        })
+    });
+    report(&messages.collect::<Vec<_>>(), &document.diagnostics)
+}
+
+fn from_openchatml(text: &[u8]) -> Value {
+    let document = openchatml::parse(text);
+    let messages = document.frames().iter().map(|frame| {
+        let content_type = document.constrain(frame);
+        let channel = frame
+            .channel_span()
+            .map(|span| document.text(span).into_owned());
+        json!({
+            "role": frame.role().as_str(),
+            "recipient": document.to(frame),
+            "channel": channel,
+            "content_type": content_type.or_else(|| document.content_type(frame)),
+            "content": document.body_text(frame),
+            "call_id": document.call_id(frame),
+            "name": document.name(frame),
+            "intent": document.intent(frame),
+            "end": match frame.terminator() {
+                Terminator::End => "end",
+                Terminator::Call => "call",
+                Terminator::Return => "return",
+                Terminator::None if frame.span().end < text.len() => "implicit",
+                Terminator::None => "eos",
+            },
+            "complete": frame.is_complete(),
+            "stray": frame.is_stray(),
+        })
+    });
+    report(&messages.collect::<Vec<_>>(), &openchatml::check(&document))
+}
+
+fn report(messages: &[Value], found: &[Diagnostic]) -> Value {
+    let diagnostics: Vec<Value> = found
+        .iter()
+        .map(|found| {
+            json!({
+                "code": found.code.as_str(),
+                "severity": found.severity.as_str(),
+                "message": found.message,
+                "span": {"start": found.primary.start, "end": found.primary.end},
+            })
+        })
+        .collect();
+    json!({"messages": messages, "diagnostics": diagnostics})
+}

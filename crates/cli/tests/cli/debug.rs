@@ -1,0 +1,61 @@
+//! `logue debug frames` prints what the readers see.
+
+use serde_json::{Value, json};
+
+use crate::program::{folder, run};
+
+fn frames(text: &str, arguments: &[&str]) -> Value {
+    let folder = folder(&[("it", text)]);
+    let mut all = vec!["debug", "frames", "--json", "it"];
+    all.extend_from_slice(arguments);
+    let ran = run(folder.path(), all);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+#[test]
+fn a_malformed_answer_gives_its_messages_and_what_is_wrong() {
+    let text = "<|channel|>analysis<|message|>Hm.<|start|>assistant<|channel|>commentary \
+                to=functions.look <|constrain|>json<|message|>{}<|call|>";
+    let found = frames(text, &["--start-role", "assistant"]);
+    assert_eq!(found["messages"][0]["channel"], "analysis");
+    assert_eq!(found["messages"][0]["end"], "implicit");
+    let call = json!({
+        "role": "assistant", "recipient": "functions.look", "channel": "commentary",
+        "content_type": "json", "content": "{}", "call_id": null, "name": null, "intent": null,
+        "end": "call", "complete": true, "stray": false,
+    });
+    assert_eq!(found["messages"][1], call);
+    let finding = &found["diagnostics"][0];
+    assert_eq!(finding["code"], "E-PARSE-HEADER");
+    assert_eq!(finding["severity"], "error");
+    assert_eq!(finding["span"], json!({"start": 33, "end": 42}));
+    assert_eq!(found["diagnostics"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_document_with_a_header_is_openchatml() {
+    let body = "<|start|>user<|message|>a <<|end|> b<|end|>";
+    for arguments in [&[][..], &["--from", "harmony"]] {
+        let header = if arguments.is_empty() {
+            "version: 2.2\n"
+        } else {
+            ""
+        };
+        let found = frames(&format!("{header}{body}"), arguments);
+        assert_eq!(found["messages"][0]["content"], "a <|end|> b");
+        assert_eq!(found["messages"][0]["channel"], Value::Null);
+        assert_eq!(found["diagnostics"], json!([]));
+    }
+}
+
+#[test]
+fn token_ids_are_refused_without_a_vocabulary() {
+    let folder = folder(&[("ids.json", "[200006]")]);
+    let ran = run(
+        folder.path(),
+        ["debug", "frames", "--json", "--tokens", "ids.json"],
+    );
+    assert_eq!(ran.status, 3);
+    assert!(ran.stderr.contains("no vocabulary"), "{}", ran.stderr);
+}

@@ -1,0 +1,46 @@
+//! Harmony: the envelope as gpt-oss models emit it, read with recovery.
+//!
+//! ```text
+//! bytes ─▶ Stream    ─┐
+//!                     ├─▶ one state machine ─▶ Event ─▶ read ─▶ Document
+//! ids   ─▶ IdStream  ─┘
+//! ```
+//!
+//! [`Stream`] takes text in any pieces, [`IdStream`] takes token ids; both find the control tokens
+//! and leave their meaning to the same machine. [`read`] collects the machine's events, so a whole
+//! text and a stream of it give the same messages.
+//!
+//! What a model emits is often malformed. Nothing of it is thrown away: each byte is in a message,
+//! is white space between messages, or is underlined by a diagnostic; each repair has a
+//! diagnostic. A delta leaves only once the channel of its message is certain, and a message whose
+//! channel is not known is hidden ([`Head::is_visible`]).
+//!
+//! ```
+//! use openchatml::harmony::{End, Options, read};
+//! use openchatml::Role;
+//!
+//! let options = Options { start_role: Some(Role::Assistant), ..Options::default() };
+//! let text = b"<|channel|>analysis<|message|>Easy.<|start|>assistant<|channel|>final<|message|>4<|return|>";
+//! let document = read(text, &options);
+//! let shown: Vec<_> = document.messages.iter().filter(|message| message.is_visible()).collect();
+//! assert_eq!(shown.len(), 1);
+//! assert_eq!((shown[0].content.as_str(), shown[0].end), ("4", End::Return));
+//! assert!(!document.messages[0].complete); // its `<|end|>` was lost, and a diagnostic says so
+//! assert_eq!(document.diagnostics.len(), 1);
+//! ```
+
+mod control;
+mod event;
+mod header;
+mod ids;
+mod machine;
+mod message;
+mod recover;
+mod text;
+mod utf8;
+mod words;
+
+pub use event::{End, Ended, Event, Head, Options};
+pub use ids::{IdStream, control_id};
+pub use message::{Document, Message, read, read_ids};
+pub use text::Stream;

@@ -1,0 +1,38 @@
+//! The tokens that count in Harmony: the nine of OpenChatML, and the end of the text.
+
+use crate::Token;
+
+/// A token that counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Control {
+    /// One of the nine.
+    Token(Token),
+    /// `<|endoftext|>`: the model stopped without ending its message.
+    EndOfText,
+}
+
+const END_OF_TEXT: &str = "<|endoftext|>";
+
+impl Control {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Token(token) => token.as_str(),
+            Self::EndOfText => END_OF_TEXT,
+        }
+    }
+
+    /// The token that `text` begins with.
+    pub(super) fn at(text: &[u8]) -> Option<Self> {
+        if let Some(token) = Token::at(text) {
+            return Some(Self::Token(token));
+        }
+        text.starts_with(END_OF_TEXT.as_bytes())
+            .then_some(Self::EndOfText)
+    }
+
+    /// Whether more text could make `text` a token.
+    pub(super) fn may_become(text: &[u8]) -> bool {
+        let longer = |token: &str| token.len() > text.len() && token.as_bytes().starts_with(text);
+        Token::ALL.iter().any(|token| longer(token.as_str())) || longer(END_OF_TEXT)
+    }
+}

@@ -1,0 +1,159 @@
+//! What the machine is told and what it tells.
+
+use logue_source::{Diagnostic, Span};
+
+use crate::view::{Addressee, HiddenBecause, Visibility, visibility};
+use crate::words::{Channel, Intent, Role};
+
+/// How to read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The text begins inside the header of a message of this role: a completion, whose prompt
+    /// ended in `<|start|>` and the role.
+    pub start_role: Option<Role>,
+    /// Stop at the first error. What was read before it stands.
+    pub strict: bool,
+    /// The declared tools, as `to=` names them. With them a recipient to which a content type got
+    /// glued (`functions.fjson`) is repaired; without, it is kept.
+    pub tools: Vec<String>,
+}
+
+/// What is read, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event<'e> {
+    /// A message begins; everything about it but its text and its end is certain.
+    Start(&'e Head),
+    /// More of its text, never empty. Concatenated, these are the text exactly.
+    Delta(&'e str),
+    /// It ends.
+    End(Ended),
+    /// A stop token behind the last message says that it ended otherwise than [`Event::End`] told.
+    Amended(End),
+    /// Something was wrong; what follows is the repair.
+    Diagnostic(Diagnostic),
+}
+
+/// What a message's header says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Head {
+    /// Who speaks. [`Role::Other`] where nothing says it.
+    pub role: Role,
+    /// The name behind the role (`user:ann`), of `name=`, or of the tool that replies.
+    pub name: Option<String>,
+    /// Whom the message is for (`to=`).
+    pub recipient: Option<String>,
+    /// The channel's name, one that nobody knows included. `None`: none is known, which is not
+    /// `final`.
+    pub channel: Option<String>,
+    /// The content type, without `<|constrain|>`.
+    pub content_type: Option<String>,
+    /// The id of a call or a reply.
+    pub call_id: Option<String>,
+    /// What the message says about its use.
+    pub intent: Option<String>,
+    /// Whether this is text outside every message.
+    pub stray: bool,
+    /// Whether the header came to its `<|message|>` and said nothing that makes its channel
+    /// doubtful.
+    pub sound: bool,
+}
+
+impl Head {
+    pub(super) const fn new(role: Role) -> Self {
+        Self {
+            role,
+            name: None,
+            recipient: None,
+            channel: None,
+            content_type: None,
+            call_id: None,
+            intent: None,
+            stray: false,
+            sound: true,
+        }
+    }
+
+    /// The channel as far as it is one of the three.
+    pub fn known_channel(&self) -> Channel {
+        let name = self.channel.as_deref().unwrap_or_default();
+        Channel::parse(name.as_bytes())
+    }
+
+    /// Whether a person may see the message, by the rules of [`is_visible`](crate::is_visible).
+    ///
+    /// A message without a channel is hidden. The exception is a user's with a sound header:
+    /// Harmony gives users no channel (OpenChatML 2.2 §5 rule 2).
+    pub fn visibility(&self) -> Visibility {
+        if self.stray {
+            return Visibility::Hidden(HiddenBecause::Stray);
+        }
+        let channel = match self.channel {
+            None if self.role == Role::User && self.sound => Channel::Final,
+            _ => self.known_channel(),
+        };
+        let intent = self.intent.as_deref();
+        let intent = intent.map(|intent| Intent::parse(intent.as_bytes()));
+        visibility(self.role, channel, intent, self.addressee())
+    }
+
+    /// Whether [`Head::visibility`] is visible.
+    pub fn is_visible(&self) -> bool {
+        self.visibility().is_visible()
+    }
+
+    pub(super) fn addressee(&self) -> Addressee {
+        let to = self.recipient.as_deref();
+        to.map_or(Addressee::Nobody, |to| Addressee::of(to.as_bytes()))
+    }
+}
+
+/// The end of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ended {
+    /// What ended it.
+    pub end: End,
+    /// Whether that was a stop token.
+    pub complete: bool,
+    /// The whole message with its header and stop token. Offsets of a [`Stream`](super::Stream)
+    /// count the bytes that were pushed, those of an [`IdStream`](super::IdStream) the bytes of the
+    /// text that the ids spell.
+    pub span: Span,
+    /// The body as it is written.
+    pub body: Span,
+}
+
+/// What ends a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum End {
+    /// `<|end|>`.
+    End,
+    /// `<|call|>`.
+    Call,
+    /// `<|return|>`.
+    Return,
+    /// The end of the text.
+    Eos,
+    /// The beginning of the next message; the stop token is missing.
+    Implicit,
+}
+
+impl End {
+    /// The word for it: `end`, `call`, `return`, `eos` or `implicit`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::End => "end",
+            Self::Call => "call",
+            Self::Return => "return",
+            Self::Eos => "eos",
+            Self::Implicit => "implicit",
+        }
+    }
+
+    /// Whether it is a stop token.
+    pub const fn is_stop(self) -> bool {
+        matches!(self, Self::End | Self::Call | Self::Return)
+    }
+}

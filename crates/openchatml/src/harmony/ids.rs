@@ -1,0 +1,111 @@
+//! Token ids: what counts is the id, never the text that it spells.
+
+use logue_source::Span;
+
+use super::control::Control;
+use super::event::{Event, Options};
+use super::machine::Machine;
+use crate::Token;
+
+/// The ids of `o200k_harmony` behind its ordinary ones.
+const SPECIAL: std::ops::RangeInclusive<u32> = 199_998..=201_088;
+
+/// The id of a token in `o200k_harmony`; `None` for the two of literal blocks, which have none.
+pub const fn control_id(token: Token) -> Option<u32> {
+    Some(match token {
+        Token::Return => 200_002,
+        Token::Constrain => 200_003,
+        Token::Channel => 200_005,
+        Token::Start => 200_006,
+        Token::End => 200_007,
+        Token::Message => 200_008,
+        Token::Call => 200_012,
+        Token::Literal | Token::EndLiteral => return None,
+    })
+}
+
+/// Reads Harmony as token ids of `o200k_harmony`.
+///
+/// Only the ids of control tokens are control; an ordinary id is text even if it spells a token.
+/// There is no escape and no literal block. Spans count the bytes of the text that the ids spell.
+/// Text in a body is told without being copied or allocated for.
+///
+/// ```
+/// use openchatml::harmony::{Event, IdStream, Options};
+///
+/// let bytes_of = |id| Some(match id { 1 => &b"assistant"[..], 2 => b"final", 3 => b"<|end|>", _ => return None });
+/// let mut stream = IdStream::new(Options::default());
+/// let mut text = String::new();
+/// for id in [200_006, 1, 200_005, 2, 200_008, 3, 77, 200_002] {
+///     stream.push(id, bytes_of, &mut |event: Event<'_>| if let Event::Delta(delta) = event { text += delta });
+/// }
+/// stream.finish(&mut |_: Event<'_>| {});
+/// assert_eq!(text, "<|end|>\u{FFFD}"); // nobody knows id 77
+/// ```
+#[derive(Debug)]
+pub struct IdStream {
+    machine: Machine,
+    at: usize,
+}
+
+impl IdStream {
+    /// A stream at its beginning.
+    pub fn new(options: Options) -> Self {
+        Self {
+            machine: Machine::new(options),
+            at: 0,
+        }
+    }
+
+    /// The next id. `bytes_of` gives the bytes of an ordinary one, which may be part of a
+    /// character; an id that it does not know costs one U+FFFD and nothing after it.
+    pub fn push<'v>(
+        &mut self,
+        id: u32,
+        bytes_of: impl FnOnce(u32) -> Option<&'v [u8]>,
+        sink: &mut impl FnMut(Event<'_>),
+    ) {
+        if let Some(control) = control_of(id) {
+            let at = self.advance(control.as_str().len());
+            self.machine.control(control, at, sink);
+        } else if let Some(bytes) = bytes_of(id) {
+            let at = self.advance(bytes.len());
+            self.machine.text(bytes, at.start, sink);
+        } else if SPECIAL.contains(&id) {
+            let name = if id == 199_998 {
+                "<|startoftext|>".to_owned()
+            } else {
+                format!("<|reserved_{id}|>")
+            };
+            let at = self.advance(name.len());
+            self.machine.text(name.as_bytes(), at.start, sink);
+        } else {
+            let at = self.advance('\u{FFFD}'.len_utf8());
+            self.machine.bad(at, sink);
+        }
+    }
+
+    /// The end of the ids.
+    pub fn finish(mut self, sink: &mut impl FnMut(Event<'_>)) {
+        self.machine.finish(self.at, sink);
+    }
+
+    fn advance(&mut self, length: usize) -> Span {
+        let start = self.at;
+        self.at += length;
+        Span::new(start, self.at)
+    }
+}
+
+fn control_of(id: u32) -> Option<Control> {
+    if !SPECIAL.contains(&id) {
+        return None;
+    }
+    if id == 199_999 {
+        return Some(Control::EndOfText);
+    }
+    let token = Token::ALL
+        .into_iter()
+        .find(|token| control_id(*token) == Some(id))?;
+    Some(Control::Token(token))
+}

@@ -1,0 +1,497 @@
+//! The state machine behind every reader of Harmony.
+//!
+//! It is told text and control tokens with their places, and tells [`Event`]s. Three states:
+//!
+//! | state | text is | ends at |
+//! |---|---|---|
+//! | between messages | white space, else a stray message | `<\|start\|>`, `<\|channel\|>` |
+//! | in a header | held | `<\|message\|>`; anything else breaks it off |
+//! | in a body | told at once | a stop token; `<\|start\|>` and `<\|channel\|>` cut it |
+//!
+//! It holds a header, white space in front of what may be stray text, and the beginning of one
+//! character: each has a limit, so a body of any length costs no memory. Its buffers are used
+//! again, so text in a body costs no allocation.
+
+mod body;
+mod broken;
+
+use logue_source::{Code, Diagnostic, Span};
+
+use super::control::Control;
+use super::event::{End, Ended, Event, Head, Options};
+use super::header::{Header, SegmentKind};
+use super::recover::{self, Reading};
+use super::utf8::Decoder;
+use crate::Token;
+use crate::limits::MAX_FRAME_HEADER;
+use crate::words::Role;
+use body::check_stop;
+use broken::Break;
+
+/// Where events go.
+pub(super) type Sink<'s> = dyn FnMut(Event<'_>) + 's;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Between,
+    Header,
+    Body,
+    /// Strict, and there was an error.
+    Stopped,
+}
+
+#[derive(Debug)]
+pub(super) struct Machine {
+    state: State,
+    strict: bool,
+    tools: Vec<String>,
+    /// The role of what names none: the assistant in a completion of its message.
+    default_role: Role,
+    header: Header,
+    /// White space since the last message, for the stray text that may follow, and its place.
+    blank: Vec<u8>,
+    blank_from: usize,
+    /// The message whose body is read.
+    head: Head,
+    start: usize,
+    body_from: usize,
+    decoder: Decoder,
+    /// Whether the message is known not to be UTF-8.
+    not_utf8: bool,
+    last_role: Role,
+    last_end: Option<End>,
+}
+
+impl Machine {
+    pub(super) fn new(options: Options) -> Self {
+        let default_role = match options.start_role {
+            Some(Role::Assistant) => Role::Assistant,
+            _ => Role::Other,
+        };
+        let mut machine = Self {
+            state: State::Between,
+            strict: options.strict,
+            tools: options.tools,
+            default_role,
+            header: Header::default(),
+            blank: Vec::new(),
+            blank_from: 0,
+            head: Head::new(default_role),
+            start: 0,
+            body_from: 0,
+            decoder: Decoder::default(),
+            not_utf8: false,
+            last_role: default_role,
+            last_end: None,
+        };
+        if let Some(role) = options.start_role {
+            machine.header.open_implied(0, role);
+            machine.state = State::Header;
+        }
+        machine
+    }
+
+    /// Text at `at`.
+    pub(super) fn text(&mut self, mut bytes: &[u8], mut at: usize, sink: &mut Sink<'_>) {
+        while !bytes.is_empty() {
+            let used = match self.state {
+                State::Stopped => return,
+                State::Body => {
+                    self.decode(bytes, at, sink);
+                    return;
+                }
+                State::Header => {
+                    let used = self.header.room().min(bytes.len());
+                    if used == 0 {
+                        self.break_off(Break::TooLong, Span::empty(at), sink);
+                    }
+                    self.header.push(bytes.get(..used).unwrap_or_default(), at);
+                    used
+                }
+                State::Between => self.between(bytes, at, sink),
+            };
+            bytes = bytes.get(used..).unwrap_or_default();
+            at += used;
+        }
+    }
+
+    /// The control token at `at`.
+    pub(super) fn control(&mut self, control: Control, at: Span, sink: &mut Sink<'_>) {
+        match self.state {
+            State::Stopped => {}
+            State::Between => self.control_between(control, at, sink),
+            State::Header => self.control_in_header(control, at, sink),
+            State::Body => self.control_in_body(control, at, sink),
+        }
+    }
+
+    /// The end of the input.
+    pub(super) fn finish(&mut self, end: usize, sink: &mut Sink<'_>) {
+        let here = Span::empty(end);
+        match self.state {
+            State::Stopped | State::Between => {}
+            State::Header if self.header.is_empty() => self.state = State::Between,
+            State::Header => self.break_off(Break::Eos, here, sink),
+            State::Body => self.truncated(here, sink),
+        }
+    }
+
+    /// Makes sure that there is a body, for what can stand only in one.
+    pub(super) fn need_body(&mut self, at: Span, sink: &mut Sink<'_>) {
+        match self.state {
+            State::Between => self.open_stray(at.start, sink),
+            State::Header => self.break_off(Break::Body, at, sink),
+            State::Body | State::Stopped => {}
+        }
+    }
+
+    /// Bytes of a literal block at `at` that may belong to no block, because it is not closed: the
+    /// message ends before them, and they are stray.
+    pub(super) fn unclosed_literal(&mut self, at: usize, held: &[u8], sink: &mut Sink<'_>) {
+        self.need_body(Span::empty(at), sink);
+        let found = Diagnostic::error(
+            Code::StreamTruncated,
+            "the literal block is not closed in time",
+            Span::new(self.start, at),
+        );
+        self.report(
+            found
+                .with_expected(format!(
+                    "`<|endliteral|>` within {MAX_FRAME_HEADER} bytes of a control token in the block"
+                ))
+                .with_help("the message ends here as incomplete; what follows is kept and hidden"),
+            sink,
+        );
+        self.end(End::Implicit, Span::empty(at), sink);
+        if self.state != State::Stopped {
+            self.open_stray(at, sink);
+            self.decode(held, at, sink);
+        }
+    }
+
+    /// Something that is no text, as an id that nobody knows: one U+FFFD.
+    pub(super) fn bad(&mut self, at: Span, sink: &mut Sink<'_>) {
+        if self.state == State::Body {
+            self.flush(at.start, sink);
+            self.replace(at, sink);
+        } else {
+            self.text("\u{FFFD}".as_bytes(), at.start, sink);
+        }
+    }
+
+    fn between(&mut self, bytes: &[u8], at: usize, sink: &mut Sink<'_>) -> usize {
+        if self.blank.len() >= MAX_FRAME_HEADER {
+            // So much white space is none of a stray text's.
+            self.blank.clear();
+        }
+        if self.blank.is_empty() {
+            self.blank_from = at;
+        }
+        let room = MAX_FRAME_HEADER - self.blank.len();
+        let window = bytes.get(..room).unwrap_or(bytes);
+        let blank = window.iter().take_while(|byte| byte.is_ascii_whitespace());
+        let used = blank.count();
+        let (blank, rest) = window.split_at(used);
+        self.blank.extend_from_slice(blank);
+        if !rest.is_empty() {
+            let found = Diagnostic::error(
+                Code::ParseStrayText,
+                "text stands outside every message",
+                Span::new(at + used, at + used + 1),
+            );
+            self.report(
+                found
+                    .with_expected("`<|start|>` or white space")
+                    .with_help("it is kept as a message of its own and hidden"),
+                sink,
+            );
+            self.open_stray(at + used, sink);
+        }
+        used
+    }
+
+    /// Opens a message for text that stands outside every one.
+    fn open_stray(&mut self, at: usize, sink: &mut Sink<'_>) {
+        let start = if self.blank.is_empty() {
+            at
+        } else {
+            self.blank_from
+        };
+        let mut head = Head::new(self.last_role);
+        head.stray = true;
+        head.sound = false;
+        self.begin(head, start, start, sink);
+        let blank = std::mem::take(&mut self.blank);
+        self.decode(&blank, start, sink);
+        self.blank = blank;
+        self.blank.clear();
+    }
+
+    fn control_between(&mut self, control: Control, at: Span, sink: &mut Sink<'_>) {
+        match control {
+            Control::Token(Token::Start) => {
+                self.header.open(at);
+                self.state = State::Header;
+                self.blank.clear();
+            }
+            Control::Token(Token::End) => self.stray_stop(End::End, at, sink),
+            Control::Token(Token::Call) => self.stray_stop(End::Call, at, sink),
+            Control::Token(Token::Return) => self.stray_stop(End::Return, at, sink),
+            Control::Token(token @ (Token::Channel | Token::Constrain)) => {
+                let found = Diagnostic::error(
+                    Code::ParseHeader,
+                    format!("`{token}` stands outside every header"),
+                    at,
+                );
+                self.report(
+                    found
+                        .with_expected("`<|start|>` and a role before it")
+                        .with_help("it begins a message of the role before"),
+                    sink,
+                );
+                self.continue_header(token, at);
+            }
+            Control::Token(_) => {
+                self.need_body(at, sink);
+                self.control_in_body(control, at, sink);
+            }
+            Control::EndOfText => {
+                self.blank.clear();
+                self.end_of_text(at, sink);
+            }
+        }
+    }
+
+    fn stray_stop(&mut self, end: End, at: Span, sink: &mut Sink<'_>) {
+        self.blank.clear();
+        let found = Diagnostic::warning(
+            Code::ParseTerminator,
+            format!("`<|{}|>` ends no message", end.as_str()),
+            at,
+        );
+        self.report(
+            found
+                .with_expected("`<|start|>` or the end of the text")
+                .with_help("it counts for the message before it if that ended in `<|end|>`"),
+            sink,
+        );
+        if self.last_end == Some(End::End) && end != End::End && self.state != State::Stopped {
+            self.last_end = Some(end);
+            sink(Event::Amended(end));
+        }
+    }
+
+    /// A header whose `<|start|>` and role are missing.
+    fn continue_header(&mut self, token: Token, at: Span) {
+        if self.state == State::Stopped {
+            return;
+        }
+        self.blank.clear();
+        self.header.open_implied(at.start, self.last_role);
+        self.header.segment(kind_of(token), at);
+        self.state = State::Header;
+    }
+
+    fn control_in_header(&mut self, control: Control, at: Span, sink: &mut Sink<'_>) {
+        match control {
+            Control::Token(Token::Message) => {
+                let role = self.header.implied.unwrap_or(self.default_role);
+                let reading = recover::read(&self.header, 0, false, role, &self.tools);
+                self.begin_read(reading, self.header.start, at.end, sink);
+            }
+            Control::Token(token @ (Token::Channel | Token::Constrain)) => {
+                if self.header.room() < at.len() {
+                    self.break_off(Break::TooLong, Span::empty(at.start), sink);
+                    self.control(control, at, sink);
+                } else {
+                    self.header.segment(kind_of(token), at);
+                }
+            }
+            Control::Token(Token::End) => self.break_off(Break::Stop(End::End), at, sink),
+            Control::Token(Token::Call) => self.break_off(Break::Stop(End::Call), at, sink),
+            Control::Token(Token::Return) => self.break_off(Break::Stop(End::Return), at, sink),
+            Control::Token(Token::Start) => {
+                self.break_off(Break::Start, at, sink);
+                self.control(control, at, sink);
+            }
+            Control::Token(Token::Literal | Token::EndLiteral) => {
+                self.text(control.as_str().as_bytes(), at.start, sink);
+            }
+            Control::EndOfText => {
+                self.break_off(Break::Eos, at, sink);
+                self.end_of_text(at, sink);
+            }
+        }
+    }
+
+    fn control_in_body(&mut self, control: Control, at: Span, sink: &mut Sink<'_>) {
+        match control {
+            Control::Token(Token::End) => self.end(End::End, at, sink),
+            Control::Token(Token::Call) => self.end(End::Call, at, sink),
+            Control::Token(Token::Return) => self.end(End::Return, at, sink),
+            Control::Token(token @ (Token::Start | Token::Channel)) => {
+                if !self.head.stray || token == Token::Channel {
+                    let found = Diagnostic::error(
+                        Code::ParseHeader,
+                        format!("`{token}` stands in a message's body"),
+                        at,
+                    );
+                    self.report(
+                        found
+                            .with_expected("`<|end|>`, `<|call|>` or `<|return|>` before it")
+                            .with_help("the message ends here as incomplete and another begins"),
+                        sink,
+                    );
+                }
+                self.end(End::Implicit, Span::empty(at.start), sink);
+                match self.state {
+                    State::Stopped => {}
+                    _ if token == Token::Channel => self.continue_header(token, at),
+                    _ => self.control(control, at, sink),
+                }
+            }
+            Control::Token(token) => {
+                let found = Diagnostic::error(
+                    Code::ParseStrayToken,
+                    format!("`{token}` stands in a message's body"),
+                    at,
+                );
+                self.report(
+                    found
+                        .with_expected("text or a stop token")
+                        .with_help("it is read as text"),
+                    sink,
+                );
+                self.text(token.as_str().as_bytes(), at.start, sink);
+            }
+            Control::EndOfText => {
+                self.end_of_text(at, sink);
+                self.truncated(Span::empty(at.start), sink);
+            }
+        }
+    }
+
+    fn end_of_text(&mut self, at: Span, sink: &mut Sink<'_>) {
+        let found = Diagnostic::warning(
+            Code::ParseStrayToken,
+            "`<|endoftext|>` is no token of the envelope",
+            at,
+        );
+        self.report(
+            found
+                .with_expected("a stop token")
+                .with_help("it is read as the end of what the model wrote"),
+            sink,
+        );
+    }
+
+    /// The input ends in a body.
+    fn truncated(&mut self, at: Span, sink: &mut Sink<'_>) {
+        if self.head.stray {
+            return self.end(End::Eos, at, sink);
+        }
+        let found = Diagnostic::error(
+            Code::StreamTruncated,
+            "the text ends before the message's stop token",
+            Span::new(self.start, at.start),
+        );
+        self.report(
+            found
+                .with_expected("`<|end|>`, `<|call|>` or `<|return|>`")
+                .with_help("the message is kept as incomplete"),
+            sink,
+        );
+        self.end(End::Eos, at, sink);
+    }
+
+    /// Begins the message that a header is of.
+    fn begin_read(&mut self, reading: Reading, start: usize, body: usize, sink: &mut Sink<'_>) {
+        for note in reading.notes {
+            self.report(note, sink);
+        }
+        let head = reading.head;
+        if !reading.names_channel && matches!(head.role, Role::Assistant | Role::Tool) {
+            let span = Span::new(start, body);
+            let message = "the message names no channel";
+            let found = match head.role {
+                Role::Tool => Diagnostic::warning(Code::ParseChannelMissing, message, span),
+                _ => Diagnostic::error(Code::ParseChannelMissing, message, span),
+            };
+            self.report(
+                found
+                    .with_expected("`<|channel|>` with `analysis`, `commentary` or `final`")
+                    .with_help("the message is hidden, because its channel is not known"),
+                sink,
+            );
+        }
+        self.begin(head, start, body, sink);
+    }
+
+    fn begin(&mut self, head: Head, start: usize, body: usize, sink: &mut Sink<'_>) {
+        if self.state == State::Stopped {
+            return;
+        }
+        if !head.stray {
+            self.last_role = head.role;
+        }
+        self.head = head;
+        self.start = start;
+        self.body_from = body;
+        self.not_utf8 = false;
+        self.state = State::Body;
+        sink(Event::Start(&self.head));
+    }
+
+    /// Ends the message; `at` is its stop token, or empty.
+    fn end(&mut self, end: End, at: Span, sink: &mut Sink<'_>) {
+        if self.state != State::Body {
+            return;
+        }
+        self.flush(at.start, sink);
+        if let Some(found) = check_stop(&self.head, end, at) {
+            self.report(found, sink);
+        }
+        if self.state == State::Stopped {
+            return;
+        }
+        self.state = State::Between;
+        self.last_end = Some(end);
+        sink(Event::End(Ended {
+            end,
+            complete: end.is_stop(),
+            span: Span::new(self.start, at.end),
+            body: Span::new(self.body_from.min(at.start), at.start),
+        }));
+    }
+
+    /// Tells a finding. In strict mode the first error is the last event but for the end of the
+    /// message that was open.
+    fn report(&mut self, found: Diagnostic, sink: &mut Sink<'_>) {
+        if self.state == State::Stopped {
+            return;
+        }
+        let stop = self.strict && found.is_error();
+        let at = found.primary;
+        sink(Event::Diagnostic(found));
+        if !stop {
+            return;
+        }
+        let open = std::mem::replace(&mut self.state, State::Stopped) == State::Body;
+        if open {
+            let end = at.start.max(self.body_from);
+            sink(Event::End(Ended {
+                end: End::Implicit,
+                complete: false,
+                span: Span::new(self.start, end),
+                body: Span::new(self.body_from, end),
+            }));
+        }
+    }
+}
+
+fn kind_of(token: Token) -> SegmentKind {
+    match token {
+        Token::Constrain => SegmentKind::Constrain,
+        _ => SegmentKind::Channel,
+    }
+}

@@ -1,0 +1,84 @@
+//! The text of a message, and what may end it.
+
+use logue_source::{Code, Diagnostic, Span};
+
+use super::super::event::{End, Event, Head};
+use super::super::utf8::Piece;
+use super::{Machine, Sink, State};
+use crate::view::Addressee;
+use crate::words::{Channel, Role};
+
+impl Machine {
+    pub(super) fn decode(&mut self, bytes: &[u8], at: usize, sink: &mut Sink<'_>) {
+        if self.state == State::Stopped {
+            return;
+        }
+        let mut decoder = std::mem::take(&mut self.decoder);
+        let mut place = at.saturating_sub(decoder.held());
+        decoder.push(bytes, &mut |piece| match piece {
+            Piece::Text(text) => {
+                if self.state == State::Body {
+                    sink(Event::Delta(text));
+                }
+                place += text.len();
+            }
+            Piece::Bad(length) => {
+                self.replace(Span::new(place, place + length), sink);
+                place += length;
+            }
+        });
+        self.decoder = decoder;
+    }
+
+    /// Gives up on a character that the body has only the beginning of.
+    pub(super) fn flush(&mut self, at: usize, sink: &mut Sink<'_>) {
+        let mut decoder = std::mem::take(&mut self.decoder);
+        decoder.flush(&mut |piece| {
+            if let Piece::Bad(length) = piece {
+                self.replace(Span::new(at.saturating_sub(length), at), sink);
+            }
+        });
+    }
+
+    /// One U+FFFD, with a diagnostic for the first of a message.
+    pub(super) fn replace(&mut self, at: Span, sink: &mut Sink<'_>) {
+        if !std::mem::replace(&mut self.not_utf8, true) {
+            let found =
+                Diagnostic::warning(Code::SourceNotUtf8, "the message is not valid UTF-8", at);
+            self.report(
+                found
+                    .with_expected("UTF-8 text")
+                    .with_help("each place that is no text is shown as U+FFFD"),
+                sink,
+            );
+        }
+        if self.state == State::Body {
+            sink(Event::Delta("\u{FFFD}"));
+        }
+    }
+}
+
+/// Whether a message may end in its stop token.
+pub(super) fn check_stop(head: &Head, end: End, at: Span) -> Option<Diagnostic> {
+    let assistant = head.role == Role::Assistant;
+    let call = assistant && head.addressee() == Addressee::Tool;
+    let (message, expected) = match end {
+        End::Call if !assistant || head.recipient.is_none() => {
+            ("`<|call|>` ends a message that calls no tool", "`<|end|>`")
+        }
+        End::End | End::Return if call => (
+            "a message to a tool does not end in `<|call|>`",
+            "`<|call|>`",
+        ),
+        End::Return if !assistant || head.known_channel() != Channel::Final => (
+            "`<|return|>` ends a message that is no final answer",
+            "`<|end|>`",
+        ),
+        _ => return None,
+    };
+    Some(
+        Diagnostic::warning(Code::ParseTerminator, message, at)
+            .with_expected(expected)
+            .with_help("the stop token is kept as it is"),
+    )
+}

@@ -1,0 +1,472 @@
+//! The words of a header, and what to make of those that stand wrong.
+//!
+//! A header is read in the order of its segments; within one, attributes may stand in any order.
+//! Where a header ended in `<|message|>`, every word belongs to it, and what no rule knows is junk
+//! with a diagnostic. Where it broke off, the longest beginning that is a header is one, and what
+//! follows is the message's text.
+
+use logue_source::{Code, Diagnostic, Span};
+use memchr::memmem;
+
+use super::event::Head;
+use super::header::{Header, SegmentKind};
+use super::words;
+use crate::attributes::is_false_address;
+use crate::words::{Channel, Role};
+
+/// Findings that one header may give; a header of nothing but mistakes has enough at that.
+const MAX_NOTES: usize = 16;
+
+/// What a header, or the part of one up to the next message, says.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) head: Head,
+    pub(super) notes: Vec<Diagnostic>,
+    /// Whether a channel is named, whatever it is.
+    pub(super) names_channel: bool,
+    /// In a header that broke off: where the text begins that is none of it, and in which segment.
+    pub(super) rest: Option<(usize, usize)>,
+}
+
+/// Reads the segments of `header` from number `first` on. `role` is that of a message that names
+/// none.
+pub(super) fn read(
+    header: &Header,
+    first: usize,
+    broken: bool,
+    role: Role,
+    tools: &[String],
+) -> Reading {
+    let mut reader = Reader {
+        header,
+        broken,
+        head: Head::new(role),
+        notes: Vec::new(),
+        channel: None,
+        constrained: false,
+        junk: None,
+    };
+    let mut rest = None;
+    for index in first..header.segments.len() {
+        if let Some(offset) = reader.segment(index) {
+            rest = Some((offset, index));
+            break;
+        }
+    }
+    reader.finish(tools);
+    Reading {
+        names_channel: reader.channel.is_some(),
+        head: reader.head,
+        notes: reader.notes,
+        rest,
+    }
+}
+
+struct Reader<'h> {
+    header: &'h Header,
+    broken: bool,
+    head: Head,
+    notes: Vec<Diagnostic>,
+    /// The word that named the channel.
+    channel: Option<Span>,
+    /// Whether the content type stood behind `<|constrain|>`.
+    constrained: bool,
+    /// What belongs nowhere, from the first such word to the last.
+    junk: Option<Span>,
+}
+
+impl<'h> Reader<'h> {
+    /// Reads a segment; gives the offset of what is no part of a header, in one that broke off.
+    fn segment(&mut self, index: usize) -> Option<usize> {
+        let segment = *self.header.segments.get(index)?;
+        let part = self.header.part(index);
+        let mut at = part.start;
+        match segment.kind {
+            SegmentKind::Role => {
+                let word = self.next_word(at, part.end);
+                at = self.role(word);
+            }
+            SegmentKind::Implied => {
+                let word = self.next_word(at, part.end);
+                if self.head.role.as_str().map(str::as_bytes) == Some(self.bytes(word)) {
+                    self.repair(
+                        word,
+                        "the role is repeated",
+                        "an attribute or `<|channel|>`",
+                    );
+                    at = word.end;
+                }
+            }
+            SegmentKind::Channel => {
+                let word = self.next_word(at, part.end);
+                at = self.channel(segment.at, part.start, word);
+            }
+            SegmentKind::Constrain => {
+                let word = self.next_word(at, part.end);
+                at = self.constrain(segment.at, word);
+            }
+        }
+        loop {
+            let word = self.next_word(at, part.end);
+            if word.is_empty() {
+                return None;
+            }
+            match self.word(word, segment.kind) {
+                Some(end) => at = end,
+                None if self.broken => return Some(word.start),
+                None => {
+                    self.junk(word);
+                    at = word.end;
+                }
+            }
+        }
+    }
+
+    /// The next word from `at` on, empty where there is none. In a header that broke off, a value
+    /// ends where JSON begins.
+    fn next_word(&self, at: usize, end: usize) -> Span {
+        let text = Span::new(at, end).bytes(&self.header.text);
+        let blank = text.iter().take_while(|byte| byte.is_ascii_whitespace());
+        let start = at + blank.count();
+        let text = Span::new(start, end).bytes(&self.header.text);
+        let length = text.iter().take_while(|byte| !byte.is_ascii_whitespace());
+        Span::new(start, start + length.count())
+    }
+
+    /// The word in the role's place; gives where to go on. Where the header broke off and the
+    /// word is no role, it may be the first of a text, and is left to be read as such.
+    fn role(&mut self, word: Span) -> usize {
+        let bytes = self.bytes(word);
+        if bytes.is_empty() || memchr::memchr(b'=', bytes).is_some() {
+            self.note(
+                Diagnostic::error(
+                    Code::ParseHeader,
+                    "the message names no role",
+                    self.span(word),
+                )
+                .with_expected("a role behind `<|start|>`")
+                .with_help("the message counts as the assistant's in a completion of one"),
+            );
+            return word.start;
+        }
+        let read = words::role(bytes);
+        if self.broken && !read.certain && self.header.segments.len() == 1 {
+            return word.start;
+        }
+        if read.repaired {
+            let shown = String::from_utf8_lossy(bytes).into_owned();
+            self.note(
+                Diagnostic::error(
+                    Code::ParseHeader,
+                    format!("`{shown}` is not a role"),
+                    self.span(word),
+                )
+                .with_expected("`system`, `developer`, `user`, `assistant` or a tool's name")
+                .with_help(match read.role.as_str() {
+                    Some(role) if read.name.is_none() => format!("it is read as `{role}`"),
+                    _ => {
+                        "it is read as the name of a tool, which has the least authority".to_owned()
+                    }
+                }),
+            );
+        }
+        self.head.role = read.role;
+        self.head.name = read.name;
+        word.end
+    }
+
+    fn channel(&mut self, token: Span, from: usize, word: Span) -> usize {
+        if word.start > from && !word.is_empty() {
+            let blank = Span::new(from, word.start);
+            self.repair(
+                blank,
+                "white space stands before the channel's name",
+                "the name directly behind `<|channel|>`",
+            );
+        }
+        let bytes = self.bytes(word);
+        let is_name = !bytes.is_empty() && memchr::memchr(b'=', bytes).is_none();
+        let read = if is_name {
+            words::channel(bytes)
+        } else {
+            words::ChannelWord::default()
+        };
+        if !is_name {
+            self.note(
+                Diagnostic::error(Code::ParseHeader, "`<|channel|>` names no channel", token)
+                    .with_expected("`analysis`, `commentary` or `final` behind it")
+                    .with_help("the message is hidden, because its channel is not known"),
+            );
+        } else if read.repaired {
+            let shown = String::from_utf8_lossy(bytes).into_owned();
+            let help = match &read.name {
+                Some(name) if *name != shown => format!("it is read as `{name}`"),
+                Some(_) => "it is kept, and the message is hidden".to_owned(),
+                None => "it is left out, and the message is hidden".to_owned(),
+            };
+            let message = format!("`{shown}` is not a channel");
+            let place = self.span(word);
+            let found = match read.name {
+                Some(_) => Diagnostic::warning(Code::HeaderRepaired, message, place),
+                None => Diagnostic::error(Code::ParseHeader, message, place),
+            };
+            self.note(
+                found
+                    .with_expected("`analysis`, `commentary` or `final`")
+                    .with_help(help),
+            );
+        }
+        let used = Span::new(word.start, word.start + read.used);
+        if let Some(before) = self.channel {
+            self.second_channel(before, word, read.name);
+        } else {
+            self.head.channel = read.name;
+            self.channel = Some(word);
+        }
+        if let Some(glued) = read.content_type {
+            self.head
+                .content_type
+                .get_or_insert_with(|| glued.to_owned());
+        }
+        if !self.broken {
+            // The junk behind the name is in the word that the diagnostic underlines.
+            return if is_name { word.end } else { word.start };
+        }
+        used.end
+    }
+
+    /// The later channel counts if it is one, except that a call stays on `commentary`. A doubtful
+    /// second one never leaves the message visible.
+    fn second_channel(&mut self, before: Span, word: Span, name: Option<String>) {
+        let later = Channel::parse(name.as_deref().unwrap_or_default().as_bytes());
+        let earlier = self.head.known_channel();
+        let call = self.head.recipient.is_some() && earlier == Channel::Commentary;
+        let counts = later != Channel::Unknown && !call;
+        self.note(
+            Diagnostic::warning(
+                Code::AttributeConflict,
+                "the message names a second channel",
+                self.span(word),
+            )
+            .with_label(self.span(before), "the first one")
+            .with_expected("one channel")
+            .with_help(if counts {
+                "the later one counts"
+            } else {
+                "the first one counts, unless it would show what may be meant to be hidden"
+            }),
+        );
+        if counts {
+            self.head.channel = name;
+            self.channel = Some(word);
+        } else if earlier == Channel::Final {
+            self.head.channel = None;
+        }
+    }
+
+    fn constrain(&mut self, token: Span, word: Span) -> usize {
+        let bytes = self.bytes(word);
+        let length = words::content_type_length(bytes);
+        if length == 0 || memchr::memchr(b'=', bytes).is_some() {
+            self.note(
+                Diagnostic::error(Code::ParseHeader, "`<|constrain|>` names no type", token)
+                    .with_expected("a type such as `json` behind it")
+                    .with_help("the message has no content type"),
+            );
+            return word.start;
+        }
+        let end = word.start + length;
+        let value = String::from_utf8_lossy(bytes.get(..length).unwrap_or_default()).into_owned();
+        if self.constrained
+            || self
+                .head
+                .content_type
+                .as_ref()
+                .is_some_and(|old| *old != value)
+        {
+            self.twice(word, "content type");
+        }
+        if !self.constrained {
+            self.head.content_type = Some(value);
+            self.constrained = true;
+        }
+        end
+    }
+
+    /// An attribute or a bare word; gives where to go on, or `None` if the word has no place here.
+    fn word(&mut self, word: Span, kind: SegmentKind) -> Option<usize> {
+        let bytes = self.bytes(word);
+        if let Some(equals) = memchr::memchr(b'=', bytes) {
+            let key = bytes.get(..equals).unwrap_or_default();
+            let value = Span::new(word.start + equals + 1, word.end);
+            return self.attribute(key, value, word, kind);
+        }
+        let free = matches!(
+            kind,
+            SegmentKind::Channel | SegmentKind::Role | SegmentKind::Implied
+        );
+        let is_type = words::content_type_length(bytes) == bytes.len()
+            && Channel::parse(bytes) == Channel::Unknown;
+        if self.broken || !free || !is_type || self.head.content_type.is_some() {
+            return None;
+        }
+        self.head.content_type = Some(self.string(word));
+        Some(word.end)
+    }
+
+    fn attribute(
+        &mut self,
+        key: &[u8],
+        value: Span,
+        word: Span,
+        kind: SegmentKind,
+    ) -> Option<usize> {
+        let value = self.cut(value);
+        let end = if self.broken { value.end } else { word.end };
+        let name = match key {
+            b"to" => "to",
+            b"call_id" => "call_id",
+            b"name" => "name",
+            b"intent" => "intent",
+            b"content_type" => "content_type",
+            _ if is_false_address(key) => {
+                self.head.sound = false;
+                self.note(
+                    Diagnostic::error(
+                        Code::ParseHeader,
+                        "an attribute looks as if it addressed the message",
+                        self.span(word),
+                    )
+                    .with_expected("`<|channel|>` for a channel, `to=` for a recipient")
+                    .with_help("the message is hidden, because its channel is not known"),
+                );
+                return Some(word.end);
+            }
+            _ => return None,
+        };
+        if !self.broken && value.end < word.end {
+            let tail = Span::new(value.end, word.end);
+            self.junk(tail);
+        }
+        if value.is_empty() {
+            let code = if name == "to" {
+                Code::CallSchema
+            } else {
+                Code::ParseHeader
+            };
+            self.note(
+                Diagnostic::error(code, format!("`{name}=` has no value"), self.span(word))
+                    .with_expected("a value directly behind `=`")
+                    .with_help("the attribute is left out"),
+            );
+            return Some(end);
+        }
+        let text = self.string(value);
+        let place = match name {
+            "to" => &mut self.head.recipient,
+            "call_id" => &mut self.head.call_id,
+            "name" => &mut self.head.name,
+            "intent" => &mut self.head.intent,
+            _ => &mut self.head.content_type,
+        };
+        if place.is_some() {
+            self.twice(word, name);
+        } else {
+            *place = Some(text);
+            if kind == SegmentKind::Constrain {
+                self.repair(
+                    word,
+                    "an attribute stands behind the content type",
+                    "it before `<|constrain|>`",
+                );
+            }
+        }
+        Some(end)
+    }
+
+    /// A value up to what cannot belong to it: markup, and JSON where the header broke off.
+    fn cut(&self, value: Span) -> Span {
+        let bytes = self.bytes(value);
+        let markup = memmem::find(bytes, b"<|");
+        let json = bytes.iter().position(|byte| b"{[\"<".contains(byte));
+        let json = json.filter(|_| self.broken);
+        let length = markup.into_iter().chain(json).min();
+        Span::new(
+            value.start,
+            length.map_or(value.end, |length| value.start + length),
+        )
+    }
+
+    /// What can only be told when every word is read.
+    fn finish(&mut self, tools: &[String]) {
+        if !self.head.sound {
+            self.head.channel = None;
+        }
+        if let Some(junk) = self.junk {
+            self.repair(
+                junk,
+                "the header holds what belongs nowhere in it",
+                "`<|message|>`",
+            );
+        }
+        let recipient = self.head.recipient.as_deref().unwrap_or_default();
+        if let Some((tool, glued)) = words::unglue(recipient, tools) {
+            let start = self.header.start;
+            self.note(
+                Diagnostic::warning(
+                    Code::HeaderRepaired,
+                    format!("`{recipient}` is no tool, `{tool}` is"),
+                    Span::new(start, self.header.place(self.header.text.len())),
+                )
+                .with_expected("white space or `<|constrain|>` before the content type")
+                .with_help(format!(
+                    "it is read as `{tool}` with `{glued}` as content type"
+                )),
+            );
+            self.head.recipient = Some(tool.to_owned());
+            self.head
+                .content_type
+                .get_or_insert_with(|| glued.to_owned());
+        }
+    }
+
+    fn junk(&mut self, word: Span) {
+        self.junk = Some(self.junk.map_or(word, |junk| junk.join(word)));
+    }
+
+    fn repair(&mut self, part: Span, what: &str, expected: &str) {
+        let found = Diagnostic::warning(Code::HeaderRepaired, what, self.span(part));
+        self.note(
+            found
+                .with_expected(expected)
+                .with_help("the message is read as if it were well-formed there"),
+        );
+    }
+
+    fn twice(&mut self, word: Span, what: &str) {
+        let message = format!("the message has a second `{what}`");
+        self.note(
+            Diagnostic::warning(Code::AttributeConflict, message, self.span(word))
+                .with_expected("each once")
+                .with_help("the first one counts"),
+        );
+    }
+
+    fn note(&mut self, found: Diagnostic) {
+        if self.notes.len() < MAX_NOTES {
+            self.notes.push(found);
+        }
+    }
+
+    fn bytes(&self, part: Span) -> &'h [u8] {
+        part.bytes(&self.header.text)
+    }
+
+    fn string(&self, part: Span) -> String {
+        String::from_utf8_lossy(self.bytes(part)).into_owned()
+    }
+
+    fn span(&self, part: Span) -> Span {
+        self.header.span(part)
+    }
+}

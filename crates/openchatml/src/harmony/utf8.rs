@@ -1,0 +1,79 @@
+//! UTF-8 that arrives in pieces.
+
+/// At most three bytes of a character whose rest is still to come.
+#[derive(Debug, Default)]
+pub(super) struct Decoder {
+    pending: [u8; 4],
+    length: usize,
+}
+
+/// A piece of text, or a place that is none.
+pub(super) enum Piece<'p> {
+    /// Text, never empty.
+    Text(&'p str),
+    /// Bytes that are no text: one U+FFFD. Counts the bytes.
+    Bad(usize),
+}
+
+impl Decoder {
+    /// Gives `bytes` as text, with exactly the replacements that decoding everything at once gives.
+    pub(super) fn push(&mut self, mut bytes: &[u8], out: &mut dyn FnMut(Piece<'_>)) {
+        while self.length > 0 {
+            let Some((first, rest)) = bytes.split_first() else {
+                return;
+            };
+            let mut longer = self.pending;
+            if let Some(free) = longer.get_mut(self.length) {
+                *free = *first;
+            }
+            let candidate = longer.get(..=self.length).unwrap_or(&longer);
+            match std::str::from_utf8(candidate) {
+                Ok(text) => {
+                    self.length = 0;
+                    bytes = rest;
+                    out(Piece::Text(text));
+                }
+                Err(error) if error.error_len().is_none() => {
+                    self.pending = longer;
+                    self.length += 1;
+                    bytes = rest;
+                }
+                Err(_) => self.flush(out),
+            }
+        }
+        loop {
+            let error = match std::str::from_utf8(bytes) {
+                Ok("") => return,
+                Ok(text) => return out(Piece::Text(text)),
+                Err(error) => error,
+            };
+            let (good, rest) = bytes.split_at(error.valid_up_to());
+            if let Ok(text) = std::str::from_utf8(good)
+                && !text.is_empty()
+            {
+                out(Piece::Text(text));
+            }
+            let Some(bad) = error.error_len() else {
+                self.length = rest.len();
+                for (free, byte) in self.pending.iter_mut().zip(rest) {
+                    *free = *byte;
+                }
+                return;
+            };
+            out(Piece::Bad(bad));
+            bytes = rest.get(bad..).unwrap_or_default();
+        }
+    }
+
+    /// How many bytes of a character are held.
+    pub(super) const fn held(&self) -> usize {
+        self.length
+    }
+
+    /// Gives up on the character that has begun.
+    pub(super) fn flush(&mut self, out: &mut dyn FnMut(Piece<'_>)) {
+        if self.length > 0 {
+            out(Piece::Bad(std::mem::take(&mut self.length)));
+        }
+    }
+}
