@@ -17,6 +17,7 @@ struct Room {
 const ROOMS: &[Room] = &[
     room("logue-source", 0, &[], &[]),
     room("logue-message", 0, &[], &[]),
+    room("logue-o200k", 0, &[], &[]),
     room("openchatml", 1, &[], &["chatmd"]),
     room("chatmd", 1, &[], &["openchatml"]),
     room("logue-model", 2, &[], &["chatmd"]),
@@ -30,7 +31,13 @@ const ROOMS: &[Room] = &[
 ];
 
 /// Crates without runtime, network or process: what they may not pull in, directly.
-const PURE: &[&str] = &["logue-source", "logue-message", "openchatml", "chatmd"];
+const PURE: &[&str] = &[
+    "logue-source",
+    "logue-message",
+    "logue-o200k",
+    "openchatml",
+    "chatmd",
+];
 const IMPURE: &[&str] = &[
     "tokio",
     "reqwest",

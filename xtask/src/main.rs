@@ -9,14 +9,19 @@
 mod bench;
 mod conformance;
 mod edges;
+mod o200k;
 mod tidy;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | bench [BYTES] | conformance --harmony FILE
-  tidy    crate edges, file sizes, forbidden names, settings of the pure crates
-  bench   start-up time and parser throughput, each against a baseline of the same run
+const USAGE: &str = "usage: cargo xtask tidy | bench [BYTES] | codegen o200k [--check] [ASSET]
+                   | conformance --harmony FILE
+  tidy          crate edges, file sizes, forbidden names, settings of the pure crates
+  bench         start-up time and parser throughput, each against a baseline of the same run
+  codegen       o200k: the table of crates/o200k, from the asset `o200k_base.tiktoken`, which is
+                looked for in the sources of the package tiktoken-rs; --check compares instead of
+                writing
   conformance   the reader of Harmony against cases, one JSON object a line";
 
 fn main() -> ExitCode {
@@ -26,6 +31,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::tidy(&root()),
         ["bench", rest @ ..] => bench::bench(&root(), rest),
         ["conformance", "--harmony", file] => conformance::harmony(Path::new(file)),
+        ["codegen", "o200k", rest @ ..] => o200k::codegen(&root(), rest),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

@@ -13,7 +13,14 @@ const FORBIDDEN: &[&str] = &[
     "util", "utils", "helper", "helpers", "common", "misc", "core", "lib2",
 ];
 
-const PURE: &[&str] = &["source", "message", "openchatml", "chatmd", "harness"];
+const PURE: &[&str] = &[
+    "source",
+    "message",
+    "o200k",
+    "openchatml",
+    "chatmd",
+    "harness",
+];
 
 pub(crate) fn tidy(root: &Path) -> Result<(), String> {
     let mut faults = Vec::new();

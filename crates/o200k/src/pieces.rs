@@ -1,0 +1,234 @@
+//! Where the pieces of a text end.
+//!
+//! A text is first cut into pieces (words with their leading space, numbers of up to three digits,
+//! runs of punctuation or white space), then each piece becomes tokens by itself. The pattern that
+//! defines the pieces is seven alternatives, of which the first that matches wins:
+//!
+//! 1. a leading character that is no letter, number or line end, if there is one; upper case and
+//!    caseless letters and marks; then at least one lower case or caseless letter or mark; then a
+//!    contraction such as `'ll`, if there is one;
+//! 2. the same with at least one of the first kind of letters and any number of the second;
+//! 3. one to three numbers;
+//! 4. a space if there is one, then punctuation, then line ends and slashes;
+//! 5. white space up to its last line end;
+//! 6. white space, except the last character before something else;
+//! 7. white space.
+//!
+//! The functions below give what a backtracking matcher would give, reading each character a
+//! bounded number of times: where a matcher would step back, they remember the place while they go
+//! forward.
+
+use crate::class::{CASELESS, LINE_END, LOWER, MARK, NUMBER, OTHER, SPACE, UPPER};
+use crate::table;
+
+/// What may stand in the first part of a word.
+const HEAD: u8 = UPPER | CASELESS | MARK;
+/// What may stand in the second part of a word.
+const TAIL: u8 = LOWER | CASELESS | MARK;
+/// What may stand in both.
+const BOTH: u8 = CASELESS | MARK;
+const LETTER: u8 = UPPER | LOWER | CASELESS;
+const SIGN: u8 = OTHER | MARK;
+const WHITE: u8 = SPACE | LINE_END;
+
+/// Classes of ASCII; zero for the bytes of longer characters.
+const ASCII: [u8; 256] = ascii();
+
+const fn ascii() -> [u8; 256] {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        classes[byte as usize] = match byte {
+            b'A'..=b'Z' => UPPER,
+            b'a'..=b'z' => LOWER,
+            b'0'..=b'9' => NUMBER,
+            b'\r' | b'\n' => LINE_END,
+            b' ' | b'\t' | 0x0B | 0x0C => SPACE,
+            _ => OTHER,
+        };
+        byte += 1;
+    }
+    classes
+}
+
+/// The end of the piece that begins at `at`, which is a character's boundary before the end of
+/// `text`.
+#[inline]
+pub(crate) fn piece_end(text: &[u8], at: usize) -> usize {
+    let (class, next) = step(text, at);
+    if class & LETTER != 0 {
+        return word_without_lead(text, at);
+    }
+    if class & NUMBER != 0 {
+        return number(text, next);
+    }
+    if class & LINE_END == 0 {
+        if let Word::Whole(end) = word(text, next) {
+            return contraction(text, end);
+        }
+        if class & MARK != 0 {
+            // With the mark as leading character there was no second part; the mark itself is one.
+            return word_without_lead(text, at);
+        }
+        if let Word::Head(end) = word(text, next) {
+            return contraction(text, end);
+        }
+        if class & SIGN != 0 {
+            return signs(text, next);
+        }
+        if text.get(at) == Some(&b' ') {
+            let (following, after) = step(text, next);
+            if following & SIGN != 0 {
+                return signs(text, after);
+            }
+        }
+    }
+    white(text, at)
+}
+
+/// The class of the character at `at` and where the next one begins; no class at the end.
+#[inline]
+fn step(text: &[u8], at: usize) -> (u8, usize) {
+    let Some(&byte) = text.get(at) else {
+        return (0, at);
+    };
+    if byte < 0x80 {
+        return (ASCII[byte as usize], at + 1);
+    }
+    long_step(text, at, byte)
+}
+
+/// [`step`] for a character of two to four bytes.
+#[inline]
+fn long_step(text: &[u8], at: usize, lead: u8) -> (u8, usize) {
+    let part = |offset: usize| u32::from(text.get(at + offset).copied().unwrap_or_default() & 0x3F);
+    let lead = u32::from(lead);
+    let (code_point, next) = if lead < 0xE0 {
+        ((lead & 0x1F) << 6 | part(1), at + 2)
+    } else if lead < 0xF0 {
+        ((lead & 0x0F) << 12 | part(1) << 6 | part(2), at + 3)
+    } else {
+        let high = (lead & 0x07) << 18 | part(1) << 12;
+        (high | part(2) << 6 | part(3), at + 4)
+    };
+    (table::class(code_point), next)
+}
+
+/// The end of the characters of the classes in `mask` from `at` on.
+#[inline]
+fn run(text: &[u8], mut at: usize, mask: u8) -> usize {
+    loop {
+        let (class, next) = step(text, at);
+        if class & mask == 0 {
+            return at;
+        }
+        at = next;
+    }
+}
+
+/// A word without leading character and contraction: what alternatives 1 and 2 make of a place.
+enum Word {
+    /// Alternative 1 matches up to here.
+    Whole(usize),
+    /// Alternative 1 does not match; alternative 2 does, up to here.
+    Head(usize),
+    None,
+}
+
+#[inline]
+fn word(text: &[u8], start: usize) -> Word {
+    let mut at = start;
+    // The end of the last character so far that may also stand in the second part.
+    let mut both = None;
+    loop {
+        let (class, next) = step(text, at);
+        if class & HEAD == 0 {
+            if class & LOWER != 0 {
+                return Word::Whole(run(text, next, TAIL));
+            }
+            break;
+        }
+        if class & BOTH != 0 {
+            both = Some(next);
+        }
+        at = next;
+    }
+    match both {
+        Some(end) => Word::Whole(end),
+        None if at > start => Word::Head(at),
+        None => Word::None,
+    }
+}
+
+/// The end of a piece whose first character is a letter, or a mark that leads no word.
+#[inline]
+fn word_without_lead(text: &[u8], at: usize) -> usize {
+    match word(text, at) {
+        Word::Whole(end) | Word::Head(end) => contraction(text, end),
+        Word::None => at,
+    }
+}
+
+/// `at`, or the end of the contraction there: `'s`, `'t`, `'re`, `'ve`, `'m`, `'ll`, `'d` in either
+/// case, where the long s counts as an s.
+#[inline]
+fn contraction(text: &[u8], at: usize) -> usize {
+    if text.get(at) != Some(&b'\'') {
+        return at;
+    }
+    let lower = |offset: usize| text.get(at + offset).map(u8::to_ascii_lowercase);
+    match (lower(1), lower(2)) {
+        (Some(b's' | b't' | b'm' | b'd'), _) => at + 2,
+        (Some(b'r' | b'v'), Some(b'e')) | (Some(b'l'), Some(b'l')) | (Some(0xC5), Some(0xBF)) => {
+            at + 3
+        }
+        _ => at,
+    }
+}
+
+/// The end of a number whose first character ends at `at`: two more at most.
+#[inline]
+fn number(text: &[u8], mut at: usize) -> usize {
+    for _ in 0..2 {
+        let (class, next) = step(text, at);
+        if class & NUMBER == 0 {
+            break;
+        }
+        at = next;
+    }
+    at
+}
+
+/// The end of punctuation whose first character ends at `at`, with line ends and slashes after it.
+#[inline]
+fn signs(text: &[u8], at: usize) -> usize {
+    let mut at = run(text, at, SIGN);
+    while let Some(b'\r' | b'\n' | b'/') = text.get(at) {
+        at += 1;
+    }
+    at
+}
+
+/// The end of a piece of white space.
+#[inline]
+fn white(text: &[u8], start: usize) -> usize {
+    let mut at = start;
+    let mut last = start;
+    let mut line_end = None;
+    loop {
+        let (class, next) = step(text, at);
+        if class & WHITE == 0 {
+            break;
+        }
+        if class & LINE_END != 0 {
+            line_end = Some(next);
+        }
+        last = at;
+        at = next;
+    }
+    match line_end {
+        Some(end) => end,
+        None if at == text.len() || last == start => at,
+        None => last,
+    }
+}

@@ -1,0 +1,85 @@
+//! Token for token what `tiktoken-rs` gives. `bench/peers` compares with more encoders, and longer.
+
+mod texts;
+
+use logue_o200k::{SpecialSet, decode_text, encode, encode_with_specials};
+use texts::Random;
+use tiktoken_rs::{CoreBPE, o200k_harmony_singleton};
+
+/// What `encode` gives is what the peer gives, and decodes to the text.
+fn compare(peer: &CoreBPE, text: &str) {
+    let ids = encode(text);
+    assert_eq!(ids, peer.encode_ordinary(text), "{text:?}");
+    assert_eq!(decode_text(&ids).as_deref(), Ok(text));
+}
+
+#[test]
+fn a_hundred_thousand_random_texts() {
+    let peer = o200k_harmony_singleton();
+    let mut random = Random::new(1);
+    for _ in 0..100_000 {
+        compare(peer, &texts::random(&mut random, 8));
+    }
+}
+
+#[test]
+fn random_texts_with_specials() {
+    let peer = o200k_harmony_singleton();
+    let mut random = Random::new(2);
+    let mut found = 0;
+    for _ in 0..10_000 {
+        let text = texts::random(&mut random, 12);
+        let ids = encode_with_specials(&text, &SpecialSet::ALL);
+        assert_eq!(ids, peer.encode_with_special_tokens(&text), "{text:?}");
+        found += ids
+            .iter()
+            .filter(|&&id| logue_o200k::special::is_special(id))
+            .count();
+    }
+    assert!(found > 1_000, "{found} specials in all texts");
+}
+
+#[test]
+fn every_third_character_in_context() {
+    let peer = o200k_harmony_singleton();
+    for point in (0..=0x10_FFFF).filter(|&point| point < 0x3000 || point % 31 == 0) {
+        let Some(c) = char::from_u32(point) else {
+            continue;
+        };
+        compare(peer, &format!("{c}a{c}B{c}{c} {c}1{c}\n{c}!{c}'s{c}"));
+    }
+}
+
+#[test]
+fn hard_texts() {
+    let peer = o200k_harmony_singleton();
+    for (_, text) in texts::hard(20_000) {
+        compare(peer, &text);
+    }
+}
+
+#[test]
+fn every_token_alone_and_after_an_apostrophe() {
+    let peer = o200k_harmony_singleton();
+    for id in 0..199_998 {
+        let bytes = logue_o200k::token_bytes(id).unwrap_or_default();
+        if let Ok(text) = std::str::from_utf8(bytes) {
+            compare(peer, text);
+            compare(peer, &format!("a'{text}"));
+        }
+    }
+}
+
+#[test]
+fn contractions_in_any_case_end_a_word() {
+    let peer = o200k_harmony_singleton();
+    for first in "sStTdDmMlLrReEvVxX\u{17F}\u{212A}".chars() {
+        for second in "sStTdDmMlLrReEvVxX\u{17F} '".chars() {
+            for word in ["a", "A", "Ab", "1", "文", "\u{301}", " "] {
+                for rest in ["", "t", "T", "\u{301}", "ing", " "] {
+                    compare(peer, &format!("{word}'{first}{second}{rest}"));
+                }
+            }
+        }
+    }
+}
