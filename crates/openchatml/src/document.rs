@@ -7,7 +7,7 @@ use logue_source::{Diagnostic, Span};
 use crate::escape;
 use crate::findings::Findings;
 use crate::frame::Frame;
-use crate::header::{Dialect, Header};
+use crate::header::{Header, Rules};
 
 /// What [`parse`](crate::parse) gives: the header, the frames and the findings of one source.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub struct Document<'s> {
     pub(crate) source: &'s [u8],
     pub(crate) header: Option<Header>,
     pub(crate) header_span: Option<Span>,
-    pub(crate) dialect: Dialect,
+    pub(crate) rules: Rules,
     pub(crate) frames: Vec<Frame>,
     pub(crate) findings: Findings,
 }
@@ -99,7 +99,7 @@ impl<'s> Document<'s> {
         if frame.is_stray() {
             return Cow::Borrowed(frame.body_span().bytes(self.source));
         }
-        escape::decode(self.source, frame.body_span(), self.dialect)
+        escape::decode(self.source, frame.body_span(), self.rules)
     }
 
     /// [`Self::body`] as text for display, with invalid UTF-8 replaced.
@@ -118,7 +118,7 @@ impl<'s> Document<'s> {
         if frame.is_stray() {
             return (frame.body_span().start + offset).min(frame.body_span().end);
         }
-        escape::place(self.source, frame.body_span(), self.dialect, offset)
+        escape::place(self.source, frame.body_span(), self.rules, offset)
     }
 
     /// The text at `span`, with invalid UTF-8 replaced.

@@ -12,13 +12,13 @@ use std::borrow::Cow;
 
 use logue_source::Span;
 
-use crate::header::Dialect;
+use crate::header::Rules;
 use crate::token::{Scanner, Token};
 
 /// The pieces of `source` whose concatenation is the text of the body at `body`.
-pub(crate) fn pieces(source: &[u8], body: Span, dialect: Dialect) -> Pieces<'_> {
+pub(crate) fn pieces(source: &[u8], body: Span, rules: Rules) -> Pieces<'_> {
     Pieces {
-        scanner: Scanner::new(source, body, dialect),
+        scanner: Scanner::new(source, body, rules),
         from: body.start,
         end: body.end.min(source.len()),
         literal: None,
@@ -26,8 +26,8 @@ pub(crate) fn pieces(source: &[u8], body: Span, dialect: Dialect) -> Pieces<'_> 
 }
 
 /// The text of the body at `body`; borrowed where it is one piece of the source.
-pub(crate) fn decode(source: &[u8], body: Span, dialect: Dialect) -> Cow<'_, [u8]> {
-    let mut pieces = pieces(source, body, dialect);
+pub(crate) fn decode(source: &[u8], body: Span, rules: Rules) -> Cow<'_, [u8]> {
+    let mut pieces = pieces(source, body, rules);
     let Some(first) = pieces.next() else {
         return Cow::Borrowed(&[]);
     };
@@ -45,9 +45,9 @@ pub(crate) fn decode(source: &[u8], body: Span, dialect: Dialect) -> Cow<'_, [u8
 
 /// Where byte `offset` of the text of the body at `body` stands in the source; an offset behind
 /// the end gives the end of the body.
-pub(crate) fn place(source: &[u8], body: Span, dialect: Dialect, offset: usize) -> usize {
+pub(crate) fn place(source: &[u8], body: Span, rules: Rules, offset: usize) -> usize {
     let mut left = offset;
-    for piece in pieces(source, body, dialect) {
+    for piece in pieces(source, body, rules) {
         if left < piece.len() {
             return piece.start + left;
         }
@@ -61,7 +61,7 @@ pub(crate) fn encode(out: &mut String, body: &str) {
     let kept = body.trim_end_matches('<');
     let whole = Span::new(0, kept.len());
     let mut from = 0;
-    for hit in Scanner::new(body.as_bytes(), whole, Dialect::V2_2) {
+    for hit in Scanner::new(body.as_bytes(), whole, Rules::V2_2) {
         out.push_str(kept.get(from..hit.span.start).unwrap_or_default());
         out.push('<');
         from = hit.span.start;

@@ -65,15 +65,15 @@ impl From<&Header> for HeaderBuf {
 
 /// Which rules the frames follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub(crate) enum Rules {
     /// Six tokens and no escape; calls have no ids.
     V2_0,
     /// The newest rules, and those of a fragment.
     V2_2,
 }
 
-impl Dialect {
-    /// Whether `token` is one in this dialect; else it is text.
+impl Rules {
+    /// Whether `token` is one by these rules; else it is text.
     pub(crate) const fn has(self, token: Token) -> bool {
         match self {
             Self::V2_0 => !matches!(token, Token::Constrain | Token::Literal | Token::EndLiteral),
@@ -183,7 +183,7 @@ pub(crate) fn read_values(
     yaml: Span,
     entries: Entries,
     findings: &mut Findings,
-) -> (Header, Dialect) {
+) -> (Header, Rules) {
     // The library's map is sorted by key; the places bring the order of the source back.
     let mut entries: Vec<_> = entries.into_iter().collect();
     entries.sort_by_key(|(_, entry)| entry.referenced.span().byte_offset());
@@ -229,8 +229,8 @@ pub(crate) fn read_values(
             }
         }
     }
-    let dialect = check_version(&values.version, version_span, span, findings);
-    (Header { span, values }, dialect)
+    let rules = check_version(&values.version, version_span, span, findings);
+    (Header { span, values }, rules)
 }
 
 fn wrong_kind(key: &str, expected: &str, place: Span) -> Diagnostic {
@@ -274,7 +274,7 @@ fn check_version(
     place: Option<Span>,
     header: Span,
     findings: &mut Findings,
-) -> Dialect {
+) -> Rules {
     let expected = "`2.2`, or `2.0` for an older transcript";
     let Some(place) = place else {
         findings.add(
@@ -286,11 +286,11 @@ fn check_version(
             .with_expected("`version: 2.2`")
             .with_help("the frames are read as 2.2; add the version"),
         );
-        return Dialect::V2_2;
+        return Rules::V2_2;
     };
     match version {
-        "2.0" => return Dialect::V2_0,
-        "2.2" => return Dialect::V2_2,
+        "2.0" => return Rules::V2_0,
+        "2.2" => return Rules::V2_2,
         _ => {}
     }
     let finding = match numbers(version) {
@@ -314,7 +314,7 @@ fn check_version(
         .with_help("convert the transcript to 2.2; its frames are shown as 2.2 has them"),
     };
     findings.add(finding.with_expected(expected));
-    Dialect::V2_2
+    Rules::V2_2
 }
 
 fn numbers(version: &str) -> Option<(u32, u32)> {

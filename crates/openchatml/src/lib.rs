@@ -35,6 +35,7 @@
 
 mod attributes;
 mod check;
+mod dialect;
 mod digits;
 mod document;
 mod escape;
@@ -44,6 +45,7 @@ pub mod harmony;
 mod header;
 mod json;
 pub mod limits;
+mod loss;
 mod messages;
 mod opening;
 mod owned;
@@ -55,11 +57,13 @@ mod write;
 mod write_header;
 
 pub use check::check;
+pub use dialect::Dialect;
 pub use document::{Document, Piece};
 pub use frame::{Attribute, Frame};
 pub use header::Header;
-pub use messages::{Note, Subject, frames_from_messages, messages_from_frames};
-pub use owned::{FrameBuf, HeaderBuf};
+pub use loss::{Loss, Subject};
+pub use messages::{frames_from_messages, messages_from_frames};
+pub use owned::{FrameBuf, HeaderBuf, Transcript};
 pub use reader::parse;
 pub use token::Token;
 pub use view::{Hidden, HiddenBecause, View, Visibility, is_visible};

@@ -15,7 +15,7 @@
 //! - A frame to a tool is a call if it ends in `<|call|>`, or if a later reply has its id. What
 //!   was never called is kept as reasoning.
 //!
-//! What one side cannot hold is reported in a [`Note`]. Nothing is dropped silently, and no
+//! What one side cannot hold is reported in a [`Loss`](crate::Loss). Nothing is dropped silently, and no
 //! mapping raises the authority or the visibility of a text.
 
 mod reading;
@@ -28,33 +28,6 @@ use logue_message::CallKind;
 
 use crate::json::is_json;
 use crate::words::FUNCTIONS;
-
-/// What a [`Note`] is about, by its index in the input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
-    /// A frame.
-    Frame(usize),
-    /// A message.
-    Message(usize),
-}
-
-/// Something that a mapping could not keep, or had to read in a certain way.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
-    /// What it is about.
-    pub subject: Subject,
-    /// What happened to it. Holds nothing of what was said.
-    pub text: String,
-}
-
-impl std::fmt::Display for Note {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.subject {
-            Subject::Frame(index) => write!(f, "frame {}: {}", index + 1, self.text),
-            Subject::Message(index) => write!(f, "message {}: {}", index + 1, self.text),
-        }
-    }
-}
 
 /// The intent of a preamble.
 const PREAMBLE: &str = "preamble";

@@ -8,7 +8,7 @@ use logue_source::{Code, Diagnostic, Span};
 use memchr::memmem;
 
 use crate::findings::Findings;
-use crate::header::{Dialect, Header, parse_yaml, read_values};
+use crate::header::{Header, Rules, parse_yaml, read_values};
 use crate::token::{Scanner, Token};
 
 /// What stands before the frames.
@@ -16,7 +16,7 @@ pub(crate) struct Opening {
     pub(crate) header: Option<Header>,
     pub(crate) span: Option<Span>,
     pub(crate) frames_from: usize,
-    pub(crate) dialect: Dialect,
+    pub(crate) rules: Rules,
 }
 
 /// Reads what stands before the first frame.
@@ -36,7 +36,7 @@ pub(crate) fn read(source: &[u8], findings: &mut Findings) -> Opening {
             header: None,
             span: None,
             frames_from: from,
-            dialect: Dialect::V2_2,
+            rules: Rules::V2_2,
         };
     };
     let parsed = parse_yaml(source, region.yaml);
@@ -55,22 +55,21 @@ pub(crate) fn read(source: &[u8], findings: &mut Findings) -> Opening {
             .with_help("close the header, or leave out both fences"),
         );
     }
-    let (header, dialect) = match parsed {
+    let (header, rules) = match parsed {
         Ok(entries) => {
-            let (header, dialect) =
-                read_values(source, region.span, region.yaml, entries, findings);
-            (Some(header), dialect)
+            let (header, rules) = read_values(source, region.span, region.yaml, entries, findings);
+            (Some(header), rules)
         }
         Err(finding) => {
             findings.add(*finding);
-            (None, Dialect::V2_2)
+            (None, Rules::V2_2)
         }
     };
     Opening {
         header,
         span: Some(region.span),
         frames_from: region.span.end,
-        dialect,
+        rules,
     }
 }
 
@@ -131,7 +130,7 @@ fn find(source: &[u8]) -> Option<Region> {
 /// Whether a first line is rather a frame, or text before one, than YAML: a token stands in it
 /// and no key before that.
 fn begins_with_markup(source: &[u8], line: Span) -> bool {
-    let token = Scanner::new(source, line, Dialect::V2_2).find(|hit| !hit.escaped);
+    let token = Scanner::new(source, line, Rules::V2_2).find(|hit| !hit.escaped);
     token.is_some_and(|hit| {
         let before = Span::new(line.start, hit.span.start).bytes(source);
         memchr::memchr3(b':', b'#', b'{', before).is_none()

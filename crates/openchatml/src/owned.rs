@@ -254,7 +254,42 @@ impl FrameBuf {
     }
 }
 
+/// A conversation that owns its text: what every dialect is read into and written from.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Transcript {
+    /// The values of the document header, where there is one.
+    pub header: Option<HeaderBuf>,
+    /// The frames in order, stray text included.
+    pub frames: Vec<FrameBuf>,
+}
+
+impl Transcript {
+    /// A transcript without a header.
+    pub const fn new(frames: Vec<FrameBuf>) -> Self {
+        Self {
+            header: None,
+            frames,
+        }
+    }
+
+    /// The same with a header.
+    #[must_use]
+    pub fn with_header(mut self, header: HeaderBuf) -> Self {
+        self.header = Some(header);
+        self
+    }
+}
+
 impl Document<'_> {
+    /// The whole document with its own text.
+    pub fn to_transcript(&self) -> Transcript {
+        Transcript {
+            header: self.header().map(HeaderBuf::from),
+            frames: self.to_owned_frames(),
+        }
+    }
+
     /// A frame of this document with its own text; invalid UTF-8 is replaced. A frame whose header
     /// is broken, and stray text, have an unknown channel.
     pub fn to_owned_frame(&self, frame: &Frame) -> FrameBuf {

@@ -25,7 +25,7 @@ use crate::attributes::{Segment, Standing, read_segment};
 use crate::document::Document;
 use crate::findings::Findings;
 use crate::frame::Frame;
-use crate::header::Dialect;
+use crate::header::Rules;
 use crate::limits::MAX_FRAME_HEADER;
 use crate::opening;
 use crate::token::{Scanner, Token};
@@ -44,10 +44,10 @@ pub fn parse(source: &[u8]) -> Document<'_> {
         source,
         frames: Vec::new(),
         findings,
-        dialect: opening.dialect,
+        rules: opening.rules,
         state: State::Between { from: part.start },
     };
-    let mut scanner = Scanner::new(source, part, opening.dialect);
+    let mut scanner = Scanner::new(source, part, opening.rules);
     while let Some(hit) = scanner.next() {
         if hit.escaped {
             continue;
@@ -66,7 +66,7 @@ pub fn parse(source: &[u8]) -> Document<'_> {
         source,
         header: opening.header,
         header_span: opening.span,
-        dialect: opening.dialect,
+        rules: opening.rules,
         frames: machine.frames,
         findings: machine.findings,
     }
@@ -101,7 +101,7 @@ struct Machine<'s> {
     source: &'s [u8],
     frames: Vec<Frame>,
     findings: Findings,
-    dialect: Dialect,
+    rules: Rules,
     state: State,
 }
 
@@ -224,7 +224,7 @@ impl Machine<'_> {
         let Some(call) = self.frames.last_mut() else {
             return false;
         };
-        let ends = self.dialect == Dialect::V2_0
+        let ends = self.rules == Rules::V2_0
             && call.terminator == Terminator::Call
             && call.terminator_span.end == from
             && gap.trim_ascii().is_empty();
@@ -425,7 +425,7 @@ impl Machine<'_> {
 
     /// Calls and replies name their call, replies their tool (OpenChatML 2.2 §6, §8.2).
     fn check_ids(&mut self, frame: &mut Frame) {
-        if self.dialect == Dialect::V2_0 {
+        if self.rules == Rules::V2_0 {
             return;
         }
         let call = frame.role == Role::Assistant

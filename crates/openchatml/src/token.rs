@@ -8,7 +8,7 @@
 use logue_source::Span;
 use memchr::memmem;
 
-use crate::header::Dialect;
+use crate::header::Rules;
 
 /// A control token (OpenChatML 2.2 §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -109,21 +109,21 @@ pub(crate) struct Scanner<'s> {
     at: usize,
     /// End of the part to scan.
     end: usize,
-    dialect: Dialect,
+    rules: Rules,
     finder: memmem::Finder<'static>,
     /// Whether there is known to be no `<|endliteral|>` in what is left.
     never_closes: bool,
 }
 
 impl<'s> Scanner<'s> {
-    /// A scan of the part `part` of `text` by the rules of `dialect`.
-    pub(crate) fn new(text: &'s [u8], part: Span, dialect: Dialect) -> Self {
+    /// A scan of the part `part` of `text` by the rules of `rules`.
+    pub(crate) fn new(text: &'s [u8], part: Span, rules: Rules) -> Self {
         let end = part.end.min(text.len());
         Self {
             text,
             at: part.start.min(end),
             end,
-            dialect,
+            rules,
             finder: memmem::Finder::new(b"<|"),
             never_closes: false,
         }
@@ -160,12 +160,12 @@ impl Iterator for Scanner<'_> {
                 return None;
             };
             let start = self.at + found;
-            match Token::at(rest.get(found..)?).filter(|token| self.dialect.has(*token)) {
+            match Token::at(rest.get(found..)?).filter(|token| self.rules.has(*token)) {
                 Some(token) => {
                     let span = Span::new(start, start + token.as_str().len());
                     self.at = span.end;
                     let before = start.checked_sub(1).filter(|before| *before >= floor);
-                    let escaped = self.dialect.escapes()
+                    let escaped = self.rules.escapes()
                         && before.and_then(|before| self.text.get(before)) == Some(&b'<');
                     return Some(Hit {
                         token,

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use logue_message::{Arguments, Block, CallKind, ChatMessage, Content, Role as Speaker, ToolCall};
 
-use super::{Note, PREAMBLE, Subject, recipient_of, tool_of, types_of};
+use super::{PREAMBLE, recipient_of, tool_of, types_of};
+use crate::loss::{Loss, Subject};
 use crate::owned::FrameBuf;
 use crate::words::{Channel, Role, Terminator, is_tool_recipient};
 
@@ -21,12 +22,12 @@ use crate::words::{Channel, Role, Terminator, is_tool_recipient};
 /// let text = b"<|start|>user<|message|>What is 2 + 2?<|end|>\n\
 ///     <|start|>assistant<|channel|>analysis<|message|>Simple.<|end|>\n\
 ///     <|start|>assistant<|channel|>final<|message|>4.<|return|>\n";
-/// let (messages, notes) = messages_from_frames(&parse(text).to_owned_frames());
+/// let (messages, losses) = messages_from_frames(&parse(text).to_owned_frames());
 /// assert_eq!(messages.len(), 2);
 /// assert_eq!(messages[1].text(), "4.");
-/// assert!(notes.is_empty());
+/// assert!(losses.is_empty());
 /// ```
-pub fn messages_from_frames(frames: &[FrameBuf]) -> (Vec<ChatMessage>, Vec<Note>) {
+pub fn messages_from_frames(frames: &[FrameBuf]) -> (Vec<ChatMessage>, Vec<Loss>) {
     let mut reading = Reading {
         answered: answers(frames),
         ..Reading::default()
@@ -35,7 +36,7 @@ pub fn messages_from_frames(frames: &[FrameBuf]) -> (Vec<ChatMessage>, Vec<Note>
         reading.frame(index, frame);
     }
     reading.flush();
-    (reading.messages, reading.notes)
+    (reading.messages, reading.losses)
 }
 
 /// Where the last reply to each id stands that no finished call has.
@@ -73,7 +74,7 @@ enum Use {
 #[derive(Default)]
 struct Reading<'f> {
     messages: Vec<ChatMessage>,
-    notes: Vec<Note>,
+    losses: Vec<Loss>,
     open: Option<Open>,
     answered: BTreeMap<&'f str, usize>,
 }
@@ -342,7 +343,7 @@ impl Reading<'_> {
     }
 
     fn note(&mut self, index: usize, text: &str) {
-        self.notes.push(Note {
+        self.losses.push(Loss {
             subject: Subject::Frame(index),
             text: text.to_owned(),
         });

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use logue_message::{Block, ChatMessage, Content, Role as Speaker, ToolCall};
 
-use super::{Note, Subject, recipient_of, types_of};
+use super::{recipient_of, types_of};
+use crate::loss::{Loss, Subject};
 use crate::owned::FrameBuf;
 use crate::words::{Channel, Role, Terminator};
 
@@ -24,19 +25,19 @@ use crate::words::{Channel, Role, Terminator};
 ///     ChatMessage::user("How is Tokyo?"),
 ///     ChatMessage::assistant("I will look.").with_tool_calls(vec![call]),
 /// ];
-/// let (frames, notes) = frames_from_messages(&messages);
+/// let (frames, losses) = frames_from_messages(&messages);
 /// let mut text = String::new();
 /// for frame in &frames {
 ///     write_frame(&mut text, frame)?;
 /// }
-/// assert!(notes.is_empty());
+/// assert!(losses.is_empty());
 /// assert_eq!(text, r#"<|start|>user<|message|>How is Tokyo?<|end|>
 /// <|start|>assistant intent=preamble<|channel|>commentary<|message|>I will look.<|end|>
 /// <|start|>assistant to=functions.weather call_id=wx1<|channel|>commentary<|constrain|>json<|message|>{"city":"Tokyo"}<|call|>
 /// "#);
 /// # Ok::<(), openchatml::WriteError>(())
 /// ```
-pub fn frames_from_messages(messages: &[ChatMessage]) -> (Vec<FrameBuf>, Vec<Note>) {
+pub fn frames_from_messages(messages: &[ChatMessage]) -> (Vec<FrameBuf>, Vec<Loss>) {
     let mut writing = Writing::default();
     for (index, message) in messages.iter().enumerate() {
         writing.index = index;
@@ -52,13 +53,13 @@ pub fn frames_from_messages(messages: &[ChatMessage]) -> (Vec<FrameBuf>, Vec<Not
     {
         last.terminator = Terminator::Return;
     }
-    (writing.frames, writing.notes)
+    (writing.frames, writing.losses)
 }
 
 #[derive(Default)]
 struct Writing<'m> {
     frames: Vec<FrameBuf>,
-    notes: Vec<Note>,
+    losses: Vec<Loss>,
     /// The message being written.
     index: usize,
     /// The tools of the calls so far, by id.
@@ -212,7 +213,7 @@ impl<'m> Writing<'m> {
     }
 
     fn note(&mut self, text: &str) {
-        self.notes.push(Note {
+        self.losses.push(Loss {
             subject: Subject::Message(self.index),
             text: text.to_owned(),
         });

@@ -3,7 +3,7 @@
 use logue_message::{Arguments, Block, CallKind, ChatMessage, Content, Role as Speaker, ToolCall};
 use logue_source::{Code, Diagnostic};
 use openchatml::{
-    Channel, FrameBuf, Note, Role, Subject, Terminator, check, frames_from_messages,
+    Channel, FrameBuf, Loss, Role, Subject, Terminator, check, frames_from_messages,
     messages_from_frames, parse, write_frame,
 };
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use crate::strategies::marked_text;
 
 /// Messages to frames to text to frames to messages, with the notes of both ways.
-fn there_and_back(messages: &[ChatMessage]) -> (Vec<ChatMessage>, Vec<Note>) {
+fn there_and_back(messages: &[ChatMessage]) -> (Vec<ChatMessage>, Vec<Loss>) {
     let (frames, mut notes) = frames_from_messages(messages);
     let mut text = String::from("version: 2.2\n");
     for frame in &frames {
