@@ -11,18 +11,20 @@ mod conformance;
 mod edges;
 mod o200k;
 mod tidy;
+mod wasm;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask tidy | bench [BYTES] | codegen o200k [--check] [ASSET]
-                   | conformance --harmony FILE
+                   | conformance --harmony FILE | wasm
   tidy          crate edges, file sizes, forbidden names, settings of the pure crates
   bench         start-up time and parser throughput, each against a baseline of the same run
   codegen       o200k: the table of crates/o200k, from the asset `o200k_base.tiktoken`, which is
                 looked for in the sources of the package tiktoken-rs; --check compares instead of
                 writing
-  conformance   the reader of Harmony against cases, one JSON object a line";
+  conformance   the reader of Harmony against cases, one JSON object a line
+  wasm          the pure crates, built for wasm32 where that target is installed";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::tidy(&root()),
         ["bench", rest @ ..] => bench::bench(&root(), rest),
         ["conformance", "--harmony", file] => conformance::harmony(Path::new(file)),
+        ["wasm"] => wasm::wasm(&root()),
         ["codegen", "o200k", rest @ ..] => o200k::codegen(&root(), rest),
         _ => {
             eprintln!("{USAGE}");
