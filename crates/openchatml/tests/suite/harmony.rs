@@ -1,6 +1,6 @@
 //! Harmony: cases as documents, and what holds for every input.
 //!
-//! The cases are in `cases/harmony*.md`. The first code block under a heading is the input, without
+//! The cases are in `conformance/openchatml/harmony/`. The first code block under a heading is the input, without
 //! its last newline; `start ROLE` behind its fence gives the role of a completion. The second has
 //! one line for each message, with `+` for visible and `-` for hidden, and one for each finding
 //! with the text that it underlines.
@@ -17,8 +17,8 @@ use proptest::prelude::*;
 use crate::strategies::{broken_transcript, marked_text};
 
 const SUITES: [&str; 2] = [
-    include_str!("cases/harmony.md"),
-    include_str!("cases/harmony-malformed.md"),
+    include_str!("../../../../conformance/openchatml/harmony/sound.md"),
+    include_str!("../../../../conformance/openchatml/harmony/malformed.md"),
 ];
 
 struct Case {

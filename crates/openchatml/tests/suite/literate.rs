@@ -1,4 +1,4 @@
-//! Cases as documents: in `cases/*.md`, each heading has a transcript and what is expected of it.
+//! Cases as documents: in `conformance/openchatml/envelope/`, each heading has a transcript and what is expected of it.
 //!
 //! The first code block under a heading is the transcript without its last newline. The second
 //! has one line for each frame,
@@ -18,32 +18,58 @@ use openchatml::{Channel, Document, Frame, Terminator, check, parse};
 
 #[test]
 fn the_examples_of_the_specification() {
-    run(include_str!("cases/examples.md"), 4);
+    run(
+        include_str!("../../../../conformance/openchatml/envelope/examples.md"),
+        4,
+    );
 }
 
 #[test]
 fn the_fixtures_of_the_specification() {
-    run(include_str!("cases/fixtures.md"), 8);
+    run(
+        include_str!("../../../../conformance/openchatml/envelope/fixtures.md"),
+        8,
+    );
 }
 
 #[test]
 fn frame_headers() {
-    run(include_str!("cases/frame-headers.md"), 20);
+    run(
+        include_str!("../../../../conformance/openchatml/envelope/frame-headers.md"),
+        20,
+    );
 }
 
 #[test]
 fn bodies_and_ends() {
-    run(include_str!("cases/bodies.md"), 20);
+    run(
+        include_str!("../../../../conformance/openchatml/envelope/bodies.md"),
+        20,
+    );
 }
 
 #[test]
 fn channels() {
-    run(include_str!("cases/channels.md"), 6);
+    run(
+        include_str!("../../../../conformance/openchatml/envelope/channels.md"),
+        6,
+    );
 }
 
 #[test]
 fn document_headers() {
-    run(include_str!("cases/document-headers.md"), 18);
+    run(
+        include_str!("../../../../conformance/openchatml/envelope/document-headers.md"),
+        18,
+    );
+}
+
+#[test]
+fn version_2_0() {
+    run(
+        include_str!("../../../../conformance/openchatml/envelope/version-2.0.md"),
+        20,
+    );
 }
 
 fn run(suite: &str, at_least: usize) {

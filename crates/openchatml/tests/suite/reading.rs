@@ -103,7 +103,7 @@ proptest! {
 
 #[test]
 fn every_prefix_of_a_transcript_is_read() {
-    let source = include_str!("cases/fixtures.md");
+    let source = include_str!("../../../../conformance/openchatml/envelope/fixtures.md");
     for end in 0..source.len() {
         assert_tiled(&source.as_bytes()[..end]);
     }
