@@ -8,8 +8,9 @@ use logue_source::{Code, Diagnostic, Span};
 use memchr::memmem;
 
 use crate::findings::Findings;
-use crate::frame::{Attribute, Frame};
+use crate::frame::{Attribute, Frame, Part};
 use crate::view::Addressee;
+use crate::window::Window;
 use crate::words::{Channel, FUNCTIONS, Intent, Role, RoleForm};
 
 /// Which token a segment of a header stands behind.
@@ -46,7 +47,7 @@ impl Standing {
 
 /// Reads the words of `segment` at `span` into `frame`.
 pub(crate) fn read_segment(
-    source: &[u8],
+    source: Window<'_>,
     segment: Segment,
     span: Span,
     frame: &mut Frame,
@@ -76,9 +77,9 @@ pub(crate) fn is_false_address(key: &[u8]) -> bool {
 }
 
 /// The words of a part of the source: spans between ASCII white space.
-fn words(source: &[u8], span: Span) -> Words<'_> {
+fn words(source: Window<'_>, span: Span) -> Words<'_> {
     Words {
-        text: span.bytes(source),
+        text: source.get(span),
         from: span.start,
         at: 0,
         again: None,
@@ -120,14 +121,14 @@ impl Iterator for Words<'_> {
 }
 
 fn read_role(
-    source: &[u8],
+    source: Window<'_>,
     words: &mut Words<'_>,
     span: Span,
     frame: &mut Frame,
     findings: &mut Findings,
 ) -> Standing {
     let first = words.next();
-    let role = first.filter(|word| !word.bytes(source).contains(&b'='));
+    let role = first.filter(|word| !source.get(*word).contains(&b'='));
     let Some(role) = role else {
         if let Some(first) = first {
             words.put_back(first);
@@ -143,16 +144,16 @@ fn read_role(
         );
         return Standing::Broken;
     };
-    let word = role.bytes(source);
+    let word = source.get(role);
     frame.role = if holds_markup(word) {
         Role::Other
     } else {
         Role::parse(word)
     };
-    frame.role_span = role;
+    frame.set_part(Part::Role, role);
     if frame.role == Role::Tool && word.starts_with(FUNCTIONS.as_bytes()) {
         frame.role_form = RoleForm::Functions;
-        frame.parts.name = Some(role);
+        frame.set_part(Part::Name, role);
     }
     if frame.role == Role::Other {
         findings.add(
@@ -172,7 +173,7 @@ fn read_role(
 }
 
 fn read_channel(
-    source: &[u8],
+    source: Window<'_>,
     words: &mut Words<'_>,
     span: Span,
     frame: &mut Frame,
@@ -180,7 +181,7 @@ fn read_channel(
 ) -> Standing {
     let expected = "`analysis`, `commentary` or `final`";
     let first = words.next();
-    let Some(word) = first.filter(|word| !word.bytes(source).contains(&b'=')) else {
+    let Some(word) = first.filter(|word| !source.get(*word).contains(&b'=')) else {
         if let Some(first) = first {
             words.put_back(first);
         }
@@ -193,11 +194,13 @@ fn read_channel(
             .with_expected(expected)
             .with_help("write the channel directly behind `<|channel|>`"),
         );
-        frame.parts.channel.get_or_insert(Span::empty(span.start));
+        if !frame.has_part(Part::Channel) {
+            frame.set_part(Part::Channel, Span::empty(span.start));
+        }
         return Standing::Broken;
     };
-    if let Some(earlier) = frame.parts.channel {
-        if earlier.bytes(source) == word.bytes(source) {
+    if let Some(earlier) = frame.part(Part::Channel) {
+        if source.get(earlier) == source.get(word) {
             findings.add(
                 Diagnostic::warning(Code::AttributeConflict, "the channel is named twice", word)
                     .with_label(earlier, "named here first")
@@ -214,13 +217,13 @@ fn read_channel(
         );
         return Standing::Broken;
     }
-    frame.parts.channel = Some(word);
-    let channel = Channel::parse(word.bytes(source));
+    frame.set_part(Part::Channel, word);
+    let channel = Channel::parse(source.get(word));
     if channel == Channel::Unknown {
         findings.add(
             Diagnostic::error(
                 Code::ParseHeader,
-                format!("`{}` is not a channel", shown(word.bytes(source))),
+                format!("`{}` is not a channel", shown(source.get(word))),
                 word,
             )
             .with_expected(expected)
@@ -231,13 +234,13 @@ fn read_channel(
 }
 
 fn read_constrain(
-    source: &[u8],
+    source: Window<'_>,
     words: &mut Words<'_>,
     span: Span,
     frame: &mut Frame,
     findings: &mut Findings,
 ) -> Standing {
-    let Some(word) = words.next().filter(|word| is_type(word.bytes(source))) else {
+    let Some(word) = words.next().filter(|word| is_type(source.get(*word))) else {
         findings.add(
             Diagnostic::error(
                 Code::ParseHeader,
@@ -249,8 +252,8 @@ fn read_constrain(
         );
         return Standing::Broken;
     };
-    match frame.parts.constrain {
-        None => frame.parts.constrain = Some(word),
+    match frame.part(Part::Constrain) {
+        None => frame.set_part(Part::Constrain, word),
         Some(earlier) => findings.add(
             Diagnostic::warning(
                 Code::AttributeConflict,
@@ -274,7 +277,7 @@ pub(crate) fn is_type(word: &[u8]) -> bool {
 /// Reads the attributes of a segment. A word that is no `key=value` may be a lost channel or
 /// recipient, so the frame cannot be trusted any more; a key that nobody knows only has no effect.
 fn read_attributes(
-    source: &[u8],
+    source: Window<'_>,
     segment: Segment,
     words: Words<'_>,
     frame: &mut Frame,
@@ -284,7 +287,7 @@ fn read_attributes(
     let mut malformed: Option<Span> = None;
     let mut standing = Standing::Sound;
     for word in words {
-        let bytes = word.bytes(source);
+        let bytes = source.get(word);
         let split = memchr::memchr(b'=', bytes);
         let key = Span::new(word.start, word.start + split.unwrap_or(bytes.len()));
         let value = split.map(|_| Span::new(key.end + 1, word.end));
@@ -292,7 +295,7 @@ fn read_attributes(
             Some(value)
                 if !key.is_empty()
                     && !holds_markup(bytes)
-                    && !is_false_address(key.bytes(source)) =>
+                    && !is_false_address(source.get(key)) =>
             {
                 let known = read_known(source, segment, key, value, frame, findings);
                 if let Some(known) = known {
@@ -336,20 +339,20 @@ fn read_attributes(
 
 /// Reads `key=value` if the key is known; `None` if it is not.
 fn read_known(
-    source: &[u8],
+    source: Window<'_>,
     segment: Segment,
     key: Span,
     value: Span,
     frame: &mut Frame,
     findings: &mut Findings,
 ) -> Option<Standing> {
-    let word = key.bytes(source);
-    let slot = match word {
-        b"to" => &mut frame.parts.to,
-        b"call_id" => &mut frame.parts.call_id,
-        b"name" => &mut frame.parts.name,
-        b"intent" => &mut frame.parts.intent,
-        b"content_type" => &mut frame.parts.content_type,
+    let word = source.get(key);
+    let part = match word {
+        b"to" => Part::To,
+        b"call_id" => Part::CallId,
+        b"name" => Part::Name,
+        b"intent" => Part::Intent,
+        b"content_type" => Part::ContentType,
         _ => return None,
     };
     let attribute = key.join(value);
@@ -376,11 +379,11 @@ fn read_known(
             .with_help("move it in front of `<|channel|>`"),
         );
     }
-    if let Some(earlier) = *slot {
-        let same = earlier.bytes(source) == value.bytes(source);
+    if let Some(earlier) = frame.part(part) {
+        let same = source.get(earlier) == source.get(value);
         let elsewhere = segment != Segment::Start && earlier.end <= key.start;
         // The canonical place and another one may agree without anything being wrong.
-        if !(same && (elsewhere || earlier == frame.role_span)) {
+        if !(same && (elsewhere || earlier == frame.role_span())) {
             findings.add(
                 Diagnostic::warning(
                     Code::AttributeConflict,
@@ -394,8 +397,8 @@ fn read_known(
         }
         return Some(Standing::Sound);
     }
-    *slot = Some(value);
-    let bytes = value.bytes(source);
+    frame.set_part(part, value);
+    let bytes = source.get(value);
     match word {
         b"to" => frame.addressee = Addressee::of(bytes),
         b"intent" => read_intent(bytes, value, frame, findings),

@@ -98,9 +98,9 @@ impl Iterator for Pieces<'_> {
                     before
                 }
                 Some(hit) if hit.token == Token::Literal => {
-                    let Some(close) = self.scanner.skip_literal() else {
-                        continue;
-                    };
+                    // A block that is never closed goes to the end of its frame, which was cut.
+                    let close = self.scanner.skip_literal();
+                    let close = close.unwrap_or(Span::empty(self.end));
                     let before = Span::new(self.from, hit.span.start);
                     self.literal = Some(Span::new(hit.span.end, close.start));
                     self.from = close.end;

@@ -24,6 +24,15 @@ impl Findings {
         }
     }
 
+    /// Hands over what was kept.
+    pub(crate) fn take(&mut self) -> std::vec::Drain<'_, Diagnostic> {
+        self.kept.drain(..)
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
     pub(crate) fn kept(&self) -> &[Diagnostic] {
         &self.kept
     }

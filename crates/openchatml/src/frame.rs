@@ -5,39 +5,60 @@
 
 use logue_source::Span;
 
+use crate::token::Token;
 use crate::view::{Addressee, Visibility, visibility};
 use crate::words::{Channel, Intent, Role, RoleForm, Terminator};
 
 /// One frame of a document (OpenChatML 2.2 §6), or a stretch of stray text between frames.
+///
+/// Only what cannot be worked out is kept, in offsets from the frame's start where a header's limit
+/// bounds them: a document has as many of these as frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     pub(crate) span: Span,
+    pub(crate) body: Span,
+    parts: [Place; Part::COUNT],
+    pub(crate) attributes: Vec<Attribute>,
     pub(crate) role: Role,
     pub(crate) role_form: RoleForm,
-    pub(crate) role_span: Span,
     pub(crate) channel: Channel,
     pub(crate) intent_word: Option<Intent>,
     pub(crate) addressee: Addressee,
-    pub(crate) parts: Parts,
-    pub(crate) attributes: Vec<Attribute>,
-    pub(crate) header: Span,
-    pub(crate) body: Span,
     pub(crate) terminator: Terminator,
-    pub(crate) terminator_span: Span,
     pub(crate) has_message: bool,
     pub(crate) stray: bool,
 }
 
-/// Where the values of the known header parts stand.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Parts {
-    pub(crate) to: Option<Span>,
-    pub(crate) call_id: Option<Span>,
-    pub(crate) name: Option<Span>,
-    pub(crate) intent: Option<Span>,
-    pub(crate) content_type: Option<Span>,
-    pub(crate) channel: Option<Span>,
-    pub(crate) constrain: Option<Span>,
+/// The header parts that have a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Role,
+    To,
+    CallId,
+    Name,
+    Intent,
+    ContentType,
+    Channel,
+    Constrain,
+}
+
+impl Part {
+    const COUNT: usize = 8;
+}
+
+/// Where a value stands, from the frame's start on. A header is read up to a limit far below what
+/// the numbers hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    start: u32,
+    length: u32,
+}
+
+impl Place {
+    const NONE: Self = Self {
+        start: u32::MAX,
+        length: 0,
+    };
 }
 
 /// Something in a frame header that no rule knows: `key=value`, or a bare word.
@@ -51,37 +72,56 @@ pub struct Attribute {
 
 impl Frame {
     /// An empty frame that begins at `span`.
-    pub(crate) fn opened(span: Span) -> Self {
+    pub(crate) const fn opened(span: Span) -> Self {
         Self {
             span,
+            body: Span::empty(span.end),
+            parts: [Place::NONE; Part::COUNT],
+            attributes: Vec::new(),
             role: Role::Other,
             role_form: RoleForm::Word,
-            role_span: Span::empty(span.end),
             channel: Channel::Unknown,
             intent_word: None,
             addressee: Addressee::Nobody,
-            parts: Parts::default(),
-            attributes: Vec::new(),
-            header: Span::empty(span.end),
-            body: Span::empty(span.end),
             terminator: Terminator::None,
-            terminator_span: Span::empty(span.end),
             has_message: false,
             stray: false,
         }
     }
 
     /// The stray text at `span`.
-    pub(crate) fn stray_text(span: Span) -> Self {
-        Self {
-            span,
-            body: span,
-            stray: true,
-            header: Span::empty(span.start),
-            role_span: Span::empty(span.start),
-            terminator_span: Span::empty(span.end),
-            ..Self::opened(span)
+    pub(crate) const fn stray_text(span: Span) -> Self {
+        let mut frame = Self::opened(span);
+        frame.body = span;
+        frame.stray = true;
+        frame
+    }
+
+    /// Where the value of `part` stands.
+    pub(crate) fn part(&self, part: Part) -> Option<Span> {
+        let place = self.parts.get(part as usize)?;
+        if *place == Place::NONE {
+            return None;
         }
+        let start = self.span.start + place.start as usize;
+        Some(Span::new(start, start + place.length as usize))
+    }
+
+    /// Notes where the value of `part` stands.
+    pub(crate) fn set_part(&mut self, part: Part, span: Span) {
+        let start = u32::try_from(span.start.saturating_sub(self.span.start));
+        let length = u32::try_from(span.len());
+        if let (Ok(start), Ok(length), Some(place)) =
+            (start, length, self.parts.get_mut(part as usize))
+        {
+            *place = Place { start, length };
+        }
+    }
+
+    pub(crate) fn has_part(&self, part: Part) -> bool {
+        self.parts
+            .get(part as usize)
+            .is_some_and(|place| *place != Place::NONE)
     }
 
     /// The whole frame, from its `<|start|>` to behind its terminator.
@@ -106,8 +146,8 @@ impl Frame {
     }
 
     /// Whether the frame names a channel, understood or not.
-    pub const fn has_channel(&self) -> bool {
-        self.parts.channel.is_some()
+    pub fn has_channel(&self) -> bool {
+        self.has_part(Part::Channel)
     }
 
     /// The intent, as far as it is one of the known ones.
@@ -137,9 +177,9 @@ impl Frame {
 
     /// Whether the frame is a finished tool call: an assistant's, with a recipient, ended by
     /// `<|call|>`.
-    pub const fn is_call(&self) -> bool {
+    pub fn is_call(&self) -> bool {
         matches!(self.role, Role::Assistant)
-            && self.parts.to.is_some()
+            && self.has_part(Part::To)
             && self.is_complete()
             && matches!(self.terminator, Terminator::Call)
     }
@@ -153,48 +193,67 @@ impl Frame {
     }
 
     /// The role's word.
-    pub const fn role_span(&self) -> Span {
-        self.role_span
+    pub fn role_span(&self) -> Span {
+        let from = if self.stray {
+            self.span.start
+        } else {
+            self.header_start()
+        };
+        self.part(Part::Role).unwrap_or(Span::empty(from))
     }
 
     /// The header, between `<|start|>` and `<|message|>`.
-    pub const fn header_span(&self) -> Span {
-        self.header
+    pub fn header_span(&self) -> Span {
+        if self.stray {
+            return Span::empty(self.span.start);
+        }
+        let end = if self.has_message {
+            self.body
+                .start
+                .saturating_sub(Token::Message.as_str().len())
+        } else {
+            self.body.start
+        };
+        Span::new(self.header_start(), end)
+    }
+
+    fn header_start(&self) -> usize {
+        self.span.start + Token::Start.as_str().len()
     }
 
     /// The channel's word.
-    pub const fn channel_span(&self) -> Option<Span> {
-        self.parts.channel
+    pub fn channel_span(&self) -> Option<Span> {
+        self.part(Part::Channel)
     }
 
     /// The recipient.
-    pub const fn to_span(&self) -> Option<Span> {
-        self.parts.to
+    pub fn to_span(&self) -> Option<Span> {
+        self.part(Part::To)
     }
 
     /// The id of a call or reply.
-    pub const fn call_id_span(&self) -> Option<Span> {
-        self.parts.call_id
+    pub fn call_id_span(&self) -> Option<Span> {
+        self.part(Part::CallId)
     }
 
     /// The name; the role's word where the role is `functions.<tool>`.
-    pub const fn name_span(&self) -> Option<Span> {
-        self.parts.name
+    pub fn name_span(&self) -> Option<Span> {
+        self.part(Part::Name)
     }
 
     /// The intent's word.
-    pub const fn intent_span(&self) -> Option<Span> {
-        self.parts.intent
+    pub fn intent_span(&self) -> Option<Span> {
+        self.part(Part::Intent)
     }
 
     /// The content type.
-    pub const fn content_type_span(&self) -> Option<Span> {
-        self.parts.content_type
+    pub fn content_type_span(&self) -> Option<Span> {
+        self.part(Part::ContentType)
     }
 
     /// The type that the body must have.
-    pub const fn constrain_span(&self) -> Option<Span> {
-        self.parts.constrain
+    pub fn constrain_span(&self) -> Option<Span> {
+        self.part(Part::Constrain)
     }
 
     /// The body as it is written, escapes and literal markers included.
@@ -203,7 +262,11 @@ impl Frame {
     }
 
     /// The terminator; empty where there is none.
-    pub const fn terminator_span(&self) -> Span {
-        self.terminator_span
+    pub fn terminator_span(&self) -> Span {
+        let length = self
+            .terminator
+            .token()
+            .map_or(0, |token| token.as_str().len());
+        Span::new(self.body.end, self.body.end + length)
     }
 }

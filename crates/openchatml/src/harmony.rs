@@ -37,7 +37,6 @@ mod machine;
 mod message;
 mod recover;
 mod text;
-mod utf8;
 mod words;
 
 pub use event::{End, Ended, Event, Head, Options};

@@ -90,18 +90,21 @@ impl Rules {
 /// The keys of a header with their values and places.
 pub(crate) type Entries = BTreeMap<String, Spanned<Value>>;
 
+/// The finding about a document header that goes on at `at`.
+pub(crate) fn too_long(at: usize) -> Diagnostic {
+    Diagnostic::error(
+        Code::ParseHeader,
+        format!("the document header is longer than {MAX_DOCUMENT_HEADER} bytes"),
+        Span::empty(at),
+    )
+    .with_expected("the first frame, at the begin of a line, earlier than here")
+    .with_help("keep long values out of the header")
+}
+
 /// Parses the YAML at `yaml`, within the limits.
 pub(crate) fn parse_yaml(source: &[u8], yaml: Span) -> Result<Entries, Box<Diagnostic>> {
     if yaml.len() > MAX_DOCUMENT_HEADER {
-        return Err(Box::new(
-            Diagnostic::error(
-                Code::ParseHeader,
-                format!("the document header is longer than {MAX_DOCUMENT_HEADER} bytes"),
-                Span::empty(yaml.start + MAX_DOCUMENT_HEADER),
-            )
-            .with_expected("the first frame, at the begin of a line, earlier than here")
-            .with_help("keep long values out of the header"),
-        ));
+        return Err(Box::new(too_long(yaml.start + MAX_DOCUMENT_HEADER)));
     }
     let text = std::str::from_utf8(yaml.bytes(source)).map_err(|error| {
         let at = yaml.start + error.valid_up_to();

@@ -10,6 +10,14 @@ pub const MAX_DOCUMENT_HEADER: usize = 256 * 1024;
 /// Bytes between `<|start|>` and `<|message|>`; what is behind them is not read as attributes.
 pub const MAX_FRAME_HEADER: usize = 64 * 1024;
 
+/// White space that stray text may hold in one place; more of it ends one stray text and begins
+/// another.
+pub const MAX_BLANK: usize = 4 * 1024;
+
+/// Bytes of a literal block behind the first control token in it. A stream holds so much back until
+/// it knows that the block is closed, so a block that closes later counts as never closed.
+pub const MAX_LITERAL_HELD: usize = 1024 * 1024;
+
 /// Findings that a reader keeps for one document; later ones only count.
 pub const MAX_DIAGNOSTICS: usize = 10_000;
 

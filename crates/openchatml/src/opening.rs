@@ -8,8 +8,13 @@ use logue_source::{Code, Diagnostic, Span};
 use memchr::memmem;
 
 use crate::findings::Findings;
-use crate::header::{Header, Rules, parse_yaml, read_values};
+use crate::header::{self, Header, Rules, parse_yaml, read_values};
+use crate::limits::MAX_DOCUMENT_HEADER;
 use crate::token::{Scanner, Token};
+
+/// Bytes of a text among which its document header must end: a header as long as it may be, its
+/// fences and the first frame's `<|start|>`.
+pub(crate) const MAX_OPENING: usize = MAX_DOCUMENT_HEADER + 1024;
 
 /// What stands before the frames.
 pub(crate) struct Opening {
@@ -19,25 +24,22 @@ pub(crate) struct Opening {
     pub(crate) rules: Rules,
 }
 
-/// Reads what stands before the first frame.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Whether the beginning of a text, which may go on, says what stands before the first frame.
+pub(crate) fn is_decided(beginning: &[u8]) -> bool {
+    beginning.len() > MAX_OPENING || !matches!(find(beginning, false), Decision::Open)
+}
+
+/// Reads what stands before the first frame. Of a text only its first [`MAX_OPENING`] bytes count,
+/// so that a stream needs no more.
 pub(crate) fn read(source: &[u8], findings: &mut Findings) -> Opening {
-    let Some(region) = find(source) else {
-        let from = content_start(source);
-        findings.add(
-            Diagnostic::warning(
-                Code::FragmentWithoutHeader,
-                "the transcript has no document header and is read as a fragment",
-                Span::empty(from),
-            )
-            .with_expected("`version: 2.2`")
-            .with_help("begin the transcript with a line `version: 2.2`"),
-        );
-        return Opening {
-            header: None,
-            span: None,
-            frames_from: from,
-            rules: Rules::V2_2,
-        };
+    let whole = source.len() <= MAX_OPENING;
+    let head = source.get(..MAX_OPENING).unwrap_or(source);
+    let region = match find(head, whole) {
+        Decision::Header(region) => region,
+        Decision::Fragment => return fragment(source, findings),
+        Decision::Open => return overlong(source, findings),
     };
     let parsed = parse_yaml(source, region.yaml);
     if region.fence_open {
@@ -73,6 +75,36 @@ pub(crate) fn read(source: &[u8], findings: &mut Findings) -> Opening {
     }
 }
 
+/// A text without a document header.
+fn fragment(source: &[u8], findings: &mut Findings) -> Opening {
+    let from = content_start(source);
+    findings.add(
+        Diagnostic::warning(
+            Code::FragmentWithoutHeader,
+            "the transcript has no document header and is read as a fragment",
+            Span::empty(from),
+        )
+        .with_expected("`version: 2.2`")
+        .with_help("begin the transcript with a line `version: 2.2`"),
+    );
+    without_header(from)
+}
+
+/// A text whose header does not end in time.
+fn overlong(source: &[u8], findings: &mut Findings) -> Opening {
+    findings.add(header::too_long(MAX_OPENING));
+    without_header(content_start(source))
+}
+
+const fn without_header(from: usize) -> Opening {
+    Opening {
+        header: None,
+        span: None,
+        frames_from: from,
+        rules: Rules::V2_2,
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Region {
     span: Span,
@@ -83,58 +115,88 @@ struct Region {
 
 /// Behind a byte order mark.
 fn content_start(source: &[u8]) -> usize {
-    if source.starts_with(b"\xef\xbb\xbf") {
-        3
+    if source.starts_with(BYTE_ORDER_MARK) {
+        BYTE_ORDER_MARK.len()
     } else {
         0
     }
 }
 
-/// The header's region, if the text begins with one.
-fn find(source: &[u8]) -> Option<Region> {
+/// What the beginning of a text says about its header.
+#[derive(Clone, Copy, Debug)]
+enum Decision {
+    /// Nothing yet; more of the text is needed.
+    Open,
+    /// The text has none.
+    Fragment,
+    /// It stands there.
+    Header(Region),
+}
+
+/// The header's region, if the text begins with one. `whole`: there is no more text than `source`.
+fn find(source: &[u8], whole: bool) -> Decision {
+    if !whole && BYTE_ORDER_MARK.starts_with(source) {
+        return Decision::Open;
+    }
     let start = content_start(source);
-    let first = first_significant_line(source, start)?;
+    let first = match first_significant_line(source, start, whole) {
+        Some(first) => first,
+        None if whole => return Decision::Fragment,
+        None => return Decision::Open,
+    };
+    let complete = whole || first.bytes(source).ends_with(b"\n");
     if is_fence(first.bytes(source)) {
-        let from = first.end;
-        let frame = unfenced_end(source, Span::new(from, source.len()));
-        let end = frame.unwrap_or(source.len());
-        let fence = lines(source, from)
-            .take_while(|line| line.start < end)
-            .find(|line| is_fence(line.bytes(source)));
-        return Some(match fence {
-            Some(line) => Region {
-                span: Span::new(start, line.end),
-                yaml: Span::new(from, line.start),
-                fence_open: false,
-            },
-            None => Region {
-                span: Span::new(start, end),
-                yaml: Span::new(from, end),
-                fence_open: true,
-            },
-        });
+        if complete {
+            return fenced(source, start, first.end, whole);
+        }
+        return Decision::Open;
     }
-    if begins_with_markup(source, first) {
-        return None;
+    match begins_with_markup(source, first) {
+        Some(true) => return Decision::Fragment,
+        None if !complete => return Decision::Open,
+        _ => {}
     }
-    let rest = Span::new(start, source.len());
-    let end = unfenced_end(source, rest).unwrap_or(source.len());
+    let end = unfenced_end(source, Span::new(start, source.len()));
+    let Some(end) = end.or(whole.then_some(source.len())) else {
+        return Decision::Open;
+    };
     let span = Span::new(start, end);
-    Some(Region {
+    Decision::Header(Region {
         span,
         yaml: span,
         fence_open: false,
     })
 }
 
+/// The region of a header whose opening fence ends at `from`.
+fn fenced(source: &[u8], start: usize, from: usize, whole: bool) -> Decision {
+    let frame = unfenced_end(source, Span::new(from, source.len()));
+    let end = frame.unwrap_or(source.len());
+    let fence = lines(source, from)
+        .take_while(|line| line.start < end)
+        .filter(|line| whole || line.bytes(source).ends_with(b"\n"))
+        .find(|line| is_fence(line.bytes(source)));
+    match fence {
+        Some(line) => Decision::Header(Region {
+            span: Span::new(start, line.end),
+            yaml: Span::new(from, line.start),
+            fence_open: false,
+        }),
+        None if frame.is_none() && !whole => Decision::Open,
+        None => Decision::Header(Region {
+            span: Span::new(start, end),
+            yaml: Span::new(from, end),
+            fence_open: true,
+        }),
+    }
+}
+
 /// Whether a first line is rather a frame, or text before one, than YAML: a token stands in it
-/// and no key before that.
-fn begins_with_markup(source: &[u8], line: Span) -> bool {
-    let token = Scanner::new(source, line, Rules::V2_2).find(|hit| !hit.escaped);
-    token.is_some_and(|hit| {
-        let before = Span::new(line.start, hit.span.start).bytes(source);
-        memchr::memchr3(b':', b'#', b'{', before).is_none()
-    })
+/// and no key before that. `None` where no token stands in it.
+fn begins_with_markup(source: &[u8], line: Span) -> Option<bool> {
+    let hit = Scanner::new(source, line, Rules::V2_2).find(|hit| !hit.escaped)?;
+    let before = Span::new(line.start, hit.span.start).bytes(source);
+    Some(memchr::memchr3(b':', b'#', b'{', before).is_none())
 }
 
 /// The first line of `part` that begins with `<|start|>`.
@@ -144,13 +206,16 @@ fn unfenced_end(source: &[u8], part: Span) -> Option<usize> {
         .find(|at| *at == part.start || source.get(at - 1) == Some(&b'\n'))
 }
 
-fn first_significant_line(source: &[u8], start: usize) -> Option<Span> {
+fn first_significant_line(source: &[u8], start: usize, whole: bool) -> Option<Span> {
     let mut significant = lines(source, start).filter(|line| {
         let text = line.bytes(source).trim_ascii_start();
         !text.is_empty() && text.first() != Some(&b'#')
     });
     // A text of comments only is still a header, if an empty one.
     significant.next().or_else(|| {
+        if !whole {
+            return None;
+        }
         let mut any = lines(source, start);
         any.find(|line| !line.bytes(source).trim_ascii().is_empty())
     })

@@ -1,10 +1,12 @@
 //! Frames and headers that own their text: what programs build and the writer takes.
 
+use logue_source::Span;
 use serde_json::{Map, Value};
 
 use crate::document::Document;
-use crate::frame::Frame;
+use crate::frame::{Frame, Part};
 use crate::view::{Addressee, Visibility, visibility};
+use crate::window::Window;
 use crate::words::{Channel, Intent, Role, Terminator};
 
 /// The values of a document header (OpenChatML 2.2 §2).
@@ -91,6 +93,28 @@ pub struct FrameBuf {
 }
 
 impl FrameBuf {
+    /// What the header of a read frame says, and how it ends.
+    pub(crate) fn head_of(window: Window<'_>, frame: &Frame) -> Self {
+        let text = |span: Span| String::from_utf8_lossy(window.get(span)).into_owned();
+        let part = |part: Part| frame.part(part).map(text);
+        let known = frame.channel() == Channel::Final && !frame.has_channel();
+        let pairs = frame.attributes().iter();
+        let pairs = pairs.map(|pair| (text(pair.key), pair.value.map(text)));
+        Self {
+            role: frame.role(),
+            to: part(Part::To),
+            channel: (!known).then(|| frame.channel()),
+            call_id: part(Part::CallId),
+            name: part(Part::Name),
+            intent: part(Part::Intent),
+            content_type: part(Part::ContentType),
+            constrain: part(Part::Constrain),
+            attributes: pairs.collect(),
+            body: String::new(),
+            terminator: frame.terminator(),
+        }
+    }
+
     /// A frame without attributes that ends in `<|end|>`.
     pub fn new(role: Role, body: impl Into<String>) -> Self {
         Self {
@@ -293,24 +317,9 @@ impl Document<'_> {
     /// A frame of this document with its own text; invalid UTF-8 is replaced. A frame whose header
     /// is broken, and stray text, have an unknown channel.
     pub fn to_owned_frame(&self, frame: &Frame) -> FrameBuf {
-        let owned = |value: Option<std::borrow::Cow<'_, str>>| value.map(String::from);
-        let known = frame.channel() == Channel::Final && !frame.has_channel();
-        let pairs = frame.attributes().iter().map(|attribute| {
-            let value = attribute.value.map(|value| self.text(value));
-            (self.text(attribute.key).into(), owned(value))
-        });
         FrameBuf {
-            role: frame.role(),
-            to: owned(self.to(frame)),
-            channel: (!known).then(|| frame.channel()),
-            call_id: owned(self.call_id(frame)),
-            name: owned(self.name(frame)),
-            intent: owned(self.intent(frame)),
-            content_type: owned(self.content_type(frame)),
-            constrain: owned(self.constrain(frame)),
-            attributes: pairs.collect(),
             body: self.body_text(frame).into_owned(),
-            terminator: frame.terminator(),
+            ..FrameBuf::head_of(Window::new(self.source, 0), frame)
         }
     }
 

@@ -62,6 +62,14 @@ impl Token {
         }
     }
 
+    /// Whether more text could make `text` a token.
+    pub(crate) fn may_become(text: &[u8]) -> bool {
+        Self::ALL.iter().any(|token| {
+            let token = token.as_str().as_bytes();
+            token.len() > text.len() && token.starts_with(text)
+        })
+    }
+
     /// The token that `text` begins with.
     pub fn at(text: &[u8]) -> Option<Self> {
         let candidate = match text.get(2)? {
@@ -111,8 +119,6 @@ pub(crate) struct Scanner<'s> {
     end: usize,
     rules: Rules,
     finder: memmem::Finder<'static>,
-    /// Whether there is known to be no `<|endliteral|>` in what is left.
-    never_closes: bool,
 }
 
 impl<'s> Scanner<'s> {
@@ -125,21 +131,26 @@ impl<'s> Scanner<'s> {
             end,
             rules,
             finder: memmem::Finder::new(b"<|"),
-            never_closes: false,
         }
     }
 
-    /// Goes behind the `<|endliteral|>` of a literal block whose `<|literal|>` was the last hit,
-    /// and gives the closing token's place. `None`, and nothing skipped, where there is none; that
-    /// is found out once for all blocks of the text.
+    /// The next place that spells a token, escaped or not; goes nowhere.
+    pub(crate) fn first_raw(&self) -> Option<Span> {
+        let rest = self.text.get(self.at..self.end)?;
+        self.finder.find_iter(rest).find_map(|found| {
+            let token = Token::at(rest.get(found..)?).filter(|token| self.rules.has(*token))?;
+            let start = self.at + found;
+            Some(Span::new(start, start + token.as_str().len()))
+        })
+    }
+
+    /// Goes behind the next `<|endliteral|>` and gives its place; behind everything where there is
+    /// none.
     pub(crate) fn skip_literal(&mut self) -> Option<Span> {
-        if self.never_closes {
-            return None;
-        }
         let close = Token::EndLiteral.as_str().as_bytes();
         let rest = self.text.get(self.at..self.end)?;
         let Some(found) = memmem::find(rest, close) else {
-            self.never_closes = true;
+            self.at = self.end;
             return None;
         };
         let span = Span::new(self.at + found, self.at + found + close.len());

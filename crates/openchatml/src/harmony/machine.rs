@@ -21,9 +21,10 @@ use super::control::Control;
 use super::event::{End, Ended, Event, Head, Options};
 use super::header::{Header, SegmentKind};
 use super::recover::{self, Reading};
-use super::utf8::Decoder;
+
 use crate::Token;
 use crate::limits::MAX_FRAME_HEADER;
+use crate::utf8::Decoder;
 use crate::words::Role;
 use body::check_stop;
 use broken::Break;

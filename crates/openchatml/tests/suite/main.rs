@@ -10,5 +10,6 @@ mod losses;
 mod reading;
 mod round_trip;
 mod strategies;
+mod streaming;
 mod viewing;
 mod writing;

@@ -3,8 +3,9 @@
 use logue_source::{Code, Diagnostic, Span};
 
 use super::super::event::{End, Event, Head};
-use super::super::utf8::Piece;
+
 use super::{Machine, Sink, State};
+use crate::utf8::Piece;
 use crate::view::Addressee;
 use crate::words::{Channel, Role};
 

@@ -2,13 +2,13 @@
 
 /// At most three bytes of a character whose rest is still to come.
 #[derive(Debug, Default)]
-pub(super) struct Decoder {
+pub(crate) struct Decoder {
     pending: [u8; 4],
     length: usize,
 }
 
 /// A piece of text, or a place that is none.
-pub(super) enum Piece<'p> {
+pub(crate) enum Piece<'p> {
     /// Text, never empty.
     Text(&'p str),
     /// Bytes that are no text: one U+FFFD. Counts the bytes.
@@ -17,7 +17,7 @@ pub(super) enum Piece<'p> {
 
 impl Decoder {
     /// Gives `bytes` as text, with exactly the replacements that decoding everything at once gives.
-    pub(super) fn push(&mut self, mut bytes: &[u8], out: &mut dyn FnMut(Piece<'_>)) {
+    pub(crate) fn push(&mut self, mut bytes: &[u8], out: &mut dyn FnMut(Piece<'_>)) {
         while self.length > 0 {
             let Some((first, rest)) = bytes.split_first() else {
                 return;
@@ -66,12 +66,12 @@ impl Decoder {
     }
 
     /// How many bytes of a character are held.
-    pub(super) const fn held(&self) -> usize {
+    pub(crate) const fn held(&self) -> usize {
         self.length
     }
 
     /// Gives up on the character that has begun.
-    pub(super) fn flush(&mut self, out: &mut dyn FnMut(Piece<'_>)) {
+    pub(crate) fn flush(&mut self, out: &mut dyn FnMut(Piece<'_>)) {
         if self.length > 0 {
             out(Piece::Bad(std::mem::take(&mut self.length)));
         }

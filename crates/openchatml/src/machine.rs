@@ -1,0 +1,530 @@
+//! The meaning of tokens: the one state machine behind the batch reader and the stream.
+//!
+//! It is told tokens and the text between frames, with their places, and tells a [`Receiver`] what
+//! they make. It holds one frame and never looks back; what a header says it looks up in the
+//! [`Window`] that it is given. Three states:
+//!
+//! | state | ends at |
+//! |---|---|
+//! | between frames | `<\|start\|>` |
+//! | in a header | `<\|message\|>`; a terminator or `<\|start\|>` there breaks it off |
+//! | in a body | a terminator; `<\|start\|>` and `<\|channel\|>` cut it |
+//!
+//! `<|channel|>` in a body means that a terminator was lost. What follows it may be private or
+//! may only look like a header, so it is neither joined to the body nor believed: it becomes
+//! stray text up to the next `<|start|>`, and is hidden (OpenChatML 2.2 §11).
+//!
+//! A literal block is opaque in every state, so that what somebody quoted in one does not become a
+//! frame when the text around it is broken. One that is never closed hides what stands behind the
+//! first token in it: that may be a frame, and it may be a quotation.
+
+use logue_source::{Code, Diagnostic, Span};
+
+use crate::attributes::{Segment, Standing, read_segment};
+use crate::findings::Findings;
+use crate::frame::{Frame, Part};
+use crate::header::Rules;
+use crate::limits::{MAX_BLANK, MAX_FRAME_HEADER, MAX_LITERAL_HELD};
+use crate::token::Token;
+use crate::view::Addressee;
+use crate::window::Window;
+use crate::words::{Channel, Role, Terminator};
+
+/// Who is told what the machine makes of the tokens.
+pub(crate) trait Receiver {
+    /// A frame's header is read; its body follows.
+    fn begun(&mut self, _window: Window<'_>, _frame: &Frame) {}
+    /// Stray text begins.
+    fn stray_begun(&mut self, _at: usize) {}
+    /// More of the stray text, without what is blank at its end so far.
+    fn stray(&mut self, _text: &[u8]) {}
+    /// White space in stray text, if more of it follows.
+    fn blank(&mut self, _text: &[u8]) {}
+    /// A frame or stray text ends. One that did not begin before has no body.
+    fn ended(&mut self, window: Window<'_>, frame: Frame);
+    /// The last frame, a call, goes on to `end`.
+    fn extended(&mut self, end: usize);
+    /// Where findings go.
+    fn findings(&mut self) -> &mut Findings;
+}
+
+/// Where the machine is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Between frames; the stray text that has begun, up to its last byte that is not blank.
+    Between {
+        stray: Option<Span>,
+    },
+    Header {
+        segment: Segment,
+        /// Behind the token that opened the segment.
+        from: usize,
+        standing: Standing,
+    },
+    Body,
+}
+
+#[derive(Debug)]
+pub(crate) struct Machine {
+    rules: Rules,
+    state: State,
+    /// The frame that is being read.
+    frame: Frame,
+    /// Behind the last frame, if that was a call and only white space followed.
+    behind_call: Option<usize>,
+}
+
+impl Machine {
+    pub(crate) const fn new(rules: Rules) -> Self {
+        Self {
+            rules,
+            state: State::Between { stray: None },
+            frame: Frame::opened(Span::empty(0)),
+            behind_call: None,
+        }
+    }
+
+    pub(crate) const fn state(&self) -> State {
+        self.state
+    }
+
+    /// One token that counts. Between frames it is only told if it is `<|start|>` or `<|end|>`.
+    pub(crate) fn token(
+        &mut self,
+        window: Window<'_>,
+        token: Token,
+        at: Span,
+        out: &mut impl Receiver,
+    ) {
+        match self.state {
+            State::Between { stray } => match token {
+                Token::Start => {
+                    self.end_stray(window, stray, out);
+                    self.open(at);
+                }
+                Token::End if self.behind_call.is_some() => {
+                    self.behind_call = None;
+                    out.extended(at.end);
+                }
+                _ => self.between(token.as_str().as_bytes(), at.start, out),
+            },
+            State::Header {
+                segment,
+                from,
+                standing,
+            } => {
+                let part = Span::new(from, at.start);
+                let standing = self.segment(window, segment, part, standing, out);
+                self.in_header(window, standing, token, at, out);
+            }
+            State::Body => self.in_body(window, token, at, out),
+        }
+    }
+
+    /// Text between frames: white space, with or without something stray in it.
+    pub(crate) fn between(&mut self, mut text: &[u8], mut at: usize, out: &mut impl Receiver) {
+        let State::Between { mut stray } = self.state else {
+            return;
+        };
+        while !text.is_empty() {
+            let word = text.trim_ascii_start();
+            let blank = text.len() - word.len();
+            at += blank;
+            if let Some(span) = stray
+                && blank > 0
+            {
+                if at - span.end > MAX_BLANK {
+                    self.end_stray(Window::new(&[], at), stray.take(), out);
+                } else {
+                    let blank = text.get(..blank).unwrap_or_default();
+                    out.blank(blank);
+                }
+            }
+            let length = word.iter().position(u8::is_ascii_whitespace);
+            let length = length.unwrap_or(word.len());
+            if length > 0 {
+                self.behind_call = None;
+                let start = stray.map_or(at, |span| span.start);
+                if stray.is_none() {
+                    out.stray_begun(at);
+                }
+                stray = Some(Span::new(start, at + length));
+                out.stray(word.get(..length).unwrap_or(word));
+            }
+            at += length;
+            text = word.get(length..).unwrap_or_default();
+        }
+        self.state = State::Between { stray };
+    }
+
+    /// The end of the text.
+    pub(crate) fn finish(&mut self, window: Window<'_>, end: usize, out: &mut impl Receiver) {
+        match self.state {
+            State::Between { stray } => self.end_stray(window, stray, out),
+            State::Header {
+                segment,
+                from,
+                standing,
+            } => {
+                self.segment(window, segment, Span::new(from, end), standing, out);
+                out.findings().add(
+                    Diagnostic::error(
+                        Code::StreamTruncated,
+                        "the text ends in a frame's header",
+                        Span::new(self.frame.span.start, end),
+                    )
+                    .with_expected("`<|message|>`, a body and a terminator")
+                    .with_help("the frame is kept as incomplete; complete it or remove it"),
+                );
+                self.broken_off(window, Span::empty(end), Terminator::None, out);
+            }
+            State::Body => {
+                let message = "the text ends before the frame's terminator";
+                self.cut(window, Span::empty(end), (message, None), out);
+            }
+        }
+        self.state = State::Between { stray: None };
+    }
+
+    /// The text ends, or a token follows, in the literal block that began at `open` and is never
+    /// closed. In a body the frame ends at `at`; what is behind may be anything.
+    pub(crate) fn unclosed_literal(
+        &mut self,
+        window: Window<'_>,
+        open: Span,
+        at: usize,
+        out: &mut impl Receiver,
+    ) {
+        if self.state != State::Body {
+            return;
+        }
+        out.findings().add(
+            Diagnostic::error(
+                Code::StreamTruncated,
+                "the literal block is never closed",
+                open,
+            )
+            .with_expected(format!(
+                "`<|endliteral|>`, at most {MAX_LITERAL_HELD} bytes behind the first token in the block"
+            ))
+            .with_help("close the block, or write `<<|literal|>` if only its text is meant")
+            .with_help("the frame is kept up to the first token; everything behind is hidden"),
+        );
+        self.close(window, Span::empty(at), Terminator::None, out);
+        self.state = State::Between { stray: None };
+    }
+
+    fn open(&mut self, at: Span) {
+        self.behind_call = None;
+        self.frame = Frame::opened(at);
+        self.state = State::Header {
+            segment: Segment::Start,
+            from: at.end,
+            standing: Standing::Sound,
+        };
+    }
+
+    fn end_stray(&mut self, window: Window<'_>, stray: Option<Span>, out: &mut impl Receiver) {
+        let Some(span) = stray else {
+            return;
+        };
+        out.findings().add(
+            Diagnostic::error(
+                Code::ParseStrayText,
+                "text stands outside every frame",
+                span,
+            )
+            .with_expected("`<|start|>` or white space")
+            .with_help("put it into a frame, or remove it; it is kept and hidden until then"),
+        );
+        out.ended(window, Frame::stray_text(span));
+        self.state = State::Between { stray: None };
+    }
+
+    fn segment(
+        &mut self,
+        window: Window<'_>,
+        segment: Segment,
+        part: Span,
+        standing: Standing,
+        out: &mut impl Receiver,
+    ) -> Standing {
+        let opened = self.frame.span;
+        if part.end.saturating_sub(opened.end) > MAX_FRAME_HEADER {
+            if standing == Standing::Sound {
+                out.findings().add(
+                    Diagnostic::error(
+                        Code::ParseHeader,
+                        format!("the frame's header is longer than {MAX_FRAME_HEADER} bytes"),
+                        Span::new(opened.start, part.end),
+                    )
+                    .with_expected("`<|message|>` earlier than here")
+                    .with_help("put long text into the body"),
+                );
+            }
+            return Standing::Broken;
+        }
+        standing.and(read_segment(
+            window,
+            segment,
+            part,
+            &mut self.frame,
+            out.findings(),
+        ))
+    }
+
+    /// A token in a header, whose segment before it has been read.
+    fn in_header(
+        &mut self,
+        window: Window<'_>,
+        standing: Standing,
+        token: Token,
+        at: Span,
+        out: &mut impl Receiver,
+    ) {
+        let segment = match token {
+            Token::Message => {
+                self.begin_body(window, standing, at, out);
+                return;
+            }
+            Token::Channel => Segment::Channel,
+            Token::Constrain => Segment::Constrain,
+            Token::Literal | Token::EndLiteral => {
+                out.findings().add(
+                    Diagnostic::error(
+                        Code::ParseHeader,
+                        format!("`{token}` stands in a frame's header"),
+                        at,
+                    )
+                    .with_expected("`<|message|>` before it")
+                    .with_help("a literal block is a part of a body"),
+                );
+                Segment::Misplaced
+            }
+            Token::Start | Token::End | Token::Call | Token::Return => {
+                out.findings().add(
+                    Diagnostic::error(
+                        Code::ParseHeader,
+                        "the frame's header has no `<|message|>`",
+                        Span::new(self.frame.span.start, at.start),
+                    )
+                    .with_label(at, "the header breaks off here")
+                    .with_expected("`<|message|>` and a body behind it")
+                    .with_help("write `<|message|>` between the header and the body"),
+                );
+                let terminator = Terminator::from_token(token).unwrap_or(Terminator::None);
+                self.broken_off(window, at, terminator, out);
+                if token == Token::Start {
+                    self.open(at);
+                }
+                return;
+            }
+        };
+        self.state = State::Header {
+            segment,
+            from: at.end,
+            standing: if segment == Segment::Misplaced {
+                Standing::Broken
+            } else {
+                standing
+            },
+        };
+    }
+
+    fn begin_body(
+        &mut self,
+        window: Window<'_>,
+        standing: Standing,
+        at: Span,
+        out: &mut impl Receiver,
+    ) {
+        let frame = &mut self.frame;
+        frame.has_message = true;
+        frame.body = Span::empty(at.end);
+        frame.channel = match (standing, frame.part(Part::Channel)) {
+            (Standing::Broken, _) => Channel::Unknown,
+            (Standing::Sound, None) => Channel::Final,
+            (Standing::Sound, Some(word)) => Channel::parse(window.get(word)),
+        };
+        self.check_names(out);
+        self.state = State::Body;
+        out.begun(window, &self.frame);
+    }
+
+    fn in_body(&mut self, window: Window<'_>, token: Token, at: Span, out: &mut impl Receiver) {
+        match token {
+            Token::End | Token::Call | Token::Return => {
+                let terminator = Terminator::from_token(token).unwrap_or(Terminator::None);
+                self.close(window, at, terminator, out);
+            }
+            Token::Start => {
+                let message = "the next frame begins before this one's terminator";
+                self.cut(window, at, (message, Some("the next frame")), out);
+                self.open(at);
+            }
+            Token::Channel => {
+                let message = "a channel is named in the frame's body";
+                self.cut(window, at, (message, Some("the channel")), out);
+                self.between(token.as_str().as_bytes(), at.start, out);
+            }
+            Token::Literal => {}
+            Token::Message | Token::Constrain | Token::EndLiteral => {
+                out.findings().add(
+                    Diagnostic::error(
+                        Code::ParseStrayToken,
+                        format!("`{token}` has no meaning in a body and is read as text"),
+                        at,
+                    )
+                    .with_expected(format!("`<{token}` for the text"))
+                    .with_help("write one more `<` before it, or use a literal block"),
+                );
+            }
+        }
+    }
+
+    /// Closes a frame at a terminator, or cut (`at` is then where it stops).
+    fn close(
+        &mut self,
+        window: Window<'_>,
+        at: Span,
+        terminator: Terminator,
+        out: &mut impl Receiver,
+    ) {
+        self.frame.body.end = at.start;
+        self.frame.terminator = terminator;
+        self.check_terminator(out);
+        self.end_frame(window, out);
+    }
+
+    /// Closes a frame that has no terminator.
+    fn cut(
+        &mut self,
+        window: Window<'_>,
+        at: Span,
+        (message, label): (&str, Option<&str>),
+        out: &mut impl Receiver,
+    ) {
+        let span = Span::new(self.frame.span.start, at.start);
+        let mut finding = Diagnostic::error(Code::StreamTruncated, message, span)
+            .with_expected("`<|end|>`, `<|call|>` or `<|return|>`")
+            .with_help("the frame is kept as incomplete; close it where its body ends");
+        if let Some(text) = label {
+            finding = finding.with_label(at, text);
+        }
+        out.findings().add(finding);
+        self.close(window, at, Terminator::None, out);
+    }
+
+    /// Keeps a frame whose header never came to `<|message|>`.
+    fn broken_off(
+        &mut self,
+        window: Window<'_>,
+        at: Span,
+        terminator: Terminator,
+        out: &mut impl Receiver,
+    ) {
+        self.frame.channel = Channel::Unknown;
+        self.frame.body = Span::empty(at.start);
+        self.frame.terminator = terminator;
+        self.end_frame(window, out);
+    }
+
+    fn end_frame(&mut self, window: Window<'_>, out: &mut impl Receiver) {
+        let end = self.frame.terminator_span().end;
+        self.frame.span.end = end;
+        let may_go_on = self.rules == Rules::V2_0 && self.frame.terminator == Terminator::Call;
+        self.behind_call = may_go_on.then_some(end);
+        self.state = State::Between { stray: None };
+        let next = Frame::opened(Span::empty(end));
+        let frame = std::mem::replace(&mut self.frame, next);
+        out.ended(window, frame);
+    }
+
+    fn check_terminator(&self, out: &mut impl Receiver) {
+        let assistant = self.frame.role == Role::Assistant;
+        // A call of a tool was looked at when its header ended.
+        let called = assistant && self.frame.addressee == Addressee::Participant;
+        if called && self.frame.terminator == Terminator::Call {
+            self.check_call_id("tool call", out);
+        }
+        let frame = &self.frame;
+        let finding = match frame.terminator {
+            Terminator::Call if !assistant || !frame.has_part(Part::To) => Diagnostic::error(
+                Code::ParseTerminator,
+                "`<|call|>` ends a frame that calls no tool",
+                frame.terminator_span(),
+            )
+            .with_expected("`<|end|>`")
+            .with_help("only an assistant frame with `to=` is a call"),
+            Terminator::Return if !assistant || frame.channel != Channel::Final => {
+                Diagnostic::error(
+                    Code::ParseTerminator,
+                    "`<|return|>` ends a frame that is no final answer",
+                    frame.terminator_span(),
+                )
+                .with_expected("`<|end|>`")
+                .with_help("only an assistant frame on `final` ends in `<|return|>`")
+            }
+            Terminator::End if assistant && frame.addressee == Addressee::Tool => {
+                Diagnostic::warning(
+                    Code::ParseTerminator,
+                    "a frame to a tool ends in `<|end|>`, so the tool is not called",
+                    frame.terminator_span(),
+                )
+                .with_expected("`<|call|>`")
+                .with_help("end the frame in `<|call|>` if the tool is to run")
+            }
+            _ => return,
+        };
+        out.findings().add(finding);
+    }
+
+    /// Calls and replies name their call, replies their tool (OpenChatML 2.2 §6, §8.2).
+    fn check_names(&self, out: &mut impl Receiver) {
+        if self.rules == Rules::V2_0 {
+            return;
+        }
+        let reply = self.frame.role == Role::Tool;
+        if reply {
+            self.check_call_id("tool reply", out);
+        } else if self.frame.role == Role::Assistant && self.frame.addressee == Addressee::Tool {
+            self.check_call_id("tool call", out);
+        }
+        if reply && !self.frame.has_part(Part::Name) {
+            out.findings().add(
+                Diagnostic::error(
+                    Code::ParseHeader,
+                    "the tool reply names no tool",
+                    self.header_place(),
+                )
+                .with_expected("`name=` with the tool's name")
+                .with_help("write it as the call's `to=` has it"),
+            );
+        }
+    }
+
+    fn check_call_id(&self, what: &str, out: &mut impl Receiver) {
+        if self.rules == Rules::V2_0 || self.frame.has_part(Part::CallId) {
+            return;
+        }
+        out.findings().add(
+            Diagnostic::error(
+                Code::ParseHeader,
+                format!("the {what} has no `call_id`"),
+                self.header_place(),
+            )
+            .with_expected("`call_id=` in the start header")
+            .with_help("a call and its reply carry the same unique id"),
+        );
+    }
+
+    /// What a finding about the header underlines.
+    fn header_place(&self) -> Span {
+        let header = self.frame.header_span();
+        if header.is_empty() {
+            self.frame.span
+        } else {
+            header
+        }
+    }
+}

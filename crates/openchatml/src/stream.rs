@@ -1,0 +1,344 @@
+//! OpenChatML 2.2 and 2.0 as it arrives.
+//!
+//! ```text
+//! bytes ─▶ opening ─▶ tokens and text ─▶ the machine of `parse` ─▶ Event
+//! ```
+//!
+//! [`Stream::push`] takes the bytes in any pieces. The document header is held until it is whole,
+//! a frame's header until its `<|message|>`, what may be the beginning of a token or of a
+//! character until it is one; a body is told at once. The events are those that [`parse`] would
+//! make of the whole text, whatever the pieces are.
+//!
+//! A delta leaves only once the header of its frame is read, so whether it may be shown is known
+//! before it comes ([`Head::is_visible`]). A literal block that is never closed must not show what
+//! it swallowed: from the first control token in a block on, its text waits until the block closes.
+//!
+//! [`parse`]: crate::parse
+
+mod head;
+mod tell;
+
+use logue_source::Span;
+use memchr::memmem;
+
+pub use head::{Ended, Event, Head, Options};
+
+use crate::findings::Findings;
+use crate::header::Rules;
+use crate::limits::{MAX_FRAME_HEADER, MAX_LITERAL_HELD};
+use crate::machine::{Machine, State};
+use crate::opening;
+use crate::token::Token;
+use crate::window::Window;
+use tell::{Sink, Telling};
+
+/// Bytes of a frame's header that are kept; what is behind them is not read.
+const KEPT: usize = MAX_FRAME_HEADER + 64;
+
+/// Reads OpenChatML 2.2 and 2.0 as it arrives (OpenChatML 2.2 §9).
+///
+/// Linear in the length of the text. Memory is bounded by the limits of the two headers and of a
+/// literal block, never by a body; text in a body is told without being copied or allocated for.
+///
+/// ```
+/// use openchatml::stream::{Event, Options, Stream};
+///
+/// let mut stream = Stream::new(Options::default());
+/// let mut shown = String::new();
+/// let mut visible = false;
+/// let mut sink = |event: Event<'_>| match event {
+///     Event::Start(head) => visible = head.is_visible(),
+///     Event::Delta(text) if visible => shown.push_str(text),
+///     _ => {}
+/// };
+/// for piece in ["version: 2.2\n<|st", "art|>assistant<|chan", "nel|>final<|message|>for", "ty-two<|ret", "urn|>"] {
+///     stream.push(piece.as_bytes(), &mut sink);
+/// }
+/// stream.finish(&mut sink);
+/// assert_eq!(shown, "forty-two");
+/// ```
+#[derive(Debug)]
+pub struct Stream {
+    machine: Machine,
+    telling: Telling,
+    rules: Rules,
+    finder: memmem::Finder<'static>,
+    /// What came before the first frame, until that is decided.
+    opening: Option<Vec<u8>>,
+    /// What may be the beginning of a token.
+    held: Vec<u8>,
+    /// Whether a `<` of the text stands directly before what comes next.
+    bracket: bool,
+    /// Bytes before what comes next, `held` not counted.
+    at: usize,
+    literal: Literal,
+    /// Text of a literal block that waits for the block to close.
+    block: Vec<u8>,
+    /// The header that is being read, from its `<|start|>`.
+    header: Vec<u8>,
+    header_from: usize,
+}
+
+/// Where the stream stands with literal blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Literal {
+    /// In none.
+    Outside,
+    /// In one of a body, with no control token in it so far.
+    Open { open: Span },
+    /// In one of a body that is held, from its first token on.
+    Held { open: Span, from: usize },
+    /// In one that belongs to no body, or did not close in time.
+    Opaque,
+}
+
+impl Stream {
+    /// A stream at its beginning.
+    pub fn new(options: Options) -> Self {
+        Self {
+            machine: Machine::new(Rules::V2_2),
+            telling: Telling::new(options),
+            rules: Rules::V2_2,
+            finder: memmem::Finder::new(b"<|"),
+            opening: Some(Vec::new()),
+            held: Vec::with_capacity(Token::EndLiteral.as_str().len()),
+            bracket: false,
+            at: 0,
+            literal: Literal::Outside,
+            block: Vec::new(),
+            header: Vec::new(),
+            header_from: 0,
+        }
+    }
+
+    /// The next bytes of the text.
+    pub fn push(&mut self, bytes: &[u8], sink: &mut impl FnMut(Event<'_>)) {
+        if let Some(mut opening) = self.opening.take() {
+            opening.extend_from_slice(bytes);
+            // Only the end of a line or of a token decides.
+            let may_decide = memchr::memchr2(b'\n', b'>', bytes).is_some();
+            if (may_decide || opening.len() > opening::MAX_OPENING) && opening::is_decided(&opening)
+            {
+                self.open(&opening, sink);
+            } else {
+                self.opening = Some(opening);
+            }
+            return;
+        }
+        self.feed(bytes, sink);
+    }
+
+    /// The end of the text.
+    pub fn finish(mut self, sink: &mut impl FnMut(Event<'_>)) {
+        if let Some(opening) = self.opening.take() {
+            self.open(&opening, sink);
+        }
+        let held = std::mem::take(&mut self.held);
+        self.text(&held, sink);
+        match self.literal {
+            Literal::Held { open, from } => self.lose(open, from, sink),
+            Literal::Open { open } => {
+                let window = Window::new(&self.header, self.header_from);
+                let mut told = self.telling.to(self.at, sink);
+                self.machine
+                    .unclosed_literal(window, open, self.at, &mut told);
+            }
+            Literal::Outside | Literal::Opaque => {}
+        }
+        let window = Window::new(&self.header, self.header_from);
+        let mut told = self.telling.to(self.at, sink);
+        self.machine.finish(window, self.at, &mut told);
+        told.flush();
+    }
+
+    /// Reads the document header, and goes on behind it.
+    fn open(&mut self, opening: &[u8], sink: &mut Sink<'_>) {
+        let mut findings = Findings::default();
+        let read = opening::read(opening, &mut findings);
+        self.rules = read.rules;
+        self.machine = Machine::new(read.rules);
+        self.at = read.frames_from;
+        let mut told = self.telling.to(self.at, sink);
+        told.opened(read.header.as_ref(), findings);
+        self.feed(opening.get(read.frames_from..).unwrap_or_default(), sink);
+    }
+
+    fn feed(&mut self, mut bytes: &[u8], sink: &mut Sink<'_>) {
+        if self.telling.is_stopped() {
+            return;
+        }
+        while !self.held.is_empty() {
+            let Some((next, rest)) = bytes.split_first() else {
+                return;
+            };
+            self.held.push(*next);
+            if let Some(token) = self.token_at(&self.held) {
+                self.held.clear();
+                bytes = rest;
+                self.token(token, sink);
+            } else if Token::may_become(&self.held) {
+                bytes = rest;
+            } else {
+                self.held.pop();
+                let held = std::mem::take(&mut self.held);
+                self.text(&held, sink);
+                self.held = held;
+                self.held.clear();
+            }
+        }
+        self.scan(bytes, sink);
+    }
+
+    fn token_at(&self, text: &[u8]) -> Option<Token> {
+        Token::at(text).filter(|token| self.rules.has(*token))
+    }
+
+    fn scan(&mut self, bytes: &[u8], sink: &mut Sink<'_>) {
+        let mut from = 0;
+        let mut search = 0;
+        while let Some(rest) = bytes.get(search..) {
+            let found = self.finder.find(rest);
+            let Some(at) = found.map(|found| search + found) else {
+                break;
+            };
+            let candidate = bytes.get(at..).unwrap_or_default();
+            if let Some(token) = self.token_at(candidate) {
+                self.text(bytes.get(from..at).unwrap_or_default(), sink);
+                self.token(token, sink);
+                from = at + token.as_str().len();
+                search = from;
+            } else if Token::may_become(candidate) {
+                self.text(bytes.get(from..at).unwrap_or_default(), sink);
+                self.held.extend_from_slice(candidate);
+                return;
+            } else {
+                search = at + 2;
+            }
+        }
+        let rest = bytes.get(from..).unwrap_or_default();
+        match rest.split_last() {
+            Some((b'<', text)) => {
+                self.text(text, sink);
+                self.held.push(b'<');
+            }
+            _ => self.text(rest, sink),
+        }
+    }
+
+    /// Text that is certain to be none of a token.
+    fn text(&mut self, bytes: &[u8], sink: &mut Sink<'_>) {
+        let Some(last) = bytes.last() else {
+            return;
+        };
+        self.bracket = *last == b'<';
+        let at = self.at;
+        self.at += bytes.len();
+        let Literal::Held { open, from } = self.literal else {
+            self.told(bytes, at, sink);
+            return;
+        };
+        let room = MAX_LITERAL_HELD.saturating_sub(self.block.len());
+        self.block
+            .extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        if let Some(rest) = bytes.get(room..).filter(|rest| !rest.is_empty()) {
+            self.lose(open, from, sink);
+            self.told(rest, at + room, sink);
+        }
+    }
+
+    /// Text with its place, as what it is in the state that the machine is in.
+    fn told(&mut self, bytes: &[u8], at: usize, sink: &mut Sink<'_>) {
+        match self.machine.state() {
+            State::Body => self.telling.to(at, sink).delta(bytes),
+            State::Header { .. } => self.keep(bytes),
+            State::Between { .. } => {
+                let mut told = self.telling.to(at, sink);
+                self.machine.between(bytes, at, &mut told);
+            }
+        }
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        let room = KEPT.saturating_sub(self.header.len());
+        self.header
+            .extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+    }
+
+    /// The literal block that is held does not close in time.
+    fn lose(&mut self, open: Span, from: usize, sink: &mut Sink<'_>) {
+        self.literal = Literal::Opaque;
+        let window = Window::new(&self.header, self.header_from);
+        let mut told = self.telling.to(from, sink);
+        self.machine.unclosed_literal(window, open, from, &mut told);
+        self.machine.between(&self.block, from, &mut told);
+        self.block = Vec::new();
+    }
+
+    /// What spells a token, and is one unless it is escaped or in a literal block.
+    fn token(&mut self, token: Token, sink: &mut Sink<'_>) {
+        let bytes = token.as_str().as_bytes();
+        let at = Span::new(self.at, self.at + bytes.len());
+        let escaped = std::mem::take(&mut self.bracket) && self.rules.escapes();
+        let in_body = self.machine.state() == State::Body;
+        match self.literal {
+            Literal::Outside if escaped && in_body => {
+                // The bracket at hand is left out, the one before it stays.
+                self.at += 1;
+                self.text(bytes.get(1..).unwrap_or_default(), sink);
+                self.bracket = false;
+            }
+            Literal::Outside if escaped => {
+                self.text(bytes, sink);
+                self.bracket = false;
+            }
+            Literal::Outside => self.control(token, at, sink),
+            literal if token == Token::EndLiteral => {
+                self.literal = Literal::Outside;
+                if let Literal::Held { from, .. } = literal {
+                    let block = std::mem::take(&mut self.block);
+                    self.told(&block, from, sink);
+                }
+                if in_body {
+                    self.at = at.end;
+                } else {
+                    self.text(bytes, sink);
+                }
+                self.bracket = false;
+            }
+            Literal::Open { open } => {
+                self.literal = Literal::Held {
+                    open,
+                    from: at.start,
+                };
+                self.text(bytes, sink);
+            }
+            Literal::Held { .. } | Literal::Opaque => self.text(bytes, sink),
+        }
+    }
+
+    /// A token that counts.
+    fn control(&mut self, token: Token, at: Span, sink: &mut Sink<'_>) {
+        self.at = at.end;
+        if token == Token::Literal {
+            self.literal = match self.machine.state() {
+                State::Body => Literal::Open { open: at },
+                _ => Literal::Opaque,
+            };
+        }
+        let window = Window::new(&self.header, self.header_from);
+        let mut told = self.telling.to(at.start, sink);
+        let means_nothing = matches!(token, Token::Message | Token::Constrain | Token::EndLiteral);
+        if means_nothing && self.machine.state() == State::Body {
+            told.delta(token.as_str().as_bytes());
+        }
+        self.machine.token(window, token, at, &mut told);
+        told.flush();
+        if token == Token::Start {
+            self.header.clear();
+            self.header_from = at.start;
+        }
+        if matches!(self.machine.state(), State::Header { .. }) {
+            self.keep(token.as_str().as_bytes());
+        }
+    }
+}

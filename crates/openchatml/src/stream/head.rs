@@ -1,0 +1,70 @@
+//! What a stream is told to do and what it tells.
+
+use logue_source::{Diagnostic, Span};
+
+use crate::header::Header;
+use crate::owned::FrameBuf;
+use crate::view::Visibility;
+use crate::words::Terminator;
+
+/// How to read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Stop at the first error, a missing document header among them. What was told before it
+    /// stands.
+    pub strict: bool,
+}
+
+/// What is read, in order.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'e> {
+    /// What stands before the first frame is read: the document header, if there is one that could
+    /// be read. Always the first event, but for findings about it.
+    Opened(Option<&'e Header>),
+    /// A frame or stray text begins; everything about it but its body and its end is certain.
+    Start(&'e Head),
+    /// More of its body, never empty: escapes undone, literal markers left out. Concatenated, these
+    /// are the body's text exactly.
+    Delta(&'e str),
+    /// It ends.
+    End(Ended),
+    /// The last frame, a call, has an `<|end|>` of its own behind it and goes on to this place
+    /// (OpenChatML 2.0).
+    Extended(usize),
+    /// Something is wrong.
+    Diagnostic(Diagnostic),
+}
+
+/// What a frame's header says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Head {
+    /// The header, as a frame whose body is still to come.
+    pub frame: FrameBuf,
+    /// Whether a person may see the frame.
+    pub visibility: Visibility,
+    /// Whether this is text outside every frame.
+    pub stray: bool,
+}
+
+impl Head {
+    /// Whether a person may see the frame.
+    pub const fn is_visible(&self) -> bool {
+        self.visibility.is_visible()
+    }
+}
+
+/// The end of a frame. Offsets count the bytes that were pushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ended {
+    /// How it ends.
+    pub terminator: Terminator,
+    /// Whether it has both its `<|message|>` and its terminator.
+    pub complete: bool,
+    /// The whole frame, with its header and terminator.
+    pub span: Span,
+    /// The body as it is written.
+    pub body: Span,
+}

@@ -1,0 +1,210 @@
+//! From what the machine tells to events.
+
+use logue_source::{Code, Diagnostic, Severity, Span};
+
+use super::head::{Ended, Event, Head, Options};
+use crate::findings::Findings;
+use crate::frame::Frame;
+use crate::header::Header;
+use crate::machine::Receiver;
+use crate::owned::FrameBuf;
+use crate::utf8::{Decoder, Piece};
+use crate::window::Window;
+use crate::words::Terminator;
+
+/// Where events go.
+pub(super) type Sink<'s> = dyn FnMut(Event<'_>) + 's;
+
+/// What has to be remembered from one event to the next.
+#[derive(Debug)]
+pub(super) struct Telling {
+    options: Options,
+    findings: Findings,
+    decoder: Decoder,
+    /// White space in stray text, if more of it follows.
+    blank: Vec<u8>,
+    /// Where the frame that was begun and its body begin.
+    begun: Option<(usize, usize)>,
+    stopped: bool,
+}
+
+impl Telling {
+    pub(super) fn new(options: Options) -> Self {
+        Self {
+            options,
+            findings: Findings::default(),
+            decoder: Decoder::default(),
+            blank: Vec::new(),
+            begun: None,
+            stopped: false,
+        }
+    }
+
+    /// Whether an error ended the reading.
+    pub(super) const fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// The same with the place to tell it to. `at`: what is told stands there.
+    pub(super) fn to<'t, 's>(&'t mut self, at: usize, sink: &'t mut Sink<'s>) -> Told<'t, 's> {
+        Told {
+            telling: self,
+            sink,
+            at,
+        }
+    }
+}
+
+pub(super) struct Told<'t, 's> {
+    telling: &'t mut Telling,
+    sink: &'t mut Sink<'s>,
+    at: usize,
+}
+
+impl Told<'_, '_> {
+    /// What stands before the first frame.
+    pub(super) fn opened(&mut self, header: Option<&Header>, mut findings: Findings) {
+        let strict = self.telling.options.strict;
+        for finding in findings.take() {
+            self.telling.findings.add(if strict {
+                missing_is_an_error(finding)
+            } else {
+                finding
+            });
+        }
+        self.flush();
+        self.event(Event::Opened(header));
+    }
+
+    /// More of a body.
+    pub(super) fn delta(&mut self, bytes: &[u8]) {
+        if self.telling.stopped {
+            return;
+        }
+        let Self { telling, sink, .. } = self;
+        telling.decoder.push(bytes, &mut |piece| match piece {
+            Piece::Text(text) => sink(Event::Delta(text)),
+            Piece::Bad(_) => sink(Event::Delta("\u{FFFD}")),
+        });
+    }
+
+    /// Tells the findings that have come up. In strict mode the first error is the last thing told,
+    /// but for the end of a frame that was begun.
+    pub(super) fn flush(&mut self) {
+        if self.telling.findings.is_empty() {
+            return;
+        }
+        let found: Vec<Diagnostic> = self.telling.findings.take().collect();
+        for finding in found {
+            let fatal = self.telling.options.strict && finding.is_error();
+            self.event(Event::Diagnostic(finding));
+            if fatal {
+                self.stop();
+            }
+        }
+    }
+
+    fn stop(&mut self) {
+        if let Some((start, body)) = self.telling.begun.take() {
+            self.end_of_text();
+            let end = self.at.max(body);
+            self.event(Event::End(Ended {
+                terminator: Terminator::None,
+                complete: false,
+                span: Span::new(start, end),
+                body: Span::new(body, end),
+            }));
+        }
+        self.telling.stopped = true;
+    }
+
+    fn event(&mut self, event: Event<'_>) {
+        if !self.telling.stopped {
+            (self.sink)(event);
+        }
+    }
+
+    /// Gives up on a character that the text has only the beginning of.
+    fn end_of_text(&mut self) {
+        let mut bad = false;
+        self.telling
+            .decoder
+            .flush(&mut |piece| bad |= matches!(piece, Piece::Bad(_)));
+        if bad {
+            self.event(Event::Delta("\u{FFFD}"));
+        }
+    }
+
+    fn start(&mut self, window: Window<'_>, frame: &Frame) {
+        let head = Head {
+            frame: FrameBuf::head_of(window, frame),
+            visibility: frame.visibility(),
+            stray: frame.is_stray(),
+        };
+        self.flush();
+        self.event(Event::Start(&head));
+    }
+}
+
+impl Receiver for Told<'_, '_> {
+    fn begun(&mut self, window: Window<'_>, frame: &Frame) {
+        self.start(window, frame);
+        self.telling.begun = Some((frame.span().start, frame.body_span().start));
+    }
+
+    fn stray_begun(&mut self, at: usize) {
+        let frame = Frame::stray_text(Span::empty(at));
+        self.start(Window::new(&[], at), &frame);
+        self.telling.begun = Some((at, at));
+    }
+
+    fn stray(&mut self, text: &[u8]) {
+        let mut blank = std::mem::take(&mut self.telling.blank);
+        self.delta(&blank);
+        self.delta(text);
+        blank.clear();
+        self.telling.blank = blank;
+    }
+
+    fn blank(&mut self, text: &[u8]) {
+        self.telling.blank.extend_from_slice(text);
+    }
+
+    fn ended(&mut self, window: Window<'_>, frame: Frame) {
+        self.telling.blank.clear();
+        if self.telling.begun.is_none() {
+            self.start(window, &frame);
+        }
+        self.end_of_text();
+        // An error about its end does not take the end away.
+        self.telling.begun = None;
+        self.event(Event::End(Ended {
+            terminator: frame.terminator(),
+            complete: frame.is_complete(),
+            span: frame.span(),
+            body: frame.body_span(),
+        }));
+        self.flush();
+    }
+
+    fn extended(&mut self, end: usize) {
+        self.event(Event::Extended(end));
+    }
+
+    fn findings(&mut self) -> &mut Findings {
+        &mut self.telling.findings
+    }
+}
+
+/// Strict reading wants a document header (OpenChatML 2.2 §2).
+pub(crate) fn missing_is_an_error(finding: Diagnostic) -> Diagnostic {
+    if finding.code != Code::FragmentWithoutHeader {
+        return finding;
+    }
+    Diagnostic {
+        code: Code::ParseHeader,
+        severity: Severity::Error,
+        message: "the transcript has no document header".to_owned(),
+        ..finding
+    }
+}

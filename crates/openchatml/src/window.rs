@@ -1,0 +1,31 @@
+//! A part of a source that knows its place, so that spans of the whole can be looked up in it.
+//!
+//! The batch reader has the whole source at hand, the stream only the header that it is in.
+
+use logue_source::Span;
+
+/// Bytes of a source, from `base` on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window<'s> {
+    bytes: &'s [u8],
+    base: usize,
+}
+
+impl<'s> Window<'s> {
+    /// The bytes that stand at `base`.
+    pub(crate) const fn new(bytes: &'s [u8], base: usize) -> Self {
+        Self { bytes, base }
+    }
+
+    /// What the window holds of `span`.
+    pub(crate) fn get(self, span: Span) -> &'s [u8] {
+        let start = span.start.saturating_sub(self.base);
+        let end = span.end.saturating_sub(self.base);
+        Span::new(start, end).bytes(self.bytes)
+    }
+
+    /// Where the window ends.
+    pub(crate) const fn end(self) -> usize {
+        self.base + self.bytes.len()
+    }
+}
