@@ -3,7 +3,7 @@
 //! A scanner finds the tokens, the [`Machine`] gives them their meaning. It is the machine of the
 //! [`Stream`](crate::stream::Stream), so a text gives the same frames however it arrives.
 
-use logue_source::Span;
+use logue_source::{Code, Diagnostic, Severity, Span};
 
 use crate::document::Document;
 use crate::findings::Findings;
@@ -55,6 +55,59 @@ pub fn parse(source: &[u8]) -> Document<'_> {
         rules: opening.rules,
         frames: out.frames,
         findings: out.findings,
+    }
+}
+
+/// Reads a transcript that must be free of errors and have a document header. Linear like [`parse`].
+///
+/// ```
+/// let refused = openchatml::parse_strict(b"version: 2.2\n<|start|>user<|message|>Hi").unwrap_err();
+/// assert_eq!(refused.error.code.as_str(), "E-STREAM-TRUNCATED");
+/// assert_eq!(refused.document.frames().len(), 1); // nothing is lost
+/// ```
+///
+/// # Errors
+/// The first error in the order of the text, with the document as [`parse`] gives it.
+pub fn parse_strict(source: &[u8]) -> Result<Document<'_>, Box<Refused<'_>>> {
+    let document = parse(source);
+    let findings = document.diagnostics().iter().cloned();
+    let errors = findings
+        .map(missing_is_an_error)
+        .filter(Diagnostic::is_error);
+    match errors.min_by_key(|error| error.primary.start) {
+        None => Ok(document),
+        Some(error) => Err(Box::new(Refused { error, document })),
+    }
+}
+
+/// A document that strict reading refuses.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Refused<'s> {
+    /// The first error in it.
+    pub error: Diagnostic,
+    /// What was read, that which has errors included.
+    pub document: Document<'s>,
+}
+
+impl std::fmt::Display for Refused<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.error.code, self.error.message)
+    }
+}
+
+impl std::error::Error for Refused<'_> {}
+
+/// Strict reading wants a document header (OpenChatML 2.2 §2).
+pub(crate) fn missing_is_an_error(finding: Diagnostic) -> Diagnostic {
+    if finding.code != Code::FragmentWithoutHeader {
+        return finding;
+    }
+    Diagnostic {
+        code: Code::ParseHeader,
+        severity: Severity::Error,
+        message: "the transcript has no document header".to_owned(),
+        ..finding
     }
 }
 

@@ -13,15 +13,19 @@
 //! before it comes ([`Head::is_visible`]). A literal block that is never closed must not show what
 //! it swallowed: from the first control token in a block on, its text waits until the block closes.
 //!
+//! [`Responses`] makes of these events, and of Harmony's, what a client of a model is sent.
+//!
 //! [`parse`]: crate::parse
 
 mod head;
+mod response;
 mod tell;
 
 use logue_source::Span;
 use memchr::memmem;
 
 pub use head::{Ended, Event, Head, Options};
+pub use response::{Audience, MessageId, ResponseEvent, Responses};
 
 use crate::findings::Findings;
 use crate::header::Rules;

@@ -1,6 +1,6 @@
 //! From what the machine tells to events.
 
-use logue_source::{Code, Diagnostic, Severity, Span};
+use logue_source::{Diagnostic, Span};
 
 use super::head::{Ended, Event, Head, Options};
 use crate::findings::Findings;
@@ -8,6 +8,7 @@ use crate::frame::Frame;
 use crate::header::Header;
 use crate::machine::Receiver;
 use crate::owned::FrameBuf;
+use crate::reader::missing_is_an_error;
 use crate::utf8::{Decoder, Piece};
 use crate::window::Window;
 use crate::words::Terminator;
@@ -193,18 +194,5 @@ impl Receiver for Told<'_, '_> {
 
     fn findings(&mut self) -> &mut Findings {
         &mut self.telling.findings
-    }
-}
-
-/// Strict reading wants a document header (OpenChatML 2.2 §2).
-pub(crate) fn missing_is_an_error(finding: Diagnostic) -> Diagnostic {
-    if finding.code != Code::FragmentWithoutHeader {
-        return finding;
-    }
-    Diagnostic {
-        code: Code::ParseHeader,
-        severity: Severity::Error,
-        message: "the transcript has no document header".to_owned(),
-        ..finding
     }
 }

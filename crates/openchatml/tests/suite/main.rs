@@ -8,6 +8,8 @@ mod json_bodies;
 mod literate;
 mod losses;
 mod reading;
+mod responses;
+mod rewriting;
 mod round_trip;
 mod strategies;
 mod streaming;
