@@ -10,6 +10,10 @@
 //! and leave their meaning to the same machine. [`read`] collects the machine's events, so a whole
 //! text and a stream of it give the same messages.
 //!
+//! The way back is [`Conversation`]: [to text](Conversation::to_text), and with the feature `o200k`
+//! to ids, by a `Renderer`. [`Conversation::from_transcript`] and [`Document::to_transcript`] lead
+//! from and to the form that every dialect shares.
+//!
 //! What a model emits is often malformed. Nothing of it is thrown away: each byte is in a message,
 //! is white space between messages, or is underlined by a diagnostic; each repair has a
 //! diagnostic. A delta leaves only once the channel of its message is certain, and a message whose
@@ -36,10 +40,22 @@ mod ids;
 mod machine;
 mod message;
 mod recover;
+mod render;
 mod text;
+mod transcript;
+#[cfg(feature = "o200k")]
+mod vocabulary;
 mod words;
 
 pub use event::{End, Ended, Event, Head, Options};
 pub use ids::{IdStream, control_id};
 pub use message::{Document, Message, read, read_ids};
+#[cfg(feature = "o200k")]
+pub use render::Renderer;
+pub use render::{
+    Compat, Content, Conversation, DeveloperContent, Form, FunctionTool, Reasoning,
+    ReasoningEffort, RenderError, RenderMessage, RenderOptions, SystemContent, ToolNamespace,
+};
 pub use text::Stream;
+#[cfg(feature = "o200k")]
+pub use vocabulary::read_harmony_ids;

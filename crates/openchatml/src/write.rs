@@ -173,7 +173,7 @@ fn write_attribute(out: &mut String, key: &str, value: Option<&str>) {
 
 /// Whether `value` may stand in a frame header. A `<` at its end is refused too, because a token
 /// may follow it directly.
-fn is_safe(value: &str) -> bool {
+pub(crate) fn is_safe(value: &str) -> bool {
     !value.is_empty()
         && !value.contains("<|")
         && !value.ends_with('<')

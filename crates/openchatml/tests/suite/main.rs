@@ -4,10 +4,13 @@
 mod conversations;
 mod document_header;
 mod harmony;
+mod harmony_transcripts;
 mod json_bodies;
 mod literate;
 mod losses;
 mod reading;
+mod rendering;
+mod rendering_properties;
 mod responses;
 mod rewriting;
 mod round_trip;

@@ -1,0 +1,103 @@
+//! Why a conversation cannot be rendered.
+
+/// Why a conversation cannot be rendered (`E-WRITE-REFUSED`). Messages count from 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RenderError {
+    /// A header value is empty, ends early or would read as something else.
+    Header {
+        /// The message.
+        message: usize,
+        /// Which part of its header.
+        field: &'static str,
+        /// The value.
+        value: String,
+    },
+    /// A tool's message without the tool's name.
+    ToolWithoutName {
+        /// The message.
+        message: usize,
+    },
+    /// A role that nobody knows, of a message or of the one to be completed.
+    UnknownRole {
+        /// The message; one behind the last for the one to be completed.
+        message: usize,
+    },
+    /// A system's or developer's content in a message of another role.
+    MisplacedContent {
+        /// The message.
+        message: usize,
+        /// The role that it belongs to.
+        belongs_to: &'static str,
+    },
+    /// The body, as text, holds a control token that a model would take for real.
+    ControlToken {
+        /// The message.
+        message: usize,
+        /// The token.
+        token: String,
+    },
+    /// The body, as text, ends in `<`, which would make the token behind it an escape.
+    BracketAtEnd {
+        /// The message.
+        message: usize,
+    },
+}
+
+impl RenderError {
+    /// The stable code.
+    pub const CODE: logue_source::Code = logue_source::Code::WriteRefused;
+}
+
+impl std::fmt::Display for RenderError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Header {
+                message,
+                field,
+                value,
+            } if value.is_empty() => {
+                write!(f, "message {}: `{field}` is empty", message + 1)
+            }
+            Self::Header {
+                message,
+                field,
+                value,
+            } => write!(
+                f,
+                "message {}: {value:?} cannot stand in a header as `{field}`: it would not be read \
+                 back as it is",
+                message + 1
+            ),
+            Self::ToolWithoutName { message } => {
+                write!(f, "message {}: a tool needs a name", message + 1)
+            }
+            Self::UnknownRole { message } => {
+                write!(f, "message {}: the role is not a known one", message + 1)
+            }
+            Self::MisplacedContent {
+                message,
+                belongs_to,
+            } => write!(
+                f,
+                "message {}: its content belongs into a {belongs_to} message",
+                message + 1
+            ),
+            Self::ControlToken { message, token } => write!(
+                f,
+                "message {}: its text holds `{token}`, which a model would take for a real token \
+                 however it is escaped; render to ids, or ask for the escaped form if no model \
+                 reads it",
+                message + 1
+            ),
+            Self::BracketAtEnd { message } => write!(
+                f,
+                "message {}: its text ends in `<`, which would escape the token that ends it; \
+                 render to ids, or ask for the escaped form if no model reads it",
+                message + 1
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RenderError {}

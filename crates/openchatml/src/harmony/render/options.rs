@@ -1,0 +1,111 @@
+//! How to render.
+
+use crate::words::Role;
+
+/// Whose choices are made where the usual renderer loses or breaks something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Compat {
+    /// What was meant.
+    #[default]
+    Meant,
+    /// What openai-harmony 0.0.8 writes, losses included: for a model that must see exactly what
+    /// another program would send it.
+    OpenAi0_0_8,
+}
+
+/// Which reasoning of earlier turns is left out.
+///
+/// Reasoning is every message on `analysis`, calls and replies of built-in tools included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reasoning {
+    /// None.
+    Keep,
+    /// What stands before the last answer that closes a turn. What follows it is kept: a model
+    /// that waits for a tool needs its thoughts (OpenChatML 2.2 §7).
+    #[default]
+    DropFinished,
+    /// What stands before the *first* answer, and only if the assistant's last message is an
+    /// answer, as openai-harmony 0.0.8 does.
+    DropBeforeFirstFinal,
+}
+
+/// What is rendered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Form {
+    /// The messages.
+    #[default]
+    Conversation,
+    /// The messages and the beginning of the next one, of this role: a prompt.
+    Completion(Role),
+    /// The messages; an answer at the end ends in `<|return|>`, as the model is to learn it.
+    Training,
+}
+
+/// How to render.
+///
+/// ```
+/// use openchatml::harmony::{Compat, Reasoning, RenderOptions};
+///
+/// let options = RenderOptions::compat(Compat::OpenAi0_0_8);
+/// assert_eq!(options.reasoning, Reasoning::DropBeforeFirstFinal);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RenderOptions {
+    /// Whose choices are made.
+    pub compat: Compat,
+    /// Which reasoning is left out.
+    pub reasoning: Reasoning,
+    /// Whether header values are looked at, and refused if they would not read back. Without this
+    /// a name or recipient may forge what follows it: only for values that the program wrote.
+    pub check_headers: bool,
+    /// Whether text has control tokens in bodies escaped, instead of refusing them. Such a text is
+    /// for people and for [`read`](crate::harmony::read()); to a model the tokens are still tokens.
+    /// Ids need none of this.
+    pub escape: bool,
+}
+
+impl RenderOptions {
+    /// The choices of `compat`, which decides what reasoning is left out, too.
+    pub const fn compat(compat: Compat) -> Self {
+        Self {
+            compat,
+            reasoning: match compat {
+                Compat::Meant => Reasoning::DropFinished,
+                Compat::OpenAi0_0_8 => Reasoning::DropBeforeFirstFinal,
+            },
+            check_headers: true,
+            escape: false,
+        }
+    }
+
+    /// The same with a choice of reasoning.
+    #[must_use]
+    pub const fn with_reasoning(mut self, reasoning: Reasoning) -> Self {
+        self.reasoning = reasoning;
+        self
+    }
+
+    /// The same, with header values looked at or taken as they are.
+    #[must_use]
+    pub const fn with_check_headers(mut self, check: bool) -> Self {
+        self.check_headers = check;
+        self
+    }
+
+    /// The same, with control tokens in bodies of a text escaped or refused.
+    #[must_use]
+    pub const fn with_escape(mut self, escape: bool) -> Self {
+        self.escape = escape;
+        self
+    }
+}
+
+impl Default for RenderOptions {
+    fn default() -> Self {
+        Self::compat(Compat::Meant)
+    }
+}

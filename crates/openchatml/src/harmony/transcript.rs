@@ -1,0 +1,30 @@
+//! Harmony and [`Transcript`](crate::Transcript), both ways.
+//!
+//! Harmony has no ids of calls, no intents and no document header; a transcript has no channel that
+//! nobody knows. What one side cannot hold is told in a [`Loss`]. No mapping shows what
+//! was hidden, raises an authority, or makes a call of what was none.
+
+mod assign;
+mod reading;
+mod writing;
+
+use crate::loss::{Loss, Subject};
+
+/// What was lost so far.
+#[derive(Default)]
+struct Losses(Vec<Loss>);
+
+impl Losses {
+    fn frame(&mut self, index: usize, text: impl Into<String>) {
+        self.note(Subject::Frame(index), text);
+    }
+
+    fn message(&mut self, index: usize, text: impl Into<String>) {
+        self.note(Subject::Message(index), text);
+    }
+
+    fn note(&mut self, subject: Subject, text: impl Into<String>) {
+        let text = text.into();
+        self.0.push(Loss { subject, text });
+    }
+}

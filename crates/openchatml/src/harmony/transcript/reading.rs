@@ -1,0 +1,155 @@
+//! Harmony to transcripts.
+
+use super::Losses;
+use super::assign::assign_ids;
+use crate::Token;
+use crate::harmony::render::{Compat, Content, Conversation, RenderMessage, layout};
+use crate::harmony::{Document, End, Message};
+use crate::json::is_json;
+use crate::loss::Loss;
+use crate::owned::{FrameBuf, Transcript};
+use crate::words::{Channel, Role, Terminator, is_tool_recipient};
+
+impl Document {
+    /// What was read as a transcript, one frame for each message, with a note for whatever it
+    /// cannot hold. Linear in the text.
+    ///
+    /// Stray text is kept, as a frame of no role. A message of an unknown channel, or of none where
+    /// one is needed, has an unknown one, so that it stays hidden. Calls get the ids `call_1`,
+    /// `call_2`, … unless the text has some, and replies those of the calls of their tool, in order.
+    ///
+    /// ```
+    /// use openchatml::harmony::{Options, read};
+    ///
+    /// let text = b"<|start|>assistant to=functions.lamp<|channel|>commentary<|message|>{}<|call|>\
+    ///     <|start|>functions.lamp to=assistant<|channel|>commentary<|message|>on<|end|>";
+    /// let (transcript, losses) = read(text, &Options::default()).to_transcript();
+    /// let ids: Vec<_> = transcript.frames.iter().map(|frame| frame.call_id.as_deref()).collect();
+    /// assert_eq!(ids, [Some("call_1"), Some("call_1")]);
+    /// assert_eq!(losses.len(), 2); // which say where the ids come from
+    /// ```
+    pub fn to_transcript(&self) -> (Transcript, Vec<Loss>) {
+        let mut losses = Losses::default();
+        let messages = self.messages.iter().enumerate();
+        let frames = messages.map(|(index, message)| from_read(message, index, &mut losses));
+        finish(frames.collect(), losses)
+    }
+}
+
+impl Conversation {
+    /// The conversation as a transcript, one frame for each message, with a note for whatever it
+    /// cannot hold. Linear in the conversation.
+    ///
+    /// As [`Document::to_transcript`]; the contents of a system's and a developer's message become
+    /// the text that a model is told. Every frame but a call ends in `<|end|>`.
+    pub fn to_transcript(&self) -> (Transcript, Vec<Loss>) {
+        let mut losses = Losses::default();
+        let functions = self.declares_functions();
+        let messages = self.messages.iter().enumerate();
+        let frames = messages
+            .map(|(index, message)| from_conversation(message, index, functions, &mut losses));
+        finish(frames.collect(), losses)
+    }
+}
+
+fn finish(mut frames: Vec<FrameBuf>, mut losses: Losses) -> (Transcript, Vec<Loss>) {
+    assign_ids(&mut frames, &mut losses);
+    (Transcript::new(frames), losses.0)
+}
+
+fn from_read(message: &Message, index: usize, losses: &mut Losses) -> FrameBuf {
+    let head = &message.head;
+    if head.stray {
+        return FrameBuf::new(Role::Other, message.content.as_str())
+            .with_channel(Channel::Unknown)
+            .with_terminator(Terminator::None);
+    }
+    let mut frame = FrameBuf::new(head.role, message.content.as_str());
+    frame.to.clone_from(&head.recipient);
+    frame.name.clone_from(&head.name);
+    frame.call_id.clone_from(&head.call_id);
+    frame.intent.clone_from(&head.intent);
+    frame.channel = channel(head.role, head.channel.as_deref(), index, losses);
+    if !head.sound {
+        frame.channel = Some(Channel::Unknown);
+    }
+    let content_type = head.content_type.clone();
+    // The reader does not tell the two ways apart in which a type may be written.
+    if content_type.as_deref() == Some("json") && is_json(&message.content) {
+        frame.constrain = content_type;
+    } else {
+        frame.content_type = content_type;
+    }
+    frame.terminator = match message.end {
+        End::End => Terminator::End,
+        End::Call => Terminator::Call,
+        End::Return => Terminator::Return,
+        End::Eos | End::Implicit => Terminator::None,
+    };
+    let answer = frame.role == Role::Assistant && frame.effective_channel() == Channel::Final;
+    let out_of_place = match frame.terminator {
+        Terminator::Call => !frame.is_call(),
+        Terminator::Return => !answer,
+        Terminator::End | Terminator::None => false,
+    };
+    if out_of_place {
+        losses.message(
+            index,
+            "its last token is none of such a message; it ends in `<|end|>`",
+        );
+        frame.terminator = Terminator::End;
+    }
+    frame
+}
+
+fn from_conversation(
+    message: &RenderMessage,
+    index: usize,
+    functions: bool,
+    losses: &mut Losses,
+) -> FrameBuf {
+    let mut body = String::new();
+    for part in &message.content {
+        match part {
+            Content::Text(text) => body.push_str(text),
+            Content::System(content) => {
+                layout::system(content, functions, Compat::Meant, &mut body);
+            }
+            Content::Developer(content) => layout::developer(content, Compat::Meant, &mut body),
+        }
+    }
+    let mut frame = FrameBuf::new(message.role, body);
+    frame.name.clone_from(&message.name);
+    frame.to = message.recipient.clone().filter(|to| to != "all");
+    frame.channel = channel(message.role, message.channel.as_deref(), index, losses);
+    if let Some(content_type) = &message.content_type {
+        match content_type.strip_prefix(Token::Constrain.as_str()) {
+            Some(constrained) => frame.constrain = Some(constrained.to_owned()),
+            None => frame.content_type = Some(content_type.clone()),
+        }
+    }
+    let to_tool = frame
+        .to
+        .as_deref()
+        .is_some_and(|to| is_tool_recipient(to.as_bytes()));
+    if frame.role == Role::Assistant && to_tool {
+        frame.terminator = Terminator::Call;
+    }
+    frame
+}
+
+/// The channel of a frame. Without one a frame is shown, a message of the assistant's is not.
+fn channel(role: Role, name: Option<&str>, index: usize, losses: &mut Losses) -> Option<Channel> {
+    let needs_one = !matches!(role, Role::User | Role::System | Role::Developer);
+    let Some(name) = name else {
+        if needs_one {
+            losses.message(index, "it has no channel, and is hidden");
+        }
+        return needs_one.then_some(Channel::Unknown);
+    };
+    let channel = Channel::parse(name.as_bytes());
+    if channel == Channel::Unknown {
+        losses.message(index, "its channel is not known, and its name is lost");
+    }
+    Some(channel)
+}

@@ -1,0 +1,166 @@
+//! Transcripts to Harmony.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Losses;
+use crate::harmony::render::{Conversation, RenderMessage};
+use crate::loss::{Loss, Subject};
+use crate::owned::{FrameBuf, Transcript};
+use crate::words::{Channel, Role, Terminator, is_tool_recipient};
+
+impl Conversation {
+    /// The conversation of a transcript, one message for each frame that one can hold, with a note
+    /// for whatever it cannot. Linear in the transcript.
+    ///
+    /// Left out are frames of no known role or channel, and replies of nobody knows which tool. What
+    /// is addressed to a tool and was not called becomes reasoning, because Harmony writes no other
+    /// way to address a tool than a call.
+    ///
+    /// ```
+    /// use openchatml::harmony::{RenderMessage, Conversation};
+    /// use openchatml::{FrameBuf, Transcript};
+    ///
+    /// let frames = vec![
+    ///     FrameBuf::call("functions.lamp", "call_1", "{}"),
+    ///     FrameBuf::reply("functions.lamp", "call_1", "on"),
+    /// ];
+    /// let (conversation, losses) = Conversation::from_transcript(&Transcript::new(frames));
+    /// assert_eq!(conversation.messages, [
+    ///     RenderMessage::call("functions.lamp", "{}"),
+    ///     RenderMessage::tool("functions.lamp", "on"),
+    /// ]);
+    /// assert_eq!(losses.len(), 2); // the ids
+    /// ```
+    pub fn from_transcript(transcript: &Transcript) -> (Self, Vec<Loss>) {
+        let mut losses = Losses::default();
+        if transcript.header.is_some() {
+            losses.note(Subject::Transcript, "Harmony has no document header");
+        }
+        let frames = &transcript.frames;
+        let replies = frames.iter().filter(|frame| frame.role == Role::Tool);
+        let mut writing = Writing {
+            answered: replies
+                .filter_map(|frame| frame.call_id.as_deref())
+                .collect(),
+            tools: BTreeMap::new(),
+            losses,
+        };
+        let messages = frames.iter().enumerate();
+        let messages = messages.filter_map(|(index, frame)| writing.frame(index, frame));
+        let conversation = messages.collect();
+        (conversation, writing.losses.0)
+    }
+}
+
+struct Writing<'f> {
+    /// The ids that a reply has.
+    answered: BTreeSet<&'f str>,
+    /// The tools of the calls so far, by id.
+    tools: BTreeMap<&'f str, &'f str>,
+    losses: Losses,
+}
+
+impl<'f> Writing<'f> {
+    fn frame(&mut self, index: usize, frame: &'f FrameBuf) -> Option<RenderMessage> {
+        if frame.role == Role::Other || frame.channel == Some(Channel::Unknown) {
+            let what = if frame.role == Role::Other {
+                "role"
+            } else {
+                "channel"
+            };
+            let text = format!("left out, because its {what} is not known");
+            self.losses.frame(index, text);
+            return None;
+        }
+        let mut message = RenderMessage::new(frame.role, frame.body.as_str());
+        message.name.clone_from(&frame.name);
+        message.recipient.clone_from(&frame.to);
+        message.channel = match (frame.role, frame.channel) {
+            (Role::Assistant, None) => Some(Channel::Final),
+            (Role::User | Role::System | Role::Developer, Some(Channel::Final)) => None,
+            (_, channel) => channel,
+        }
+        .and_then(Channel::as_str)
+        .map(str::to_owned);
+        self.types(index, frame, &mut message);
+        match frame.role {
+            Role::Assistant => self.calls(index, frame, &mut message),
+            Role::Tool => {
+                let asked = || self.tools.get(frame.call_id.as_deref()?).copied();
+                let name = frame.name.as_deref().or_else(asked);
+                let Some(name) = name else {
+                    self.losses
+                        .frame(index, "left out, because its tool is not known");
+                    return None;
+                };
+                message.name = Some(name.to_owned());
+            }
+            _ => {}
+        }
+        self.lost(index, frame);
+        Some(message)
+    }
+
+    fn types(&mut self, index: usize, frame: &FrameBuf, message: &mut RenderMessage) {
+        message.content_type.clone_from(&frame.content_type);
+        let Some(constrain) = &frame.constrain else {
+            return;
+        };
+        if frame
+            .content_type
+            .as_ref()
+            .is_some_and(|content_type| content_type != constrain)
+        {
+            let text = "its content type is lost, because the one of its body stands in its place";
+            self.losses.frame(index, text);
+        }
+        *message = std::mem::replace(message, RenderMessage::user("")).with_constrain(constrain);
+    }
+
+    /// Sees to it that nothing becomes a call that was none.
+    fn calls(&mut self, index: usize, frame: &'f FrameBuf, message: &mut RenderMessage) {
+        let Some(to) = frame.to.as_deref() else {
+            return;
+        };
+        let id = frame.call_id.as_deref();
+        let answered = id.is_some_and(|id| self.answered.contains(id));
+        let called = frame.is_call() || (answered && frame.terminator != Terminator::None);
+        if called {
+            if let Some(id) = id {
+                self.tools.insert(id, to);
+            }
+            return;
+        }
+        message.recipient = None;
+        if is_tool_recipient(to.as_bytes()) {
+            message.channel = Channel::Analysis.as_str().map(str::to_owned);
+            let text = "it addresses a tool and was not called; it is kept as reasoning";
+            self.losses.frame(index, text);
+        } else {
+            let text = "its recipient is lost, because Harmony would write a call";
+            self.losses.frame(index, text);
+        }
+    }
+
+    /// What a message has no place for.
+    fn lost(&mut self, index: usize, frame: &FrameBuf) {
+        let lost = [
+            (
+                frame.call_id.is_some(),
+                "`call_id` is lost; replies are told apart by order and name",
+            ),
+            (frame.intent.is_some(), "`intent` is lost"),
+            (
+                !frame.attributes.is_empty(),
+                "its other attributes are lost",
+            ),
+            (
+                frame.terminator == Terminator::None,
+                "it was cut, and reads as if it was whole",
+            ),
+        ];
+        for (_, text) in lost.into_iter().filter(|(lost, _)| *lost) {
+            self.losses.frame(index, text);
+        }
+    }
+}
