@@ -13,9 +13,12 @@
 
 mod generate;
 
+use std::cell::RefCell;
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+
+use openchatml::harmony::{Conversation, Form, Reasoning, RenderOptions, Renderer};
 
 /// Times that each job is measured; the median is shown.
 const ROUNDS: usize = 7;
@@ -47,7 +50,32 @@ fn main() -> ExitCode {
     row("OpenChatML parse and check", &openchatml, |text| {
         openchatml::check(&openchatml::parse(text.as_bytes())).len()
     });
+    harmony(&openchatml);
     ExitCode::SUCCESS
+}
+
+/// Renders the same conversation as Harmony; rates are of the text that comes out.
+fn harmony(openchatml: &str) {
+    let transcript = openchatml::parse(openchatml.as_bytes()).to_transcript();
+    let (conversation, _) = Conversation::from_transcript(&transcript);
+    let options = RenderOptions::default()
+        .with_reasoning(Reasoning::Keep)
+        .with_escape(true);
+    let render = || conversation.to_text(Form::Conversation, &options);
+    let Ok(text) = render() else {
+        eprintln!("the generated conversation cannot be rendered");
+        return;
+    };
+    row("Harmony render to text", &text, |_| {
+        render().map_or(0, |text| text.len())
+    });
+    let renderer = RefCell::new((Renderer::new(), Vec::new()));
+    row("Harmony render to ids", &text, |_| {
+        let (renderer, ids) = &mut *renderer.borrow_mut();
+        ids.clear();
+        let rendered = renderer.append(&conversation, Form::Conversation, &options, ids);
+        rendered.map_or(0, |()| ids.len())
+    });
 }
 
 fn row(name: &str, text: &str, job: impl Fn(&str) -> usize) {
