@@ -27,6 +27,7 @@ const ROOMS: &[Room] = &[
     room("logue-cli", 4, &[], &[]),
     room("logue-bench", 5, &[], &[]),
     room("testkit", 0, &[], &[]),
+    room("properties", 5, &[], &[]),
     room("xtask", 5, &[], &[]),
 ];
 
