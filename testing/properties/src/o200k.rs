@@ -2,7 +2,7 @@
 
 use logue_o200k::{
     Encoder, SpecialSet, TextStream, VOCABULARY_SIZE, count, decode, decode_text, encode,
-    encode_with_specials, special,
+    encode_with_specials, special, split_point,
 };
 
 /// Encoding loses nothing and gives ids of the vocabulary; text gives no special, and with the
@@ -27,6 +27,8 @@ pub fn o200k(data: &[u8]) {
     assert!(with_specials.iter().all(in_range));
     assert_eq!(decode(&with_specials).as_deref(), Ok(text.as_bytes()));
 
+    cut_anywhere_safe(&text, &ids, &with_specials);
+
     let mut stream = TextStream::new();
     let mut told = String::new();
     for id in &ids {
@@ -44,5 +46,16 @@ pub fn o200k(data: &[u8]) {
             logue_o200k::decode_lossy(&any),
             String::from_utf8_lossy(&bytes)
         );
+    }
+}
+
+/// At the last places where a text may be cut, its parts have the tokens of the whole.
+fn cut_anywhere_safe(text: &str, ids: &[u32], with_specials: &[u32]) {
+    let places = std::iter::successors(split_point(text), |at| split_point(&text[..*at]));
+    for at in places.take(4) {
+        let (left, right) = text.split_at(at);
+        assert_eq!([encode(left), encode(right)].concat(), ids, "cut at {at}");
+        let parts = [left, right].map(|part| encode_with_specials(part, &SpecialSet::ALL));
+        assert_eq!(parts.concat(), with_specials, "cut at {at}");
     }
 }
