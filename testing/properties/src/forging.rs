@@ -1,11 +1,12 @@
 //! Whoever controls the values of a frame controls nothing around it.
 
+use openchatml::harmony::{self, Options};
 use openchatml::{Channel, FrameBuf, Role, Terminator, parse, write_frame};
 
 use crate::input::Input;
 
 /// A frame of any values is refused, or is written so that it reads back as itself, alone and
-/// between others.
+/// between others. The reader of Harmony, which knows the same escapes, gives the same body.
 ///
 /// The first byte is the role, the second the channel, the third the terminator, the fourth says
 /// which values there are. Each value is a line; the rest is the body.
@@ -24,6 +25,7 @@ pub fn forging(data: &[u8]) {
         "{text:?}"
     );
     assert!(document.frames()[0].is_complete());
+    reads_as_harmony(text, &frame);
 
     let around = [
         FrameBuf::system("rules"),
@@ -40,6 +42,23 @@ pub fn forging(data: &[u8]) {
     }
     let document = parse(text.as_bytes());
     assert_eq!(document.to_owned_frames(), around, "{text:?}");
+}
+
+fn reads_as_harmony(text: &str, frame: &FrameBuf) {
+    // This token is Harmony's alone, so the writer does not escape it.
+    if text.contains("<|endoftext|>") {
+        return;
+    }
+    let document = harmony::read(text.as_bytes(), &Options::default());
+    assert_eq!(document.messages.len(), 1, "{text:?}");
+    let message = &document.messages[0];
+    assert_eq!(message.content, frame.body, "{text:?}");
+    assert!(message.complete && !message.head.stray);
+    // What neither dialect may show of the other's frame.
+    assert!(
+        !message.is_visible() || frame.visibility().is_visible(),
+        "{text:?}"
+    );
 }
 
 fn frame(data: &[u8]) -> FrameBuf {
