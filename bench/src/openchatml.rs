@@ -1,8 +1,8 @@
 //! The table: OpenChatML, Harmony and their vocabulary, each job beside a baseline or a peer.
 //!
 //! Everything runs on one core in one run. A job and what it is compared with are measured in
-//! turn, and the fastest of each is shown; `mean` says how much longer ours took on average. `UTF-8` says whether the job checks that its text is
-//! UTF-8; a scan does not.
+//! turn, and the fastest of each is shown; `mean` says how much longer ours took on average.
+//! `UTF-8` says whether the job checks that its text is UTF-8; a scan does not.
 
 mod batch;
 mod memory;
