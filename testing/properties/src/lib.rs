@@ -2,7 +2,7 @@
 //!
 //! Each property is a function of bytes that panics where it does not hold. The fuzzer in `fuzz/`
 //! calls them with bytes of its own; the tests of this crate call them with the committed corpus
-//! and with every literate case of `openchatml`, so what was once found stays found.
+//! and with every case of `conformance/openchatml`, so what was once found stays found.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! The committed corpus and the literate cases, through every property.
+//! The committed corpus and the cases of `conformance`, through every property.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::path::{Path, PathBuf};
@@ -9,17 +9,6 @@ use properties::{PROPERTIES, harmony_text_in_parts};
 
 fn top() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let entries = std::fs::read_dir(folder).unwrap();
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    let files = paths.into_iter().map(|path| {
-        let bytes = std::fs::read(&path).unwrap();
-        (path, bytes)
-    });
-    files.collect()
 }
 
 /// Names the input when its property panics.
@@ -37,7 +26,7 @@ impl Drop for Naming<'_> {
 #[test]
 fn the_corpus_holds() {
     for (name, property) in PROPERTIES {
-        let corpus = files(&top().join("fuzz/corpus").join(name));
+        let corpus = below(&top().join("fuzz/corpus").join(name));
         assert!((5..=60).contains(&corpus.len()), "{name}: {}", corpus.len());
         for (path, bytes) in corpus {
             assert!(bytes.len() <= 4096, "{} is not small", path.display());
@@ -61,10 +50,26 @@ fn every_property_has_its_target_and_every_corpus_its_property() {
     }
 }
 
-/// The first code block under each heading of the literate cases.
+/// Every file below a folder.
+fn below(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let (folders, mut found): (Vec<_>, Vec<_>) = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .partition(|path| path.is_dir());
+    found.sort();
+    let own = found.into_iter().map(|path| {
+        let bytes = std::fs::read(&path).unwrap();
+        (path, bytes)
+    });
+    let mut files: Vec<_> = own.collect();
+    files.extend(folders.iter().flat_map(|folder| below(folder)));
+    files
+}
+
+/// The first code block under each heading of the cases.
 fn cases() -> Vec<(String, String)> {
     let mut cases = Vec::new();
-    for (path, bytes) in files(&top().join("crates/openchatml/tests/suite/cases")) {
+    for (path, bytes) in below(&top().join("conformance/openchatml")) {
         let suite = String::from_utf8(bytes).unwrap();
         for case in suite.split("\n## ").skip(1) {
             let (title, rest) = case.split_once('\n').unwrap();
@@ -79,7 +84,7 @@ fn cases() -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_literate_cases_hold() {
+fn the_cases_hold() {
     let cases = cases();
     assert!(cases.len() >= 140, "only {} cases were found", cases.len());
     for (title, text) in cases {
