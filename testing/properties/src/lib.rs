@@ -14,6 +14,7 @@ mod harmony_stream;
 mod input;
 mod o200k;
 mod round_trip;
+mod stream;
 mod visibility;
 
 pub use forging::forging;
@@ -21,17 +22,19 @@ pub use harmony_ids::harmony_ids;
 pub use harmony_stream::{harmony_stream, harmony_text_in_parts};
 pub use o200k::o200k;
 pub use round_trip::round_trip;
+pub use stream::stream;
 pub use visibility::visibility;
 
 /// A property of bytes.
 pub type Property = fn(&[u8]);
 
 /// Every property by the name of its target and of its folder in `fuzz/corpus`.
-pub const PROPERTIES: [(&str, Property); 6] = [
+pub const PROPERTIES: [(&str, Property); 7] = [
     ("forging", forging),
     ("harmony_ids", harmony_ids),
     ("harmony_stream", harmony_stream),
     ("o200k", o200k),
     ("round_trip", round_trip),
+    ("stream", stream),
     ("visibility", visibility),
 ];

@@ -1,7 +1,7 @@
 //! OpenChatML 2.x: what is read can be written, and reads the same.
 
 use openchatml::{
-    Document, HeaderBuf, check, messages_from_frames, parse, write_frame, write_header,
+    Document, HeaderBuf, Rewrite, check, messages_from_frames, parse, write_frame, write_header,
 };
 
 /// The pieces of any text tile it, each frame that the writer takes reads back as itself, and so
@@ -13,6 +13,12 @@ pub fn round_trip(data: &[u8]) {
         assert!(found.primary.start <= found.primary.end && found.primary.end <= data.len());
         assert!(found.expected.is_some() && !found.help.is_empty());
     }
+
+    assert_eq!(
+        Rewrite::new(&document).finish(),
+        data,
+        "rewritten without changes"
+    );
 
     let mut text = String::new();
     let mut written = Vec::new();
