@@ -54,7 +54,8 @@ pub fn run(megabytes: usize, peers: &Peers, heap: Heap) {
     let mut rows = Vec::new();
     let noise = batch::rows(&mut rows, &text, &untyped, &frames);
     let harmony = conversations::harmony(part);
-    streaming::rows(&mut rows, &harmony, peers);
+    let envelope = conversations::openchatml(part, true);
+    streaming::rows(&mut rows, &harmony, &envelope, peers);
     vocabulary::rows(&mut rows, &harmony, peers);
     rows.push(ready);
     streaming::parser(&mut rows, peers);

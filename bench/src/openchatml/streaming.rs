@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use logue_o200k::{SpecialSet, encode_with_specials, token_bytes};
 use openchatml::harmony::{Event, IdStream, Options, Stream};
+use openchatml::stream;
 
 use crate::measure::{Row, Times, alone, in_turn};
 use crate::peer::{HarmonyPeer, Peers, Reading};
@@ -14,7 +15,8 @@ const CHUNK: usize = 7;
 /// Runs in which single steps are timed.
 const RUNS: usize = 5;
 
-pub(super) fn rows(rows: &mut Vec<Row>, text: &str, peers: &Peers) {
+/// `envelope` is the same conversations as OpenChatML.
+pub(super) fn rows(rows: &mut Vec<Row>, text: &str, envelope: &str, peers: &Peers) {
     let ids = encode_with_specials(text, &SpecialSet::HARMONY);
     let peer = peers.harmony.as_deref();
     let chunks = text.len().div_ceil(CHUNK);
@@ -25,6 +27,7 @@ pub(super) fn rows(rows: &mut Vec<Row>, text: &str, peers: &Peers) {
     let Some(peer) = peer else {
         let (by_text, by_id) = in_turn(ours_text, ours_ids);
         rows.push(text_row(by_text, chunks));
+        rows.push(envelope_row(envelope));
         rows.push(id_row(by_id, ids.len()));
         flat(rows, None);
         worst(rows, text, &ids, None);
@@ -49,6 +52,7 @@ pub(super) fn rows(rows: &mut Vec<Row>, text: &str, peers: &Peers) {
                 Some(each <= 30.0 && faster >= 90.0),
             ),
     );
+    rows.push(envelope_row(envelope));
     let (by_id, theirs) = in_turn(ours_ids, || peer.stream(&ids, Reading::Delta));
     let each = by_id.each(ids.len());
     rows.push(
@@ -66,13 +70,45 @@ pub(super) fn rows(rows: &mut Vec<Row>, text: &str, peers: &Peers) {
 
 fn text_row(times: Times, chunks: usize) -> Row {
     let each = times.each(chunks);
-    Row::new(format!("stream, text chunks of {CHUNK} bytes"), true)
-        .mean(times)
-        .ours(format!(
-            "{each:.1} ns a chunk, {:.0} MB/s",
-            times.rate(chunks * CHUNK)
-        ))
-        .goal("≤ 30 ns a chunk, ≥ 90×", (each > 30.0).then_some(false))
+    Row::new(
+        format!("stream Harmony, text chunks of {CHUNK} bytes"),
+        true,
+    )
+    .mean(times)
+    .ours(format!(
+        "{each:.1} ns a chunk, {:.0} MB/s",
+        times.rate(chunks * CHUNK)
+    ))
+    .goal("≤ 30 ns a chunk, ≥ 90×", (each > 30.0).then_some(false))
+}
+
+fn envelope_row(text: &str) -> Row {
+    let times = alone(|| {
+        let mut told = 0;
+        let mut sink = |event: stream::Event<'_>| {
+            if let stream::Event::Delta(text) = event {
+                told += black_box(text).len();
+            }
+        };
+        let mut stream = stream::Stream::new(stream::Options::default());
+        for chunk in text.as_bytes().chunks(CHUNK) {
+            stream.push(chunk, &mut sink);
+        }
+        stream.finish(&mut sink);
+        told
+    });
+    let each = times.each(text.len().div_ceil(CHUNK));
+    Row::new(
+        format!("stream OpenChatML, text chunks of {CHUNK} bytes"),
+        true,
+    )
+    .mean(times)
+    .ours(format!(
+        "{each:.1} ns a chunk, {:.0} MB/s",
+        times.rate(text.len())
+    ))
+    .peer("")
+    .goal("≤ 30 ns a chunk", Some(each <= 30.0))
 }
 
 fn id_row(times: Times, ids: usize) -> Row {
