@@ -1,6 +1,8 @@
 //! `cargo xtask bench`: builds the release program and the bench, and prints both.
 
-use std::path::Path;
+mod openchatml;
+
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -8,6 +10,9 @@ use std::time::{Duration, Instant};
 const STARTS: usize = 200;
 
 pub(crate) fn bench(root: &Path, arguments: &[&str]) -> Result<(), String> {
+    if let ["openchatml", rest @ ..] = arguments {
+        return openchatml::bench(root, rest);
+    }
     cargo(
         root,
         &[
@@ -19,9 +24,7 @@ pub(crate) fn bench(root: &Path, arguments: &[&str]) -> Result<(), String> {
             "logue-bench",
         ],
     )?;
-    let folder = std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| root.join("target"), |folder| root.join(folder))
-        .join("release");
+    let folder = target(root).join("release");
     start_up(&folder.join("logue"))?;
     let status = Command::new(folder.join("logue-bench"))
         .args(arguments)
@@ -32,6 +35,12 @@ pub(crate) fn bench(root: &Path, arguments: &[&str]) -> Result<(), String> {
     } else {
         Err("the bench failed".to_owned())
     }
+}
+
+/// Where cargo builds.
+fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| root.join("target"), |folder| root.join(folder))
 }
 
 /// The whole process `logue --version`, in turn with `true`, the smallest process there is.

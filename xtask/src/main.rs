@@ -17,9 +17,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask tidy | bench [BYTES] | codegen o200k [--check] [ASSET]
-                   | conformance --harmony FILE | wasm
+                   | bench openchatml [--size MB] | conformance --harmony FILE | wasm
   tidy          crate edges, file sizes, forbidden names, settings of the pure crates
-  bench         start-up time and parser throughput, each against a baseline of the same run
+  bench         start-up time and parser throughput, each against a baseline of the same run;
+                openchatml: every job of the envelope beside a scan or a peer, over 64 MB
   codegen       o200k: the table of crates/o200k, from the asset `o200k_base.tiktoken`, which is
                 looked for in the sources of the package tiktoken-rs; --check compares instead of
                 writing

@@ -76,7 +76,7 @@ pub(crate) fn codegen(root: &Path, arguments: &[&str]) -> Result<(), String> {
 }
 
 /// The asset in the sources of `tiktoken-rs`, which the tests of the crate compare with.
-fn find_asset(root: &Path) -> Result<PathBuf, String> {
+pub(crate) fn find_asset(root: &Path) -> Result<PathBuf, String> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--locked"])
         .current_dir(root)

@@ -27,6 +27,11 @@ pub(crate) enum Command {
     Run(RunArgs),
     Check(CheckArgs),
     View(ViewArgs),
+    /// Count tokens, turn text into token ids and back
+    ///
+    /// The vocabulary is `o200k_harmony`, that of gpt-oss models; it is part of the program.
+    #[command(subcommand)]
+    Tokens(TokensCommand),
     /// Show what the readers see
     #[command(subcommand)]
     Debug(DebugCommand),
@@ -142,6 +147,75 @@ pub(crate) struct ViewArgs {
     pub(crate) json: bool,
 }
 
+/// What is done with tokens.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokensCommand {
+    Count(CountArgs),
+    Encode(EncodeArgs),
+    Decode(DecodeArgs),
+}
+
+/// Count the tokens of files
+///
+/// Files of any length are read part by part. Exit status 3 if one cannot be read; the others are
+/// counted all the same.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    logue tokens count review.md notes/*.md\n  \
+    git diff | logue tokens count")]
+pub(crate) struct CountArgs {
+    /// Files of text; `-` is standard input
+    #[arg(default_value = "-", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Names of control tokens, such as <|start|>, are those tokens
+    #[arg(long)]
+    pub(crate) specials: bool,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Print the token ids of a text
+///
+/// What looks like a control token is text, unless --specials says otherwise.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    echo -n \"Hello, world!\" | logue tokens encode\n  \
+    logue tokens encode --specials --json prompt.txt")]
+pub(crate) struct EncodeArgs {
+    /// File of text; `-` is standard input
+    #[arg(default_value = "-", value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// Names of control tokens, such as <|start|>, are those tokens
+    #[arg(long)]
+    pub(crate) specials: bool,
+
+    /// Print a JSON array
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Print the text of token ids
+///
+/// The ids are a JSON array, or numbers with white space between them. The text is printed as it
+/// is, without a newline of its own.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  echo 13225 11 2375 0 | logue tokens decode\n  logue tokens decode --raw ids.json > text"
+)]
+pub(crate) struct DecodeArgs {
+    /// File of token ids; `-` is standard input
+    #[arg(default_value = "-", value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// Print the exact bytes, instead of U+FFFD for what is no character
+    #[arg(long)]
+    pub(crate) raw: bool,
+}
+
 /// What the readers see, for those who look for a fault.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DebugCommand {
@@ -168,7 +242,7 @@ pub(crate) struct FramesArgs {
     #[arg(long, value_enum, value_name = "ROLE")]
     pub(crate) start_role: Option<StartRole>,
 
-    /// The file is a JSON array of token ids
+    /// The file holds token ids of `o200k_harmony`, so the envelope is Harmony
     #[arg(long)]
     pub(crate) tokens: bool,
 

@@ -1,17 +1,15 @@
 //! `logue debug frames`: what a reader makes of an envelope, hidden parts included, as JSON.
 
-use std::io;
 use std::path::Path;
 
-use logue_agent::{read_all, read_bytes};
 use logue_source::Diagnostic;
 use openchatml::{Frame, Role, Terminator, harmony};
 use serde_json::{Value, json};
 
 use crate::arguments::{DebugCommand, Dialect, FramesArgs, StartRole};
 use crate::exit::{Exit, Failure};
-use crate::run::source_failure;
 use crate::terminal::{closed_pipe_is_done, print};
+use crate::tokens::{ids_of, whole};
 
 pub(crate) fn debug(command: &DebugCommand) -> Result<Exit, Failure> {
     match command {
@@ -20,20 +18,18 @@ pub(crate) fn debug(command: &DebugCommand) -> Result<Exit, Failure> {
 }
 
 fn frames(arguments: &FramesArgs) -> Result<Exit, Failure> {
-    if arguments.tokens {
-        return Err(Failure::user(
-            "usage",
-            "token ids cannot be read: no vocabulary is built in that says what they spell",
-        )
-        .with_help("give the text that the ids spell, without --tokens"));
+    if arguments.tokens && arguments.from == Some(Dialect::Openchatml) {
+        return Err(
+            Failure::new(Exit::Usage, "usage", "only Harmony is read from token ids")
+                .with_help("leave --tokens or --from out"),
+        );
     }
-    let stdin = arguments.file.as_os_str() == "-";
-    let read = if stdin {
-        read_all("<stdin>", io::stdin().lock())
-    } else {
-        read_bytes(&arguments.file)
-    };
-    let bytes = read.map_err(|error| source_failure(&error))?;
+    let (name, bytes) = whole(&arguments.file)?;
+    if arguments.tokens {
+        let ids = ids_of(&name, &bytes)?;
+        let found = from_ids(&ids, arguments.start_role);
+        return closed_pipe_is_done(print(&format!("{found:#}\n")));
+    }
     let told = arguments
         .from
         .or(arguments.start_role.map(|_| Dialect::Harmony));
@@ -61,11 +57,24 @@ fn dialect(path: &Path, text: &[u8]) -> Dialect {
 }
 
 fn from_harmony(text: &[u8], start_role: Option<StartRole>) -> Value {
-    let options = harmony::Options {
+    of_harmony(&harmony::read(text, &options(start_role)))
+}
+
+/// The same from token ids; spans count the bytes of the text that they spell.
+fn from_ids(ids: &[u32], start_role: Option<StartRole>) -> Value {
+    let ids = ids.iter().copied();
+    let document = harmony::read_ids(ids, logue_o200k::token_bytes, &options(start_role));
+    of_harmony(&document)
+}
+
+fn options(start_role: Option<StartRole>) -> harmony::Options {
+    harmony::Options {
         start_role: start_role.map(Role::from),
         ..harmony::Options::default()
-    };
-    let document = harmony::read(text, &options);
+    }
+}
+
+fn of_harmony(document: &harmony::Document) -> Value {
     let messages = document.messages.iter().map(|message| {
         let head = &message.head;
         json!({

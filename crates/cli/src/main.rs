@@ -14,6 +14,7 @@ mod language;
 mod manual;
 mod run;
 mod terminal;
+mod tokens;
 mod view;
 
 use std::process::ExitCode;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::View(arguments) => view::view(&arguments),
+        Command::Tokens(command) => tokens::tokens(&command),
         Command::Debug(command) => debug::debug(&command),
         Command::Completions(arguments) => manual::completions(arguments.shell),
         Command::Man { folder } => manual::pages(folder.as_deref()),

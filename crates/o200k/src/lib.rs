@@ -36,12 +36,14 @@ mod hash;
 mod merge;
 mod pieces;
 pub mod special;
+mod split;
 mod table;
 
 pub use decode::{DecodeError, TextStream, UnknownId};
 pub use decode::{decode, decode_lossy, decode_text, token_bytes, token_id};
 pub use encode::{Encoder, count, count_with_specials, encode, encode_into, encode_with_specials};
 pub use special::SpecialSet;
+pub use split::split_point;
 
 /// Ids of the vocabulary, specials included; every smaller number is an id.
 pub const VOCABULARY_SIZE: usize = table::VOCABULARY;

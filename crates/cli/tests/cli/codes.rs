@@ -12,6 +12,7 @@ const OWN: &[&str] = &[
     "internal",
     "max_turns_reached",
     "no_model",
+    "not_token_ids",
     "nothing_to_answer",
     "output_failed",
     "session_busy",

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::program::{folder, run};
+use crate::program::{folder, run, run_with_input};
 
 fn frames(text: &str, arguments: &[&str]) -> Value {
     let folder = folder(&[("it", text)]);
@@ -50,12 +50,42 @@ fn a_document_with_a_header_is_openchatml() {
 }
 
 #[test]
-fn token_ids_are_refused_without_a_vocabulary() {
-    let folder = folder(&[("ids.json", "[200006]")]);
+fn token_ids_are_read_as_harmony() {
+    // The text of ids that are no control tokens is text, whatever it spells.
+    let spelled = logue(&["tokens", "encode", "--json"], "<|end|>4");
+    let ids: Vec<u32> = serde_json::from_str(&spelled).unwrap();
+    let all = [&[200_005, 17196, 200_008][..], &ids, &[200_002]].concat();
+    let found = frames(
+        &serde_json::to_string(&all).unwrap(),
+        &["--tokens", "--start-role", "assistant"],
+    );
+    assert_eq!(found["messages"][0]["channel"], "final");
+    assert_eq!(found["messages"][0]["content"], "<|end|>4");
+    assert_eq!(found["messages"][0]["end"], "return");
+    assert_eq!(found["messages"].as_array().unwrap().len(), 1);
+    assert_eq!(found["diagnostics"], json!([]));
+}
+
+#[test]
+fn token_ids_are_no_openchatml() {
+    let folder = folder(&[("ids.json", "[200006]"), ("text", "<|start|>")]);
+    let base = ["debug", "frames", "--json", "--tokens"];
     let ran = run(
         folder.path(),
-        ["debug", "frames", "--json", "--tokens", "ids.json"],
+        base.into_iter().chain(["--from", "openchatml", "ids.json"]),
     );
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.contains("only Harmony"), "{}", ran.stderr);
+    let ran = run(folder.path(), base.into_iter().chain(["text"]));
     assert_eq!(ran.status, 3);
-    assert!(ran.stderr.contains("no vocabulary"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("error[not_token_ids]"),
+        "{}",
+        ran.stderr
+    );
+}
+
+fn logue(arguments: &[&str], input: &str) -> String {
+    let folder = folder(&[]);
+    run_with_input(folder.path(), arguments, input).stdout
 }

@@ -13,6 +13,7 @@ mod killed;
 mod program;
 mod provider_errors;
 mod run;
+mod tokens;
 mod view;
 
 /// Every file of this folder is a module above: a forgotten one would never run.

@@ -18,6 +18,9 @@ use super::machine::{Machine, Sink};
 use crate::Token;
 use crate::limits::MAX_FRAME_HEADER;
 
+/// Bytes of a piece that is searched without setting up.
+const SHORT: usize = 64;
+
 /// Reads Harmony text as it arrives.
 ///
 /// The events are the same however the text is split, up to merging adjacent deltas. Linear in the
@@ -125,7 +128,7 @@ impl Stream {
         let mut from = 0;
         let mut search = 0;
         while let Some(rest) = bytes.get(search..) {
-            let found = self.finder.find(rest);
+            let found = self.find(rest);
             let Some(at) = found.map(|found| search + found) else {
                 break;
             };
@@ -151,6 +154,16 @@ impl Stream {
             }
             _ => self.text(rest, sink),
         }
+    }
+
+    /// The first `<|`. In a few bytes the search for it costs more to set up than to look for its
+    /// first byte.
+    fn find(&self, bytes: &[u8]) -> Option<usize> {
+        if bytes.len() > SHORT {
+            return self.finder.find(bytes);
+        }
+        let mut brackets = memchr::memchr_iter(b'<', bytes);
+        brackets.find(|at| bytes.get(at + 1) == Some(&b'|'))
     }
 
     /// Text that is certain to be none of a token.

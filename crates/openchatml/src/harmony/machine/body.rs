@@ -14,6 +14,15 @@ impl Machine {
         if self.state == State::Stopped {
             return;
         }
+        // Nearly all text is whole characters: those need no decoder.
+        if self.decoder.held() == 0
+            && let Ok(text) = std::str::from_utf8(bytes)
+        {
+            if self.state == State::Body && !text.is_empty() {
+                sink(Event::Delta(text));
+            }
+            return;
+        }
         let mut decoder = std::mem::take(&mut self.decoder);
         let mut place = at.saturating_sub(decoder.held());
         decoder.push(bytes, &mut |piece| match piece {

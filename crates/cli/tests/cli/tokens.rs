@@ -1,0 +1,169 @@
+//! `logue tokens` counts, encodes and decodes.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::program::{Ran, folder, logue, run, run_with_input};
+
+fn tokens(arguments: &[&str], input: &str) -> Ran {
+    let folder = folder(&[]);
+    let arguments = [&["tokens"], arguments].concat();
+    run_with_input(folder.path(), &arguments, input)
+}
+
+fn succeeds(arguments: &[&str], input: &str) -> String {
+    let ran = tokens(arguments, input);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    ran.stdout
+}
+
+#[test]
+fn files_are_counted_in_a_table() {
+    let folder = folder(&[
+        ("hello", "Hello, world!"),
+        ("empty", ""),
+        ("long", &"The quick brown fox.\n".repeat(50)),
+    ]);
+    let ran = run(folder.path(), ["tokens", "count", "hello", "empty", "long"]);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    assert_snapshot!(ran.stdout, @"
+    tokens  bytes  file
+         4     13  hello
+         0      0  empty
+       250   1050  long
+       254   1063  total
+    ");
+    let one = run(folder.path(), ["tokens", "count", "hello"]);
+    assert_snapshot!(one.stdout, @"
+    tokens  bytes  file
+         4     13  hello
+    ");
+    let ran = run(
+        folder.path(),
+        ["tokens", "count", "--json", "hello", "empty"],
+    );
+    let found: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let expected = json!({
+        "files": [
+            {"file": "hello", "tokens": 4, "bytes": 13},
+            {"file": "empty", "tokens": 0, "bytes": 0},
+        ],
+        "total": {"tokens": 4, "bytes": 13},
+    });
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_spoils_no_other() {
+    let folder = folder(&[("hello", "Hello, world!"), ("folder/file", "")]);
+    std::fs::write(folder.path().join("bytes"), b"a\xE2\x82").unwrap();
+    let ran = run(
+        folder.path(),
+        ["tokens", "count", "missing", "folder", "bytes", "hello"],
+    );
+    assert_eq!(ran.status, 3);
+    assert_snapshot!(ran.stdout, @"
+    tokens  bytes  file
+         4     13  hello
+    ");
+    assert_snapshot!(ran.stderr, @"
+    error[E-SOURCE-READ]: there is no file `missing`
+      = help: check the path; it counts from the current folder
+    error[E-SOURCE-READ]: `folder` is a folder
+      = help: name a file in it
+    error[E-SOURCE-NOT-UTF8]: `bytes` is not UTF-8 text from byte 1 on
+      = help: save the file as UTF-8
+    ");
+}
+
+#[test]
+fn a_long_text_has_the_tokens_of_its_whole() {
+    let words = "Naïve counting of 1234 tokens: it's 世界。\r\n\t(a < b)\n/c\n".repeat(8_000);
+    let unbroken = "世界".repeat(60_000);
+    for text in [&words, &unbroken, &"a".repeat(200_000)] {
+        let folder = folder(&[("it", text)]);
+        let read = |arguments: [&str; 4]| -> Value {
+            let ran = run(folder.path(), arguments);
+            assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+            serde_json::from_str(&ran.stdout).unwrap()
+        };
+        let ids = logue_o200k::encode(text);
+        assert_eq!(read(["tokens", "encode", "--json", "it"]), json!(ids));
+        let counted = read(["tokens", "count", "--json", "it"]);
+        let size = json!({"tokens": ids.len(), "bytes": text.len()});
+        assert_eq!(counted["total"], size);
+    }
+}
+
+#[test]
+fn what_looks_like_a_control_token_is_text_unless_said_otherwise() {
+    let text = "<|start|>user";
+    assert_eq!(succeeds(&["encode"], text), "27 91 5236 91 29 1428\n");
+    assert_eq!(succeeds(&["encode", "--specials"], text), "200006 1428\n");
+    assert_eq!(
+        succeeds(&["encode", "--specials", "--json"], text),
+        "[200006,1428]\n"
+    );
+    assert_snapshot!(succeeds(&["count", "--specials"], text), @"
+    tokens  bytes  file
+         2     13  <stdin>
+    ");
+    assert_eq!(succeeds(&["encode"], ""), "\n");
+    assert_eq!(succeeds(&["encode", "--json"], ""), "[]\n");
+}
+
+#[test]
+fn ids_give_the_text_again() {
+    let text = "Hello, world! 世界 🦊\n";
+    let ids = succeeds(&["encode"], text);
+    assert_eq!(succeeds(&["decode"], &ids), text);
+    let ids = succeeds(&["encode", "--json"], text);
+    assert_eq!(succeeds(&["decode"], &ids), text);
+    assert_eq!(succeeds(&["decode"], " 200006\n\t1428 "), "<|start|>user");
+    assert_eq!(succeeds(&["decode"], ""), "");
+}
+
+#[test]
+fn half_a_character_is_replaced_or_exact() {
+    let half = logue_o200k::encode("\u{1F98A}")[0];
+    let bytes = logue_o200k::token_bytes(half).unwrap();
+    assert!(std::str::from_utf8(bytes).is_err());
+    let folder = folder(&[("ids", &format!("[{half}, 13225]"))]);
+    let shown = run(folder.path(), ["tokens", "decode", "ids"]);
+    assert_eq!(shown.stdout, "\u{FFFD}Hello");
+    let mut command = logue(folder.path());
+    let raw = command.args(["tokens", "decode", "--raw", "ids"]);
+    assert_eq!(raw.output().unwrap().stdout, [bytes, b"Hello"].concat());
+}
+
+#[test]
+fn what_is_no_id_is_told() {
+    let told = |input: &str| {
+        let ran = tokens(&["decode"], input);
+        assert_eq!((ran.status, ran.stdout.as_str()), (3, ""));
+        ran.stderr
+    };
+    assert_snapshot!(told("200006, 1428"), @"
+    error[not_token_ids]: `<stdin>`: `200006,` is no token id
+      = help: give a JSON array, or numbers from 0 to 201088 with white space between them
+    ");
+    assert_snapshot!(told("[200006, 201089]"), @"
+    error[not_token_ids]: `<stdin>`: `201089` is no token id
+      = help: give a JSON array, or numbers from 0 to 201088 with white space between them
+    ");
+    assert_snapshot!(told("[200006"), @"
+    error[not_token_ids]: `<stdin>` is not JSON: EOF while parsing a list at line 1 column 7
+      = help: give an array of numbers, such as [200006, 1428]
+    ");
+    for input in [
+        "-1",
+        "1.5",
+        "[1.5]",
+        "[\"a\"]",
+        "[-1]",
+        "201089",
+        "99999999999999999999",
+    ] {
+        assert!(told(input).starts_with("error[not_token_ids]"), "{input}");
+    }
+}

@@ -1,0 +1,40 @@
+//! What holds for every input.
+//!
+//! Each property is a function of bytes that panics where it does not hold. The fuzzer in `fuzz/`
+//! calls them with bytes of its own; the tests of this crate call them with the committed corpus
+//! and with every case of `conformance/openchatml`, so what was once found stays found.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod accounted;
+mod events;
+mod forging;
+mod harmony_ids;
+mod harmony_stream;
+mod input;
+mod o200k;
+mod round_trip;
+mod stream;
+mod visibility;
+
+pub use forging::forging;
+pub use harmony_ids::harmony_ids;
+pub use harmony_stream::{harmony_stream, harmony_text_in_parts};
+pub use o200k::o200k;
+pub use round_trip::round_trip;
+pub use stream::stream;
+pub use visibility::visibility;
+
+/// A property of bytes.
+pub type Property = fn(&[u8]);
+
+/// Every property by the name of its target and of its folder in `fuzz/corpus`.
+pub const PROPERTIES: [(&str, Property); 7] = [
+    ("forging", forging),
+    ("harmony_ids", harmony_ids),
+    ("harmony_stream", harmony_stream),
+    ("o200k", o200k),
+    ("round_trip", round_trip),
+    ("stream", stream),
+    ("visibility", visibility),
+];
