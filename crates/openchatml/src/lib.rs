@@ -35,6 +35,8 @@
 
 mod attributes;
 mod check;
+pub mod convert;
+mod detect;
 mod dialect;
 mod digits;
 mod document;
@@ -50,6 +52,7 @@ mod machine;
 mod messages;
 mod opening;
 mod owned;
+pub mod project;
 mod reader;
 mod rewrite;
 pub mod stream;
@@ -62,6 +65,7 @@ mod write;
 mod write_header;
 
 pub use check::check;
+pub use detect::{Detected, detect};
 pub use dialect::Dialect;
 pub use document::{Document, Piece};
 pub use frame::{Attribute, Frame};

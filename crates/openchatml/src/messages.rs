@@ -38,7 +38,7 @@ fn is_builtin(tool: &str) -> bool {
 }
 
 /// The recipient that names a tool. [`tool_of`] gives the tool back, unless it has no name.
-fn recipient_of(tool: &str) -> String {
+pub(crate) fn recipient_of(tool: &str) -> String {
     let like_builtin = tool.strip_prefix(FUNCTIONS).is_some_and(is_builtin);
     if is_builtin(tool) || like_builtin {
         tool.to_owned()
@@ -49,7 +49,7 @@ fn recipient_of(tool: &str) -> String {
 
 /// The tool that a recipient names. A function that is called like a built-in tool keeps its
 /// prefix, so that it stays another one.
-fn tool_of(recipient: &str) -> &str {
+pub(crate) fn tool_of(recipient: &str) -> &str {
     match recipient.strip_prefix(FUNCTIONS) {
         Some(tool) if !tool.is_empty() && !is_builtin(tool) => tool,
         _ => recipient,
@@ -57,7 +57,10 @@ fn tool_of(recipient: &str) -> &str {
 }
 
 /// The `<|constrain|>` and the content type with which a call is written.
-fn types_of(kind: CallKind, arguments: &str) -> (Option<&'static str>, Option<&'static str>) {
+pub(crate) fn types_of(
+    kind: CallKind,
+    arguments: &str,
+) -> (Option<&'static str>, Option<&'static str>) {
     match kind {
         CallKind::Custom => (None, Some("text")),
         // A model may produce anything; a type that it breaks would make the frame an error.

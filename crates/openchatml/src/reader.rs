@@ -8,6 +8,7 @@ use logue_source::{Code, Diagnostic, Severity, Span};
 use crate::document::Document;
 use crate::findings::Findings;
 use crate::frame::Frame;
+use crate::header::Rules;
 use crate::limits::MAX_LITERAL_HELD;
 use crate::machine::{Machine, Receiver, State};
 use crate::opening;
@@ -19,8 +20,17 @@ use crate::window::Window;
 ///
 /// Implements OpenChatML 2.2 §2, §3 and §6.
 pub fn parse(source: &[u8]) -> Document<'_> {
+    parse_fragment_as(source, Rules::V2_2)
+}
+
+/// [`parse`] with the rules that count where no header names a version.
+pub(crate) fn parse_fragment_as(source: &[u8], fragment: Rules) -> Document<'_> {
     let mut findings = Findings::default();
-    let opening = opening::read(source, &mut findings);
+    let mut opening = opening::read(source, &mut findings);
+    let header = opening.header.as_ref();
+    if header.is_none_or(|header| header.version().is_empty()) {
+        opening.rules = fragment;
+    }
     let window = Window::new(source, 0);
     let part = Span::new(opening.frames_from, source.len());
     let mut machine = Machine::new(opening.rules);

@@ -33,13 +33,18 @@ use crate::write::WriteError;
 /// # Ok::<(), openchatml::WriteError>(())
 /// ```
 pub fn write_header(header: &HeaderBuf) -> Result<String, WriteError> {
-    if !is_version(&header.version) {
-        return Err(refused("`version` is not two numbers with a dot between"));
-    }
     if header.version == "2.0" {
         return Err(refused(
             "frames are written as 2.2, and version 2.0 would read their escapes as tokens",
         ));
+    }
+    header_of_any_version(header)
+}
+
+/// [`write_header`] for every version that is read; the frames must be written by its rules.
+pub(crate) fn header_of_any_version(header: &HeaderBuf) -> Result<String, WriteError> {
+    if !is_version(&header.version) {
+        return Err(refused("`version` is not two numbers with a dot between"));
     }
     let own = ["version", "model", "generation_settings"];
     if let Some(key) = own.iter().find(|key| header.extra.contains_key(**key)) {

@@ -77,6 +77,12 @@ codes! {
     ReasoningOutsideAnalysis = "reasoning-outside-analysis",
     /// A value cannot be written in the format asked for.
     WriteRefused = "E-WRITE-REFUSED",
+    /// A text that should be JSON is not.
+    JsonSyntax = "E-JSON-SYNTAX",
+    /// JSON that is no conversation of the form that it is read as.
+    JsonShape = "E-JSON-SHAPE",
+    /// A control token, or what another dialect takes for one, stands in what somebody said.
+    HiddenControlToken = "hidden-control-token",
 
     // ChatMD.
     /// Text or unknown markup stands outside every element.

@@ -1,0 +1,202 @@
+//! From one dialect to another, through the [`Transcript`] that all of them share.
+//!
+//! ```text
+//! bytes ─ read ─▶ Transcript ─ write ─▶ text
+//! ```
+//!
+//! What a dialect cannot hold is listed as a [`Loss`], each with the frame that it is about; with
+//! [`Options::strict`] any loss refuses the whole. Nothing is made up: ids that 2.0, Harmony and
+//! the 1.x line do not have are given in order and listed as given, and no text becomes more
+//! visible or of a higher rank than it was.
+//!
+//! What stands in a frame can never become a frame of its own: 2.2 escapes it, the dialects without
+//! an escape refuse it.
+//!
+//! ```
+//! use openchatml::{Dialect, convert};
+//!
+//! let options = convert::Options::default();
+//! let read = convert::read(b"version: 2.2
+//! <|start|>assistant to=functions.f call_id=a<|channel|>commentary<|message|>{}<|call|>
+//! ", None, &options);
+//! assert_eq!(read.dialect, Dialect::V2_2);
+//!
+//! let written = convert::write(&read.transcript, Dialect::V2_0, &options)?;
+//! assert_eq!(written.text, "version: 2.0
+//! <|start|>assistant to=functions.f<|channel|>commentary<|message|>{}<|call|>
+//! ");
+//! assert_eq!(written.losses[0].to_string(), "frame 1: call_id dropped");
+//! # Ok::<(), convert::WriteError>(())
+//! ```
+
+mod ids;
+mod reading;
+mod v2_0;
+mod v2_2;
+mod writing;
+
+use logue_source::{Code, Diagnostic};
+
+pub use ids::assign_ids;
+pub(crate) use writing::Writing;
+
+use crate::dialect::Dialect;
+use crate::loss::Loss;
+use crate::owned::{HeaderBuf, Transcript};
+use crate::write::WriteError as Refused;
+
+/// How to convert.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Refuse whatever would lose something.
+    pub strict: bool,
+    /// Private reasoning stands in the message that it led to, in a field of its own, where the
+    /// form has one: `thinking` in the JSON of 2.2, `reasoning_content` in Chat Completions. Without
+    /// this option the first has a message of its own for it, and the second has none.
+    pub thinking: bool,
+    /// A projection is written on one line, as an object, the way data sets are kept.
+    pub line: bool,
+}
+
+/// A conversation that was read.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Read {
+    /// What it says.
+    pub transcript: Transcript,
+    /// The dialect that it was read in.
+    pub dialect: Dialect,
+    /// Whether the caller or the text said so, rather than only allowing it.
+    pub certain: bool,
+    /// What was wrong with the text.
+    pub diagnostics: Vec<Diagnostic>,
+    /// What the transcript does not hold of it, and what it was given in addition.
+    pub losses: Vec<Loss>,
+}
+
+/// A conversation that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Written {
+    /// The text.
+    pub text: String,
+    /// What it does not hold.
+    pub losses: Vec<Loss>,
+}
+
+/// Why a conversation cannot be written (`E-WRITE-REFUSED`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// A frame cannot be written.
+    Frame {
+        /// Its index.
+        index: usize,
+        /// The rule that it breaks.
+        reason: Refused,
+    },
+    /// The document header cannot be written.
+    Header {
+        /// The rule that it breaks.
+        reason: Refused,
+    },
+    /// A body spells a control token of a dialect that has no escape for it.
+    Body {
+        /// The frame's index.
+        index: usize,
+        /// The token.
+        token: &'static str,
+    },
+    /// The dialect is not written.
+    Dialect {
+        /// The dialect.
+        to: Dialect,
+    },
+    /// Something would be lost, and [`Options::strict`] forbids it.
+    Losses(Vec<Loss>),
+}
+
+impl WriteError {
+    /// The stable code.
+    pub const CODE: Code = Code::WriteRefused;
+
+    /// The losses that were forbidden; none for other reasons.
+    pub fn losses(&self) -> &[Loss] {
+        match self {
+            Self::Losses(losses) => losses,
+            _ => &[],
+        }
+    }
+}
+
+impl std::fmt::Display for WriteError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Frame { index, reason } => write!(f, "frame {}: {reason}", index + 1),
+            Self::Header { reason } => reason.fmt(f),
+            Self::Body { index, token } => write!(
+                f,
+                "frame {}: the body spells `{token}`, and this dialect has no escape for it",
+                index + 1
+            ),
+            Self::Dialect { to } => write!(f, "{to} is not written"),
+            Self::Losses(losses) => {
+                f.write_str("something would be lost")?;
+                losses.iter().try_for_each(|loss| write!(f, "; {loss}"))
+            }
+        }
+    }
+}
+
+impl std::error::Error for WriteError {}
+
+/// Reads a conversation in the dialect `from`, or in the one that [`detect`](crate::detect) finds.
+/// Never fails: what is wrong is a diagnostic. Linear in the text.
+///
+/// A version in a document header counts over `from` as far as 2.0 and 2.2 are concerned, because
+/// each reads as control tokens what the other may have as text. Where nothing is detected the text
+/// is read as 2.2, and what stands outside every frame is reported.
+pub fn read(bytes: &[u8], from: Option<Dialect>, _options: &Options) -> Read {
+    reading::read(bytes, from)
+}
+
+/// Writes a conversation in the dialect `to`. Linear in the transcript.
+///
+/// # Errors
+/// A frame or header that the dialect cannot hold safely: a header value that would end its value
+/// or forge a frame, a body that spells a token of a dialect without escapes, a part that a frame
+/// must have and has not. With [`Options::strict`], any loss. Then nothing is written.
+pub fn write(
+    transcript: &Transcript,
+    to: Dialect,
+    options: &Options,
+) -> Result<Written, WriteError> {
+    let writing = match to {
+        Dialect::V2_2 => v2_2::write(transcript)?,
+        Dialect::V2_0 => v2_0::write(transcript)?,
+        Dialect::V0_1 | Dialect::ChatMl | Dialect::Harmony => {
+            return Err(WriteError::Dialect { to });
+        }
+    };
+    finish(writing, options)
+}
+
+/// The result of a writer, unless it lost something and must not.
+pub(crate) fn finish(writing: Writing, options: &Options) -> Result<Written, WriteError> {
+    let Writing { text, losses, .. } = writing;
+    if options.strict && !losses.is_empty() {
+        return Err(WriteError::Losses(losses));
+    }
+    Ok(Written { text, losses })
+}
+
+/// The document header for `version`.
+fn header_for(transcript: &Transcript, version: &str, writing: &mut Writing) -> HeaderBuf {
+    let mut header = transcript.header.clone().unwrap_or_default();
+    let older = ["", "2.0", "2.2"].contains(&header.version.as_str());
+    if !older {
+        writing.note_whole(&format!("version {} becomes {version}", header.version));
+    }
+    version.clone_into(&mut header.version);
+    header
+}

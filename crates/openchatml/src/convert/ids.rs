@@ -1,0 +1,142 @@
+//! Ids for calls that have none.
+//!
+//! OpenChatML 2.0, Harmony and the 1.x line name no calls; a reply belongs to the earliest call of
+//! its tool that has none yet. Reading them gives each call an id in order, `call_1` and on, so
+//! that they can be written where ids are required, and says which were given.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::loss::{Loss, Subject};
+use crate::owned::FrameBuf;
+use crate::words::{FUNCTIONS, Role};
+
+/// Gives each call and each reply without an id one, and notes it. A reply gets the id of the
+/// earliest call of its tool that has no reply; one that names no tool answers the earliest call
+/// of all and gets that tool's name. A reply to no call gets an id of its own. Ids that the frames
+/// have already are left alone and never given again.
+///
+/// Linear in the frames, with a logarithm for the names.
+///
+/// ```
+/// use openchatml::{FrameBuf, Terminator, convert::assign_ids};
+///
+/// let mut frames = vec![
+///     FrameBuf { call_id: None, ..FrameBuf::call("functions.f", "", "{}") },
+///     FrameBuf { call_id: None, ..FrameBuf::reply("functions.f", "", "done") },
+/// ];
+/// let notes = assign_ids(&mut frames);
+/// assert_eq!(frames[0].call_id.as_deref(), Some("call_1"));
+/// assert_eq!(frames[1].call_id.as_deref(), Some("call_1"));
+/// assert_eq!(notes[0].to_string(), "frame 1: the id `call_1` was assigned");
+/// ```
+pub fn assign_ids(frames: &mut [FrameBuf]) -> Vec<Loss> {
+    let taken: BTreeSet<String> = frames.iter().filter_map(|f| f.call_id.clone()).collect();
+    let mut assigning = Assigning {
+        taken,
+        count: 0,
+        calls: Vec::new(),
+        open: BTreeMap::new(),
+        order: VecDeque::new(),
+        losses: Vec::new(),
+    };
+    for (index, frame) in frames.iter_mut().enumerate() {
+        if frame.is_call() && frame.call_id.is_none() {
+            assigning.call(index, frame);
+        } else if frame.role == Role::Tool && frame.call_id.is_none() {
+            assigning.reply(index, frame);
+        }
+    }
+    assigning.losses
+}
+
+struct Call {
+    id: String,
+    to: String,
+    answered: bool,
+}
+
+struct Assigning {
+    taken: BTreeSet<String>,
+    count: usize,
+    calls: Vec<Call>,
+    /// The calls that wait for a reply, by tool.
+    open: BTreeMap<String, VecDeque<usize>>,
+    /// All of them in order. A call that was answered by name stays here and is skipped.
+    order: VecDeque<usize>,
+    losses: Vec<Loss>,
+}
+
+impl Assigning {
+    fn call(&mut self, index: usize, frame: &mut FrameBuf) {
+        let id = self.fresh();
+        let to = frame.to.clone().unwrap_or_default();
+        let number = self.calls.len();
+        let waiting = self.open.entry(bare(&to).to_owned()).or_default();
+        waiting.push_back(number);
+        self.order.push_back(number);
+        self.calls.push(Call {
+            id: id.clone(),
+            to,
+            answered: false,
+        });
+        self.note(index, format!("the id `{id}` was assigned"));
+        frame.call_id = Some(id);
+    }
+
+    fn reply(&mut self, index: usize, frame: &mut FrameBuf) {
+        let calls = &self.calls;
+        let waiting = match frame.name.as_deref() {
+            Some(name) => self.open.get_mut(bare(name)),
+            None => Some(&mut self.order),
+        };
+        let answers = waiting.and_then(|waiting| {
+            while let Some(number) = waiting.pop_front() {
+                if calls.get(number).is_some_and(|call| !call.answered) {
+                    return Some(number);
+                }
+            }
+            None
+        });
+        let Some(call) = answers.and_then(|number| self.calls.get_mut(number)) else {
+            let id = self.fresh();
+            self.note(
+                index,
+                format!("the id `{id}` was assigned; no call before it has no reply yet"),
+            );
+            frame.call_id = Some(id);
+            return;
+        };
+        call.answered = true;
+        let (id, to) = (call.id.clone(), call.to.clone());
+        if frame.name.is_none() {
+            self.note(index, format!("the id `{id}` and its tool were assigned"));
+            frame.name = Some(to);
+        } else {
+            self.note(index, format!("the id `{id}` was assigned"));
+        }
+        frame.call_id = Some(id);
+    }
+
+    /// The next id that nothing has.
+    fn fresh(&mut self) -> String {
+        loop {
+            self.count += 1;
+            let id = format!("call_{}", self.count);
+            if !self.taken.contains(&id) {
+                return id;
+            }
+        }
+    }
+
+    fn note(&mut self, index: usize, text: String) {
+        self.losses.push(Loss {
+            subject: Subject::Frame(index),
+            text,
+        });
+    }
+}
+
+/// The tool without its namespace: a reply may leave it out or add it.
+fn bare(recipient: &str) -> &str {
+    recipient.strip_prefix(FUNCTIONS).unwrap_or(recipient)
+}

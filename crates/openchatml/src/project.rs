@@ -1,0 +1,150 @@
+//! Conversations as JSON: the interchange forms of OpenChatML, and what providers and data sets use.
+//!
+//! | form | looks like | keeps |
+//! |---|---|---|
+//! | [`Projection::Json`] | 2.2 §10, one object a frame | everything |
+//! | [`Projection::Json2_0`] | 2.0 §10, one object a turn | text, reasoning, calls |
+//! | [`Projection::OpenAi`] | Chat Completions messages | text, calls, replies |
+//! | [`Projection::ShareGpt`] | `{"conversations": [{"from", "value"}]}` | text, calls, replies |
+//!
+//! [`read()`] takes an array of messages or an object that holds one; [`conversations`] finds the
+//! conversations of a text that holds several. [`write()`] gives a document, or one line
+//! ([`Options::line`](crate::convert::Options::line)).
+//!
+//! No form raises a rank or shows what was hidden. What has no place in a form is listed as a
+//! [`Loss`]; a frame that could only be kept by raising or showing it is left out, and listed.
+//!
+//! ```
+//! use openchatml::convert::Options;
+//! use openchatml::project::{self, Projection};
+//!
+//! let text = br#"[{"role": "user", "content": "Hi <|end|>"}]"#;
+//! let options = Options::default();
+//! let read = project::read(text, Projection::OpenAi, &options);
+//! assert!(read.diagnostics.is_empty());
+//!
+//! let written = project::write(&read.transcript, Projection::ShareGpt, &options)?;
+//! assert_eq!(written.text, "{\"conversations\":[\n  {\"from\":\"human\",\"value\":\"Hi <|end|>\"}\n]}\n");
+//! # Ok::<(), openchatml::convert::WriteError>(())
+//! ```
+
+mod frames;
+mod frames_read;
+mod header;
+mod messages_read;
+mod messages_write;
+mod node;
+mod outline;
+mod reading;
+mod sharegpt;
+mod sharegpt_read;
+mod turns;
+
+use logue_source::{Diagnostic, Span};
+
+use crate::convert::{Options, WriteError, Written, finish};
+use crate::loss::Loss;
+use crate::owned::Transcript;
+
+pub use outline::{conversations, detect};
+
+/// A JSON form of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Projection {
+    /// The JSON of OpenChatML 2.2 §10, with a field for everything that a frame has.
+    Json,
+    /// The JSON of OpenChatML 2.0 §10. Reads like [`Projection::Json`], which has its fields too.
+    Json2_0,
+    /// Messages of `OpenAI` Chat Completions.
+    OpenAi,
+    /// The form of `ShareGPT` data sets.
+    ShareGpt,
+}
+
+impl Projection {
+    /// Every form.
+    pub const ALL: [Self; 4] = [Self::Json, Self::Json2_0, Self::OpenAi, Self::ShareGpt];
+
+    /// The name on a command line: `json`, `json2.0`, `openai` or `sharegpt`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Json2_0 => "json2.0",
+            Self::OpenAi => "openai",
+            Self::ShareGpt => "sharegpt",
+        }
+    }
+
+    /// The form of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|form| form.as_str() == name)
+    }
+}
+
+impl std::fmt::Display for Projection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A conversation that was read from JSON.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Projected {
+    /// What it says.
+    pub transcript: Transcript,
+    /// What was wrong. A message with an error is not in the transcript.
+    pub diagnostics: Vec<Diagnostic>,
+    /// What the transcript does not hold of it, and what it was given in addition.
+    pub losses: Vec<Loss>,
+}
+
+impl Projected {
+    /// Whether something of the text could not be read, so that the transcript is not all of it.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+}
+
+/// Reads one conversation: an array of messages, or an object that holds one under `messages`
+/// (`conversations` in `ShareGPT`). Never fails: what is wrong is a diagnostic with its place.
+/// Linear in the text, without recursion.
+pub fn read(text: &[u8], from: Projection, options: &Options) -> Projected {
+    read_part(text, Span::new(0, text.len()), from, options)
+}
+
+/// [`read()`] for the part of a text that [`conversations`] found; places count in the whole text.
+pub fn read_part(text: &[u8], part: Span, from: Projection, _options: &Options) -> Projected {
+    let node = match node::Node::parse(text, part) {
+        Ok(node) => node,
+        Err(found) => {
+            return Projected {
+                diagnostics: vec![*found],
+                ..Projected::default()
+            };
+        }
+    };
+    match from {
+        Projection::Json | Projection::Json2_0 => frames_read::read(node),
+        Projection::OpenAi => messages_read::read(node),
+        Projection::ShareGpt => sharegpt_read::read(node),
+    }
+}
+
+/// Writes one conversation, with a newline at its end. Linear in the transcript.
+///
+/// # Errors
+/// With [`Options::strict`], any loss. Nothing else: JSON can hold every text.
+pub fn write(
+    transcript: &Transcript,
+    to: Projection,
+    options: &Options,
+) -> Result<Written, WriteError> {
+    let writing = match to {
+        Projection::Json => frames::write(transcript, options),
+        Projection::Json2_0 => turns::write(transcript, options),
+        Projection::OpenAi => messages_write::write(transcript, options),
+        Projection::ShareGpt => sharegpt::write(transcript, options),
+    };
+    finish(writing, options)
+}

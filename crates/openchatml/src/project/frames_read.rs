@@ -1,0 +1,315 @@
+//! JSON to frames: the forms of OpenChatML 2.2 §10 and 2.0 §10, which share their fields.
+//!
+//! `thinking` becomes an `analysis` frame before the others of its message. `tool_calls` (2.0)
+//! become calls on `commentary`. A turn, which is everything up to the next message of a user, has
+//! `tool_call` or `tool_calls`, not both (2.2 §6), and a message with `tool_calls` has no `content`
+//! (2.0 §10).
+
+use super::Projected;
+use super::frames::UNKNOWN;
+use super::header;
+use super::node::{Kind, Node, Object};
+use super::reading::Reading;
+use crate::messages::{recipient_of, types_of};
+use crate::owned::{FrameBuf, Transcript};
+use crate::words::{Channel, FUNCTIONS, Role, Terminator};
+use logue_message::CallKind;
+
+const KNOWN: [&str; 15] = [
+    "role",
+    "channel",
+    "to",
+    "call_id",
+    "tool_call_id",
+    "name",
+    "intent",
+    "content_type",
+    "constrain",
+    "attributes",
+    "thinking",
+    "content",
+    "tool_call",
+    "tool_calls",
+    "terminator",
+];
+
+pub(super) fn read(node: Node<'_>) -> Projected {
+    let mut frames = Frames::default();
+    let opened = header::open(node, &["messages"], true, &mut frames.reading);
+    for (index, message) in opened.messages.into_iter().enumerate() {
+        frames.reading.index = index;
+        let before = frames.list.len();
+        if frames.message(message).is_err() {
+            frames.list.truncate(before);
+        }
+    }
+    Projected {
+        transcript: Transcript {
+            header: opened.header,
+            frames: frames.list,
+        },
+        diagnostics: frames.reading.findings.kept().to_vec(),
+        losses: frames.reading.losses,
+    }
+}
+
+/// How the calls of a turn are spelled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Spelling {
+    ToolCall,
+    ToolCalls,
+}
+
+#[derive(Default)]
+struct Frames {
+    reading: Reading,
+    list: Vec<FrameBuf>,
+    turn: Option<Spelling>,
+}
+
+impl Frames {
+    fn message(&mut self, node: Node<'_>) -> Result<(), ()> {
+        let object = self.reading.object(node, "the message").ok_or(())?;
+        self.reading.note_unknown(&object, &KNOWN);
+        let mut frame = self.head(&object)?;
+        if frame.role == Role::User {
+            self.turn = None;
+        }
+        let content = self.reading.text(&object, "content")?;
+        let thinking = self.thinking(&object, &frame)?;
+        let only_thinking = thinking.is_some();
+        self.list.extend(thinking);
+        match (object.get("tool_call"), object.get("tool_calls")) {
+            (Some(_), Some(calls)) => {
+                self.reading.wrong(
+                    calls.span(),
+                    "a message has `tool_call` and `tool_calls`",
+                    "one of the two",
+                );
+                return Err(());
+            }
+            (Some(call), None) => {
+                self.spelled(call, Spelling::ToolCall)?;
+                self.no_content(content.as_deref(), call, "tool_call")?;
+                self.call(call, &mut frame)?;
+            }
+            (None, Some(calls)) => {
+                if calls.items().next().is_some() {
+                    self.spelled(calls, Spelling::ToolCalls)?;
+                    self.no_content(content.as_deref(), calls, "tool_calls")?;
+                }
+                let empty = calls.kind() == Kind::Array && calls.items().next().is_none();
+                if !(empty && content.is_some()) {
+                    return self.calls(calls, &frame);
+                }
+                frame.body = content.unwrap_or_default();
+            }
+            (None, None) => match content {
+                None if only_thinking => return Ok(()),
+                None => {
+                    let start = object.span.start;
+                    let place = logue_source::Span::new(start, start + 1);
+                    self.reading
+                        .wrong(place, "`content` is missing", "a `content`");
+                    return Err(());
+                }
+                Some(content) => frame.body = content,
+            },
+        }
+        frame.terminator = self.terminator(&object, &frame)?;
+        self.list.push(frame);
+        Ok(())
+    }
+
+    /// Everything but what is said.
+    fn head(&mut self, object: &Object<'_>) -> Result<FrameBuf, ()> {
+        let word = self.reading.required(object, "role")?;
+        let role = Role::parse(word.as_bytes());
+        if role == Role::Other && word != UNKNOWN {
+            let place = object.get("role").map_or(object.span, Node::span);
+            self.reading.wrong(
+                place,
+                "this is not a role",
+                "`system`, `developer`, `user`, `assistant` or `tool`",
+            );
+            return Err(());
+        }
+        let mut frame = FrameBuf::new(role, "");
+        let channel = self.reading.text(object, "channel")?;
+        frame.channel = channel.map(|word| Channel::parse(word.as_bytes()));
+        frame.to = self.reading.text(object, "to")?;
+        frame.call_id = self.reading.text(object, "call_id")?;
+        if frame.call_id.is_none() {
+            frame.call_id = self.reading.text(object, "tool_call_id")?;
+        }
+        frame.name = self.reading.text(object, "name")?;
+        if role == Role::Tool && word.starts_with(FUNCTIONS) && frame.name.is_none() {
+            frame.name = Some(word);
+        }
+        frame.intent = self.reading.text(object, "intent")?;
+        frame.content_type = self.reading.text(object, "content_type")?;
+        frame.constrain = self.reading.text(object, "constrain")?;
+        if let Some(attributes) = object.get("attributes") {
+            frame.attributes = self.attributes(attributes)?;
+        }
+        Ok(frame)
+    }
+
+    /// `[[key, value], …]`.
+    fn attributes(&mut self, node: Node<'_>) -> Result<Vec<(String, Option<String>)>, ()> {
+        let mut attributes = Vec::new();
+        let mut sound = node.kind() == Kind::Array;
+        for pair in node.items() {
+            let mut parts = pair.items();
+            match (parts.next(), parts.next(), parts.next()) {
+                (Some(key), Some(value), None) => {
+                    let key = self.reading.must_be_text(key, "attributes")?;
+                    let value = match value.kind() {
+                        Kind::Null => None,
+                        _ => Some(self.reading.must_be_text(value, "attributes")?),
+                    };
+                    attributes.push((key, value));
+                }
+                _ => sound = false,
+            }
+        }
+        if !sound {
+            self.reading.wrong(
+                node.span(),
+                "`attributes` is no list of keys and values",
+                "`[[\"key\", \"value\"]]`",
+            );
+            return Err(());
+        }
+        Ok(attributes)
+    }
+
+    /// The reasoning before the message. Only an assistant has one: what another role says must
+    /// not become the model's own.
+    fn thinking(&mut self, object: &Object<'_>, frame: &FrameBuf) -> Result<Option<FrameBuf>, ()> {
+        let Some(node) = object.get("thinking") else {
+            return Ok(None);
+        };
+        let text = self.reading.must_be_text(node, "thinking")?;
+        if frame.role != Role::Assistant {
+            self.reading.wrong(
+                node.span(),
+                "`thinking` of a message that is no assistant's",
+                "`thinking` on an assistant's message",
+            );
+            return Err(());
+        }
+        Ok(Some(FrameBuf::analysis(text)))
+    }
+
+    fn spelled(&mut self, node: Node<'_>, spelling: Spelling) -> Result<(), ()> {
+        if *self.turn.get_or_insert(spelling) == spelling {
+            return Ok(());
+        }
+        self.reading.wrong(
+            node.span(),
+            "a turn mixes `tool_call` and `tool_calls`",
+            "one of the two in all messages up to the next user's",
+        );
+        Err(())
+    }
+
+    fn no_content(&mut self, content: Option<&str>, node: Node<'_>, key: &str) -> Result<(), ()> {
+        if content.is_none_or(str::is_empty) {
+            return Ok(());
+        }
+        self.reading.wrong(
+            node.span(),
+            format!("a message has `content` and `{key}`"),
+            "one of the two; put the content into a message of its own",
+        );
+        Err(())
+    }
+
+    fn callable(&mut self, node: Node<'_>, frame: &FrameBuf) -> Result<(), ()> {
+        if frame.role == Role::Assistant && frame.to.is_none() {
+            return Ok(());
+        }
+        let message = if frame.to.is_some() {
+            "a message has `to` and a call"
+        } else {
+            "a message that is no assistant's calls a tool"
+        };
+        self.reading
+            .wrong(node.span(), message, "an assistant's message without `to`");
+        Err(())
+    }
+
+    /// The call of 2.2 §10.
+    fn call(&mut self, node: Node<'_>, frame: &mut FrameBuf) -> Result<(), ()> {
+        self.callable(node, frame)?;
+        let call = self.reading.object(node, "`tool_call`").ok_or(())?;
+        let known = ["id", "recipient", "content_type", "arguments"];
+        self.reading.note_unknown(&call, &known);
+        if let Some(id) = self.reading.text(&call, "id")? {
+            frame.call_id = Some(id);
+        }
+        frame.to = Some(self.reading.required(&call, "recipient")?);
+        if let Some(constrain) = self.reading.text(&call, "content_type")? {
+            frame.constrain = Some(constrain);
+        }
+        frame.body = self.reading.required(&call, "arguments")?;
+        frame.terminator = Terminator::Call;
+        Ok(())
+    }
+
+    /// The calls of 2.0 §10.
+    fn calls(&mut self, node: Node<'_>, frame: &FrameBuf) -> Result<(), ()> {
+        self.callable(node, frame)?;
+        if node.kind() != Kind::Array {
+            self.reading
+                .wrong(node.span(), "`tool_calls` is no list", "a list of calls");
+            return Err(());
+        }
+        for call in node.items() {
+            let call = self.reading.object(call, "the call").ok_or(())?;
+            self.reading
+                .note_unknown(&call, &["id", "type", "function"]);
+            let id = self.reading.text(&call, "id")?;
+            let function = call.get("function");
+            let function = function.and_then(|node| self.reading.object(node, "`function`"));
+            let Some(function) = function else {
+                let place = call.span;
+                self.reading
+                    .wrong(place, "the call names no function", "a `function`");
+                return Err(());
+            };
+            self.reading.note_unknown(&function, &["name", "arguments"]);
+            let name = self.reading.required(&function, "name")?;
+            let arguments = self.reading.required(&function, "arguments")?;
+            let (constrain, _) = types_of(CallKind::Function, &arguments);
+            self.list.push(FrameBuf {
+                call_id: id,
+                constrain: constrain.map(str::to_owned),
+                name: frame.name.clone(),
+                ..FrameBuf::call(recipient_of(&name), "", arguments)
+            });
+        }
+        Ok(())
+    }
+
+    fn terminator(&mut self, object: &Object<'_>, frame: &FrameBuf) -> Result<Terminator, ()> {
+        let Some(node) = object.get("terminator") else {
+            return Ok(frame.terminator);
+        };
+        Ok(match node.string().as_deref() {
+            Some("end") => Terminator::End,
+            Some("call") => Terminator::Call,
+            Some("return") => Terminator::Return,
+            Some("none") => Terminator::None,
+            _ => {
+                self.reading.wrong(
+                    node.span(),
+                    "this is not a terminator",
+                    "`end`, `call`, `return` or `none`",
+                );
+                return Err(());
+            }
+        })
+    }
+}

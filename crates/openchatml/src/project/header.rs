@@ -1,0 +1,214 @@
+//! The document header in JSON, and where the messages of a document are.
+
+use serde_json::{Map, Value};
+
+use super::node::{Kind, Node};
+use super::reading::Reading;
+use crate::convert::{Options, Writing};
+use crate::owned::HeaderBuf;
+
+/// The keys of a header that have a field of their own.
+const OWN: [&str; 3] = ["version", "model", "generation_settings"];
+
+/// The messages of a document, and its header if it has one.
+pub(super) struct Opened<'t> {
+    pub(super) messages: Vec<Node<'t>>,
+    pub(super) header: Option<HeaderBuf>,
+}
+
+/// Finds the messages of a document: the array itself, or the one under `key` of an object. The
+/// other keys of the object go into the header: `header` as it is (where `headers` are written),
+/// `model` as the model, the rest as unknown keys.
+pub(super) fn open<'t>(
+    node: Node<'t>,
+    keys: &[&str],
+    own_header: bool,
+    reading: &mut Reading,
+) -> Opened<'t> {
+    let nothing = Opened {
+        messages: Vec::new(),
+        header: None,
+    };
+    if node.kind() == Kind::Array {
+        return Opened {
+            messages: node.items().collect(),
+            ..nothing
+        };
+    }
+    let expected = format!(
+        "an array of messages, or an object with `{}`",
+        keys.first().unwrap_or(&"messages")
+    );
+    if node.kind() != Kind::Object {
+        reading.wrong(node.span(), "this is no conversation", &expected);
+        return nothing;
+    }
+    let Some(object) = reading.object(node, "the conversation") else {
+        return nothing;
+    };
+    let messages = keys.iter().find_map(|key| object.get(key));
+    let Some(messages) = messages.filter(|messages| messages.kind() == Kind::Array) else {
+        let place = messages.map_or(node.span(), Node::span);
+        reading.wrong(
+            place,
+            "the conversation has no array of messages",
+            &expected,
+        );
+        return nothing;
+    };
+    let mut header = HeaderBuf::new("");
+    let mut any = false;
+    for (_, key, value) in &object.entries {
+        if keys.contains(&key.as_str()) || value.kind() == Kind::Null {
+            continue;
+        }
+        if own_header && key == "header" {
+            read_header(*value, &mut header, reading);
+            any = true;
+        } else if own_header || OWN.iter().any(|own| own == key && own != &"model") {
+            reading.note_whole(format!("the key {key:?} dropped"));
+        } else if key == "model" {
+            any |= model(*value, &mut header, reading);
+        } else {
+            any |= extra(key, *value, &mut header, reading);
+        }
+    }
+    Opened {
+        messages: messages.items().collect(),
+        header: any.then_some(header),
+    }
+}
+
+fn model(value: Node<'_>, header: &mut HeaderBuf, reading: &mut Reading) -> bool {
+    header.model = reading.must_be_text(value, "model").ok();
+    header.model.is_some()
+}
+
+fn extra(key: &str, value: Node<'_>, header: &mut HeaderBuf, reading: &mut Reading) -> bool {
+    let Some(value) = value.value() else {
+        reading.wrong(
+            value.span(),
+            format!("the value of {key:?} is nested too deeply or is no text"),
+            "plain data",
+        );
+        return false;
+    };
+    header.extra.insert(key.to_owned(), value);
+    true
+}
+
+fn read_header(node: Node<'_>, header: &mut HeaderBuf, reading: &mut Reading) {
+    let Some(object) = reading.object(node, "the header") else {
+        return;
+    };
+    for (_, key, value) in &object.entries {
+        match (key.as_str(), value.kind()) {
+            ("version" | "model" | "generation_settings", Kind::Null) => {}
+            ("version", _) => {
+                header.version = reading.must_be_text(*value, "version").unwrap_or_default();
+            }
+            ("model", _) => {
+                model(*value, header, reading);
+            }
+            ("generation_settings", _) => match value.value() {
+                Some(Value::Object(settings)) => header.generation_settings = settings,
+                _ => reading.wrong(
+                    value.span(),
+                    "`generation_settings` is no object",
+                    "keys and values",
+                ),
+            },
+            _ => {
+                extra(key, *value, header, reading);
+            }
+        }
+    }
+}
+
+/// The header as the value of `header`.
+pub(super) fn to_value(header: &HeaderBuf) -> Value {
+    let mut object = Map::new();
+    if !header.version.is_empty() {
+        object.insert("version".into(), header.version.clone().into());
+    }
+    if let Some(model) = &header.model {
+        object.insert("model".into(), model.clone().into());
+    }
+    if !header.generation_settings.is_empty() {
+        let settings = Value::Object(header.generation_settings.clone());
+        object.insert("generation_settings".into(), settings);
+    }
+    for (key, value) in &header.extra {
+        object.entry(key.clone()).or_insert_with(|| value.clone());
+    }
+    Value::Object(object)
+}
+
+/// The header as keys beside `messages`. What has no place there is noted.
+pub(super) fn beside(
+    header: Option<&HeaderBuf>,
+    messages: &[&str],
+    writing: &mut Writing,
+) -> Map<String, Value> {
+    let mut object = Map::new();
+    let Some(header) = header else {
+        return object;
+    };
+    if !["", "2.0", "2.2"].contains(&header.version.as_str()) {
+        writing.note_whole(&format!("version {} dropped", header.version));
+    }
+    if !header.generation_settings.is_empty() {
+        writing.note_whole("generation_settings dropped");
+    }
+    if let Some(model) = &header.model {
+        object.insert("model".into(), model.clone().into());
+    }
+    for (key, value) in &header.extra {
+        let taken = OWN.contains(&key.as_str()) || messages.contains(&key.as_str());
+        if taken || value.is_null() {
+            writing.note_whole(&format!("the key {key:?} of the header dropped"));
+        } else {
+            object.insert(key.clone(), value.clone());
+        }
+    }
+    object
+}
+
+/// Writes a document: what stands beside the messages, and one message a line, or everything on
+/// one line. An object where `wrapped`, else the array alone.
+pub(super) fn lay_out(
+    writing: &mut Writing,
+    beside: &Map<String, Value>,
+    key: &str,
+    wrapped: bool,
+    messages: &[Value],
+    options: &Options,
+) {
+    let out = &mut writing.text;
+    let wrapped = wrapped || !beside.is_empty() || options.line;
+    if wrapped {
+        out.push('{');
+        for (name, value) in beside {
+            out.push_str(&format!("{}:{value},", Value::from(name.as_str())));
+        }
+        out.push_str(&format!("{}:", Value::from(key)));
+    }
+    out.push('[');
+    for (index, message) in messages.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        if !options.line {
+            out.push_str("\n  ");
+        }
+        out.push_str(&message.to_string());
+    }
+    if !options.line && !messages.is_empty() {
+        out.push('\n');
+    }
+    out.push(']');
+    if wrapped {
+        out.push('}');
+    }
+    out.push('\n');
+}

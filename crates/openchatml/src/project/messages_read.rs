@@ -1,0 +1,268 @@
+//! Messages of Chat Completions to frames.
+//!
+//! The messages are read into the hub (`logue_message`) and mapped to frames from there, so they
+//! get the same normal forms as what a provider answered. `reasoning_content` is private reasoning
+//! before the rest of its message. The older `function_call` and role `function` are read too; they
+//! have no ids, so they get some.
+
+use logue_message::{Block, CallKind, ChatMessage, Content, ToolCall};
+
+use super::Projected;
+use super::header;
+use super::node::{Kind, Node, Object};
+use super::reading::Reading;
+use crate::messages::frames_from_messages;
+use crate::owned::Transcript;
+
+const KNOWN: [&str; 10] = [
+    "role",
+    "content",
+    "name",
+    "tool_calls",
+    "tool_call_id",
+    "function_call",
+    "reasoning_content",
+    "reasoning",
+    "refusal",
+    "type",
+];
+
+pub(super) fn read(node: Node<'_>) -> Projected {
+    let mut messages = Messages::default();
+    let opened = header::open(node, &["messages"], false, &mut messages.reading);
+    let mut list = Vec::with_capacity(opened.messages.len());
+    for (index, message) in opened.messages.into_iter().enumerate() {
+        messages.reading.index = index;
+        if let Ok(message) = messages.message(message) {
+            list.push(message);
+        }
+    }
+    let (frames, losses) = frames_from_messages(&list);
+    let mut reading = messages.reading;
+    reading.losses.extend(losses);
+    Projected {
+        transcript: Transcript {
+            header: opened.header,
+            frames,
+        },
+        diagnostics: reading.findings.kept().to_vec(),
+        losses: reading.losses,
+    }
+}
+
+#[derive(Default)]
+struct Messages {
+    reading: Reading,
+    /// Calls of the older kind: how many there were, and those that wait for their results.
+    functions: usize,
+    waiting: Vec<(String, String)>,
+}
+
+impl Messages {
+    fn message(&mut self, node: Node<'_>) -> Result<ChatMessage, ()> {
+        let object = self.reading.object(node, "the message").ok_or(())?;
+        self.reading.note_unknown(&object, &KNOWN);
+        let role = self.reading.required(&object, "role")?;
+        let mut message = match role.as_str() {
+            "system" => ChatMessage::system(""),
+            "developer" => ChatMessage::developer(""),
+            "user" => ChatMessage::user(""),
+            "assistant" => ChatMessage::assistant(""),
+            "tool" | "function" => ChatMessage::tool("", ""),
+            _ => {
+                let place = object.get("role").map_or(object.span, Node::span);
+                self.reading.wrong(
+                    place,
+                    "this is not a role",
+                    "`system`, `developer`, `user`, `assistant` or `tool`",
+                );
+                return Err(());
+            }
+        };
+        message.name = self.reading.text(&object, "name")?;
+        message.tool_call_id = self.reading.text(&object, "tool_call_id")?;
+        message.content = self.content(&object, role == "assistant")?;
+        if role == "assistant" {
+            self.assistant(&object, &mut message)?;
+        } else {
+            let only = [
+                "tool_calls",
+                "function_call",
+                "reasoning_content",
+                "reasoning",
+                "refusal",
+            ];
+            for key in only.into_iter().filter(|key| object.get(key).is_some()) {
+                self.reading.note(format!(
+                    "`{key}` of a message that is no assistant's dropped"
+                ));
+            }
+        }
+        if role == "function" {
+            self.result(&object, &mut message)?;
+        }
+        if message.content == Content::Absent && role != "assistant" {
+            let start = object.span.start;
+            let place = logue_source::Span::new(start, start + 1);
+            self.reading
+                .wrong(place, "`content` is missing", "a `content`");
+            return Err(());
+        }
+        Ok(message)
+    }
+
+    fn content(&mut self, object: &Object<'_>, assistant: bool) -> Result<Content, ()> {
+        let Some(node) = object.get("content") else {
+            return Ok(Content::Absent);
+        };
+        if node.kind() != Kind::Array {
+            return Ok(Content::Text(self.reading.must_be_text(node, "content")?));
+        }
+        let mut blocks = Vec::new();
+        for part in node.items() {
+            let part = self
+                .reading
+                .object(part, "the part of `content`")
+                .ok_or(())?;
+            let kind = self.reading.required(&part, "type")?;
+            match kind.as_str() {
+                "text" => {
+                    self.reading.note_unknown(&part, &["type", "text"]);
+                    let text = self.reading.required(&part, "text")?;
+                    blocks.push(Block::text(text));
+                }
+                "refusal" => {
+                    let text = self.reading.required(&part, "refusal")?;
+                    self.reading.note("a refusal is read as text");
+                    blocks.push(Block::text(text));
+                }
+                "image_url" => self.reading.note("an image dropped"),
+                _ => self
+                    .reading
+                    .note(format!("a part of the type {kind:?} dropped")),
+            }
+        }
+        let calls = object.get("tool_calls").is_some() || object.get("function_call").is_some();
+        if blocks.len() > 1 && !(assistant && calls) {
+            self.reading.note("the parts of the text are joined");
+        }
+        match blocks.pop() {
+            None => Ok(Content::Text(String::new())),
+            Some(Block::Text { text, .. }) if blocks.is_empty() => Ok(Content::Text(text)),
+            Some(block) => {
+                blocks.push(block);
+                Ok(Content::Blocks(blocks))
+            }
+        }
+    }
+
+    fn assistant(&mut self, object: &Object<'_>, message: &mut ChatMessage) -> Result<(), ()> {
+        if let Some(calls) = object.get("tool_calls") {
+            if calls.kind() != Kind::Array {
+                self.reading
+                    .wrong(calls.span(), "`tool_calls` is no list", "a list of calls");
+                return Err(());
+            }
+            for call in calls.items() {
+                let call = self.call(call)?;
+                message.tool_calls.push(call);
+            }
+        }
+        if let Some(call) = object.get("function_call") {
+            let call = self.function_call(call)?;
+            message.tool_calls.push(call);
+        }
+        if let Some(text) = self.reading.text(object, "refusal")? {
+            self.reading.note("a refusal is read as text");
+            add_text(message, Block::text(text), false);
+        }
+        let mut thinking = self.reading.text(object, "reasoning_content")?;
+        if let Some(other) = object.get("reasoning") {
+            match (&thinking, other.string()) {
+                (None, Some(text)) => thinking = Some(text),
+                (Some(one), Some(text)) if *one == text => {}
+                _ => self.reading.note("`reasoning` dropped"),
+            }
+        }
+        if let Some(text) = thinking.filter(|text| !text.is_empty()) {
+            add_text(message, Block::thinking(text), true);
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, node: Node<'_>) -> Result<ToolCall, ()> {
+        let call = self.reading.object(node, "the call").ok_or(())?;
+        self.reading
+            .note_unknown(&call, &["id", "type", "function", "custom", "index"]);
+        let id = self.reading.required(&call, "id")?;
+        let (key, arguments, kind) = match self.reading.text(&call, "type")?.as_deref() {
+            None | Some("function") => ("function", "arguments", CallKind::Function),
+            Some("custom") => ("custom", "input", CallKind::Custom),
+            Some(_) => {
+                let place = call.get("type").map_or(call.span, Node::span);
+                self.reading
+                    .wrong(place, "this is no kind of call", "`function` or `custom`");
+                return Err(());
+            }
+        };
+        let Some(tool) = call.get(key) else {
+            let expected = format!("a `{key}`");
+            self.reading
+                .wrong(call.span, "the call names no tool", &expected);
+            return Err(());
+        };
+        let (name, text) = self.tool(tool, arguments)?;
+        Ok(ToolCall {
+            kind,
+            ..ToolCall::new(id, name, text)
+        })
+    }
+
+    fn tool(&mut self, node: Node<'_>, arguments: &str) -> Result<(String, String), ()> {
+        let tool = self.reading.object(node, "the tool of a call").ok_or(())?;
+        self.reading.note_unknown(&tool, &["name", arguments]);
+        let name = self.reading.required(&tool, "name")?;
+        let text = self.reading.required(&tool, arguments)?;
+        Ok((name, text))
+    }
+
+    fn function_call(&mut self, node: Node<'_>) -> Result<ToolCall, ()> {
+        let (name, text) = self.tool(node, "arguments")?;
+        self.functions += 1;
+        let id = format!("call_{}", self.functions);
+        self.reading.note(format!("the id `{id}` was assigned"));
+        self.waiting.push((name.clone(), id.clone()));
+        Ok(ToolCall::new(id, name, text))
+    }
+
+    /// A message of the role `function`: the result of the earliest call of that name.
+    fn result(&mut self, object: &Object<'_>, message: &mut ChatMessage) -> Result<(), ()> {
+        let name = self.reading.required(object, "name")?;
+        let found = self
+            .waiting
+            .iter()
+            .position(|(waiting, _)| *waiting == name);
+        let id = if let Some(found) = found {
+            self.waiting.remove(found).1
+        } else {
+            self.functions += 1;
+            format!("call_{}", self.functions)
+        };
+        self.reading.note(format!("the id `{id}` was assigned"));
+        message.tool_call_id = Some(id);
+        Ok(())
+    }
+}
+
+/// Adds a block to a message, whatever form its content has.
+fn add_text(message: &mut ChatMessage, block: Block, first: bool) {
+    let mut blocks = match std::mem::take(&mut message.content) {
+        Content::Absent => Vec::new(),
+        Content::Text(text) if text.is_empty() => Vec::new(),
+        Content::Text(text) => vec![Block::text(text)],
+        Content::Blocks(blocks) => blocks,
+    };
+    let at = if first { 0 } else { blocks.len() };
+    blocks.insert(at, block);
+    message.content = Content::Blocks(blocks);
+}

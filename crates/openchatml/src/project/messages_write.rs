@@ -1,0 +1,187 @@
+//! Frames to messages of Chat Completions, by way of the hub (`logue_message`).
+//!
+//! The hub has a place for reasoning, Chat Completions have not: it is left out, and listed, unless
+//! [`Options::thinking`] asks for `reasoning_content`, a field of several servers that none shows.
+//! A developer stays a developer.
+
+use std::collections::BTreeMap;
+
+use logue_message::{Block, CallKind, ChatMessage, Content, Role as Speaker, ToolCall};
+use serde_json::{Map, Value, json};
+
+use super::header;
+use crate::convert::{Options, Writing};
+use crate::loss::{Loss, Subject};
+use crate::messages::messages_from_frames;
+use crate::owned::{FrameBuf, Transcript};
+use crate::words::{Channel, Role, Terminator};
+
+pub(super) fn write(transcript: &Transcript, options: &Options) -> Writing {
+    let mut writing = Writing::default();
+    let beside = header::beside(transcript.header.as_ref(), &["messages"], &mut writing);
+    let messages = to_messages(&transcript.frames, &mut writing);
+    let mut tools = BTreeMap::new();
+    let mut values = Vec::with_capacity(messages.len());
+    for (index, message) in messages.iter().enumerate() {
+        let mut message = Message {
+            index,
+            said: message,
+            options,
+            losses: &mut writing.losses,
+        };
+        values.push(message.value(&mut tools));
+    }
+    header::lay_out(&mut writing, &beside, "messages", false, &values, options);
+    writing
+}
+
+/// The messages of the hub, with the losses of that mapping and of terminators, which it does not
+/// count: a message does not say whether a turn ended with it.
+pub(super) fn to_messages(frames: &[FrameBuf], writing: &mut Writing) -> Vec<ChatMessage> {
+    note_terminators(frames, writing);
+    let (messages, losses) = messages_from_frames(frames);
+    writing.losses.extend(losses);
+    messages
+}
+
+/// Notes each answer whose terminator is not the one that reading gives: `<|return|>` of the last
+/// frame, `<|end|>` of all others.
+pub(super) fn note_terminators(frames: &[FrameBuf], writing: &mut Writing) {
+    let last = frames.len().saturating_sub(1);
+    for (index, frame) in frames.iter().enumerate() {
+        let answer = frame.role == Role::Assistant && frame.effective_channel() == Channel::Final;
+        let usual = if answer && index == last {
+            Terminator::Return
+        } else {
+            Terminator::End
+        };
+        let other = match frame.terminator {
+            Terminator::End | Terminator::Return => frame.terminator != usual,
+            Terminator::Call => !frame.is_call(),
+            Terminator::None => false,
+        };
+        if other {
+            writing.index = index;
+            writing.note("its terminator dropped");
+        }
+    }
+}
+
+struct Message<'m, 'w> {
+    index: usize,
+    said: &'m ChatMessage,
+    options: &'w Options,
+    losses: &'w mut Vec<Loss>,
+}
+
+impl<'m> Message<'m, '_> {
+    fn value(&mut self, tools: &mut BTreeMap<&'m str, &'m str>) -> Value {
+        let message = self.said;
+        let mut object = Map::new();
+        let role = if message.developer {
+            "developer"
+        } else {
+            message.role.as_str()
+        };
+        object.insert("role".into(), role.into());
+        self.reasoning(&mut object);
+        object.insert("content".into(), self.content());
+        if !message.tool_calls.is_empty() {
+            let calls = message.tool_calls.iter().map(call);
+            object.insert("tool_calls".into(), calls.collect());
+        }
+        for call in &message.tool_calls {
+            tools.insert(&call.id, &call.name);
+        }
+        let id = message.tool_call_id.as_deref();
+        if let Some(id) = id {
+            object.insert("tool_call_id".into(), id.into());
+        }
+        // A reply's name is the one of its call, and need not be said again.
+        let known = message.role == Speaker::Tool
+            && id.and_then(|id| tools.get(id).copied()) == message.name.as_deref();
+        if let Some(name) = message.name.as_deref().filter(|_| !known) {
+            object.insert("name".into(), name.into());
+        }
+        Value::Object(object)
+    }
+
+    fn content(&mut self) -> Value {
+        let blocks = match &self.said.content {
+            Content::Absent => return Value::Null,
+            Content::Text(text) => return text.as_str().into(),
+            Content::Blocks(blocks) => blocks,
+        };
+        let calls = !self.said.tool_calls.is_empty();
+        let mut texts = Vec::new();
+        for block in blocks {
+            if let Block::Text { text, preamble, .. } = block {
+                if *preamble && !calls {
+                    self.note("a preamble becomes an answer");
+                }
+                texts.push(text.as_str());
+            }
+        }
+        match texts.as_slice() {
+            [] => Value::Null,
+            [text] => (*text).into(),
+            texts => {
+                let parts = texts
+                    .iter()
+                    .map(|text| json!({"type": "text", "text": text}));
+                parts.collect()
+            }
+        }
+    }
+
+    fn reasoning(&mut self, object: &mut Map<String, Value>) {
+        let Content::Blocks(blocks) = &self.said.content else {
+            return;
+        };
+        let mut after_text = false;
+        let mut moved = false;
+        let mut texts = Vec::new();
+        for block in blocks {
+            match block {
+                Block::Thinking { text, .. } => {
+                    moved |= after_text;
+                    texts.push(text.as_str());
+                }
+                _ => after_text = true,
+            }
+        }
+        if texts.is_empty() {
+            return;
+        }
+        if !self.options.thinking {
+            self.note("private reasoning dropped");
+            return;
+        }
+        if texts.len() > 1 {
+            self.note("the parts of the reasoning are joined");
+        }
+        if moved {
+            self.note("reasoning is moved in front of the text");
+        }
+        object.insert("reasoning_content".into(), texts.join("\n\n").into());
+    }
+
+    fn note(&mut self, text: &str) {
+        self.losses.push(Loss {
+            subject: Subject::Message(self.index),
+            text: text.to_owned(),
+        });
+    }
+}
+
+fn call(call: &ToolCall) -> Value {
+    let (id, name, text) = (&call.id, &call.name, call.arguments.as_str());
+    match call.kind {
+        CallKind::Function => json!({
+            "id": id, "type": "function", "function": {"name": name, "arguments": text},
+        }),
+        CallKind::Custom => json!({
+            "id": id, "type": "custom", "custom": {"name": name, "input": text},
+        }),
+    }
+}

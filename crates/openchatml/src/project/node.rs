@@ -1,0 +1,236 @@
+//! JSON with places: a value is the stretch of text that spells it.
+//!
+//! A projection needs to say where in its document something is wrong, and to keep the arguments
+//! of a call letter by letter. So nothing is built: the text is checked against the grammar once,
+//! and a value is then looked at where it stands, one level at a time. Nothing here recurses.
+
+use std::collections::BTreeSet;
+
+use logue_source::{Code, Diagnostic, Span};
+
+use crate::json;
+
+/// A value of a text that is known to be JSON.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node<'t> {
+    text: &'t [u8],
+    span: Span,
+}
+
+/// What a value is, by its first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Object,
+    Array,
+    String,
+    /// A number or a boolean.
+    Scalar,
+    Null,
+}
+
+impl<'t> Node<'t> {
+    /// The value that `part` of `text` spells.
+    pub(super) fn parse(text: &'t [u8], part: Span) -> Result<Self, Box<Diagnostic>> {
+        let bytes = part.bytes(text);
+        let bytes = match bytes.strip_prefix(b"\xef\xbb\xbf") {
+            Some(rest) if part.start == 0 => rest,
+            _ => bytes,
+        };
+        let start = part.end.min(text.len()) - bytes.len();
+        if let Err(error) = std::str::from_utf8(bytes) {
+            let at = start + error.valid_up_to();
+            let end = at + error.error_len().unwrap_or(1);
+            return Err(Box::new(
+                Diagnostic::error(
+                    Code::SourceNotUtf8,
+                    "the JSON is not valid UTF-8",
+                    Span::new(at, end),
+                )
+                .with_expected("UTF-8 text")
+                .with_help("save the file as UTF-8"),
+            ));
+        }
+        if let Some(error) = json::find_error(bytes) {
+            let at = start + error.offset;
+            let end = (at + 1).min(part.end).max(at);
+            return Err(Box::new(
+                Diagnostic::error(
+                    Code::JsonSyntax,
+                    format!("this is not JSON: {}", error.what),
+                    Span::new(at, end),
+                )
+                .with_expected("valid JSON")
+                .with_help("correct the text here; nothing of the conversation was read"),
+            ));
+        }
+        let skipped = bytes.len() - bytes.trim_ascii_start().len();
+        let start = start + skipped;
+        Ok(Self {
+            text,
+            span: Span::new(start, skip_value(text, start)),
+        })
+    }
+
+    pub(super) const fn span(self) -> Span {
+        self.span
+    }
+
+    /// The value as it is spelled.
+    pub(super) fn spelled(self) -> &'t str {
+        std::str::from_utf8(self.span.bytes(self.text)).unwrap_or_default()
+    }
+
+    pub(super) fn kind(self) -> Kind {
+        match self.text.get(self.span.start) {
+            Some(b'{') => Kind::Object,
+            Some(b'[') => Kind::Array,
+            Some(b'"') => Kind::String,
+            Some(b'n') | None => Kind::Null,
+            Some(_) => Kind::Scalar,
+        }
+    }
+
+    /// The text of a string. `None` for other values, and for a string that holds half of a
+    /// surrogate pair, which is no text.
+    pub(super) fn string(self) -> Option<String> {
+        match self.kind() {
+            Kind::String => serde_json::from_str(self.spelled()).ok(),
+            _ => None,
+        }
+    }
+
+    /// The value as data.
+    pub(super) fn value(self) -> Option<serde_json::Value> {
+        serde_json::from_str(self.spelled()).ok()
+    }
+
+    /// The items of an array; none for other values.
+    pub(super) fn items(self) -> Items<'t> {
+        Items {
+            text: self.text,
+            at: match self.kind() {
+                Kind::Array => self.span.start + 1,
+                _ => self.span.end,
+            },
+            end: self.span.end,
+        }
+    }
+
+    /// The entries of an object.
+    pub(super) fn object(self) -> Option<Object<'t>> {
+        if self.kind() != Kind::Object {
+            return None;
+        }
+        let mut entries = Vec::new();
+        let mut parts = Items {
+            at: self.span.start + 1,
+            ..self.items()
+        };
+        while let (Some(key), Some(value)) = (parts.next(), parts.next()) {
+            entries.push((key, key.string().unwrap_or_default(), value));
+        }
+        Some(Object {
+            span: self.span,
+            entries,
+        })
+    }
+}
+
+/// The entries of an object, in order.
+pub(super) struct Object<'t> {
+    pub(super) span: Span,
+    /// Key, its text, value.
+    pub(super) entries: Vec<(Node<'t>, String, Node<'t>)>,
+}
+
+impl<'t> Object<'t> {
+    /// The value of `key`; `None` where there is none or it is `null`.
+    pub(super) fn get(&self, key: &str) -> Option<Node<'t>> {
+        let mut entries = self.entries.iter();
+        let found = entries.find(|(_, name, _)| name == key)?.2;
+        (found.kind() != Kind::Null).then_some(found)
+    }
+
+    /// The first key that stands twice. Readers differ in which one counts, so none does.
+    pub(super) fn duplicate(&self) -> Option<Node<'t>> {
+        let mut seen = BTreeSet::new();
+        let mut entries = self.entries.iter();
+        entries
+            .find(|(_, name, _)| !seen.insert(name.as_str()))
+            .map(|(key, _, _)| *key)
+    }
+}
+
+/// The values of an array, or keys and values of an object in turn.
+pub(super) struct Items<'t> {
+    text: &'t [u8],
+    at: usize,
+    end: usize,
+}
+
+impl<'t> Iterator for Items<'t> {
+    type Item = Node<'t>;
+
+    fn next(&mut self) -> Option<Node<'t>> {
+        let rest = self.text.get(self.at..self.end)?;
+        let between = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b',' | b':');
+        let skipped = rest.iter().position(|byte| !between(byte))?;
+        let start = self.at + skipped;
+        if matches!(self.text.get(start), Some(b']' | b'}')) {
+            self.at = self.end;
+            return None;
+        }
+        self.at = skip_value(self.text, start);
+        Some(Node {
+            text: self.text,
+            span: Span::new(start, self.at),
+        })
+    }
+}
+
+/// Behind the value that begins at `start`.
+fn skip_value(text: &[u8], start: usize) -> usize {
+    let mut at = start;
+    let mut depth = 0_usize;
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'"' => at = skip_string(text, at),
+            b'{' | b'[' => {
+                depth += 1;
+                at += 1;
+            }
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                at += 1;
+            }
+            _ if depth > 0 => at += 1,
+            _ => {
+                let ends = |byte: &u8| {
+                    byte.is_ascii_whitespace() || matches!(byte, b',' | b':' | b'}' | b']')
+                };
+                let rest = text.get(at..).unwrap_or_default();
+                return at + rest.iter().position(ends).unwrap_or(rest.len());
+            }
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+    text.len()
+}
+
+/// Behind the string that begins at `start`.
+fn skip_string(text: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(found) = text
+        .get(at..)
+        .and_then(|rest| memchr::memchr2(b'"', b'\\', rest))
+    {
+        at += found;
+        if text.get(at) == Some(&b'"') {
+            return at + 1;
+        }
+        at += 2;
+    }
+    text.len()
+}

@@ -1,0 +1,95 @@
+//! What a JSON text holds: which form, and how many conversations.
+
+use logue_source::{Diagnostic, Span};
+
+use super::Projection;
+use super::node::{Kind, Node, Object};
+
+/// The conversations of a text, each at its place: the items of an array whose items are
+/// conversations themselves (objects with `messages` or `conversations`, or arrays), else the whole
+/// text as one. [`read_part`](super::read_part) reads them. Linear in the text.
+///
+/// # Errors
+/// The text is not JSON.
+///
+/// ```
+/// let text = br#"[{"conversations": []}, {"conversations": []}]"#;
+/// assert_eq!(openchatml::project::conversations(text).unwrap().len(), 2);
+/// ```
+pub fn conversations(text: &[u8]) -> Result<Vec<Span>, Box<Diagnostic>> {
+    let whole = Node::parse(text, Span::new(0, text.len()))?;
+    let several = whole.items().next().is_some() && whole.items().all(is_conversation);
+    Ok(if several {
+        whole.items().map(Node::span).collect()
+    } else {
+        vec![Span::new(0, text.len())]
+    })
+}
+
+fn is_conversation(node: Node<'_>) -> bool {
+    match node.kind() {
+        Kind::Array => true,
+        Kind::Object => node
+            .object()
+            .is_some_and(|object| messages_of(&object).is_some()),
+        _ => false,
+    }
+}
+
+/// The messages of an object, where it has some.
+fn messages_of<'t>(object: &Object<'t>) -> Option<Node<'t>> {
+    let keys = ["messages", "conversations", "conversation"];
+    let mut found = keys.iter().filter_map(|key| object.get(key));
+    found.find(|node| node.kind() == Kind::Array)
+}
+
+/// The form that a JSON text is in; `None` where it is no JSON or nothing that is known. The rules,
+/// in their order: a message with `from` is `ShareGPT`; one with a field that only OpenChatML has
+/// (`channel`, `terminator`, `tool_call`, `thinking`, `to`, `call_id`, `intent`), or a document with
+/// `header`, is its JSON; any other message with `role` is one of Chat Completions. Linear in the
+/// text.
+///
+/// ```
+/// use openchatml::project::{Projection, detect};
+///
+/// let text = br#"{"conversations": [{"from": "human", "value": "Hi"}]}"#;
+/// assert_eq!(detect(text), Some(Projection::ShareGpt));
+/// ```
+pub fn detect(text: &[u8]) -> Option<Projection> {
+    const OURS: [&str; 8] = [
+        "channel",
+        "terminator",
+        "tool_call",
+        "thinking",
+        "to",
+        "call_id",
+        "intent",
+        "constrain",
+    ];
+    let parts = conversations(text).ok()?;
+    let mut known = None;
+    for part in parts {
+        let node = Node::parse(text, part).ok()?;
+        let object = node.object();
+        let messages = match &object {
+            Some(object) if object.get("header").is_some() => return Some(Projection::Json),
+            Some(object) => messages_of(object)?,
+            None => node,
+        };
+        for message in messages.items() {
+            let Some(message) = message.object() else {
+                continue;
+            };
+            if message.get("from").is_some() {
+                return Some(Projection::ShareGpt);
+            }
+            if OURS.iter().any(|key| message.get(key).is_some()) {
+                return Some(Projection::Json);
+            }
+            if message.get("role").is_some() {
+                known = Some(Projection::OpenAi);
+            }
+        }
+    }
+    known
+}

@@ -1,0 +1,101 @@
+//! What the readers of all forms share: fields of a message, findings and notes.
+
+use logue_source::{Code, Diagnostic, Span};
+
+use super::node::{Kind, Node, Object};
+use crate::findings::Findings;
+use crate::loss::{Loss, Subject};
+
+/// A conversation that is being read.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    pub(super) findings: Findings,
+    pub(super) losses: Vec<Loss>,
+    /// The message that is being read.
+    pub(super) index: usize,
+}
+
+impl Reading {
+    /// An error of shape.
+    pub(super) fn wrong(&mut self, place: Span, message: impl Into<String>, expected: &str) {
+        self.findings.add(
+            Diagnostic::error(Code::JsonShape, message, place)
+                .with_expected(expected)
+                .with_help("correct it, or name the form that the file has"),
+        );
+    }
+
+    /// Notes a loss of the message that is being read.
+    pub(super) fn note(&mut self, text: impl Into<String>) {
+        self.losses.push(Loss {
+            subject: Subject::Message(self.index),
+            text: text.into(),
+        });
+    }
+
+    /// Notes a loss of the conversation as a whole.
+    pub(super) fn note_whole(&mut self, text: impl Into<String>) {
+        self.losses.push(Loss {
+            subject: Subject::Transcript,
+            text: text.into(),
+        });
+    }
+
+    /// The entries of a value that must be an object with each key once.
+    pub(super) fn object<'t>(&mut self, node: Node<'t>, what: &str) -> Option<Object<'t>> {
+        let Some(object) = node.object() else {
+            self.wrong(node.span(), format!("{what} is no object"), "an object");
+            return None;
+        };
+        if let Some(key) = object.duplicate() {
+            self.wrong(
+                key.span(),
+                format!("{what} has this key twice, and readers differ in which one counts"),
+                "each key once",
+            );
+            return None;
+        }
+        Some(object)
+    }
+
+    /// A field that must be a text where it is set. `Err` where it is something else.
+    pub(super) fn text(&mut self, object: &Object<'_>, key: &str) -> Result<Option<String>, ()> {
+        match object.get(key) {
+            None => Ok(None),
+            Some(node) => self.must_be_text(node, key).map(Some),
+        }
+    }
+
+    /// A field that must be there and be a text.
+    pub(super) fn required(&mut self, object: &Object<'_>, key: &str) -> Result<String, ()> {
+        if let Some(text) = self.text(object, key)? {
+            return Ok(text);
+        }
+        let start = object.span.start;
+        let opener = Span::new(start, start + 1);
+        let expected = format!("a `{key}`");
+        self.wrong(opener, format!("`{key}` is missing"), &expected);
+        Err(())
+    }
+
+    pub(super) fn must_be_text(&mut self, node: Node<'_>, key: &str) -> Result<String, ()> {
+        if let Some(text) = node.string() {
+            return Ok(text);
+        }
+        let message = match node.kind() {
+            Kind::String => format!("`{key}` holds half of a surrogate pair, which is no text"),
+            _ => format!("`{key}` is no text"),
+        };
+        self.wrong(node.span(), message, "a string");
+        Err(())
+    }
+
+    /// Notes every key that is not one of `known`.
+    pub(super) fn note_unknown(&mut self, object: &Object<'_>, known: &[&str]) {
+        for (_, key, value) in &object.entries {
+            if !known.contains(&key.as_str()) && value.kind() != Kind::Null {
+                self.note(format!("the key {key:?} dropped"));
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Frames to `ShareGPT`: who said what, and calls as JSON texts.
+//!
+//! | `from` | frame |
+//! |---|---|
+//! | `system`, `human`, `gpt` | system, user, visible words of the assistant |
+//! | `function_call` | a call: `{"name": …, "arguments": …}` |
+//! | `observation` | a tool's reply |
+//!
+//! The form has no place for what is hidden and no developer. Private reasoning as `gpt` would be
+//! shown, a developer as `system` would be raised, so both are left out and listed.
+
+use serde_json::{Map, Value};
+
+use super::header;
+use super::messages_write::note_terminators;
+use crate::convert::{Options, Writing};
+use crate::json::is_json;
+use crate::messages::{recipient_of, tool_of, types_of};
+use crate::owned::{FrameBuf, Transcript};
+use crate::words::{Channel, Role, Terminator};
+use logue_message::CallKind;
+
+/// The key that holds the messages.
+pub(super) const KEY: &str = "conversations";
+
+pub(super) fn write(transcript: &Transcript, options: &Options) -> Writing {
+    let mut writing = Writing::default();
+    let beside = header::beside(transcript.header.as_ref(), &[KEY, "system"], &mut writing);
+    note_terminators(&transcript.frames, &mut writing);
+    let mut values = Vec::with_capacity(transcript.frames.len());
+    for (index, frame) in transcript.frames.iter().enumerate() {
+        writing.index = index;
+        match said(frame) {
+            Ok(from) => {
+                note_losses(frame, &mut writing);
+                let text = match from {
+                    "function_call" => call(frame),
+                    _ => frame.body.clone(),
+                };
+                let mut object = Map::new();
+                object.insert("from".into(), from.into());
+                object.insert("value".into(), text.into());
+                values.push(Value::Object(object));
+            }
+            Err(why) => writing.note(&format!("left out, because {why}")),
+        }
+    }
+    header::lay_out(&mut writing, &beside, KEY, true, &values, options);
+    writing
+}
+
+/// Who says a frame, or why nobody may.
+fn said(frame: &FrameBuf) -> Result<&'static str, &'static str> {
+    if frame.role == Role::Other {
+        return Err("its role is not known");
+    }
+    if frame.channel == Some(Channel::Unknown) {
+        return Err("its channel is not known");
+    }
+    let call_cut = frame.terminator == Terminator::None && frame.to.is_some();
+    match frame.role {
+        Role::System => Ok("system"),
+        Role::Developer => Err("the form has no developer, and `system` would raise its rank"),
+        Role::Tool => Ok("observation"),
+        Role::User if frame.visibility().is_visible() => Ok("human"),
+        Role::Assistant if frame.is_call() => Ok("function_call"),
+        Role::Assistant if call_cut => Err("half a call must never run"),
+        Role::Assistant if frame.visibility().is_visible() => Ok("gpt"),
+        _ => Err("the form has no place for what is hidden"),
+    }
+}
+
+fn note_losses(frame: &FrameBuf, writing: &mut Writing) {
+    let call = frame.is_call();
+    let tool = call || frame.role == Role::Tool;
+    let preamble =
+        frame.role == Role::Assistant && frame.effective_channel() == Channel::Commentary && !call;
+    if preamble {
+        writing.note("a preamble becomes an answer");
+    }
+    let moved = match frame.channel {
+        Some(channel) if tool => channel != Channel::Commentary,
+        Some(_) => matches!(frame.role, Role::System | Role::Developer),
+        None => tool,
+    };
+    let to = frame.to.as_deref();
+    let name = call && recipient_of(tool_of(to.unwrap_or_default())) != to.unwrap_or_default();
+    let derived = types_of(CallKind::Function, &frame.body).0;
+    let constrain = frame.constrain.as_deref();
+    let reply_home = frame.role == Role::Tool && to == Some("assistant");
+    let lost = [
+        ("the channel dropped", moved),
+        ("the tool is read as a function of that name", name),
+        ("to dropped", to.is_some() != reply_home && !call),
+        ("call_id dropped", frame.call_id.is_some()),
+        ("name dropped", frame.name.is_some()),
+        ("intent dropped", frame.intent.is_some()),
+        ("content_type dropped", frame.content_type.is_some()),
+        (
+            "constrain dropped",
+            if call {
+                constrain != derived
+            } else {
+                constrain.is_some()
+            },
+        ),
+        ("unknown attributes dropped", !frame.attributes.is_empty()),
+        (
+            "the frame was cut; the form holds what there is of it",
+            frame.terminator == Terminator::None,
+        ),
+    ];
+    for (what, _) in lost.into_iter().filter(|(_, lost)| *lost) {
+        writing.note(what);
+    }
+}
+
+/// A call as text. Arguments that are an object stand in it letter by letter, others as a string.
+fn call(frame: &FrameBuf) -> String {
+    let to = frame.to.as_deref().unwrap_or_default();
+    let body = frame.body.as_str();
+    let object = body.starts_with('{') && body.ends_with('}') && is_json(body);
+    let name = Value::from(tool_of(to));
+    if object {
+        format!("{{\"name\": {name}, \"arguments\": {body}}}")
+    } else {
+        format!("{{\"name\": {name}, \"arguments\": {}}}", Value::from(body))
+    }
+}

@@ -1,0 +1,124 @@
+//! Frames to the JSON of OpenChatML 2.0 §10: `thinking` with either `content` or `tool_calls`.
+
+use logue_message::{Block, CallKind, ChatMessage, Content, Role as Speaker};
+use serde_json::{Map, Value, json};
+
+use super::header;
+use super::messages_write::to_messages;
+use crate::convert::{Options, Writing};
+use crate::loss::{Loss, Subject};
+use crate::messages::{recipient_of, types_of};
+use crate::owned::Transcript;
+
+pub(super) fn write(transcript: &Transcript, options: &Options) -> Writing {
+    let mut writing = Writing::default();
+    let mut beside = Map::new();
+    if let Some(values) = &transcript.header {
+        beside.insert("header".into(), header::to_value(values));
+    }
+    let mut values = Vec::new();
+    for (index, message) in to_messages(&transcript.frames, &mut writing)
+        .iter()
+        .enumerate()
+    {
+        let mut note = |text: &str| {
+            writing.losses.push(Loss {
+                subject: Subject::Message(index),
+                text: text.to_owned(),
+            });
+        };
+        if message.role == Speaker::Assistant {
+            assistant(message, &mut values, &mut note);
+        } else {
+            values.push(other(message));
+        }
+    }
+    header::lay_out(&mut writing, &beside, "messages", false, &values, options);
+    writing
+}
+
+fn other(message: &ChatMessage) -> Value {
+    let mut object = opened(message);
+    if message.role == Speaker::Tool {
+        let name = message.name.as_deref().map(recipient_of);
+        put(&mut object, "name", name.as_deref());
+    }
+    put(&mut object, "tool_call_id", message.tool_call_id.as_deref());
+    object.insert("content".into(), message.text().into());
+    Value::Object(object)
+}
+
+/// One object for each text, with the reasoning before it, and one for the calls.
+fn assistant(message: &ChatMessage, values: &mut Vec<Value>, note: &mut dyn FnMut(&str)) {
+    let plain;
+    let blocks = match &message.content {
+        Content::Absent => &[][..],
+        Content::Text(text) => {
+            plain = [Block::text(text.as_str())];
+            &plain
+        }
+        Content::Blocks(blocks) => blocks,
+    };
+    let mut object = opened(message);
+    for block in blocks {
+        match block {
+            Block::Thinking { text, .. } => {
+                if object.contains_key("thinking") {
+                    values.push(Value::Object(std::mem::replace(
+                        &mut object,
+                        opened(message),
+                    )));
+                }
+                object.insert("thinking".into(), text.as_str().into());
+            }
+            Block::Text { text, preamble, .. } => {
+                if *preamble {
+                    note("a preamble becomes an answer");
+                }
+                object.insert("content".into(), text.as_str().into());
+                values.push(Value::Object(std::mem::replace(
+                    &mut object,
+                    opened(message),
+                )));
+            }
+            _ => {}
+        }
+    }
+    if !message.tool_calls.is_empty() {
+        let calls = message.tool_calls.iter().map(|call| {
+            let text = call.arguments.as_str();
+            if types_of(call.kind, text) != types_of(CallKind::Function, text) {
+                note("the kind of a call dropped");
+            }
+            json!({
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": text},
+            })
+        });
+        object.insert("tool_calls".into(), calls.collect());
+        values.push(Value::Object(object));
+    } else if object.contains_key("thinking") {
+        values.push(Value::Object(object));
+    }
+}
+
+fn opened(message: &ChatMessage) -> Map<String, Value> {
+    let mut object = Map::new();
+    let role = if message.developer {
+        "developer"
+    } else {
+        message.role.as_str()
+    };
+    object.insert("role".into(), role.into());
+    if message.role != Speaker::Tool {
+        put(&mut object, "name", message.name.as_deref());
+    }
+    object
+}
+
+fn put(object: &mut Map<String, Value>, key: &str, value: Option<&str>) {
+    if let Some(value) = value {
+        object.insert(key.into(), value.into());
+    }
+}
