@@ -136,7 +136,16 @@ impl Frames {
         }
         let mut frame = FrameBuf::new(role, "");
         let channel = self.reading.text(object, "channel")?;
-        frame.channel = channel.map(|word| Channel::parse(word.as_bytes()));
+        frame.channel = channel
+            .as_deref()
+            .map(|word| Channel::parse(word.as_bytes()));
+        if let Some(word) = channel.filter(|word| word != UNKNOWN)
+            && frame.channel == Some(Channel::Unknown)
+        {
+            self.reading.note(format!(
+                "the channel {word:?} is not known and becomes `{UNKNOWN}`"
+            ));
+        }
         frame.to = self.reading.text(object, "to")?;
         frame.call_id = self.reading.text(object, "call_id")?;
         if frame.call_id.is_none() {

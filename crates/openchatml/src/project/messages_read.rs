@@ -2,8 +2,8 @@
 //!
 //! The messages are read into the hub (`logue_message`) and mapped to frames from there, so they
 //! get the same normal forms as what a provider answered. `reasoning_content` is private reasoning
-//! before the rest of its message. The older `function_call` and role `function` are read too; they
-//! have no ids, so they get some.
+//! before the rest of its message. The older `function_call` and role `function` are read too. A call
+//! without an id gets one.
 
 use logue_message::{Block, CallKind, ChatMessage, Content, ToolCall};
 
@@ -11,6 +11,7 @@ use super::Projected;
 use super::header;
 use super::node::{Kind, Node, Object};
 use super::reading::Reading;
+use crate::convert::assign_ids;
 use crate::messages::frames_from_messages;
 use crate::owned::Transcript;
 
@@ -37,9 +38,13 @@ pub(super) fn read(node: Node<'_>) -> Projected {
             list.push(message);
         }
     }
-    let (frames, losses) = frames_from_messages(&list);
+    let (mut frames, losses) = frames_from_messages(&list);
     let mut reading = messages.reading;
     reading.losses.extend(losses);
+    for frame in &mut frames {
+        frame.call_id = frame.call_id.take().filter(|id| !id.is_empty());
+    }
+    reading.losses.extend(assign_ids(&mut frames));
     Projected {
         transcript: Transcript {
             header: opened.header,
@@ -53,9 +58,6 @@ pub(super) fn read(node: Node<'_>) -> Projected {
 #[derive(Default)]
 struct Messages {
     reading: Reading,
-    /// Calls of the older kind: how many there were, and those that wait for their results.
-    functions: usize,
-    waiting: Vec<(String, String)>,
 }
 
 impl Messages {
@@ -97,9 +99,6 @@ impl Messages {
                     "`{key}` of a message that is no assistant's dropped"
                 ));
             }
-        }
-        if role == "function" {
-            self.result(&object, &mut message)?;
         }
         if message.content == Content::Absent && role != "assistant" {
             let start = object.span.start;
@@ -169,8 +168,8 @@ impl Messages {
             }
         }
         if let Some(call) = object.get("function_call") {
-            let call = self.function_call(call)?;
-            message.tool_calls.push(call);
+            let (name, text) = self.tool(call, "arguments")?;
+            message.tool_calls.push(ToolCall::new("", name, text));
         }
         if let Some(text) = self.reading.text(object, "refusal")? {
             self.reading.note("a refusal is read as text");
@@ -194,7 +193,7 @@ impl Messages {
         let call = self.reading.object(node, "the call").ok_or(())?;
         self.reading
             .note_unknown(&call, &["id", "type", "function", "custom", "index"]);
-        let id = self.reading.required(&call, "id")?;
+        let id = self.reading.text(&call, "id")?.unwrap_or_default();
         let (key, arguments, kind) = match self.reading.text(&call, "type")?.as_deref() {
             None | Some("function") => ("function", "arguments", CallKind::Function),
             Some("custom") => ("custom", "input", CallKind::Custom),
@@ -224,33 +223,6 @@ impl Messages {
         let name = self.reading.required(&tool, "name")?;
         let text = self.reading.required(&tool, arguments)?;
         Ok((name, text))
-    }
-
-    fn function_call(&mut self, node: Node<'_>) -> Result<ToolCall, ()> {
-        let (name, text) = self.tool(node, "arguments")?;
-        self.functions += 1;
-        let id = format!("call_{}", self.functions);
-        self.reading.note(format!("the id `{id}` was assigned"));
-        self.waiting.push((name.clone(), id.clone()));
-        Ok(ToolCall::new(id, name, text))
-    }
-
-    /// A message of the role `function`: the result of the earliest call of that name.
-    fn result(&mut self, object: &Object<'_>, message: &mut ChatMessage) -> Result<(), ()> {
-        let name = self.reading.required(object, "name")?;
-        let found = self
-            .waiting
-            .iter()
-            .position(|(waiting, _)| *waiting == name);
-        let id = if let Some(found) = found {
-            self.waiting.remove(found).1
-        } else {
-            self.functions += 1;
-            format!("call_{}", self.functions)
-        };
-        self.reading.note(format!("the id `{id}` was assigned"));
-        message.tool_call_id = Some(id);
-        Ok(())
     }
 }
 

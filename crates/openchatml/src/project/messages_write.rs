@@ -19,6 +19,7 @@ use crate::words::{Channel, Role, Terminator};
 pub(super) fn write(transcript: &Transcript, options: &Options) -> Writing {
     let mut writing = Writing::default();
     let beside = header::beside(transcript.header.as_ref(), &["messages"], &mut writing);
+    note_terminators(&transcript.frames, Terminator::Return, &mut writing);
     let messages = to_messages(&transcript.frames, &mut writing);
     let mut tools = BTreeMap::new();
     let mut values = Vec::with_capacity(messages.len());
@@ -35,23 +36,26 @@ pub(super) fn write(transcript: &Transcript, options: &Options) -> Writing {
     writing
 }
 
-/// The messages of the hub, with the losses of that mapping and of terminators, which it does not
-/// count: a message does not say whether a turn ended with it.
+/// The messages of the hub, with the losses of that mapping.
 pub(super) fn to_messages(frames: &[FrameBuf], writing: &mut Writing) -> Vec<ChatMessage> {
-    note_terminators(frames, writing);
     let (messages, losses) = messages_from_frames(frames);
     writing.losses.extend(losses);
     messages
 }
 
-/// Notes each answer whose terminator is not the one that reading gives: `<|return|>` of the last
-/// frame, `<|end|>` of all others.
-pub(super) fn note_terminators(frames: &[FrameBuf], writing: &mut Writing) {
+/// Notes each answer whose terminator is not the one that reading gives, which is `<|end|>`, and
+/// `last_answer` where the last frame is an answer. A message does not say whether a turn ended
+/// with it.
+pub(super) fn note_terminators(
+    frames: &[FrameBuf],
+    last_answer: Terminator,
+    writing: &mut Writing,
+) {
     let last = frames.len().saturating_sub(1);
     for (index, frame) in frames.iter().enumerate() {
         let answer = frame.role == Role::Assistant && frame.effective_channel() == Channel::Final;
         let usual = if answer && index == last {
-            Terminator::Return
+            last_answer
         } else {
             Terminator::End
         };

@@ -26,7 +26,7 @@ pub(super) const KEY: &str = "conversations";
 pub(super) fn write(transcript: &Transcript, options: &Options) -> Writing {
     let mut writing = Writing::default();
     let beside = header::beside(transcript.header.as_ref(), &[KEY, "system"], &mut writing);
-    note_terminators(&transcript.frames, &mut writing);
+    note_terminators(&transcript.frames, Terminator::Return, &mut writing);
     let mut values = Vec::with_capacity(transcript.frames.len());
     for (index, frame) in transcript.frames.iter().enumerate() {
         writing.index = index;

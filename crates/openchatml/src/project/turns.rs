@@ -4,19 +4,23 @@ use logue_message::{Block, CallKind, ChatMessage, Content, Role as Speaker};
 use serde_json::{Map, Value, json};
 
 use super::header;
-use super::messages_write::to_messages;
+use super::messages_write::{note_terminators, to_messages};
 use crate::convert::{Options, Writing};
 use crate::loss::{Loss, Subject};
 use crate::messages::{recipient_of, types_of};
 use crate::owned::Transcript;
+use crate::words::Terminator;
 
 pub(super) fn write(transcript: &Transcript, options: &Options) -> Writing {
     let mut writing = Writing::default();
     let mut beside = Map::new();
     if let Some(values) = &transcript.header {
-        beside.insert("header".into(), header::to_value(values));
+        let mut values = values.clone();
+        "2.0".clone_into(&mut values.version);
+        beside.insert("header".into(), header::to_value(&values));
     }
     let mut values = Vec::new();
+    note_terminators(&transcript.frames, Terminator::End, &mut writing);
     for (index, message) in to_messages(&transcript.frames, &mut writing)
         .iter()
         .enumerate()

@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that unwraps nothing has failed")]
 
 mod conversations;
+mod conversion_cases;
+mod conversion_properties;
 mod document_header;
 mod harmony;
 mod harmony_transcripts;
