@@ -55,6 +55,7 @@ mod owned;
 pub mod project;
 mod reader;
 mod rewrite;
+pub mod scan;
 pub mod stream;
 mod token;
 mod utf8;

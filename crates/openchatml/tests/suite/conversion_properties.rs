@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use logue_source::Diagnostic;
 use openchatml::convert::{self, Options, assign_ids};
 use openchatml::project::{self, Projection};
 use openchatml::{
@@ -41,7 +42,7 @@ fn there_and_back(transcript: &Transcript, form: Form, options: &Options) -> Opt
             Some(Back {
                 frames: read.transcript.frames,
                 losses: [written.losses, read.losses].concat(),
-                errors: read.diagnostics.iter().any(|found| found.is_error()),
+                errors: read.diagnostics.iter().any(Diagnostic::is_error),
             })
         }
         Form::Projection(projection) => {
@@ -250,7 +251,7 @@ proptest! {
         let options = Options::default();
         let found = detect(&bytes);
         let read = convert::read(&bytes, None, &options);
-        prop_assert_eq!(found.map(|found| found.certain).unwrap_or(false), read.certain);
+        prop_assert_eq!(found.is_some_and(|found| found.certain), read.certain);
         for form in forms() {
             match form {
                 Form::Dialect(dialect) => drop(convert::read(&bytes, Some(dialect), &options)),
@@ -276,7 +277,8 @@ proptest! {
                 let json = serde_json::from_str::<serde_json::Value>(&text).is_ok();
                 prop_assert!(json || read.has_errors());
             }
-            drop(project::detect(text.as_bytes()));
+            let found = project::detect(text.as_bytes());
+            prop_assert!(found.is_none() || serde_json::from_str::<serde_json::Value>(&text).is_ok());
         }
     }
 }

@@ -16,6 +16,7 @@ mod rendering_properties;
 mod responses;
 mod rewriting;
 mod round_trip;
+mod scanning;
 mod strategies;
 mod streaming;
 mod viewing;

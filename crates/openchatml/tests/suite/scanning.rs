@@ -1,0 +1,165 @@
+//! Control tokens in what people say: found in any piece of any form.
+
+use logue_source::Span;
+use openchatml::scan::{Found, Scan, Text, is_control_token};
+use openchatml::{Dialect, FrameBuf, Token, write_frame};
+use proptest::prelude::*;
+
+use crate::strategies::{broken_transcript, marked_text};
+
+const V2_2: Text = Text::Envelope(Dialect::V2_2);
+
+fn scan(text: Text, pieces: &[&[u8]]) -> Vec<Found> {
+    let mut found = Vec::new();
+    let mut scan = Scan::new(text);
+    for piece in pieces {
+        scan.push(piece, &mut |token| found.push(token));
+    }
+    scan.finish(&mut |token| found.push(token));
+    found
+}
+
+/// The tokens, with `!` where they do harm.
+fn words(text: Text, source: &str) -> String {
+    let found = scan(text, &[source.as_bytes()]);
+    let words = found.iter().map(|found| {
+        assert!(is_control_token(&found.token));
+        let harm = if found.harmless { "" } else { "!" };
+        format!(
+            "{harm}{}@{}-{}",
+            found.token, found.span.start, found.span.end
+        )
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn each_form_has_its_own_markup() {
+    let cases: &[(Text, &str, &str)] = &[
+        (
+            Text::Plain,
+            "a <|end|> b <|nothing|> <| end|>",
+            "!<|end|>@2-9",
+        ),
+        (Text::Plain, "<<|im_start|>system", "!<|im_start|>@1-13"),
+        (Text::Plain, "<|<|end|>|>", "!<|end|>@2-9"),
+        (
+            Text::Json,
+            r#"{"a":"\u003c|end\u007C\u003e"}"#,
+            "!<|end|>@6-28",
+        ),
+        (Text::Json, r#"{"a":"\\u003c|end|>"}"#, ""),
+        (Text::Json, r#"{"a":"<\|end|>"}"#, "!<|end|>@6-14"),
+        (
+            V2_2,
+            "version: 2.2\ntokens: [\"<|start|>\", \"<|im_end|>\"]\n<|start|>user<|message|>a<|end|>",
+            "",
+        ),
+        (
+            V2_2,
+            "<|start|>user<|message|>a <<|end|> <|im_end|> <|message|><|end|>",
+            "<|end|>@27-34 !<|im_end|>@35-45 !<|message|>@46-57",
+        ),
+        (
+            V2_2,
+            "<|start|>user<|message|><|literal|><|start|><|im_end|><|endliteral|><|end|>",
+            "<|start|>@35-44 !<|im_end|>@44-54",
+        ),
+        (
+            V2_2,
+            "<|start|>user<|message|><|literal|><|start|>",
+            "<|start|>@35-44 !<|literal|>@24-35",
+        ),
+        (
+            V2_2,
+            "<|start|>assistant<|channel|>analysis<|message|><|start_reason|><|end|>",
+            "",
+        ),
+        (
+            V2_2,
+            "<|start|>assistant<|channel|>final<|message|><|start_reason|><|end|>",
+            "!<|start_reason|>@45-61",
+        ),
+        (
+            Text::Envelope(Dialect::V2_0),
+            "version: 2.0\n<|start|>user<|message|><|literal|><|end|>",
+            "!<|literal|>@37-48",
+        ),
+        (
+            Text::Envelope(Dialect::Harmony),
+            "<|start|>user<|message|><|im_end|><|literal|><|end|>",
+            "!<|im_end|>@24-34 !<|literal|>@34-45",
+        ),
+        (
+            Text::Envelope(Dialect::ChatMl),
+            "<|im_start|>user\n<|end|><|fim_prefix|><|im_end|>",
+            "!<|end|>@17-24 !<|fim_prefix|>@24-38",
+        ),
+        (
+            Text::Envelope(Dialect::V0_1),
+            "<|im_start|>user\n<|end|><|fim_prefix|><|im_end|>",
+            "!<|end|>@17-24",
+        ),
+    ];
+    for (text, source, expected) in cases {
+        assert_eq!(words(*text, source), *expected, "{source}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn pieces_change_nothing(bytes in broken_transcript(), cuts in proptest::collection::vec(0..200_usize, 0..4)) {
+        let forms = Dialect::ALL.into_iter().map(Text::Envelope).chain([Text::Plain, Text::Json]);
+        for text in forms {
+            let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect();
+            let whole = scan(text, &[&bytes]);
+            prop_assert_eq!(&whole, &scan(text, &pieces));
+            for found in whole {
+                let spelled = found.span.bytes(&bytes);
+                prop_assert!(text == Text::Json || spelled == found.token.as_bytes());
+            }
+        }
+    }
+
+    /// A body that was written is told token by token: its own escaped, the others not.
+    #[test]
+    fn what_was_written_is_found(body in marked_text(), other: bool) {
+        let body = if other { format!("{body}<|im_start|>{body}") } else { body };
+        let mut text = String::from("version: 2.2\n");
+        write_frame(&mut text, &FrameBuf::user(body.as_str())).unwrap();
+        let found = scan(V2_2, &[text.as_bytes()]);
+        let said = scan(Text::Plain, &[body.as_bytes()]);
+        let names = |found: &[Found]| found.iter().map(|found| found.token.clone()).collect::<Vec<_>>();
+        prop_assert_eq!(names(&found), names(&said));
+        for found in &found {
+            let own = Token::ALL.iter().any(|token| token.as_str() == found.token);
+            prop_assert_eq!(found.harmless, own, "{}", text);
+        }
+        prop_assert!(found.iter().all(|found| found.span != Span::default()));
+    }
+
+    /// JSON may spell a letter in several ways.
+    #[test]
+    fn json_hides_nothing(body in marked_text(), every in 1..4_usize) {
+        let mut spelled = String::from("\"");
+        for (index, letter) in body.chars().enumerate() {
+            let plain = letter.is_ascii() && !letter.is_ascii_control() && letter != '"' && letter != '\\';
+            if plain && index % every != 0 {
+                spelled.push(letter);
+            } else {
+                let mut units = [0; 2];
+                for unit in letter.encode_utf16(&mut units) {
+                    spelled.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+        }
+        spelled.push('"');
+        let decoded: String = serde_json::from_str(&spelled).unwrap();
+        prop_assert_eq!(&decoded, &body);
+        let plain = scan(Text::Plain, &[body.as_bytes()]).len();
+        prop_assert_eq!(scan(Text::Json, &[spelled.as_bytes()]).len(), plain);
+    }
+}
