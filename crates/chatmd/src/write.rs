@@ -63,6 +63,58 @@ pub struct ToolResponse<'a> {
     pub payload: Payload<'a>,
 }
 
+/// Settings to be written (ChatMD §4).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Config<'a> {
+    /// The model's name.
+    pub model: Option<&'a str>,
+    /// The most tokens of an answer.
+    pub max_tokens: Option<u64>,
+    /// The sampling temperature; one that is not finite is left out, as it cannot be read.
+    pub temperature: Option<f64>,
+    /// How hard the model should think.
+    pub reasoning_effort: Option<&'a str>,
+}
+
+/// `<config/>`
+///
+/// ```
+/// use chatmd::write;
+///
+/// let config = write::Config { model: Some("gpt-4o"), temperature: Some(0.5), ..write::Config::default() };
+/// assert_eq!(write::config(&config), "<config model=\"gpt-4o\" temperature=\"0.5\"/>\n");
+/// ```
+pub fn config(config: &Config<'_>) -> String {
+    let max_tokens = config.max_tokens.map(|count| count.to_string());
+    let temperature = config.temperature.filter(|value| value.is_finite());
+    let temperature = temperature.map(|value| value.to_string());
+    let mut out = String::from("<");
+    out.push_str(Tag::Config.as_str());
+    let attributes = [
+        ("model", config.model),
+        ("max_tokens", max_tokens.as_deref()),
+        ("temperature", temperature.as_deref()),
+        ("reasoning_effort", config.reasoning_effort),
+    ];
+    for (name, value) in attributes {
+        if let Some(value) = value {
+            write_attribute(&mut out, name, value);
+        }
+    }
+    out.push_str("/>\n");
+    out
+}
+
+/// `<system>`
+pub fn system(text: &str) -> String {
+    element(Tag::System, &[], Payload::Inline(text))
+}
+
+/// `<developer>`
+pub fn developer(text: &str) -> String {
+    element(Tag::Developer, &[], Payload::Inline(text))
+}
+
 /// `<user>`
 pub fn user(text: &str) -> String {
     element(Tag::User, &[], Payload::Inline(text))

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use openchatml::Role;
 
+use crate::convert::Form;
 use crate::language::Language;
 
 /// Run, check and view conversations with language models that live as plain text
@@ -26,12 +27,14 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Run(RunArgs),
     Check(CheckArgs),
+    Convert(ConvertArgs),
     View(ViewArgs),
     /// Count tokens, turn text into token ids and back
     ///
     /// The vocabulary is `o200k_harmony`, that of gpt-oss models; it is part of the program.
     #[command(subcommand)]
     Tokens(TokensCommand),
+    Scan(ScanArgs),
     /// Show what the readers see
     #[command(subcommand)]
     Debug(DebugCommand),
@@ -104,7 +107,7 @@ pub(crate) struct RunArgs {
 
 /// Check prompts and transcripts for errors
 ///
-/// Folders are searched for ChatMD and OpenChatML files. Exit status 8 if there is an error.
+/// Folders are searched for ChatMD files and transcripts in any dialect. Exit status 8 if there is an error.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  logue check prompts/\n  logue check --json review.md session.ocml"
@@ -123,15 +126,82 @@ pub(crate) struct CheckArgs {
     pub(crate) json: bool,
 }
 
+/// Convert conversations between dialects and forms
+///
+/// What the new form cannot hold is listed on standard error, frame by frame; with --strict it is
+/// refused instead. A file or input of JSON lines is converted line by line, a folder file by file.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    logue convert session.ocml --to openai\n  \
+    logue convert --from sharegpt --to chatml -o train.jsonl data.jsonl\n  \
+    logue convert --to ocml2.2 --strict -o new/ old/")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub(crate) struct ConvertArgs {
+    /// Files and folders; `-`, or none, is standard input
+    #[arg(value_name = "IN")]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    /// File to write, or folder for several; replaced as a whole
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Form of the input, where its content does not say it
+    #[arg(long, value_name = "FORM", value_parser = Form::parser())]
+    pub(crate) from: Option<Form>,
+
+    /// Form of the output
+    #[arg(long, value_name = "FORM", value_parser = Form::parser())]
+    pub(crate) to: Form,
+
+    /// Refuse whatever would lose something
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// Keep private reasoning in `thinking` (json) or `reasoning_content` (openai) of its message
+    #[arg(long)]
+    pub(crate) thinking: bool,
+
+    /// The input is JSON lines, one conversation a line
+    #[arg(long)]
+    pub(crate) lines: bool,
+
+    /// Print one JSON object a conversation, with what was lost
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Find control tokens hidden in what people say
+///
+/// A token such as `<|im_start|>` in a message forges another one wherever nothing escapes it.
+/// Tokens that their own file escapes are noted and do no harm. Exit status 8 if others are found.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  logue scan data.jsonl\n  curl -s https://example.org/page | logue scan -"
+)]
+pub(crate) struct ScanArgs {
+    /// Files and folders; `-` is standard input
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// Form of the files, where their content does not say it; `text` is none of them
+    #[arg(long, value_name = "FORM", value_parser = Form::parser_with_text())]
+    pub(crate) from: Option<Form>,
+
+    /// Print one JSON object a finding
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Show what a person may see of a conversation
 ///
-/// Instructions, private reasoning and tool traffic stay hidden.
+/// Instructions, private reasoning and tool traffic stay hidden. Of a folder, every conversation
+/// in it is shown.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  logue view review.md\n  logue view --debug-channels session.ocml"
 )]
 pub(crate) struct ViewArgs {
-    /// ChatMD or OpenChatML file; `-` is standard input
+    /// File in any dialect, or folder; `-` is standard input
     pub(crate) file: PathBuf,
 
     /// Show the hidden parts too

@@ -1,7 +1,7 @@
 //! `logue check`: errors and warnings of prompts and transcripts.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use logue_agent::{into_text, read_all, read_bytes};
 use logue_source::{Diagnostic, Severity, Source};
@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::CheckArgs;
 use crate::exit::{Exit, Failure};
+use crate::folder::find_files;
 use crate::language::Language;
 use crate::terminal::{closed_pipe_is_done, complain, error_style, print};
 
@@ -19,9 +20,7 @@ pub(crate) fn check(arguments: &CheckArgs) -> Result<Exit, Failure> {
             let read = read_all("<stdin>", io::stdin().lock());
             tally.file("<stdin>", None, read, arguments)?;
         } else if path.is_dir() {
-            let mut files = Vec::new();
-            find_files(path, &mut files)?;
-            for file in files {
+            for file in find_files(path, Language::is_candidate)? {
                 tally.found_in_folder(&file, arguments)?;
             }
         } else {
@@ -107,6 +106,11 @@ impl Tally {
                 let document = openchatml::parse(&bytes);
                 self.tell_all(name, &bytes, &openchatml::check(&document), arguments.json)
             }
+            Language::Harmony | Language::Ocml0_1 | Language::Chatml => {
+                let options = openchatml::convert::Options::default();
+                let read = openchatml::convert::read(&bytes, language.dialect(), &options);
+                self.tell_all(name, &bytes, &read.diagnostics, arguments.json)
+            }
             Language::Chatmd => match into_text(name, bytes) {
                 Ok(text) => {
                     let found = chatmd::check(&text);
@@ -170,7 +174,8 @@ impl Tally {
 pub(crate) fn to_json(source: &Source<'_>, diagnostic: &Diagnostic) -> Value {
     let place = |offset: usize| {
         let place = source.line_column(offset);
-        json!({"offset": offset, "line": place.line, "column": place.column})
+        let offset_in_all = source.offset(offset);
+        json!({"offset": offset_in_all, "line": place.line, "column": place.column})
     };
     let labels: Vec<Value> = diagnostic
         .labels
@@ -190,34 +195,4 @@ pub(crate) fn to_json(source: &Source<'_>, diagnostic: &Diagnostic) -> Value {
         "labels": labels,
         "help": diagnostic.help,
     })
-}
-
-/// The candidates below a folder, in the order of their names. Hidden folders and links are not
-/// entered.
-fn find_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
-    let mut waiting = vec![folder.to_owned()];
-    while let Some(folder) = waiting.pop() {
-        let unreadable = |error: io::Error| {
-            let message = format!("`{}` cannot be searched: {error}", folder.display());
-            Failure::user("E-SOURCE-READ", message)
-        };
-        let mut entries = Vec::new();
-        for entry in std::fs::read_dir(&folder).map_err(unreadable)? {
-            entries.push(entry.map_err(unreadable)?);
-        }
-        entries.sort_by_key(std::fs::DirEntry::file_name);
-        let mut folders = Vec::new();
-        for entry in entries {
-            let name = entry.file_name();
-            let kind = entry.file_type().map_err(unreadable)?;
-            if kind.is_file() && Language::is_candidate(&entry.path()) {
-                files.push(entry.path());
-            } else if kind.is_dir() && name != "target" && !name.to_string_lossy().starts_with('.')
-            {
-                folders.push(entry.path());
-            }
-        }
-        waiting.extend(folders.into_iter().rev());
-    }
-    Ok(())
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::ValueEnum;
+use openchatml::{Dialect, detect};
 
 /// The languages that the program reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -11,6 +12,13 @@ pub(crate) enum Language {
     Chatmd,
     /// OpenChatML 2.x.
     Openchatml,
+    /// What gpt-oss models read and emit.
+    Harmony,
+    /// OpenChatML 0.1, the 1.x line.
+    #[value(name = "ocml0.1")]
+    Ocml0_1,
+    /// `<|im_start|>` with messages only.
+    Chatml,
 }
 
 /// Elements that a ChatMD document can begin with.
@@ -35,8 +43,16 @@ impl Language {
             .and_then(Path::extension)
             .and_then(|ending| ending.to_str())
         {
-            Some("ocml" | "openchatml") => return Self::Openchatml,
+            // The ending stands for the whole family; only a text of the 1.x line differs.
+            Some("ocml" | "openchatml") => {
+                return match detect(text) {
+                    Some(found) if found.certain && found.dialect == Dialect::V0_1 => Self::Ocml0_1,
+                    _ => Self::Openchatml,
+                };
+            }
             Some("chatmd") => return Self::Chatmd,
+            Some("harmony") => return Self::Harmony,
+            Some("chatml") => return Self::Chatml,
             _ => {}
         }
         let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
@@ -44,19 +60,42 @@ impl Language {
             .split(|byte| *byte == b'\n')
             .find(|line| !line.trim_ascii().is_empty());
         let first = first.unwrap_or_default().trim_ascii();
-        let envelope =
-            first.starts_with(b"<|") || first == b"---" || first.starts_with(b"version:");
-        if envelope {
-            Self::Openchatml
-        } else {
-            Self::Chatmd
+        let envelope = first.starts_with(b"<|")
+            || first.starts_with(b"[BOS]")
+            || first == b"---"
+            || first.starts_with(b"version:");
+        if !envelope {
+            return Self::Chatmd;
+        }
+        // What is not certain may be a fragment of OpenChatML.
+        match detect(text).filter(|found| found.certain) {
+            Some(found) => match found.dialect {
+                Dialect::Harmony => Self::Harmony,
+                Dialect::V0_1 => Self::Ocml0_1,
+                Dialect::ChatMl => Self::Chatml,
+                Dialect::V2_2 | Dialect::V2_0 => Self::Openchatml,
+            },
+            None => Self::Openchatml,
+        }
+    }
+
+    /// The dialect, where the language is one; OpenChatML 2.x says its own in its header.
+    pub(crate) const fn dialect(self) -> Option<Dialect> {
+        match self {
+            Self::Chatmd | Self::Openchatml => None,
+            Self::Harmony => Some(Dialect::Harmony),
+            Self::Ocml0_1 => Some(Dialect::V0_1),
+            Self::Chatml => Some(Dialect::ChatMl),
         }
     }
 
     /// Whether a file found in a folder is one of ours.
     pub(crate) fn is_candidate(path: &Path) -> bool {
         let ending = path.extension().and_then(|ending| ending.to_str());
-        matches!(ending, Some("chatmd" | "ocml" | "openchatml" | "md"))
+        matches!(
+            ending,
+            Some("chatmd" | "ocml" | "openchatml" | "harmony" | "chatml" | "md")
+        )
     }
 
     /// Whether a Markdown file in a folder is a ChatMD document and not prose: it begins with an

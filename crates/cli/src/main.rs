@@ -8,11 +8,14 @@
 mod arguments;
 mod check;
 mod config;
+mod convert;
 mod debug;
 mod exit;
+mod folder;
 mod language;
 mod manual;
 mod run;
+mod scan;
 mod terminal;
 mod tokens;
 mod view;
@@ -41,6 +44,8 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::check(&arguments),
+        Command::Convert(arguments) => convert::convert(&arguments),
+        Command::Scan(arguments) => scan::scan(&arguments),
         Command::View(arguments) => view::view(&arguments),
         Command::Tokens(command) => tokens::tokens(&command),
         Command::Debug(command) => debug::debug(&command),

@@ -1,6 +1,6 @@
 //! `logue view`: what a person may see of a conversation.
 //!
-//! Both languages become the same list of shown messages; what is hidden stays hidden unless it is
+//! All languages become the same list of shown messages; what is hidden stays hidden unless it is
 //! asked for by name of flag (OpenChatML 2.2 §4, §5).
 
 use std::io;
@@ -8,11 +8,12 @@ use std::path::Path;
 
 use logue_agent::{into_text, read_all, read_bytes};
 use logue_source::{Source, Style, visible};
-use openchatml::View;
+use openchatml::{FrameBuf, Terminator, View, convert};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::ViewArgs;
 use crate::exit::{Exit, Failure};
+use crate::folder::find_files;
 use crate::language::Language;
 use crate::run::source_failure;
 use crate::terminal::{closed_pipe_is_done, complain, error_style, output_style, print};
@@ -29,6 +30,9 @@ struct Shown {
 }
 
 pub(crate) fn view(arguments: &ViewArgs) -> Result<Exit, Failure> {
+    if arguments.file.is_dir() {
+        return view_folder(arguments);
+    }
     let stdin = arguments.file.as_os_str() == "-";
     let name = if stdin {
         "<stdin>".to_owned()
@@ -42,23 +46,116 @@ pub(crate) fn view(arguments: &ViewArgs) -> Result<Exit, Failure> {
     };
     let bytes = read.map_err(|error| source_failure(&error))?;
     let path: Option<&Path> = (!stdin).then_some(arguments.file.as_path());
-    let shown = match arguments.lang.unwrap_or_else(|| Language::of(path, &bytes)) {
-        Language::Openchatml => openchatml_messages(&name, &bytes, arguments.debug_channels),
-        Language::Chatmd => {
-            let text = into_text(&name, bytes).map_err(|error| source_failure(&error))?;
-            chatmd_messages(&name, &text, arguments.debug_channels)?
-        }
-    };
+    let shown = messages(&name, path, bytes, arguments)?;
     closed_pipe_is_done(print_messages(&shown, arguments.json))
 }
 
+/// Every conversation in a folder, each under its name. One that cannot be shown does not hide the
+/// others.
+fn view_folder(arguments: &ViewArgs) -> Result<Exit, Failure> {
+    let mut exit = Exit::Done;
+    let mut first = true;
+    for file in find_files(&arguments.file, Language::is_candidate)? {
+        let name = file.display().to_string();
+        let shown = read_bytes(&file)
+            .map_err(|error| source_failure(&error))
+            .and_then(|bytes| {
+                let prose = file.extension().is_some_and(|ending| ending == "md")
+                    && !std::str::from_utf8(&bytes).is_ok_and(Language::looks_like_chatmd);
+                if prose {
+                    return Ok(None);
+                }
+                messages(&name, Some(&file), bytes, arguments).map(Some)
+            });
+        let shown = match shown {
+            Ok(None) => continue,
+            Ok(Some(shown)) => shown,
+            Err(failure) => {
+                crate::report(&failure);
+                exit = failure.exit;
+                continue;
+            }
+        };
+        let gap = if first { "" } else { "\n" };
+        first = false;
+        let printed = if arguments.json {
+            print_json(&shown, Some(&name))
+        } else {
+            print(&format!("{gap}==> {} <==\n", visible(&name)))
+                .and_then(|()| print_messages(&shown, false))
+        };
+        match printed {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Done),
+            printed => closed_pipe_is_done(printed).map(drop)?,
+        }
+    }
+    Ok(exit)
+}
+
+fn messages(
+    name: &str,
+    path: Option<&Path>,
+    bytes: Vec<u8>,
+    arguments: &ViewArgs,
+) -> Result<Vec<Shown>, Failure> {
+    let language = arguments.lang.unwrap_or_else(|| Language::of(path, &bytes));
+    match language {
+        Language::Openchatml => Ok(openchatml_messages(name, &bytes, arguments.debug_channels)),
+        Language::Harmony | Language::Ocml0_1 | Language::Chatml => {
+            let read = convert::read(&bytes, language.dialect(), &convert::Options::default());
+            report(name, &bytes, &read.diagnostics);
+            let debug = arguments.debug_channels;
+            let frames = read.transcript.frames.into_iter();
+            let shown = frames.map(shown_frame);
+            Ok(shown.filter(|message| debug || !message.hidden).collect())
+        }
+        Language::Chatmd => {
+            let text = into_text(name, bytes).map_err(|error| source_failure(&error))?;
+            chatmd_messages(name, &text, arguments.debug_channels)
+        }
+    }
+}
+
+/// A frame that was read from a dialect without spans.
+fn shown_frame(frame: FrameBuf) -> Shown {
+    let hidden = !frame.visibility().is_visible();
+    let role = frame.role.as_str().unwrap_or("unknown").to_owned();
+    let channel = frame.channel;
+    let values = [
+        ("to", frame.to),
+        ("name", frame.name),
+        ("call_id", frame.call_id),
+        ("intent", frame.intent),
+    ];
+    let details = values.into_iter();
+    Shown {
+        role,
+        channel: channel.map(|word| word.as_str().unwrap_or("unknown").to_owned()),
+        details: details
+            .filter_map(|(key, value)| Some((key, value?)))
+            .collect(),
+        text: frame.body,
+        hidden,
+        complete: frame.terminator != Terminator::None,
+    }
+}
+
+fn print_json(messages: &[Shown], file: Option<&str>) -> io::Result<()> {
+    messages.iter().try_for_each(|message| {
+        let mut value = message.to_json();
+        if let Some(file) = file {
+            value["file"] = json!(file);
+        }
+        print(&format!("{value}\n"))
+    })
+}
+
 fn print_messages(messages: &[Shown], as_json: bool) -> io::Result<()> {
+    if as_json {
+        return print_json(messages, None);
+    }
     let colour = output_style() == Style::Colour;
     for (number, message) in messages.iter().enumerate() {
-        if as_json {
-            print(&format!("{}\n", message.to_json()))?;
-            continue;
-        }
         let mut heading = message.role.clone();
         if let Some(channel) = &message.channel {
             heading.push_str(&format!(" · {channel}"));

@@ -29,6 +29,6 @@ mod visible;
 pub use code::Code;
 pub use diagnostic::{Diagnostic, Label, Severity};
 pub use lines::{LineColumn, LineIndex};
-pub use render::{Source, Style};
+pub use render::{Source, Start, Style};
 pub use span::Span;
 pub use visible::visible;

@@ -31,15 +31,55 @@ pub struct Source<'a> {
     name: String,
     text: &'a [u8],
     lines: LineIndex,
+    /// Where the first byte stands in the whole text.
+    start: Start,
+}
+
+/// The place of a part in the text that it was cut from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// Bytes before it.
+    pub offset: usize,
+    /// Its line, from 1.
+    pub line: usize,
+    /// Its column in characters, from 1.
+    pub column: usize,
+}
+
+impl Default for Start {
+    /// The begin of the text.
+    fn default() -> Self {
+        Self {
+            offset: 0,
+            line: 1,
+            column: 1,
+        }
+    }
 }
 
 impl<'a> Source<'a> {
     /// Indexes `text`, which reports will call `name`. Linear in the length of the text.
     pub fn new(name: impl Into<String>, text: &'a [u8]) -> Self {
+        Self::part(name, text, Start::default())
+    }
+
+    /// A part of a longer text that was read piece by piece: reports count lines and columns from
+    /// the begin of the whole. Spans still count from the begin of the part.
+    ///
+    /// ```
+    /// use logue_source::{Source, Start};
+    ///
+    /// let start = Start { offset: 6, line: 3, column: 1 };
+    /// let part = Source::part("data.jsonl", b"{\"a\": 1}", start);
+    /// assert_eq!(part.place(1), "data.jsonl:3:2");
+    /// assert_eq!(part.offset(1), 7);
+    /// ```
+    pub fn part(name: impl Into<String>, text: &'a [u8], start: Start) -> Self {
         Self {
             name: visible(&name.into()).into_owned(),
             text,
             lines: LineIndex::new(text),
+            start,
         }
     }
 
@@ -55,7 +95,20 @@ impl<'a> Source<'a> {
 
     /// Line and column of a byte offset.
     pub fn line_column(&self, offset: usize) -> LineColumn {
-        self.lines.line_column(self.text, offset)
+        let LineColumn { line, column } = self.lines.line_column(self.text, offset);
+        LineColumn {
+            line: line + self.start.line - 1,
+            column: if line == 1 {
+                column + self.start.column - 1
+            } else {
+                column
+            },
+        }
+    }
+
+    /// The byte offset in the whole text.
+    pub const fn offset(&self, offset: usize) -> usize {
+        self.start.offset + offset
     }
 
     /// `name:line:column` of a byte offset.
@@ -82,8 +135,9 @@ impl<'a> Source<'a> {
         } else {
             Window::over(self, self.reach_of(diagnostic.primary))
         };
-        let mut snippet = Snippet::source(window.text.as_str()).line_start(window.line + 1);
-        if window.cut {
+        let mut snippet =
+            Snippet::source(window.text.as_str()).line_start(window.line + self.start.line);
+        if window.cut || self.start.column > 1 {
             // The columns of a cut line would count from the cut, so the place is our own.
             let LineColumn { line, column } = self.line_column(diagnostic.primary.start);
             let origin = Origin::path(self.name.as_str())
