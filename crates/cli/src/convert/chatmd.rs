@@ -45,7 +45,11 @@ pub(super) fn read(bytes: &[u8], certain: bool) -> Conversation {
     let lines = Source::new("", bytes);
     for found in &evaluation.diagnostics {
         let line = lines.line_column(found.primary.start).line;
-        losses.push(whole(format!("line {line}: {}", found.message)));
+        let what = match found.code {
+            Code::MdDocument => "a document is not fetched",
+            _ => found.message.as_str(),
+        };
+        losses.push(whole(format!("line {line}: {what}")));
     }
     let (frames, more) = frames_from_messages(&evaluation.messages);
     losses.extend(more);

@@ -205,8 +205,9 @@ impl Converter<'_> {
             start: Start::default(),
             one_of_many: false,
         };
-        let mut sink = self.sink(job)?;
-        if let Some(text) = self.one(which, &read, &sink)? {
+        let shown = job.output.is_none() && self.arguments.json;
+        if let Some(text) = self.one(which, &read, shown)? {
+            let mut sink = self.sink(job)?;
             sink.write(&text)?;
             sink.finish()?;
         }
@@ -226,7 +227,7 @@ impl Converter<'_> {
         &mut self,
         which: Which<'_>,
         read: &Conversation,
-        sink: &Sink,
+        shown: bool,
     ) -> Result<Option<String>, Failure> {
         let written = self.write(read);
         let (text, losses) = match written {
@@ -237,7 +238,7 @@ impl Converter<'_> {
                 return Ok(None);
             }
         };
-        let shown = matches!(sink, Sink::Report).then_some(text.as_str());
+        let shown = shown.then_some(text.as_str());
         self.report
             .tell(which, read, &losses, &Outcome::Written(shown))?;
         Ok(Some(text))
@@ -319,7 +320,7 @@ impl Converter<'_> {
             },
             None => which,
         };
-        let text = self.one(which, &read, sink)?;
+        let text = self.one(which, &read, sink.is_report())?;
         Ok(text.map(|text| self.as_line(text)))
     }
 
@@ -357,7 +358,7 @@ impl Converter<'_> {
                 one_of_many: true,
             };
             let read = form.read(which.text, true, &self.options);
-            match self.one(which, &read, &sink)? {
+            match self.one(which, &read, sink.is_report())? {
                 Some(text) => {
                     sink.write(before)?;
                     sink.write(self.as_line(text).trim_end())?;

@@ -10,7 +10,7 @@ use crate::terminal::{print, write_failed};
 /// A destination.
 #[derive(Debug)]
 pub(super) enum Sink {
-    /// Standard output. `Err`: its reader went away, so nothing more is written.
+    /// Standard output; once its reader went away, nothing more is written.
     Stdout { closed: bool },
     /// Nowhere: the text goes into the report.
     Report,
@@ -82,6 +82,11 @@ impl Sink {
         };
         let placed = new.place();
         placed.map_err(|error| cannot_write(&new.path, &error))
+    }
+
+    /// Whether the report has the text.
+    pub(super) const fn is_report(&self) -> bool {
+        matches!(self, Self::Report)
     }
 
     /// Whether nobody reads any more.

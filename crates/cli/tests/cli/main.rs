@@ -6,6 +6,7 @@ mod bad_prompts;
 mod check;
 mod codes;
 mod concurrent;
+mod convert;
 mod debug;
 mod example;
 mod hostile;
@@ -13,6 +14,7 @@ mod killed;
 mod program;
 mod provider_errors;
 mod run;
+mod scan;
 mod tokens;
 mod view;
 

@@ -6,7 +6,9 @@ use crate::dialect::Dialect;
 use crate::document::Document;
 use crate::header::Rules;
 use crate::loss::{Loss, Subject};
+use crate::owned::Transcript;
 use crate::reader::parse_fragment_as;
+use logue_source::{Code, Diagnostic, Span};
 
 pub(super) fn read(bytes: &[u8], from: Option<Dialect>) -> Read {
     let detected = from.is_none().then(|| detect(bytes)).flatten();
@@ -14,7 +16,26 @@ pub(super) fn read(bytes: &[u8], from: Option<Dialect>) -> Read {
     let certain = from.is_some() || detected.is_some_and(|found| found.certain);
     match dialect.unwrap_or(Dialect::V2_2) {
         Dialect::V2_0 => from_2_x(bytes, Rules::V2_0, certain),
-        _ => from_2_x(bytes, Rules::V2_2, certain),
+        Dialect::V2_2 => from_2_x(bytes, Rules::V2_2, certain),
+        other => unread(other, certain),
+    }
+}
+
+/// A dialect that is known but not read.
+fn unread(dialect: Dialect, certain: bool) -> Read {
+    let found = Diagnostic::error(
+        Code::ParseVersion,
+        format!("{dialect} is not read"),
+        Span::empty(0),
+    )
+    .with_expected("`2.2` or `2.0`")
+    .with_help("nothing was read; name another dialect if it is in one");
+    Read {
+        transcript: Transcript::default(),
+        dialect,
+        certain,
+        diagnostics: vec![found],
+        losses: Vec::new(),
     }
 }
 

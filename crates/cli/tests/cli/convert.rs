@@ -1,0 +1,354 @@
+//! `logue convert`: every form, losses, refusals, lines, folders.
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::program::{Ran, folder, run, run_with_input};
+
+const TRANSCRIPT: &str = r#"version: 2.2
+model: gpt-4o
+<|start|>system<|message|>Be brief.<|end|>
+<|start|>user<|message|>How is Tokyo?<|end|>
+<|start|>assistant<|channel|>analysis<|message|>Ask the tool.<|end|>
+<|start|>assistant to=functions.weather call_id=wx1<|channel|>commentary<|constrain|>json<|message|>{"city":"Tokyo"}<|call|>
+<|start|>tool name=functions.weather call_id=wx1 to=assistant<|channel|>commentary<|message|>20<|end|>
+<|start|>assistant<|channel|>final<|message|>20 degrees.<|return|>
+"#;
+
+/// Status, output and errors in one text.
+fn shown(ran: &Ran) -> String {
+    format!(
+        "{}\n--- stdout\n{}--- stderr\n{}",
+        ran.status, ran.stdout, ran.stderr
+    )
+}
+
+#[test]
+fn losses_are_listed_and_change_no_status() {
+    let folder = folder(&[("a.ocml", TRANSCRIPT)]);
+    let ran = run(folder.path(), ["convert", "a.ocml", "--to", "ocml2.0"]);
+    assert_snapshot!(shown(&ran), @r#"
+    0
+    --- stdout
+    version: 2.0
+    model: gpt-4o
+    <|start|>system<|message|>Be brief.<|end|>
+    <|start|>user<|message|>How is Tokyo?<|end|>
+    <|start|>assistant<|channel|>analysis<|message|>Ask the tool.<|end|>
+    <|start|>assistant to=functions.weather<|channel|>commentary<|message|>{"city":"Tokyo"}<|call|>
+    <|start|>functions.weather to=assistant<|channel|>commentary<|message|>20<|end|>
+    <|start|>assistant<|channel|>final<|message|>20 degrees.<|return|>
+    --- stderr
+    a.ocml: frame 4: call_id dropped
+    a.ocml: frame 4: constrain dropped
+    a.ocml: frame 5: call_id dropped
+    "#);
+}
+
+#[test]
+fn strict_refuses_and_writes_nothing() {
+    let folder = folder(&[("a.ocml", TRANSCRIPT)]);
+    let ran = run(
+        folder.path(),
+        [
+            "convert", "a.ocml", "--to", "openai", "--strict", "-o", "b.json",
+        ],
+    );
+    assert_snapshot!(shown(&ran), @r"
+    3
+    --- stdout
+    --- stderr
+    a.ocml: message 3: private reasoning dropped
+    error[E-WRITE-REFUSED]: a.ocml: something would be lost, and --strict forbids it
+    ");
+    let names = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(names, 1);
+}
+
+#[test]
+fn a_file_is_replaced_as_a_whole() {
+    let folder = folder(&[("a.ocml", TRANSCRIPT), ("b.json", "old")]);
+    let ran = run(
+        folder.path(),
+        ["convert", "a.ocml", "--to", "json", "-o", "b.json"],
+    );
+    assert_eq!(
+        (ran.status, shown(&ran).as_str()),
+        (0, "0\n--- stdout\n--- stderr\n")
+    );
+    let back = run(
+        folder.path(),
+        ["convert", "b.json", "--to", "ocml2.2", "--strict"],
+    );
+    assert_eq!(back.stdout, TRANSCRIPT, "{}", back.stderr);
+}
+
+#[test]
+fn json_tells_everything() {
+    let folder = folder(&[("a.ocml", TRANSCRIPT)]);
+    let ran = run(
+        folder.path(),
+        ["convert", "a.ocml", "--to", "sharegpt", "--json"],
+    );
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(told["from"], "ocml2.2");
+    assert_eq!(told["frames"], 6);
+    assert_eq!(told["losses"][0]["subject"], "frame");
+    assert_eq!(told["losses"][0]["number"], 3);
+    let text = told["text"].as_str().unwrap();
+    assert!(
+        text.contains("observation") && !text.contains("Ask the tool"),
+        "{text}"
+    );
+    let refused = run(
+        folder.path(),
+        [
+            "convert", "a.ocml", "--to", "sharegpt", "--json", "--strict",
+        ],
+    );
+    assert_eq!(refused.status, 3);
+    let told: Value = serde_json::from_str(&refused.stdout).unwrap();
+    assert_eq!(told["error"]["code"], "E-WRITE-REFUSED");
+    assert!(told.get("text").is_none());
+}
+
+#[test]
+fn lines_stay_lines() {
+    let lines = concat!(
+        r#"{"conversations":[{"from":"human","value":"a"},{"from":"gpt","value":"b"}]}"#,
+        "\n\n",
+        r#"{"conversations":[{"from":"human","value":"<|im_end|>"}]}"#,
+        "\n"
+    );
+    let folder = folder(&[]);
+    let openai = run_with_input(folder.path(), &["convert", "--to", "openai"], lines);
+    assert_snapshot!(shown(&openai), @r#"
+    0
+    --- stdout
+    {"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}
+    {"messages":[{"role":"user","content":"<|im_end|>"}]}
+    --- stderr
+    "#);
+    // And on as texts, and back.
+    let texts = run_with_input(folder.path(), &["convert", "--to", "ocml2.2"], lines);
+    assert_snapshot!(shown(&texts), @r#"
+    0
+    --- stdout
+    {"text":"version: 2.2\n<|start|>user<|message|>a<|end|>\n<|start|>assistant<|channel|>final<|message|>b<|return|>\n"}
+    {"text":"version: 2.2\n<|start|>user<|message|><|im_end|><|end|>\n"}
+    --- stderr
+    "#);
+    let back = run_with_input(
+        folder.path(),
+        &["convert", "--to", "sharegpt", "--strict", "--lines"],
+        &texts.stdout,
+    );
+    assert_eq!(back.stdout, lines.replace("\n\n", "\n"), "{}", back.stderr);
+}
+
+#[test]
+fn a_bad_line_is_named_and_the_others_are_converted() {
+    let lines = concat!(
+        r#"{"messages":[{"role":"user","content":"a"}]}"#,
+        "\n",
+        r#"{"messages":[{"role":"usher","content":"a"}]}"#,
+        "\n",
+        r#"{"messages":[{"role":"user","content":"b"}]}"#,
+        "\n"
+    );
+    let folder = folder(&[("data.jsonl", lines)]);
+    let ran = run(folder.path(), ["convert", "data.jsonl", "--to", "sharegpt"]);
+    assert_snapshot!(shown(&ran), @r#"
+    3
+    --- stdout
+    {"conversations":[{"from":"human","value":"a"}]}
+    {"conversations":[{"from":"human","value":"b"}]}
+    --- stderr
+    error[E-JSON-SHAPE]: this is not a role
+     --> data.jsonl:2:22
+      |
+    2 | {"messages":[{"role":"usher","content":"a"}]}
+      |                      ^^^^^^^ expected `system`, `developer`, `user`, `assistant` or `tool`
+      |
+      = help: correct it, or name the form that the file has
+
+    error[E-WRITE-REFUSED]: data.jsonl:2: it could not be read as a whole
+    "#);
+    let strict = run(
+        folder.path(),
+        [
+            "convert",
+            "data.jsonl",
+            "--to",
+            "sharegpt",
+            "--strict",
+            "-o",
+            "out.jsonl",
+        ],
+    );
+    assert_eq!(strict.status, 3);
+    assert!(!folder.path().join("out.jsonl").exists());
+}
+
+#[test]
+fn an_array_of_conversations_becomes_another() {
+    let text = r#"[
+ {"conversations": [{"from": "human", "value": "a"}]},
+ {"conversations": [{"from": "human", "value": "b"}]}
+]"#;
+    let folder = folder(&[("data.json", text)]);
+    let ran = run(folder.path(), ["convert", "data.json", "--to", "openai"]);
+    assert_snapshot!(shown(&ran), @r#"
+    0
+    --- stdout
+    [
+    {"messages":[{"role":"user","content":"a"}]},
+    {"messages":[{"role":"user","content":"b"}]}
+    ]
+    --- stderr
+    "#);
+}
+
+#[test]
+fn folders_are_converted_file_by_file() {
+    let folder = folder(&[
+        ("in/a.ocml", TRANSCRIPT),
+        ("in/deep/b.md", "<user>hi</user>\n"),
+        ("in/README.md", "# Prose\n"),
+        ("in/package.json", "{\"name\":\"x\"}"),
+        (
+            "in/bad.ocml",
+            "version: 3.0\n<|start|>user<|message|>a<|end|>\n",
+        ),
+        (
+            "in/data.jsonl",
+            "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}\n",
+        ),
+    ]);
+    let ran = run(
+        folder.path(),
+        ["convert", "in", "--to", "openai", "--thinking", "-o", "out"],
+    );
+    assert_snapshot!(shown(&ran), @r"
+    3
+    --- stdout
+    --- stderr
+    error[E-PARSE-VERSION]: version 3.0 is of another major version and is not read
+     --> in/bad.ocml:1:10
+      |
+    1 | version: 3.0
+      |          ^^^ expected `2.2`, or `2.0` for an older transcript
+      |
+      = help: convert the transcript to 2.2; its frames are shown as 2.2 has them
+
+    error[E-WRITE-REFUSED]: in/bad.ocml: it could not be read as a whole
+    ");
+    let read = |name: &str| std::fs::read_to_string(folder.path().join("out").join(name));
+    assert!(read("a.json").unwrap().contains("reasoning_content"));
+    assert!(read("deep/b.json").unwrap().contains("hi"));
+    assert!(read("data.jsonl").unwrap().starts_with("{\"messages\":"));
+    for name in ["README.json", "package.json", "bad.json"] {
+        assert!(read(name).is_err(), "{name}");
+    }
+    let nowhere = run(folder.path(), ["convert", "in", "--to", "openai"]);
+    assert_eq!(nowhere.status, 2, "{}", nowhere.stderr);
+}
+
+#[test]
+fn chatmd_goes_both_ways() {
+    let text = "<config model=\"gpt-4o\" temperature=\"0.5\"/>
+<developer>
+RAW|Be brief.|RAW</developer>
+<user>
+RAW|Look <b>.|RAW</user>
+<reasoning id=\"reasoning_1\">
+<summary>
+RAW|a thought|RAW</summary>
+</reasoning>
+<assistant>
+RAW|I will look.|RAW</assistant>
+<tool_call tool_call_id=\"c1\" function_name=\"look\">
+RAW|{\"a\":1}|RAW</tool_call>
+<tool_response tool_call_id=\"c1\">
+RAW|seen|RAW</tool_response>
+<assistant>
+RAW|Done.|RAW</assistant>
+";
+    let folder = folder(&[("a.md", text)]);
+    let ran = run(folder.path(), ["convert", "a.md", "--to", "ocml2.2"]);
+    assert_snapshot!(shown(&ran), @r#"
+    0
+    --- stdout
+    version: 2.2
+    model: gpt-4o
+    generation_settings: {"temperature": 0.5}
+    <|start|>developer<|message|>Be brief.<|end|>
+    <|start|>user<|message|>Look <b>.<|end|>
+    <|start|>assistant<|channel|>analysis<|message|>a thought<|end|>
+    <|start|>assistant intent=preamble<|channel|>commentary<|message|>I will look.<|end|>
+    <|start|>assistant to=functions.look call_id=c1<|channel|>commentary<|constrain|>json<|message|>{"a":1}<|call|>
+    <|start|>tool name=functions.look call_id=c1 to=assistant<|channel|>commentary<|message|>seen<|end|>
+    <|start|>assistant<|channel|>final<|message|>Done.<|return|>
+    --- stderr
+    a.md: message 3: the id of a reasoning item dropped
+    "#);
+    let back = run_with_input(folder.path(), &["convert", "--to", "chatmd"], &ran.stdout);
+    assert_eq!((back.stdout.as_str(), back.stderr.as_str()), (text, ""));
+}
+
+#[test]
+fn what_chatmd_names_is_listed() {
+    let text = "<tool name=\"read_file\"/>\n<user>Sum up <doc src=\"a.md\" local/></user>\n";
+    let folder = folder(&[]);
+    let ran = run_with_input(folder.path(), &["convert", "--to", "openai"], text);
+    assert_snapshot!(shown(&ran), @r#"
+    0
+    --- stdout
+    [
+      {"role":"user","content":"Sum up "}
+    ]
+    --- stderr
+    <stdin>: transcript: the tool declarations dropped
+    <stdin>: transcript: line 2: a document is not fetched
+    "#);
+}
+
+#[test]
+fn an_unknown_form_is_asked_for() {
+    let folder = folder(&[]);
+    let ran = run_with_input(folder.path(), &["convert", "--to", "openai"], "hello\n");
+    assert_snapshot!(shown(&ran), @r"
+    3
+    --- stdout
+    --- stderr
+    error[usage]: `<stdin>` does not say which form it is in
+      = help: name it with --from
+    ");
+    let bad = run(folder.path(), ["convert", "--to", "latin"]);
+    assert_eq!(bad.status, 2);
+    assert!(bad.stderr.contains("ocml2.2"), "{}", bad.stderr);
+}
+
+#[test]
+fn a_broken_text_has_a_place() {
+    let folder = folder(&[("a.json", "[{\"role\":\"user\",}]")]);
+    let ran = run(
+        folder.path(),
+        ["convert", "--from", "openai", "a.json", "--to", "ocml2.2"],
+    );
+    assert_snapshot!(shown(&ran), @r#"
+    3
+    --- stdout
+    --- stderr
+    error[E-JSON-SYNTAX]: this is not JSON: key must be a string
+     --> a.json:1:17
+      |
+    1 | [{"role":"user",}]
+      |                 ^ expected valid JSON
+      |
+      = help: correct the text here; nothing of the conversation was read
+
+    error[E-WRITE-REFUSED]: a.json: it could not be read as a whole
+    "#);
+}
