@@ -116,7 +116,8 @@ fn messages(
     }
 }
 
-/// A frame that was read from a dialect without spans.
+/// A frame of a dialect that has no ids of calls: those that it was given when it was read are not
+/// in the file, so they are not shown.
 fn shown_frame(frame: FrameBuf) -> Shown {
     let hidden = !frame.visibility().is_visible();
     let role = frame.role.as_str().unwrap_or("unknown").to_owned();
@@ -124,7 +125,6 @@ fn shown_frame(frame: FrameBuf) -> Shown {
     let values = [
         ("to", frame.to),
         ("name", frame.name),
-        ("call_id", frame.call_id),
         ("intent", frame.intent),
     ];
     let details = values.into_iter();

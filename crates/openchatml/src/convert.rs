@@ -29,6 +29,7 @@
 //! # Ok::<(), convert::WriteError>(())
 //! ```
 
+mod harmony;
 mod ids;
 mod reading;
 mod v2_0;
@@ -38,9 +39,10 @@ mod writing;
 use logue_source::{Code, Diagnostic};
 
 pub use ids::assign_ids;
-pub(crate) use writing::Writing;
+pub(crate) use writing::{Writing, note_terminators};
 
 use crate::dialect::Dialect;
+use crate::harmony::RenderError;
 use crate::loss::Loss;
 use crate::owned::{HeaderBuf, Transcript};
 use crate::write::WriteError as Refused;
@@ -107,6 +109,11 @@ pub enum WriteError {
         /// The token.
         token: &'static str,
     },
+    /// A message of Harmony cannot be written.
+    Message {
+        /// The rule that it breaks.
+        reason: RenderError,
+    },
     /// The dialect is not written.
     Dialect {
         /// The dialect.
@@ -134,6 +141,7 @@ impl std::fmt::Display for WriteError {
         match self {
             Self::Frame { index, reason } => write!(f, "frame {}: {reason}", index + 1),
             Self::Header { reason } => reason.fmt(f),
+            Self::Message { reason } => reason.fmt(f),
             Self::Body { index, token } => write!(
                 f,
                 "frame {}: the body spells `{token}`, and this dialect has no escape for it",
@@ -174,7 +182,8 @@ pub fn write(
     let writing = match to {
         Dialect::V2_2 => v2_2::write(transcript)?,
         Dialect::V2_0 => v2_0::write(transcript)?,
-        Dialect::V0_1 | Dialect::ChatMl | Dialect::Harmony => {
+        Dialect::Harmony => harmony::write(transcript)?,
+        Dialect::V0_1 | Dialect::ChatMl => {
             return Err(WriteError::Dialect { to });
         }
     };

@@ -88,3 +88,24 @@ fn the_program_describes_itself() {
         concat!("logue ", env!("CARGO_PKG_VERSION"), "\n")
     );
 }
+
+#[test]
+fn harmony_is_checked_by_its_own_rules() {
+    let folder = folder(&[(
+        "a.harmony",
+        "<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{oops<|call|>",
+    )]);
+    let ran = run(folder.path(), ["check", "."]);
+    assert_eq!((ran.status, ran.stdout.as_str()), (8, ""));
+    assert_snapshot!(ran.stderr, @r"
+    error[E-BODY-CONSTRAINT-VIOLATION]: the body is not JSON: key must be a string at line 1, column 2 of it
+     --> ./a.harmony:1:84
+      |
+    1 | <|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{oops<|call|>
+      |                                                                                    ^^^^^ expected JSON
+      |
+      = help: ask the model for the message again; its text is kept as it is
+
+    1 file checked: 1 error, 0 warnings
+    ");
+}

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::program::{folder, run};
+use crate::program::{folder, run, run_with_input};
 
 const CHATMD: &str = r#"<system>the rules</system>
 <user>question</user>
@@ -61,4 +61,64 @@ fn everything_is_shown_on_request_and_marked() {
     assistant
     the answer
     "#);
+}
+
+const HARMONY: &str = "<|start|>user<|message|>question<|end|><|start|>assistant<|channel|>analysis<|message|>a thought<|end|><|start|>assistant<|channel|>commentary to=functions.look <|constrain|>json<|message|>{}<|call|><|start|>assistant<|message|>no channel<|end|><|start|>assistant<|channel|>final<|message|>the answer<|return|>";
+
+#[test]
+fn harmony_is_found_and_shown() {
+    let folder = folder(&[]);
+    let ran = run_with_input(folder.path(), &["view", "-"], HARMONY);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (0, "user\nquestion\n\nassistant · final\nthe answer\n"),
+        "{}",
+        ran.stderr
+    );
+    let ran = run_with_input(folder.path(), &["view", "--debug-channels", "-"], HARMONY);
+    assert_snapshot!(ran.stdout, @r"
+    user
+    question
+
+    assistant · analysis · hidden from users
+    a thought
+
+    assistant · commentary · to functions.look · hidden from users
+    {}
+
+    assistant · unknown · hidden from users
+    no channel
+
+    assistant · final
+    the answer
+    ");
+}
+
+#[test]
+fn every_conversation_of_a_folder_is_shown() {
+    let folder = folder(&[
+        ("in/a.md", "<user>hi</user>\n"),
+        ("in/README.md", "# Prose\n"),
+        ("in/deep/b.harmony", HARMONY),
+    ]);
+    let ran = run(folder.path(), ["view", "in"]);
+    assert_snapshot!(ran.stdout, @r"
+    ==> in/a.md <==
+    user
+    hi
+
+    ==> in/deep/b.harmony <==
+    user
+    question
+
+    assistant · final
+    the answer
+    ");
+    let ran = run(folder.path(), ["view", "--json", "in"]);
+    let first: serde_json::Value =
+        serde_json::from_str(ran.stdout.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        (&first["file"], &first["content"]),
+        (&"in/a.md".into(), &"hi".into())
+    );
 }

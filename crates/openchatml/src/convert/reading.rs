@@ -1,6 +1,6 @@
 //! Reading each dialect into a transcript.
 
-use super::{Read, assign_ids};
+use super::{Read, assign_ids, harmony};
 use crate::detect::detect;
 use crate::dialect::Dialect;
 use crate::document::Document;
@@ -17,6 +17,7 @@ pub(super) fn read(bytes: &[u8], from: Option<Dialect>) -> Read {
     match dialect.unwrap_or(Dialect::V2_2) {
         Dialect::V2_0 => from_2_x(bytes, Rules::V2_0, certain),
         Dialect::V2_2 => from_2_x(bytes, Rules::V2_2, certain),
+        Dialect::Harmony => harmony::read(bytes, certain),
         other => unread(other, certain),
     }
 }

@@ -1,6 +1,8 @@
 //! What a writer has so far.
 
 use crate::loss::{Loss, Subject};
+use crate::owned::{FrameBuf, HeaderBuf};
+use crate::words::{Channel, Role, Terminator};
 
 /// A text that is being written, and what it could not hold.
 #[derive(Debug, Default)]
@@ -26,5 +28,51 @@ impl Writing {
             subject: Subject::Transcript,
             text: text.to_owned(),
         });
+    }
+
+    /// Notes everything of a header that a form without headers has no place for. The versions
+    /// `known` are those of dialects and go without saying.
+    pub(crate) fn note_header(&mut self, header: &HeaderBuf, known: &[&str]) {
+        let version = header.version.as_str();
+        if !version.is_empty() && !known.contains(&version) {
+            self.note_whole(&format!("version {version} dropped"));
+        }
+        if header.model.is_some() {
+            self.note_whole("model dropped");
+        }
+        if !header.generation_settings.is_empty() {
+            self.note_whole("generation_settings dropped");
+        }
+        for key in header.extra.keys() {
+            self.note_whole(&format!("the key {key:?} of the header dropped"));
+        }
+    }
+}
+
+/// Notes each answer whose terminator is not the one that reading gives, which is `<|end|>`, and
+/// `last_answer` where the last frame is an answer. A message does not say whether a turn ended
+/// with it.
+pub(crate) fn note_terminators(
+    frames: &[FrameBuf],
+    last_answer: Terminator,
+    writing: &mut Writing,
+) {
+    let last = frames.len().saturating_sub(1);
+    for (index, frame) in frames.iter().enumerate() {
+        let answer = frame.role == Role::Assistant && frame.effective_channel() == Channel::Final;
+        let usual = if answer && index == last {
+            last_answer
+        } else {
+            Terminator::End
+        };
+        let other = match frame.terminator {
+            Terminator::End | Terminator::Return => frame.terminator != usual,
+            Terminator::Call => !frame.is_call(),
+            Terminator::None => false,
+        };
+        if other {
+            writing.index = index;
+            writing.note("its terminator dropped");
+        }
     }
 }

@@ -10,11 +10,11 @@ use logue_message::{Block, CallKind, ChatMessage, Content, Role as Speaker, Tool
 use serde_json::{Map, Value, json};
 
 use super::header;
-use crate::convert::{Options, Writing};
+use crate::convert::{Options, Writing, note_terminators};
 use crate::loss::{Loss, Subject};
 use crate::messages::messages_from_frames;
 use crate::owned::{FrameBuf, Transcript};
-use crate::words::{Channel, Role, Terminator};
+use crate::words::Terminator;
 
 pub(super) fn write(transcript: &Transcript, options: &Options) -> Writing {
     let mut writing = Writing::default();
@@ -41,34 +41,6 @@ pub(super) fn to_messages(frames: &[FrameBuf], writing: &mut Writing) -> Vec<Cha
     let (messages, losses) = messages_from_frames(frames);
     writing.losses.extend(losses);
     messages
-}
-
-/// Notes each answer whose terminator is not the one that reading gives, which is `<|end|>`, and
-/// `last_answer` where the last frame is an answer. A message does not say whether a turn ended
-/// with it.
-pub(super) fn note_terminators(
-    frames: &[FrameBuf],
-    last_answer: Terminator,
-    writing: &mut Writing,
-) {
-    let last = frames.len().saturating_sub(1);
-    for (index, frame) in frames.iter().enumerate() {
-        let answer = frame.role == Role::Assistant && frame.effective_channel() == Channel::Final;
-        let usual = if answer && index == last {
-            last_answer
-        } else {
-            Terminator::End
-        };
-        let other = match frame.terminator {
-            Terminator::End | Terminator::Return => frame.terminator != usual,
-            Terminator::Call => !frame.is_call(),
-            Terminator::None => false,
-        };
-        if other {
-            writing.index = index;
-            writing.note("its terminator dropped");
-        }
-    }
 }
 
 struct Message<'m, 'w> {

@@ -12,8 +12,7 @@
 use serde_json::{Map, Value};
 
 use super::header;
-use super::messages_write::note_terminators;
-use crate::convert::{Options, Writing};
+use crate::convert::{Options, Writing, note_terminators};
 use crate::json::is_json;
 use crate::messages::{recipient_of, tool_of, types_of};
 use crate::owned::{FrameBuf, Transcript};

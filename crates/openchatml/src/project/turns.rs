@@ -4,8 +4,8 @@ use logue_message::{Block, CallKind, ChatMessage, Content, Role as Speaker};
 use serde_json::{Map, Value, json};
 
 use super::header;
-use super::messages_write::{note_terminators, to_messages};
-use crate::convert::{Options, Writing};
+use super::messages_write::to_messages;
+use crate::convert::{Options, Writing, note_terminators};
 use crate::loss::{Loss, Subject};
 use crate::messages::{recipient_of, types_of};
 use crate::owned::Transcript;

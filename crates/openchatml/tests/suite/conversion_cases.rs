@@ -53,6 +53,14 @@ fn sharegpt() {
     );
 }
 
+#[test]
+fn harmony() {
+    run(
+        include_str!("../../../../conformance/openchatml/convert/harmony.md"),
+        9,
+    );
+}
+
 fn run(suite: &str, at_least: usize) {
     let mut failed = String::new();
     let mut count = 0;

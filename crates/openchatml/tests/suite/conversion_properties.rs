@@ -148,8 +148,11 @@ proptest! {
         let transcript = Transcript::new(vec![frame.clone()]);
         for form in forms() {
             let Some(back) = there_and_back(&transcript, form, &options) else { continue };
-            // Only a frame to a tool without an id is written and then found wrong.
-            prop_assert!(!back.errors || frame.to.is_some() && frame.call_id.is_none(), "{form:?}");
+            // A frame to a tool without an id is written and then found wrong; Harmony writes a tool
+            // of any name as a role, of which its reader knows only some.
+            let known = matches!(form, Form::Dialect(Dialect::Harmony)) && !back.losses.is_empty();
+            let unnamed = frame.to.is_some() && frame.call_id.is_none();
+            prop_assert!(!back.errors || known || unnamed, "{form:?}");
             let same = back.frames.len() == 1 && effective(&back.frames[0]) == effective(&frame);
             prop_assert!(same || !back.losses.is_empty(), "{:?}: {:?}", form, back.frames);
         }

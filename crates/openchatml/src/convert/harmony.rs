@@ -1,0 +1,67 @@
+//! Harmony, by way of its own conversations.
+//!
+//! Text of Harmony has no escape that a model knows, so a body that spells a control token is
+//! refused. Reasoning is kept: a conversion is no prompt.
+
+use super::writing::{Writing, note_terminators};
+use super::{Read, WriteError};
+use crate::dialect::Dialect;
+use crate::harmony::{self, Conversation, Form, Reasoning, RenderOptions};
+use crate::json::is_json;
+use crate::loss::Subject;
+use crate::owned::{FrameBuf, Transcript};
+use crate::words::Terminator;
+
+pub(super) fn read(bytes: &[u8], certain: bool) -> Read {
+    let document = harmony::read(bytes, &harmony::Options::default());
+    let (transcript, losses) = document.to_transcript();
+    Read {
+        transcript,
+        dialect: Dialect::Harmony,
+        certain,
+        diagnostics: document.diagnostics,
+        losses,
+    }
+}
+
+pub(super) fn write(transcript: &Transcript) -> Result<Writing, WriteError> {
+    let mut writing = Writing::default();
+    if let Some(header) = &transcript.header {
+        writing.note_header(header, &["2.0", "2.2"]);
+    }
+    let last = transcript.frames.last();
+    let returned = last.is_some_and(|frame| frame.terminator == Terminator::Return);
+    let (form, answer) = if returned {
+        (Form::Training, Terminator::Return)
+    } else {
+        (Form::Conversation, Terminator::End)
+    };
+    note_terminators(&transcript.frames, answer, &mut writing);
+    note_types(&transcript.frames, &mut writing);
+    let (conversation, losses) = Conversation::from_transcript(transcript);
+    // The header was looked at above: a version alone is nothing that is lost.
+    let of_frames = losses
+        .into_iter()
+        .filter(|loss| loss.subject != Subject::Transcript);
+    writing.losses.extend(of_frames);
+    let options = RenderOptions::default().with_reasoning(Reasoning::Keep);
+    writing.text = conversation
+        .to_text(form, &options)
+        .map_err(|reason| WriteError::Message { reason })?;
+    Ok(writing)
+}
+
+/// Notes the types that read back in the other place: Harmony has one word for both, and only JSON
+/// that is JSON is taken for what the body must be.
+fn note_types(frames: &[FrameBuf], writing: &mut Writing) {
+    for (index, frame) in frames.iter().enumerate() {
+        writing.index = index;
+        let word = frame.constrain.as_deref().or(frame.content_type.as_deref());
+        let must = word == Some("json") && is_json(&frame.body);
+        match (frame.constrain.is_some(), must) {
+            (true, false) => writing.note("constrain becomes a content type"),
+            (false, true) => writing.note("the content type becomes what the body must be"),
+            _ => {}
+        }
+    }
+}
