@@ -48,6 +48,7 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> Result<Exit, Failure> {
             json: arguments.json,
             strict: arguments.strict,
             to: arguments.to,
+            converted: 0,
             refused: 0,
             losses: 0,
         },
@@ -71,6 +72,9 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> Result<Exit, Failure> {
         bar.inc(1);
     }
     bar.finish_and_clear();
+    if several && !arguments.json {
+        crate::terminal::complain(&format!("{}\n", converter.report));
+    }
     Ok(if failed || converter.report.refused > 0 {
         Exit::UserCorrectable
     } else {
@@ -218,6 +222,8 @@ impl Converter<'_> {
         match &job.output {
             Some(path) => Sink::file(path),
             None if self.arguments.json => Ok(Sink::Report),
+            // A line that is refused refuses those before it, too.
+            None if self.report.strict => Sink::held(),
             None => Ok(Sink::Stdout { closed: false }),
         }
     }

@@ -38,9 +38,27 @@ pub(super) struct Report {
     pub(super) json: bool,
     pub(super) strict: bool,
     pub(super) to: Form,
+    /// Conversations that were written.
+    pub(super) converted: usize,
     /// Conversations that were refused.
     pub(super) refused: usize,
     pub(super) losses: usize,
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let plural = |count: usize, word: &str, many: &str| {
+            let word = if count == 1 { word } else { many };
+            format!("{count} {word}")
+        };
+        write!(
+            f,
+            "{} converted, {} refused, {}",
+            plural(self.converted, "conversation", "conversations"),
+            self.refused,
+            plural(self.losses, "loss", "losses")
+        )
+    }
 }
 
 /// How a conversation ended.
@@ -61,8 +79,9 @@ impl Report {
         outcome: &Outcome<'_>,
     ) -> Result<(), Failure> {
         self.losses += losses.len();
-        if matches!(outcome, Outcome::Refused(_)) {
-            self.refused += 1;
+        match outcome {
+            Outcome::Written(_) => self.converted += 1,
+            Outcome::Refused(_) => self.refused += 1,
         }
         let source = Source::part(which.name, which.text, which.start);
         if self.json {

@@ -1,11 +1,11 @@
 //! Where a conversion goes: standard output, or a file that appears as a whole or not at all.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::exit::{Exit, Failure};
-use crate::terminal::{print, write_failed};
+use crate::terminal::{closed_pipe_is_done, print, write_failed};
 
 /// A destination.
 #[derive(Debug)]
@@ -16,6 +16,9 @@ pub(super) enum Sink {
     Report,
     /// A file.
     File(NewFile),
+    /// Standard output, once it is certain that all of it may go there: it waits in a file of its
+    /// own, however long it is.
+    Held(NewFile),
 }
 
 /// A file that is written beside its place and put there when it is whole.
@@ -40,16 +43,23 @@ impl Sink {
         }
         let mut name = std::ffi::OsString::from(".");
         name.push(path.file_name().unwrap_or_default());
-        name.push(format!(".{}.logue-tmp", std::process::id()));
-        let temporary = path.with_file_name(name);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&temporary);
-        let file = file.map_err(|error| cannot_write(path, &error))?;
+        let (temporary, file) = temporary(&path.with_file_name(name), false)
+            .map_err(|error| cannot_write(path, &error))?;
         Ok(Self::File(NewFile {
             path: path.to_owned(),
             temporary,
+            file: Some(BufWriter::new(file)),
+        }))
+    }
+
+    /// Standard output that shows nothing before [`Self::finish`].
+    pub(super) fn held() -> Result<Self, Failure> {
+        let path = std::env::temp_dir().join("logue-convert");
+        let (temporary, file) =
+            temporary(&path, true).map_err(|error| cannot_write(&path, &error))?;
+        Ok(Self::Held(NewFile {
+            temporary,
+            path,
             file: Some(BufWriter::new(file)),
         }))
     }
@@ -64,7 +74,7 @@ impl Sink {
                 }
                 written => written.map_err(|error| write_failed(&error)),
             },
-            Self::File(new) => {
+            Self::File(new) | Self::Held(new) => {
                 let path = &new.path;
                 let Some(file) = &mut new.file else {
                     return Ok(());
@@ -75,13 +85,17 @@ impl Sink {
         }
     }
 
-    /// Puts a file in its place, durably. A sink that is dropped without this leaves nothing.
+    /// Puts a file in its place, durably, or shows what was held. A sink that is dropped without
+    /// this leaves nothing.
     pub(super) fn finish(self) -> Result<(), Failure> {
-        let Self::File(mut new) = self else {
-            return Ok(());
-        };
-        let placed = new.place();
-        placed.map_err(|error| cannot_write(&new.path, &error))
+        match self {
+            Self::File(mut new) => {
+                let placed = new.place();
+                placed.map_err(|error| cannot_write(&new.path, &error))
+            }
+            Self::Held(mut new) => closed_pipe_is_done(new.show()).map(drop),
+            Self::Report | Self::Stdout { .. } => Ok(()),
+        }
     }
 
     /// Whether the report has the text.
@@ -96,6 +110,22 @@ impl Sink {
 }
 
 impl NewFile {
+    /// Writes the file to standard output, a piece at a time that ends where a line does.
+    fn show(&mut self) -> io::Result<()> {
+        let Some(file) = self.file.take() else {
+            return Ok(());
+        };
+        let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.rewind()?;
+        let mut lines = BufReader::new(file);
+        let mut line = String::new();
+        while lines.read_line(&mut line)? > 0 {
+            print(&line)?;
+            line.clear();
+        }
+        Ok(())
+    }
+
     fn place(&mut self) -> io::Result<()> {
         let Some(file) = self.file.take() else {
             return Ok(());
@@ -109,6 +139,27 @@ impl NewFile {
         let target = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         std::fs::rename(&self.temporary, target)
     }
+}
+
+/// A new file whose name begins with that of `path`. One that a killed run left behind, or that
+/// somebody put there, is passed over.
+fn temporary(path: &Path, private: bool) -> io::Result<(PathBuf, File)> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    #[cfg(unix)]
+    if private {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    for number in 0..100 {
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.{number}.logue-tmp", std::process::id()));
+        let temporary = path.with_file_name(name);
+        match options.open(&temporary) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            opened => return opened.map(|file| (temporary, file)),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
 }
 
 impl Drop for NewFile {

@@ -189,6 +189,11 @@ fn a_bad_line_is_named_and_the_others_are_converted() {
     );
     assert_eq!(strict.status, 3);
     assert!(!folder.path().join("out.jsonl").exists());
+    let strict = run(
+        folder.path(),
+        ["convert", "data.jsonl", "--to", "sharegpt", "--strict"],
+    );
+    assert_eq!((strict.status, strict.stdout.as_str()), (3, ""));
 }
 
 #[test]
@@ -243,6 +248,7 @@ fn folders_are_converted_file_by_file() {
       = help: convert the transcript to 2.2; its frames are shown as 2.2 has them
 
     error[E-WRITE-REFUSED]: in/bad.ocml: it could not be read as a whole
+    3 conversations converted, 1 refused, 0 losses
     ");
     let read = |name: &str| std::fs::read_to_string(folder.path().join("out").join(name));
     assert!(read("a.json").unwrap().contains("reasoning_content"));
