@@ -38,9 +38,14 @@ impl Sink {
         {
             std::fs::create_dir_all(folder).map_err(|error| cannot_write(path, &error))?;
         }
-        if path.is_dir() {
-            return Err(cannot_write(path, &io::ErrorKind::IsADirectory.into()));
+        // A device or pipe would be replaced, too.
+        if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+            let what = io::Error::other("it is no regular file");
+            return Err(cannot_write(path, &what));
         }
+        // A link stays one: the file that it leads to is replaced.
+        let target = std::fs::canonicalize(path);
+        let path = target.as_deref().unwrap_or(path);
         let mut name = std::ffi::OsString::from(".");
         name.push(path.file_name().unwrap_or_default());
         let (temporary, file) = temporary(&path.with_file_name(name), false)
@@ -135,9 +140,7 @@ impl NewFile {
             file.set_permissions(old.permissions())?;
         }
         file.sync_all()?;
-        // A link stays one: the file that it leads to is replaced.
-        let target = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
-        std::fs::rename(&self.temporary, target)
+        std::fs::rename(&self.temporary, &self.path)
     }
 }
 

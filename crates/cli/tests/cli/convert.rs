@@ -84,6 +84,27 @@ fn a_file_is_replaced_as_a_whole() {
 }
 
 #[test]
+fn links_stay_and_devices_are_let_alone() {
+    let folder = folder(&[("a.ocml", TRANSCRIPT), ("deep/real.json", "old")]);
+    let link = folder.path().join("link.json");
+    std::os::unix::fs::symlink("deep/real.json", &link).unwrap();
+    let ran = run(
+        folder.path(),
+        ["convert", "a.ocml", "--to", "json", "-o", "link.json"],
+    );
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(link.symlink_metadata().unwrap().is_symlink());
+    let real = std::fs::read_to_string(folder.path().join("deep/real.json")).unwrap();
+    assert!(real.contains("20 degrees."));
+    let ran = run(
+        folder.path(),
+        ["convert", "a.ocml", "--to", "json", "-o", "/dev/full"],
+    );
+    assert_eq!(ran.status, 3);
+    assert!(ran.stderr.contains("no regular file"), "{}", ran.stderr);
+}
+
+#[test]
 fn json_tells_everything() {
     let folder = folder(&[("a.ocml", TRANSCRIPT)]);
     let ran = run(
