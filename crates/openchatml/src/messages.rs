@@ -22,6 +22,7 @@ mod reading;
 mod writing;
 
 pub use reading::messages_from_frames;
+pub(crate) use writing::NAMELESS;
 pub use writing::frames_from_messages;
 
 use logue_message::CallKind;

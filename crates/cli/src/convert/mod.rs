@@ -19,7 +19,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
-use logue_source::{Source, Span, Start};
+use logue_source::{Source, Span, Start, visible};
 use openchatml::Loss;
 use openchatml::convert::{Options, WriteError};
 use openchatml::project;
@@ -34,6 +34,7 @@ use self::source::{Input, Lines};
 use crate::arguments::ConvertArgs;
 use crate::exit::{Exit, Failure};
 use crate::folder::find_files;
+use crate::terminal::complain;
 
 pub(crate) fn convert(arguments: &ConvertArgs) -> Result<Exit, Failure> {
     let (jobs, several) = jobs(arguments)?;
@@ -73,7 +74,7 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> Result<Exit, Failure> {
     }
     bar.finish_and_clear();
     if several && !arguments.json {
-        crate::terminal::complain(&format!("{}\n", converter.report));
+        complain(&format!("{}\n", converter.report));
     }
     Ok(if failed || converter.report.refused > 0 {
         Exit::UserCorrectable
@@ -189,11 +190,19 @@ impl Converter<'_> {
             Some(form) => Some((form, true)),
             None => Form::of(path, &bytes),
         };
-        let Some((form, certain)) = form else {
-            if job.found {
+        let json = looks_like_json(&bytes);
+        let (form, certain) = match form {
+            Some(form) => form,
+            None if job.found => {
+                if json {
+                    let name = visible(&name);
+                    complain(&format!("{name}: passed over, as it is no conversation\n"));
+                }
                 return Ok(());
             }
-            return Err(unknown(&name));
+            // What is wrong with it is better said than nothing.
+            None if json => (Form::Projection(project::Projection::OpenAi), false),
+            None => return Err(unknown(&name)),
         };
         self.options.line = false;
         if let Form::Projection(_) = form

@@ -269,6 +269,7 @@ fn folders_are_converted_file_by_file() {
       = help: convert the transcript to 2.2; its frames are shown as 2.2 has them
 
     error[E-WRITE-REFUSED]: in/bad.ocml: it could not be read as a whole
+    in/package.json: passed over, as it is no conversation
     3 conversations converted, 1 refused, 0 losses
     ");
     let read = |name: &str| std::fs::read_to_string(folder.path().join("out").join(name));

@@ -18,12 +18,12 @@ use crate::words::{FUNCTIONS, Role};
 /// Linear in the frames, with a logarithm for the names.
 ///
 /// ```
-/// use openchatml::{FrameBuf, Terminator, convert::assign_ids};
+/// use openchatml::{FrameBuf, convert::assign_ids};
 ///
-/// let mut frames = vec![
-///     FrameBuf { call_id: None, ..FrameBuf::call("functions.f", "", "{}") },
-///     FrameBuf { call_id: None, ..FrameBuf::reply("functions.f", "", "done") },
-/// ];
+/// let mut call = FrameBuf::call("functions.f", "", "{}");
+/// let mut reply = FrameBuf::reply("functions.f", "", "done");
+/// (call.call_id, reply.call_id) = (None, None);
+/// let mut frames = [call, reply];
 /// let notes = assign_ids(&mut frames);
 /// assert_eq!(frames[0].call_id.as_deref(), Some("call_1"));
 /// assert_eq!(frames[1].call_id.as_deref(), Some("call_1"));

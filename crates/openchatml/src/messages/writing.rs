@@ -56,6 +56,9 @@ pub fn frames_from_messages(messages: &[ChatMessage]) -> (Vec<FrameBuf>, Vec<Los
     (writing.frames, writing.losses)
 }
 
+/// What is noted of a reply whose tool nobody names.
+pub(crate) const NAMELESS: &str = "the tool's name is not known, so its reply cannot be written";
+
 #[derive(Default)]
 struct Writing<'m> {
     frames: Vec<FrameBuf>,
@@ -91,7 +94,7 @@ impl<'m> Writing<'m> {
         let known = id.and_then(|id| self.tools.get(id).copied());
         let tool = message.name.as_deref().or(known);
         if tool.is_none() {
-            self.note("the tool's name is not known, so its reply cannot be written");
+            self.note(NAMELESS);
         }
         let body = self.plain_text(message).unwrap_or_default();
         self.frames.push(FrameBuf {

@@ -53,6 +53,10 @@ pub(super) fn read(node: Node<'_>) -> Projected {
     }
 }
 
+fn is_empty_list(node: Node<'_>) -> bool {
+    node.kind() == Kind::Array && node.items().next().is_none()
+}
+
 /// How the calls of a turn are spelled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spelling {
@@ -93,18 +97,12 @@ impl Frames {
                 self.no_content(content.as_deref(), call, "tool_call")?;
                 self.call(call, &mut frame)?;
             }
-            (None, Some(calls)) => {
-                if calls.items().next().is_some() {
-                    self.spelled(calls, Spelling::ToolCalls)?;
-                    self.no_content(content.as_deref(), calls, "tool_calls")?;
-                }
-                let empty = calls.kind() == Kind::Array && calls.items().next().is_none();
-                if !(empty && content.is_some()) {
-                    return self.calls(calls, &frame);
-                }
-                frame.body = content.unwrap_or_default();
+            (None, Some(calls)) if !is_empty_list(calls) => {
+                self.spelled(calls, Spelling::ToolCalls)?;
+                self.no_content(content.as_deref(), calls, "tool_calls")?;
+                return self.calls(calls, &frame);
             }
-            (None, None) => match content {
+            (None, _) => match content {
                 None if only_thinking => return Ok(()),
                 None => {
                     let start = object.span.start;
@@ -275,6 +273,7 @@ impl Frames {
                 .wrong(node.span(), "`tool_calls` is no list", "a list of calls");
             return Err(());
         }
+        self.note_place(frame);
         for call in node.items() {
             let call = self.reading.object(call, "the call").ok_or(())?;
             self.reading
@@ -300,6 +299,26 @@ impl Frames {
             });
         }
         Ok(())
+    }
+
+    /// Notes what calls of 2.0 do not take from their message: they are on `commentary`, with ids of
+    /// their own.
+    fn note_place(&mut self, frame: &FrameBuf) {
+        let elsewhere = frame
+            .channel
+            .is_some_and(|word| word != Channel::Commentary);
+        let lost = [
+            ("channel", elsewhere),
+            ("call_id", frame.call_id.is_some()),
+            ("intent", frame.intent.is_some()),
+            ("content_type", frame.content_type.is_some()),
+            ("constrain", frame.constrain.is_some()),
+            ("attributes", !frame.attributes.is_empty()),
+        ];
+        for (what, _) in lost.into_iter().filter(|(_, lost)| *lost) {
+            self.reading
+                .note(format!("`{what}` of a message with `tool_calls` dropped"));
+        }
     }
 
     fn terminator(&mut self, object: &Object<'_>, frame: &FrameBuf) -> Result<Terminator, ()> {

@@ -5,15 +5,16 @@
 //! before the rest of its message. The older `function_call` and role `function` are read too. A call
 //! without an id gets one.
 
-use logue_message::{Block, CallKind, ChatMessage, Content, ToolCall};
+use logue_message::{Block, CallKind, ChatMessage, Content, Role as Speaker, ToolCall};
 
 use super::Projected;
 use super::header;
 use super::node::{Kind, Node, Object};
 use super::reading::Reading;
 use crate::convert::assign_ids;
-use crate::messages::frames_from_messages;
-use crate::owned::Transcript;
+use crate::messages::{NAMELESS, frames_from_messages};
+use crate::owned::{FrameBuf, Transcript};
+use crate::words::Role;
 
 const KNOWN: [&str; 10] = [
     "role",
@@ -45,6 +46,11 @@ pub(super) fn read(node: Node<'_>) -> Projected {
         frame.call_id = frame.call_id.take().filter(|id| !id.is_empty());
     }
     reading.losses.extend(assign_ids(&mut frames));
+    let named = |frame: &FrameBuf| frame.role != Role::Tool || frame.name.is_some();
+    if frames.iter().all(named) {
+        // A name may have come with an id.
+        reading.losses.retain(|loss| loss.text != NAMELESS);
+    }
     Projected {
         transcript: Transcript {
             header: opened.header,
@@ -82,7 +88,13 @@ impl Messages {
             }
         };
         message.name = self.reading.text(&object, "name")?;
-        message.tool_call_id = self.reading.text(&object, "tool_call_id")?;
+        let answered = self.reading.text(&object, "tool_call_id")?;
+        if message.role == Speaker::Tool {
+            message.tool_call_id = answered;
+        } else if answered.is_some() {
+            self.reading
+                .note("`tool_call_id` of a message that is no tool's dropped");
+        }
         message.content = self.content(&object, role == "assistant")?;
         if role == "assistant" {
             self.assistant(&object, &mut message)?;
