@@ -17,7 +17,7 @@ use openchatml::{Dialect, Transcript};
 fn from_2_2() {
     run(
         include_str!("../../../../conformance/openchatml/convert/from-2.2.md"),
-        12,
+        20,
     );
 }
 
@@ -25,7 +25,7 @@ fn from_2_2() {
 fn from_2_0() {
     run(
         include_str!("../../../../conformance/openchatml/convert/from-2.0.md"),
-        7,
+        10,
     );
 }
 
@@ -33,7 +33,7 @@ fn from_2_0() {
 fn json() {
     run(
         include_str!("../../../../conformance/openchatml/convert/json.md"),
-        14,
+        22,
     );
 }
 
@@ -41,7 +41,7 @@ fn json() {
 fn openai() {
     run(
         include_str!("../../../../conformance/openchatml/convert/openai.md"),
-        10,
+        12,
     );
 }
 
@@ -49,7 +49,7 @@ fn openai() {
 fn sharegpt() {
     run(
         include_str!("../../../../conformance/openchatml/convert/sharegpt.md"),
-        8,
+        10,
     );
 }
 
