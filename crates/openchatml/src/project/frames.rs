@@ -31,6 +31,7 @@ pub(super) fn write(transcript: &Transcript, options: &Options) -> Writing {
             && frame.role == Role::Assistant
             && frame.effective_channel() != Channel::Analysis;
         let earlier = thinking.take();
+        let folds = folds && earlier.is_some_and(|earlier| earlier.name == frame.name);
         let folded = earlier.filter(|_| folds);
         if let Some(earlier) = earlier.filter(|_| !folds) {
             messages.push(object(earlier, None));
@@ -47,9 +48,14 @@ pub(super) fn write(transcript: &Transcript, options: &Options) -> Writing {
     writing
 }
 
-/// Whether a frame is reasoning and nothing more, so that `thinking` holds all of it.
+/// Whether a frame is reasoning and nothing more, so that `thinking` holds all of it, with the name
+/// of its message.
 fn is_plain_thinking(frame: &FrameBuf) -> bool {
-    *frame == FrameBuf::analysis(frame.body.as_str())
+    let plain = FrameBuf {
+        name: frame.name.clone(),
+        ..FrameBuf::analysis(frame.body.as_str())
+    };
+    *frame == plain
 }
 
 fn object(frame: &FrameBuf, thinking: Option<&str>) -> Value {

@@ -206,7 +206,10 @@ impl Frames {
             );
             return Err(());
         }
-        Ok(Some(FrameBuf::analysis(text)))
+        Ok(Some(FrameBuf {
+            name: frame.name.clone(),
+            ..FrameBuf::analysis(text)
+        }))
     }
 
     fn spelled(&mut self, node: Node<'_>, spelling: Spelling) -> Result<(), ()> {

@@ -14,7 +14,7 @@ use crate::convert::{Options, Writing, note_terminators};
 use crate::loss::{Loss, Subject};
 use crate::messages::messages_from_frames;
 use crate::owned::{FrameBuf, Transcript};
-use crate::words::Terminator;
+use crate::words::{Channel, Role, Terminator};
 
 pub(super) fn write(transcript: &Transcript, options: &Options) -> Writing {
     let mut writing = Writing::default();
@@ -38,9 +38,25 @@ pub(super) fn write(transcript: &Transcript, options: &Options) -> Writing {
 
 /// The messages of the hub, with the losses of that mapping.
 pub(super) fn to_messages(frames: &[FrameBuf], writing: &mut Writing) -> Vec<ChatMessage> {
+    note_empty(frames, writing);
     let (messages, losses) = messages_from_frames(frames);
     writing.losses.extend(losses);
     messages
+}
+
+/// Notes the frames without text that a message does not keep: reasoning and preambles, and an
+/// answer that joins what was said before it.
+fn note_empty(frames: &[FrameBuf], writing: &mut Writing) {
+    let mut joins = false;
+    for (index, frame) in frames.iter().enumerate() {
+        let answer = frame.effective_channel() == Channel::Final;
+        let said = frame.role == Role::Assistant && !frame.is_call();
+        if said && frame.body.is_empty() && (joins || !answer) {
+            writing.index = index;
+            writing.note("left out, because it is empty");
+        }
+        joins = frame.role == Role::Assistant && !(answer && said);
+    }
 }
 
 struct Message<'m, 'w> {

@@ -117,7 +117,7 @@ fn conversation() -> impl Strategy<Value = Vec<FrameBuf>> {
         for (index, frame) in frames.iter_mut().enumerate() {
             frame.call_id = None;
             if !frame.is_call() {
-                frame.body = format!("{index}:{}", frame.body);
+                frame.body = format!("[{index}]{}", frame.body);
             }
         }
         assign_ids(&mut frames);
