@@ -18,7 +18,7 @@ def reasons(schema, place="root"):
     kinds = kind if isinstance(kind, list) else []
     variants = schema.get("oneOf")
     values = schema.get("enum")
-    text = json.dumps(schema)
+    text = json.dumps({key: value for key, value in schema.items() if key != "nullable"})
     for key in ("anyOf", "allOf"):
         if schema.get(key):
             found.add(f"`{key}`")
@@ -36,7 +36,7 @@ def reasons(schema, place="root"):
         found.add("Variants beside something else")
     if kind == "null":
         found.add("The type `null`")
-    if kind is None and any(key in schema for key in ("properties", "items", "additionalProperties")):
+    if not kind and any(key in schema for key in ("properties", "items", "additionalProperties")):
         found.add("No type")
     if schema.get("additionalProperties", False) is not False:
         found.add("`additionalProperties`")
@@ -44,7 +44,7 @@ def reasons(schema, place="root"):
         found.add("Lists and objects among types")
     if schema.get("nullable") is True:
         property_like = place == "property" and variants is None or place == "variant"
-        if not property_like or "null" in text.replace('"nullable"', ""):
+        if not property_like or "null" in text:
             found.add("`nullable`")
     told = [schema.get("title"), schema.get("description")]
     examples = schema.get("examples") or []
