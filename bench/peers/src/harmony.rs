@@ -82,11 +82,14 @@ impl HarmonyPeer for Harmony {
         bytes.map_or(0, |bytes| bytes.len())
     }
 
-    fn render(&self, frames: &[FrameBuf]) -> Option<usize> {
+    fn renderer<'p>(&'p self, frames: &[FrameBuf]) -> Option<Box<dyn Fn() -> usize + 'p>> {
         let messages: Option<Vec<Message>> = frames.iter().map(message).collect();
         let conversation = Conversation::from_messages(messages?);
-        let ids = self.encoding.render_conversation(&conversation, None);
-        ids.ok().map(|ids| ids.len())
+        let render = move || {
+            let ids = self.encoding.render_conversation(&conversation, None);
+            ids.map_or(0, |ids| ids.len())
+        };
+        Some(Box::new(render))
     }
 }
 
