@@ -31,8 +31,6 @@ pub trait HarmonyPeer {
     /// # Errors
     /// Its own error.
     fn stream_in_steps(&self, ids: &[u32], step: &mut dyn FnMut()) -> Result<(), String>;
-    /// Ids of a text with its specials.
-    fn encode(&self, text: &str) -> Vec<u32>;
     /// The length of the text of ids.
     fn decode(&self, ids: &[u32]) -> usize;
     /// What renders these messages to ids and gives how many; nothing if it cannot.

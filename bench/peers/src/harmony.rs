@@ -73,10 +73,6 @@ impl HarmonyPeer for Harmony {
         Ok(())
     }
 
-    fn encode(&self, text: &str) -> Vec<u32> {
-        self.encoding.tokenizer().encode_with_special_tokens(text)
-    }
-
     fn decode(&self, ids: &[u32]) -> usize {
         let bytes = self.encoding.tokenizer().decode_bytes(ids);
         bytes.map_or(0, |bytes| bytes.len())
