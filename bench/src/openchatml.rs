@@ -6,6 +6,7 @@
 
 mod batch;
 mod memory;
+mod rendering;
 mod streaming;
 mod vocabulary;
 
@@ -56,6 +57,7 @@ pub fn run(megabytes: usize, peers: &Peers, heap: Heap) {
     let harmony = conversations::harmony(part);
     let envelope = conversations::openchatml(part, true);
     streaming::rows(&mut rows, &harmony, &envelope, peers);
+    rendering::rows(&mut rows, part, peers);
     vocabulary::rows(&mut rows, &harmony, peers);
     rows.push(ready);
     streaming::parser(&mut rows, peers);

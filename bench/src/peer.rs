@@ -31,12 +31,10 @@ pub trait HarmonyPeer {
     /// # Errors
     /// Its own error.
     fn stream_in_steps(&self, ids: &[u32], step: &mut dyn FnMut()) -> Result<(), String>;
-    /// Ids of a text with its specials.
-    fn encode(&self, text: &str) -> Vec<u32>;
     /// The length of the text of ids.
     fn decode(&self, ids: &[u32]) -> usize;
-    /// Renders messages to ids, and gives how many; nothing if it cannot.
-    fn render(&self, frames: &[FrameBuf]) -> Option<usize>;
+    /// What renders these messages to ids and gives how many; nothing if it cannot.
+    fn renderer<'p>(&'p self, frames: &[FrameBuf]) -> Option<Box<dyn Fn() -> usize + 'p>>;
 }
 
 /// An encoder of `o200k`.

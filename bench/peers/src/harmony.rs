@@ -73,20 +73,19 @@ impl HarmonyPeer for Harmony {
         Ok(())
     }
 
-    fn encode(&self, text: &str) -> Vec<u32> {
-        self.encoding.tokenizer().encode_with_special_tokens(text)
-    }
-
     fn decode(&self, ids: &[u32]) -> usize {
         let bytes = self.encoding.tokenizer().decode_bytes(ids);
         bytes.map_or(0, |bytes| bytes.len())
     }
 
-    fn render(&self, frames: &[FrameBuf]) -> Option<usize> {
+    fn renderer<'p>(&'p self, frames: &[FrameBuf]) -> Option<Box<dyn Fn() -> usize + 'p>> {
         let messages: Option<Vec<Message>> = frames.iter().map(message).collect();
         let conversation = Conversation::from_messages(messages?);
-        let ids = self.encoding.render_conversation(&conversation, None);
-        ids.ok().map(|ids| ids.len())
+        let render = move || {
+            let ids = self.encoding.render_conversation(&conversation, None);
+            ids.map_or(0, |ids| ids.len())
+        };
+        Some(Box::new(render))
     }
 }
 

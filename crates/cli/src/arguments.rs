@@ -29,7 +29,7 @@ pub(crate) enum Command {
     Check(CheckArgs),
     Convert(ConvertArgs),
     View(ViewArgs),
-    /// Count tokens, turn text into token ids and back
+    /// Count tokens, turn text into token ids and back, render prompts
     ///
     /// The vocabulary is `o200k_harmony`, that of gpt-oss models; it is part of the program.
     #[command(subcommand)]
@@ -223,6 +223,7 @@ pub(crate) enum TokensCommand {
     Count(CountArgs),
     Encode(EncodeArgs),
     Decode(DecodeArgs),
+    Render(RenderArgs),
 }
 
 /// Count the tokens of files
@@ -284,6 +285,44 @@ pub(crate) struct DecodeArgs {
     /// Print the exact bytes, instead of U+FFFD for what is no character
     #[arg(long)]
     pub(crate) raw: bool,
+}
+
+/// Print the Harmony prompt of a transcript
+///
+/// The ids that a gpt-oss model is sent. What Harmony cannot say of the transcript is told on
+/// standard error.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    logue tokens render --completion assistant --json session.ocml\n  \
+    logue tokens render --training --text session.ocml")]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
+pub(crate) struct RenderArgs {
+    /// File with the transcript; `-` is standard input
+    pub(crate) file: PathBuf,
+
+    /// Dialect of the file, where header and ending do not say it
+    #[arg(long, value_enum)]
+    pub(crate) from: Option<Dialect>,
+
+    /// Begin the next message, of this role
+    #[arg(long, value_enum, value_name = "ROLE", conflicts_with = "training")]
+    pub(crate) completion: Option<StartRole>,
+
+    /// End the last answer as the model is to learn it, in <|return|>
+    #[arg(long)]
+    pub(crate) training: bool,
+
+    /// Keep the reasoning of turns that are finished
+    #[arg(long)]
+    pub(crate) keep_reasoning: bool,
+
+    /// Print text instead of ids; refused where a body spells a control token
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) text: bool,
+
+    /// Print a JSON array
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// What the readers see, for those who look for a fault.

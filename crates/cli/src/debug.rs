@@ -42,7 +42,7 @@ fn frames(arguments: &FramesArgs) -> Result<Exit, Failure> {
 
 /// OpenChatML has a header, or is in a file that says so by its ending, or has what Harmony has
 /// not: ids of calls. Everything else is Harmony, whose reader takes any text.
-fn dialect(path: &Path, text: &[u8]) -> Dialect {
+pub(crate) fn dialect(path: &Path, text: &[u8]) -> Dialect {
     let ending = path.extension().and_then(|ending| ending.to_str());
     let document = openchatml::parse(text);
     let has_id = |frame: &Frame| frame.call_id_span().is_some();

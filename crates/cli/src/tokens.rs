@@ -1,6 +1,7 @@
 //! `logue tokens`: how many there are, which, and what they spell.
 
 mod parts;
+mod render;
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -21,6 +22,7 @@ pub(crate) fn tokens(command: &TokensCommand) -> Result<Exit, Failure> {
         TokensCommand::Count(arguments) => count(arguments),
         TokensCommand::Encode(arguments) => encode(arguments),
         TokensCommand::Decode(arguments) => print_text(arguments),
+        TokensCommand::Render(arguments) => render::render(arguments),
     }
 }
 
@@ -155,14 +157,19 @@ fn counts_as_table(counted: &[(String, Size)], total: Size) -> String {
     table
 }
 
-fn encode(arguments: &EncodeArgs) -> Result<Exit, Failure> {
-    let allowed = allowed(arguments.specials);
-    let mut encoder = Encoder::new();
-    let (open, between, close) = if arguments.json {
+/// What stands before, between and behind ids.
+const fn list(json: bool) -> (&'static str, &'static str, &'static str) {
+    if json {
         ("[", ",", "]\n")
     } else {
         ("", " ", "\n")
-    };
+    }
+}
+
+fn encode(arguments: &EncodeArgs) -> Result<Exit, Failure> {
+    let allowed = allowed(arguments.specials);
+    let mut encoder = Encoder::new();
+    let (open, between, close) = list(arguments.json);
     let mut before = open;
     let mut line = String::new();
     let read = each_part(&arguments.file, &mut |text| {

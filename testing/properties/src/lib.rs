@@ -13,6 +13,7 @@ mod harmony_ids;
 mod harmony_stream;
 mod input;
 mod o200k;
+mod render;
 mod round_trip;
 mod stream;
 mod visibility;
@@ -21,6 +22,7 @@ pub use forging::forging;
 pub use harmony_ids::harmony_ids;
 pub use harmony_stream::{harmony_stream, harmony_text_in_parts};
 pub use o200k::o200k;
+pub use render::render;
 pub use round_trip::round_trip;
 pub use stream::stream;
 pub use visibility::visibility;
@@ -29,11 +31,12 @@ pub use visibility::visibility;
 pub type Property = fn(&[u8]);
 
 /// Every property by the name of its target and of its folder in `fuzz/corpus`.
-pub const PROPERTIES: [(&str, Property); 7] = [
+pub const PROPERTIES: [(&str, Property); 8] = [
     ("forging", forging),
     ("harmony_ids", harmony_ids),
     ("harmony_stream", harmony_stream),
     ("o200k", o200k),
+    ("render", render),
     ("round_trip", round_trip),
     ("stream", stream),
     ("visibility", visibility),

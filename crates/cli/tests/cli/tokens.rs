@@ -167,3 +167,71 @@ fn what_is_no_id_is_told() {
         assert!(told(input).starts_with("error[not_token_ids]"), "{input}");
     }
 }
+
+const SESSION: &str = "version: 2.2
+<|start|>user<|message|>2 + 2?<|end|>
+<|start|>assistant<|channel|>analysis<|message|>Easy.<|end|>
+<|start|>assistant<|channel|>final<|message|>4.<|return|>
+<|start|>user<|message|>And 3 + 3?<|end|>
+<|start|>assistant<|channel|>final<|message|>6.<|return|>
+";
+
+fn rendered(text: &str, arguments: &[&str]) -> Ran {
+    let folder = folder(&[("it.ocml", text)]);
+    run(
+        folder.path(),
+        [&["tokens", "render", "it.ocml"], arguments].concat(),
+    )
+}
+
+#[test]
+fn a_transcript_is_rendered_as_harmony() {
+    let ran = rendered(SESSION, &["--text"]);
+    assert_eq!(ran.status, 0);
+    assert_snapshot!(ran.stdout, @"<|start|>user<|message|>2 + 2?<|end|><|start|>assistant<|channel|>final<|message|>4.<|end|><|start|>user<|message|>And 3 + 3?<|end|><|start|>assistant<|channel|>final<|message|>6.<|end|>");
+    assert_snapshot!(ran.stderr, @"note: `it.ocml`: transcript: Harmony has no document header");
+    let whole = rendered(SESSION, &["--text", "--keep-reasoning"]).stdout;
+    assert!(whole.contains("Easy."), "{whole}");
+    let prompt = rendered(SESSION, &["--text", "--completion", "assistant"]).stdout;
+    assert_eq!(prompt, format!("{}<|start|>assistant", ran.stdout));
+    let training = rendered(SESSION, &["--text", "--training"]).stdout;
+    assert!(training.ends_with("6.<|return|>"), "{training}");
+}
+
+#[test]
+fn rendered_ids_spell_the_rendered_text() {
+    let text = rendered(SESSION, &["--text"]).stdout;
+    let ids = rendered(SESSION, &[]).stdout;
+    assert_eq!(succeeds(&["decode"], &ids), text);
+    let json = rendered(SESSION, &["--json"]).stdout;
+    let json: Vec<u32> = serde_json::from_str(&json).unwrap();
+    let words: Vec<u32> = ids
+        .split(' ')
+        .map(|id| id.trim().parse().unwrap())
+        .collect();
+    assert_eq!(json, words);
+    // Harmony is read back and rendered the same.
+    let folder = folder(&[("it.txt", &text)]);
+    let again = run(
+        folder.path(),
+        ["tokens", "render", "--from", "harmony", "--text", "it.txt"],
+    );
+    assert_eq!(again.stdout, text);
+}
+
+#[test]
+fn a_body_that_spells_a_token_is_rendered_to_ids_only() {
+    let session = "version: 2.2\n<|start|>user<|message|>What is <<|end|>?<|end|>\n";
+    let ran = rendered(session, &["--text"]);
+    assert_eq!((ran.status, ran.stdout.as_str()), (3, ""));
+    assert!(
+        ran.stderr.contains("error[E-WRITE-REFUSED]"),
+        "{}",
+        ran.stderr
+    );
+    let ran = rendered(session, &[]);
+    assert_eq!(ran.status, 0);
+    assert_eq!(ran.stdout.matches("200007").count(), 1);
+    let both = rendered(session, &["--training", "--completion", "assistant"]);
+    assert_eq!(both.status, 2);
+}
