@@ -43,6 +43,7 @@ pub(crate) use writing::{Writing, note_terminators};
 
 use crate::dialect::Dialect;
 use crate::harmony::RenderError;
+use crate::legacy::{self, WriteOptions};
 use crate::loss::Loss;
 use crate::owned::{HeaderBuf, Transcript};
 use crate::write::WriteError as Refused;
@@ -114,11 +115,6 @@ pub enum WriteError {
         /// The rule that it breaks.
         reason: RenderError,
     },
-    /// The dialect is not written.
-    Dialect {
-        /// The dialect.
-        to: Dialect,
-    },
     /// Something would be lost, and [`Options::strict`] forbids it.
     Losses(Vec<Loss>),
 }
@@ -147,7 +143,6 @@ impl std::fmt::Display for WriteError {
                 "frame {}: the body spells `{token}`, and this dialect has no escape for it",
                 index + 1
             ),
-            Self::Dialect { to } => write!(f, "{to} is not written"),
             Self::Losses(losses) => {
                 f.write_str("something would be lost")?;
                 losses.iter().try_for_each(|loss| write!(f, "; {loss}"))
@@ -184,7 +179,13 @@ pub fn write(
         Dialect::V2_0 => v2_0::write(transcript)?,
         Dialect::Harmony => harmony::write(transcript)?,
         Dialect::V0_1 | Dialect::ChatMl => {
-            return Err(WriteError::Dialect { to });
+            let layout = if to == Dialect::ChatMl {
+                WriteOptions::plain()
+            } else {
+                WriteOptions::default()
+            };
+            let strict = options.strict;
+            return legacy::write(transcript, &WriteOptions { strict, ..layout });
         }
     };
     finish(writing, options)

@@ -15,6 +15,7 @@
 //! 6. Other frames without a header: Harmony, which needs none; that is not certain, because a
 //!    fragment of OpenChatML may look the same.
 //! 7. `<|im_start|>` somewhere: as in 1, but not certain.
+//! 8. A gap to fill or files, with the tokens of 0.1 for them: 0.1.
 //!
 //! A text without any token is in none of them.
 
@@ -24,6 +25,7 @@ use crate::dialect::Dialect;
 use crate::document::Document;
 use crate::frame::Frame;
 use crate::header::Rules;
+use crate::legacy::Task;
 use crate::reader::parse;
 use crate::token::{Scanner, Token};
 use crate::words::{Role, RoleForm};
@@ -93,6 +95,9 @@ pub fn detect(text: &[u8]) -> Option<Detected> {
     }
     if memmem::find(content, OLD_START).is_some() {
         return Some(old(content, false));
+    }
+    if let Some(task) = Task::read(content) {
+        return Some(found(Dialect::V0_1, matches!(task, Task::Fim(_))));
     }
     // Keys in YAML say nothing of dialects; they may be anything.
     None

@@ -46,6 +46,7 @@ mod frame;
 pub mod harmony;
 mod header;
 mod json;
+pub mod legacy;
 pub mod limits;
 mod loss;
 mod machine;

@@ -18,6 +18,9 @@ pub const MAX_BLANK: usize = 4 * 1024;
 /// it knows that the block is closed, so a block that closes later counts as never closed.
 pub const MAX_LITERAL_HELD: usize = 1024 * 1024;
 
+/// Bytes of a function value of the 1.x line; a longer one is read as text.
+pub const MAX_FUNCTION_VALUE: usize = 1024 * 1024;
+
 /// Findings that a reader keeps for one document; later ones only count.
 pub const MAX_DIAGNOSTICS: usize = 10_000;
 

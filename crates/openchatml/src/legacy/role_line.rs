@@ -1,0 +1,92 @@
+//! The first line of a message: the role, and a name (OpenChatML 0.1 §3).
+
+use logue_source::{Code, Diagnostic, Span};
+
+use super::event::Head;
+use crate::words::Role;
+
+/// Reads the line at `at`. `ended`: it came to its end.
+pub(crate) fn read(line: &[u8], at: usize, ended: bool, found: &mut dyn FnMut(Diagnostic)) -> Head {
+    let mut head = Head {
+        role: Role::Other,
+        name: None,
+        stray: false,
+        sound: true,
+    };
+    let mut from = 0;
+    let mut first = true;
+    let mut junk: Option<Span> = None;
+    for word in line.split(u8::is_ascii_whitespace) {
+        let span = Span::new(at + from, at + from + word.len());
+        from += word.len() + 1;
+        if word.is_empty() {
+            continue;
+        }
+        if std::mem::take(&mut first) {
+            head.role = role(word);
+            if head.role == Role::Other {
+                found(unknown_role(word, span));
+            }
+        } else if let Some(name) = word.strip_prefix(b"name=").filter(|name| !name.is_empty())
+            && head.name.is_none()
+        {
+            head.name = Some(String::from_utf8_lossy(name).into_owned());
+        } else {
+            junk = Some(junk.map_or(span, |all| all.join(span)));
+        }
+    }
+    if first {
+        found(
+            Diagnostic::error(
+                Code::ParseHeader,
+                "the message has no role",
+                Span::empty(at),
+            )
+            .with_expected("`system`, `user`, `assistant` or `tool`")
+            .with_help("write the role directly behind `<|im_start|>`"),
+        );
+    }
+    if let Some(junk) = junk {
+        head.sound = false;
+        found(
+            Diagnostic::error(
+                Code::ParseHeader,
+                "the role line holds something that is neither role nor name",
+                junk,
+            )
+            .with_expected("`name=` with a name without white space, or the end of the line")
+            .with_help("write the content on a line of its own; the message is hidden until then"),
+        );
+    }
+    if !ended {
+        found(
+            Diagnostic::warning(
+                Code::ParseHeader,
+                "the role line does not end",
+                Span::new(at, at + line.len()),
+            )
+            .with_expected("a newline behind the role")
+            .with_help("write the content on a line of its own"),
+        );
+    }
+    head
+}
+
+fn role(word: &[u8]) -> Role {
+    match Role::parse(word) {
+        role @ (Role::System | Role::User | Role::Assistant) => role,
+        Role::Tool if word == b"tool" => Role::Tool,
+        _ => Role::Other,
+    }
+}
+
+fn unknown_role(word: &[u8], place: Span) -> Diagnostic {
+    let shown = crate::attributes::shown(word);
+    Diagnostic::error(
+        Code::ParseHeader,
+        format!("`{shown}` is not a role of this version"),
+        place,
+    )
+    .with_expected("`system`, `user`, `assistant` or `tool`")
+    .with_help("the message is kept and hidden until its role is one of these")
+}

@@ -1,0 +1,220 @@
+//! 0.1 as it arrives: tokens in bytes, events out.
+
+use logue_source::{Diagnostic, Span};
+use memchr::memmem;
+
+use super::event::{Ended, Event, Function, Head, Kind, Options};
+use super::machine::{Machine, Receiver};
+use super::mark::{Mark, Thought};
+use crate::utf8::{Decoder, Piece};
+
+/// Reads OpenChatML 0.1 or plain `ChatML` as it arrives.
+///
+/// The events are the same however the text is split, up to merging adjacent deltas, and those that
+/// [`parse`](super::parse) is made of. Linear in the length of the text; memory is bounded by the
+/// limits of a role line and of a function value, never by a message.
+///
+/// ```
+/// use openchatml::legacy::{Event, Kind, Options, Stream};
+///
+/// let mut said = String::new();
+/// let mut stream = Stream::new(Options::default());
+/// let mut sink = |event: Event<'_>| {
+///     if let Event::Delta { kind: Kind::Text, text } = event {
+///         said += text;
+///     }
+/// };
+/// let text = "<|im_start|>assistant\n<|start_reason|>Hm.<|end_reason|>\nForty-two.<|im_end|>";
+/// for piece in text.as_bytes().chunks(5) {
+///     stream.push(piece, &mut sink);
+/// }
+/// stream.finish(&mut sink);
+/// assert_eq!(said, "Forty-two.");
+/// ```
+#[derive(Debug)]
+pub struct Stream {
+    machine: Machine,
+    decoder: Decoder,
+    /// What the text is whose last character is not whole.
+    kind: Kind,
+    finder: memmem::Finder<'static>,
+    /// What may be the beginning of a token.
+    held: Vec<u8>,
+    /// Bytes before what comes next, `held` not counted.
+    at: usize,
+}
+
+impl Stream {
+    /// A stream at its beginning.
+    pub fn new(options: Options) -> Self {
+        Self {
+            machine: Machine::new(options),
+            decoder: Decoder::default(),
+            kind: Kind::Text,
+            finder: memmem::Finder::new(b"<|"),
+            held: Vec::with_capacity(Mark::FunctionOutput.as_str().len()),
+            at: 0,
+        }
+    }
+
+    /// The next bytes of the text.
+    pub fn push(&mut self, bytes: &[u8], sink: &mut impl FnMut(Event<'_>)) {
+        let (mut decoder, mut kind) = (std::mem::take(&mut self.decoder), self.kind);
+        let mut out = Telling {
+            decoder: &mut decoder,
+            kind: &mut kind,
+            sink,
+        };
+        self.feed(bytes, &mut out);
+        (self.decoder, self.kind) = (decoder, kind);
+    }
+
+    /// The end of the text.
+    pub fn finish(mut self, sink: &mut impl FnMut(Event<'_>)) {
+        let (mut decoder, mut kind) = (std::mem::take(&mut self.decoder), self.kind);
+        let mut out = Telling {
+            decoder: &mut decoder,
+            kind: &mut kind,
+            sink,
+        };
+        self.end(&mut out);
+    }
+
+    /// The next bytes, told to `out`.
+    pub(super) fn feed(&mut self, mut bytes: &[u8], out: &mut impl Receiver) {
+        let plain = self.machine.is_plain();
+        while !self.held.is_empty() {
+            let Some((next, rest)) = bytes.split_first() else {
+                return;
+            };
+            self.held.push(*next);
+            if let Some(mark) = Mark::at(&self.held, plain) {
+                self.held.clear();
+                bytes = rest;
+                self.mark(mark, out);
+            } else if Mark::may_become(&self.held, plain) {
+                bytes = rest;
+            } else {
+                self.held.pop();
+                let held = std::mem::take(&mut self.held);
+                self.text(&held, out);
+                self.held = held;
+                self.held.clear();
+            }
+        }
+        self.scan(bytes, out);
+    }
+
+    /// The end of the text, told to `out`.
+    pub(super) fn end(&mut self, out: &mut impl Receiver) {
+        let held = std::mem::take(&mut self.held);
+        self.text(&held, out);
+        self.machine.finish(self.at, out);
+    }
+
+    fn scan(&mut self, bytes: &[u8], out: &mut impl Receiver) {
+        let plain = self.machine.is_plain();
+        let mut from = 0;
+        let mut search = 0;
+        while let Some(rest) = bytes.get(search..) {
+            let found = self.finder.find(rest);
+            let Some(at) = found.map(|found| search + found) else {
+                break;
+            };
+            let candidate = bytes.get(at..).unwrap_or_default();
+            if let Some(mark) = Mark::at(candidate, plain) {
+                self.text(bytes.get(from..at).unwrap_or_default(), out);
+                self.mark(mark, out);
+                from = at + mark.as_str().len();
+                search = from;
+            } else if Mark::may_become(candidate, plain) {
+                self.text(bytes.get(from..at).unwrap_or_default(), out);
+                self.held.extend_from_slice(candidate);
+                return;
+            } else {
+                search = at + 2;
+            }
+        }
+        let rest = bytes.get(from..).unwrap_or_default();
+        if let Some(text) = rest.strip_suffix(b"<") {
+            self.text(text, out);
+            self.held.push(b'<');
+        } else {
+            self.text(rest, out);
+        }
+    }
+
+    fn text(&mut self, bytes: &[u8], out: &mut impl Receiver) {
+        let at = self.at;
+        self.at += bytes.len();
+        self.machine.text(bytes, at, out);
+    }
+
+    fn mark(&mut self, mark: Mark, out: &mut impl Receiver) {
+        let at = Span::new(self.at, self.at + mark.as_str().len());
+        self.at = at.end;
+        self.machine.mark(mark, at, out);
+    }
+}
+
+/// From what the machine tells to events.
+struct Telling<'t, F> {
+    decoder: &'t mut Decoder,
+    kind: &'t mut Kind,
+    sink: &'t mut F,
+}
+
+impl<F: FnMut(Event<'_>)> Receiver for Telling<'_, F> {
+    fn start(&mut self, head: &Head) {
+        (self.sink)(Event::Start(head));
+    }
+
+    fn text(&mut self, kind: Kind, text: &[u8], _at: usize) {
+        *self.kind = kind;
+        let sink = &mut *self.sink;
+        self.decoder.push(text, &mut |piece| match piece {
+            Piece::Text(text) => sink(Event::Delta { kind, text }),
+            Piece::Bad(_) => sink(Event::Delta {
+                kind,
+                text: "\u{FFFD}",
+            }),
+        });
+    }
+
+    fn close(&mut self) {
+        let (kind, sink) = (*self.kind, &mut *self.sink);
+        self.decoder.flush(&mut |_| {
+            sink(Event::Delta {
+                kind,
+                text: "\u{FFFD}",
+            });
+        });
+    }
+
+    fn thought(&mut self, thought: Thought, _at: usize) {
+        (self.sink)(Event::ThoughtStart(thought));
+    }
+
+    fn thought_end(&mut self, thought: Thought) {
+        (self.sink)(Event::ThoughtEnd(thought));
+    }
+
+    fn flag(&mut self, thought: Thought, _at: Span) {
+        (self.sink)(Event::Flag(thought));
+    }
+
+    fn function(&mut self, function: Function, json: &[u8], _at: Span) {
+        // What is JSON is UTF-8.
+        if let Ok(json) = std::str::from_utf8(json) {
+            (self.sink)(Event::Function(function, json));
+        }
+    }
+
+    fn end(&mut self, ended: Ended) {
+        (self.sink)(Event::End(ended));
+    }
+
+    fn found(&mut self, finding: Diagnostic) {
+        (self.sink)(Event::Diagnostic(finding));
+    }
+}

@@ -1,0 +1,143 @@
+//! Texts of 0.1 that are no conversation: a gap to fill, and several files in one text.
+
+use super::mark::Mark;
+
+/// What a text without messages is (OpenChatML 0.1 §6, §7).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Task<'s> {
+    /// A gap to fill.
+    Fim(Fim<'s>),
+    /// Several files.
+    Files(Files<'s>),
+}
+
+/// A gap to fill (OpenChatML 0.1 §6). The parts are verbatim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fim<'s> {
+    /// What stands before the gap.
+    pub prefix: &'s [u8],
+    /// What fills the gap; empty where it is still to be filled.
+    pub middle: &'s [u8],
+    /// What stands behind the gap.
+    pub suffix: &'s [u8],
+}
+
+/// Several files in one text (OpenChatML 0.1 §7). The parts are verbatim, newlines beside the
+/// separators included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Files<'s> {
+    /// Whether a separator stands before the first file.
+    pub leading: bool,
+    /// The files in order.
+    pub files: Vec<&'s [u8]>,
+}
+
+impl<'s> Task<'s> {
+    /// Reads a task; `None` where the text is none. Linear in the text.
+    ///
+    /// ```
+    /// use openchatml::legacy::Task;
+    ///
+    /// let text = b"<|fim_prefix|>The capital is <|fim_middle|><|fim_suffix|>, a city.";
+    /// let Some(Task::Fim(gap)) = Task::read(text) else { panic!() };
+    /// assert_eq!(gap.suffix, b", a city.");
+    /// assert_eq!(gap.write(), text);
+    /// ```
+    pub fn read(text: &'s [u8]) -> Option<Self> {
+        if let Some(gap) = Fim::read(text) {
+            return Some(Self::Fim(gap));
+        }
+        Files::read(text).map(Self::Files)
+    }
+}
+
+impl<'s> Fim<'s> {
+    /// Reads `<|fim_prefix|>…<|fim_middle|>…<|fim_suffix|>…`; each token must stand there once and
+    /// in this order, and nothing but white space before the first.
+    pub fn read(text: &'s [u8]) -> Option<Self> {
+        let text = text.trim_ascii_start();
+        let text = text.strip_prefix(Mark::FimPrefix.as_str().as_bytes())?;
+        let (prefix, text) = cut(text, Mark::FimMiddle)?;
+        let (middle, suffix) = cut(text, Mark::FimSuffix)?;
+        let parts = [prefix, middle, suffix];
+        let tokens = [
+            Mark::FimPrefix,
+            Mark::FimMiddle,
+            Mark::FimSuffix,
+            Mark::FileSeparator,
+        ];
+        let again = |part: &[u8]| tokens.iter().any(|token| cut(part, *token).is_some());
+        if parts.iter().any(|part| again(part)) {
+            return None;
+        }
+        Some(Self {
+            prefix,
+            middle,
+            suffix,
+        })
+    }
+
+    /// The text of the task; reading gives it back.
+    pub fn write(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let parts = [
+            (Mark::FimPrefix, self.prefix),
+            (Mark::FimMiddle, self.middle),
+            (Mark::FimSuffix, self.suffix),
+        ];
+        for (token, part) in parts {
+            out.extend_from_slice(token.as_str().as_bytes());
+            out.extend_from_slice(part);
+        }
+        out
+    }
+
+    /// The text with its gap filled.
+    pub fn filled(&self) -> Vec<u8> {
+        [self.prefix, self.middle, self.suffix].concat()
+    }
+}
+
+impl<'s> Files<'s> {
+    /// Reads files between `<|file_separator|>`; `None` where no separator stands in the text.
+    pub fn read(text: &'s [u8]) -> Option<Self> {
+        let (first, mut rest) = cut(text, Mark::FileSeparator)?;
+        let leading = first.trim_ascii().is_empty();
+        let mut files = Vec::new();
+        if !leading {
+            files.push(first);
+        }
+        while let Some((file, behind)) = cut(rest, Mark::FileSeparator) {
+            files.push(file);
+            rest = behind;
+        }
+        files.push(rest);
+        Some(Self { leading, files })
+    }
+
+    /// The text of the files; reading gives them back.
+    pub fn write(&self) -> Vec<u8> {
+        let separator = Mark::FileSeparator.as_str().as_bytes();
+        let mut out = Vec::new();
+        for (index, file) in self.files.iter().enumerate() {
+            if self.leading || index > 0 {
+                out.extend_from_slice(separator);
+            }
+            out.extend_from_slice(file);
+        }
+        out
+    }
+
+    /// The gap in each file that is one.
+    pub fn gaps(&self) -> impl Iterator<Item = (usize, Fim<'s>)> {
+        let files = self.files.iter().enumerate();
+        files.filter_map(|(index, file)| Some((index, Fim::read(file)?)))
+    }
+}
+
+/// The text before and behind the first `token`.
+fn cut(text: &[u8], token: Mark) -> Option<(&[u8], &[u8])> {
+    let token = token.as_str().as_bytes();
+    let at = memchr::memmem::find(text, token)?;
+    Some((text.get(..at)?, text.get(at + token.len()..)?))
+}

@@ -1,0 +1,403 @@
+//! From frames to 0.1 or plain `ChatML`.
+//!
+//! There is no escape: a body that spells a token cannot be written and is refused, but for the
+//! flags and function tokens that a system prompt may hold, and for JSON, which has an escape of
+//! its own. What the version has no place for is dropped and listed. Nothing becomes visible or of
+//! a higher rank that was not: a developer's message is dropped, because every role that 0.1 has
+//! would either raise it or show it.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::event::Function;
+use super::json::is_value;
+use super::mark::{Mark, Thought};
+use crate::convert::{Options, WriteError, Writing, Written, finish};
+use crate::messages::{recipient_of, tool_of};
+use crate::owned::{FrameBuf, Transcript};
+use crate::words::{Channel, Role, Terminator};
+use crate::write::{WriteError as Refused, is_safe};
+
+/// How to write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// Plain `ChatML`: messages only, and only two tokens.
+    pub plain: bool,
+    /// What stands before the first message.
+    pub begin: Option<String>,
+    /// What stands behind the last one.
+    pub end: Option<String>,
+    /// Whether `<|im_end|>` stands on a line of its own.
+    pub newline: bool,
+    /// Refuse whatever would lose something.
+    pub strict: bool,
+}
+
+impl Default for WriteOptions {
+    /// 0.1 as its specification lays it out, between `[BOS]` and `[EOS]`.
+    fn default() -> Self {
+        Self {
+            plain: false,
+            begin: Some("[BOS]".to_owned()),
+            end: Some("[EOS]".to_owned()),
+            newline: true,
+            strict: false,
+        }
+    }
+}
+
+impl WriteOptions {
+    /// Plain `ChatML` without edges.
+    pub const fn plain() -> Self {
+        Self {
+            plain: true,
+            begin: None,
+            end: None,
+            newline: false,
+            strict: false,
+        }
+    }
+}
+
+/// Writes a transcript as OpenChatML 0.1 or plain `ChatML`. Reading gives back what the losses do
+/// not name. Linear in the transcript.
+///
+/// ```
+/// use openchatml::legacy::{WriteOptions, write};
+/// use openchatml::{FrameBuf, Transcript};
+///
+/// let transcript = Transcript::new(vec![FrameBuf::user("Hi"), FrameBuf::analysis("Hm.")]);
+/// let written = write(&transcript, &WriteOptions::plain())?;
+/// assert_eq!(written.text, "<|im_start|>user\nHi<|im_end|>\n");
+/// assert_eq!(written.losses[0].to_string(), "frame 2: reasoning dropped");
+/// # Ok::<(), openchatml::convert::WriteError>(())
+/// ```
+///
+/// # Errors
+/// A body that spells a token, a name that cannot stand in a role line; with
+/// [`WriteOptions::strict`] any loss. Then nothing is written.
+pub fn write(transcript: &Transcript, options: &WriteOptions) -> Result<Written, WriteError> {
+    let mut writer = Writer {
+        options,
+        out: Writing::default(),
+        turn: None,
+    };
+    let begin = options.begin.as_deref().unwrap_or_default();
+    writer.out.text.push_str(begin);
+    if transcript.header.is_some() {
+        writer.out.note_whole("the document header is dropped");
+    }
+    for (index, frame) in transcript.frames.iter().enumerate() {
+        writer.out.index = index;
+        writer.frame(frame)?;
+    }
+    writer.flush();
+    if let Some(end) = &options.end {
+        let text = &mut writer.out.text;
+        text.truncate(text.trim_end_matches('\n').len());
+        text.push_str(end);
+        text.push('\n');
+    }
+    let strict = options.strict;
+    finish(
+        writer.out,
+        &Options {
+            strict,
+            ..Options::default()
+        },
+    )
+}
+
+struct Writer<'o> {
+    options: &'o WriteOptions,
+    out: Writing,
+    turn: Option<Turn>,
+}
+
+/// An assistant's message that may get more.
+struct Turn {
+    name: Option<String>,
+    items: Vec<String>,
+}
+
+impl Writer<'_> {
+    fn frame(&mut self, frame: &FrameBuf) -> Result<(), WriteError> {
+        if let Some(name) = &frame.name {
+            self.check_name(name)?;
+        }
+        match frame.role {
+            Role::Assistant => return self.assistant(frame),
+            Role::Developer => {
+                self.out
+                    .note("dropped: no role of this version has a developer's rank");
+                return Ok(());
+            }
+            Role::Other => {
+                self.out.note("dropped: its role is not known");
+                return Ok(());
+            }
+            Role::User if !frame.visibility().is_visible() => {
+                self.out
+                    .note("dropped: it is hidden, and this version would show it");
+                return Ok(());
+            }
+            Role::System | Role::User | Role::Tool => {}
+        }
+        self.flush();
+        let content = if frame.role == Role::Tool && !self.options.plain {
+            self.note_name(frame.name.as_deref().unwrap_or_default());
+            output(frame)
+        } else {
+            self.check_body(&frame.body, frame.role == Role::System)?;
+            frame.body.clone()
+        };
+        self.note_losses(frame);
+        let name = match frame.role {
+            Role::Tool if self.options.plain => frame.name.as_deref().map(tool_of),
+            Role::Tool => None,
+            _ => frame.name.as_deref(),
+        };
+        self.message(frame.role, name, &content);
+        Ok(())
+    }
+
+    fn assistant(&mut self, frame: &FrameBuf) -> Result<(), WriteError> {
+        let plain = self.options.plain;
+        let visible = frame.visibility().is_visible();
+        let channel = frame.effective_channel();
+        let items = if visible {
+            self.check_body(&frame.body, false)?;
+            vec![frame.body.clone()]
+        } else if frame.is_call() {
+            self.call(frame).into_iter().collect()
+        } else if plain || channel == Channel::Unknown || frame.terminator == Terminator::None {
+            let what = if channel == Channel::Analysis {
+                "reasoning dropped"
+            } else {
+                "dropped: it is hidden, and this version would show it"
+            };
+            self.out.note(what);
+            return Ok(());
+        } else {
+            if channel != Channel::Analysis {
+                self.out
+                    .note("hidden commentary becomes a block of thought");
+            }
+            self.thoughts(&frame.body)?
+        };
+        if items.is_empty() {
+            return Ok(());
+        }
+        if visible && channel == Channel::Commentary {
+            self.out.note("the preamble becomes an answer");
+        }
+        self.note_losses(frame);
+        if self
+            .turn
+            .as_ref()
+            .is_some_and(|turn| turn.name != frame.name)
+        {
+            self.flush();
+        }
+        let turn = self.turn.get_or_insert_with(|| Turn {
+            name: frame.name.clone(),
+            items: Vec::new(),
+        });
+        if visible && frame.body.is_empty() && !turn.items.is_empty() {
+            self.out
+                .note("an empty answer behind other parts is dropped");
+        } else {
+            turn.items.extend(items);
+        }
+        if visible {
+            self.flush();
+        }
+        Ok(())
+    }
+
+    /// Writes the assistant's message that is at hand.
+    fn flush(&mut self) {
+        if let Some(turn) = self.turn.take() {
+            let content = turn.items.join("\n");
+            self.message(Role::Assistant, turn.name.as_deref(), &content);
+        }
+    }
+
+    fn message(&mut self, role: Role, name: Option<&str>, content: &str) {
+        let newline = self.options.newline || content.ends_with('\n');
+        let text = &mut self.out.text;
+        text.push_str(Mark::ImStart.as_str());
+        text.push_str(role.as_str().unwrap_or_default());
+        if let Some(name) = name {
+            text.push_str(" name=");
+            text.push_str(name);
+        }
+        text.push('\n');
+        text.push_str(content);
+        if newline {
+            text.push('\n');
+        }
+        text.push_str(Mark::ImEnd.as_str());
+        text.push('\n');
+    }
+
+    /// The blocks of thought that a body makes: one for each marker, or one of reason.
+    fn thoughts(&mut self, body: &str) -> Result<Vec<String>, WriteError> {
+        let opener = |text: &str| {
+            Thought::ALL
+                .into_iter()
+                .find(|thought| text.starts_with(thought.opener()))
+        };
+        let mut rest = body;
+        let mut thought = opener(body).unwrap_or(Thought::Reason);
+        rest = rest.strip_prefix(thought.opener()).unwrap_or(rest);
+        let mut blocks = Vec::new();
+        loop {
+            let closer = Mark::Close(thought).as_str();
+            let next = Mark::find(rest, false).filter(|(_, mark)| matches!(mark, Mark::Open(_)));
+            let (inner, behind) = rest.split_at(next.map_or(rest.len(), |(at, _)| at));
+            let closed = inner.trim_end().strip_suffix(closer);
+            let spelled = body.starts_with(Thought::Reason.opener());
+            if closed.is_some() || next.is_some() || spelled {
+                self.out
+                    .note("the markers of reasoning become blocks of their own");
+            }
+            let inner = closed.unwrap_or(inner);
+            self.check_body(inner, false)?;
+            blocks.push(format!("{}{inner}{closer}", thought.opener()));
+            let Some(following) = opener(behind) else {
+                return Ok(blocks);
+            };
+            thought = following;
+            rest = behind.strip_prefix(thought.opener()).unwrap_or_default();
+        }
+    }
+
+    fn call(&mut self, frame: &FrameBuf) -> Option<String> {
+        let recipient = frame.to.as_deref().unwrap_or_default();
+        if self.options.plain {
+            self.out.note("the call is dropped");
+            return None;
+        }
+        let arguments = self.respelled(&frame.body);
+        self.note_name(recipient);
+        let name = json_string(tool_of(recipient));
+        let json = format!("{{\"name\": {name}, \"arguments\": {arguments}}}");
+        if !is_value(Function::Call, json.as_bytes()) {
+            self.out
+                .note("the call is dropped: its arguments are no JSON object");
+            return None;
+        }
+        Some(format!("{}\n{json}", Mark::FunctionCall.as_str()))
+    }
+
+    /// JSON without tokens in its strings.
+    fn respelled(&mut self, json: &str) -> String {
+        if Mark::find(json, false).is_none() {
+            return json.to_owned();
+        }
+        self.out.note("`<` before a bar is spelled `\\u003c`");
+        json.replace("<|", "\\u003c|")
+    }
+
+    fn check_body(&self, body: &str, system: bool) -> Result<(), WriteError> {
+        let mut from = 0;
+        while let Some((at, mark)) =
+            Mark::find(body.get(from..).unwrap_or_default(), self.options.plain)
+        {
+            let allowed = matches!(
+                mark,
+                Mark::Flag(_) | Mark::FunctionList | Mark::FunctionCall | Mark::FunctionOutput
+            );
+            if !system || !allowed {
+                return Err(WriteError::Body {
+                    index: self.out.index,
+                    token: mark.as_str(),
+                });
+            }
+            from += at + mark.as_str().len();
+        }
+        Ok(())
+    }
+
+    fn check_name(&self, name: &str) -> Result<(), WriteError> {
+        if is_safe(name) {
+            return Ok(());
+        }
+        Err(WriteError::Frame {
+            index: self.out.index,
+            reason: Refused::UnsafeValue {
+                field: "name".to_owned(),
+                value: name.to_owned(),
+            },
+        })
+    }
+
+    /// A tool's name is written without its namespace.
+    fn note_name(&mut self, recipient: &str) {
+        if recipient_of(tool_of(recipient)) != recipient {
+            self.out
+                .note("the tool is written as a function of that name");
+        }
+    }
+
+    fn note_losses(&mut self, frame: &FrameBuf) {
+        let call = frame.is_call();
+        let tool = frame.role == Role::Tool;
+        let home = if call || tool {
+            Channel::Commentary
+        } else {
+            Channel::Final
+        };
+        let thought = frame.role == Role::Assistant && !frame.visibility().is_visible() && !call;
+        let channel = frame.effective_channel();
+        let kept_type = call && frame.constrain.as_deref() == Some("json");
+        let lost = [
+            (
+                "channel",
+                channel != home && !thought && frame.intent.is_none(),
+            ),
+            (
+                "to",
+                frame.to.is_some() && !call && !(tool && frame.to.as_deref() == Some("assistant")),
+            ),
+            ("call_id", frame.call_id.is_some()),
+            ("name", tool && frame.name.is_none()),
+            ("intent", frame.intent.is_some()),
+            ("content_type", frame.content_type.is_some()),
+            ("constrain", frame.constrain.is_some() && !kept_type),
+            ("unknown attributes", !frame.attributes.is_empty()),
+            ("`<|return|>`", frame.terminator == Terminator::Return),
+        ];
+        for (what, _) in lost.into_iter().filter(|(_, lost)| *lost) {
+            self.out.note(&format!("{what} dropped"));
+        }
+        if frame.terminator == Terminator::None {
+            self.out
+                .note("the frame was cut; it is written as if it were whole");
+        }
+    }
+}
+
+/// The output of a tool.
+fn output(frame: &FrameBuf) -> String {
+    let name = frame.name.as_deref().map(tool_of).unwrap_or_default();
+    let name = json_string(name);
+    let raw = serde_json::from_str::<&RawValue>(&frame.body);
+    // A string is the body's own spelling of a string, so it is spelled as one again.
+    let verbatim = raw.is_ok_and(|raw| raw.get() == frame.body)
+        && !frame.body.starts_with('"')
+        && Mark::find(&frame.body, false).is_none();
+    let content = if verbatim {
+        frame.body.clone()
+    } else {
+        json_string(&frame.body)
+    };
+    let token = Mark::FunctionOutput.as_str();
+    format!("{token}\n{{\"name\": {name}, \"content\": {content}}}")
+}
+
+/// A JSON string that holds no token.
+fn json_string(text: &str) -> String {
+    Value::from(text).to_string().replace("<|", "\\u003c|")
+}
