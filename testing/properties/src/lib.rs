@@ -7,20 +7,24 @@
 #![warn(missing_docs)]
 
 mod accounted;
+mod convert;
 mod events;
 mod forging;
 mod harmony_ids;
 mod harmony_stream;
 mod input;
+mod legacy;
 mod o200k;
 mod render;
 mod round_trip;
 mod stream;
 mod visibility;
 
+pub use convert::convert;
 pub use forging::forging;
 pub use harmony_ids::harmony_ids;
 pub use harmony_stream::{harmony_stream, harmony_text_in_parts};
+pub use legacy::legacy;
 pub use o200k::o200k;
 pub use render::render;
 pub use round_trip::round_trip;
@@ -31,10 +35,12 @@ pub use visibility::visibility;
 pub type Property = fn(&[u8]);
 
 /// Every property by the name of its target and of its folder in `fuzz/corpus`.
-pub const PROPERTIES: [(&str, Property); 8] = [
+pub const PROPERTIES: [(&str, Property); 10] = [
+    ("convert", convert),
     ("forging", forging),
     ("harmony_ids", harmony_ids),
     ("harmony_stream", harmony_stream),
+    ("legacy", legacy),
     ("o200k", o200k),
     ("render", render),
     ("round_trip", round_trip),

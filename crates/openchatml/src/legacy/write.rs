@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::event::Function;
 use super::json::is_value;
 use super::mark::{Mark, Thought};
-use crate::convert::{Options, WriteError, Writing, Written, finish};
+use crate::convert::{Options, WriteError, Writing, Written, assign_ids, finish};
 use crate::messages::{recipient_of, tool_of};
 use crate::owned::{FrameBuf, Transcript};
 use crate::words::{Channel, Role, Terminator};
@@ -87,9 +87,22 @@ pub fn write(transcript: &Transcript, options: &WriteOptions) -> Result<Written,
     if transcript.header.is_some() {
         writer.out.note_whole("the document header is dropped");
     }
-    for (index, frame) in transcript.frames.iter().enumerate() {
+    // A reply that names no tool is of the tool that a reader would find for it.
+    let mut frames = transcript.frames.clone();
+    frames.iter_mut().for_each(|frame| frame.call_id = None);
+    assign_ids(&mut frames);
+    for (index, (frame, matched)) in transcript.frames.iter().zip(&frames).enumerate() {
         writer.out.index = index;
-        writer.frame(frame)?;
+        if frame.role == Role::Tool && frame.name.is_none() && matched.name.is_some() {
+            writer.out.note("its tool was assigned");
+            let name = matched.name.clone();
+            writer.frame(&FrameBuf {
+                name,
+                ..frame.clone()
+            })?;
+        } else {
+            writer.frame(frame)?;
+        }
     }
     writer.flush();
     if let Some(end) = &options.end {
@@ -144,9 +157,11 @@ impl Writer<'_> {
             Role::System | Role::User | Role::Tool => {}
         }
         self.flush();
-        let content = if frame.role == Role::Tool && !self.options.plain {
-            self.note_name(frame.name.as_deref().unwrap_or_default());
-            output(frame)
+        let tool = frame.name.as_deref();
+        let tool = tool.filter(|_| frame.role == Role::Tool && !self.options.plain);
+        let content = if let Some(tool) = tool {
+            self.note_name(tool);
+            output(tool, &frame.body)
         } else {
             self.check_body(&frame.body, frame.role == Role::System)?;
             frame.body.clone()
@@ -279,7 +294,11 @@ impl Writer<'_> {
             self.out.note("the call is dropped");
             return None;
         }
-        let arguments = self.respelled(&frame.body);
+        let arguments = frame.body.trim();
+        if arguments.len() < frame.body.len() {
+            self.out.note("white space around the arguments dropped");
+        }
+        let arguments = self.respelled(arguments);
         self.note_name(recipient);
         let name = json_string(tool_of(recipient));
         let json = format!("{{\"name\": {name}, \"arguments\": {arguments}}}");
@@ -362,7 +381,6 @@ impl Writer<'_> {
                 frame.to.is_some() && !call && !(tool && frame.to.as_deref() == Some("assistant")),
             ),
             ("call_id", frame.call_id.is_some()),
-            ("name", tool && frame.name.is_none()),
             ("intent", frame.intent.is_some()),
             ("content_type", frame.content_type.is_some()),
             ("constrain", frame.constrain.is_some() && !kept_type),
@@ -380,18 +398,17 @@ impl Writer<'_> {
 }
 
 /// The output of a tool.
-fn output(frame: &FrameBuf) -> String {
-    let name = frame.name.as_deref().map(tool_of).unwrap_or_default();
-    let name = json_string(name);
-    let raw = serde_json::from_str::<&RawValue>(&frame.body);
+fn output(tool: &str, body: &str) -> String {
+    let name = json_string(tool_of(tool));
+    let raw = serde_json::from_str::<&RawValue>(body);
     // A string is the body's own spelling of a string, so it is spelled as one again.
-    let verbatim = raw.is_ok_and(|raw| raw.get() == frame.body)
-        && !frame.body.starts_with('"')
-        && Mark::find(&frame.body, false).is_none();
+    let verbatim = raw.is_ok_and(|raw| raw.get() == body)
+        && !body.starts_with('"')
+        && Mark::find(body, false).is_none();
     let content = if verbatim {
-        frame.body.clone()
+        body.to_owned()
     } else {
-        json_string(&frame.body)
+        json_string(body)
     };
     let token = Mark::FunctionOutput.as_str();
     format!("{token}\n{{\"name\": {name}, \"content\": {content}}}")

@@ -10,7 +10,7 @@ use logue_message::{Block, CallKind, ChatMessage, Content, Role as Speaker, Tool
 use serde_json::{Map, Value, json};
 
 use super::header;
-use crate::convert::{Options, Writing, note_terminators};
+use crate::convert::{Options, Writing, assign_ids, note_terminators};
 use crate::loss::{Loss, Subject};
 use crate::messages::messages_from_frames;
 use crate::owned::{FrameBuf, Transcript};
@@ -30,7 +30,12 @@ pub(super) fn write(transcript: &Transcript, options: &Options) -> Writing {
             options,
             losses: &mut writing.losses,
         };
-        values.push(message.value(&mut tools));
+        let value = message.value(&mut tools);
+        // Of a message that was reasoning only, nothing that may be sent is left.
+        let said = ["tool_calls", "reasoning_content"].map(|key| value.get(key).is_some());
+        if said.contains(&true) || !value["content"].is_null() {
+            values.push(value);
+        }
     }
     header::lay_out(&mut writing, &beside, "messages", false, &values, options);
     writing
@@ -39,7 +44,10 @@ pub(super) fn write(transcript: &Transcript, options: &Options) -> Writing {
 /// The messages of the hub, with the losses of that mapping.
 pub(super) fn to_messages(frames: &[FrameBuf], writing: &mut Writing) -> Vec<ChatMessage> {
     note_empty(frames, writing);
-    let (messages, losses) = messages_from_frames(frames);
+    // Messages know calls by their ids only.
+    let mut frames = frames.to_vec();
+    writing.losses.extend(assign_ids(&mut frames));
+    let (messages, losses) = messages_from_frames(&frames);
     writing.losses.extend(losses);
     messages
 }

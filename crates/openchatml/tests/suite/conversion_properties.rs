@@ -181,7 +181,9 @@ proptest! {
             let Some(back) = there_and_back(&transcript, form, &Options::default()) else { continue };
             // 0.1 has the markers of reasoning as tokens, and no tokens in the strings of JSON.
             let respelled = back.losses.iter().any(|loss| {
-                loss.text.contains("markers of reasoning") || loss.text.contains("spelled")
+                ["markers of reasoning", "spelled", "white space"]
+                    .iter()
+                    .any(|word| loss.text.contains(word))
             });
             prop_assert!(respelled || back.frames.len() <= 1, "{form:?}: {:?}", back.frames);
             for read in &back.frames {
