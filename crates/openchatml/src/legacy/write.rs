@@ -89,7 +89,9 @@ pub fn write(transcript: &Transcript, options: &WriteOptions) -> Result<Written,
     }
     // A reply that names no tool is of the tool that a reader would find for it.
     let mut frames = transcript.frames.clone();
-    frames.iter_mut().for_each(|frame| frame.call_id = None);
+    for frame in &mut frames {
+        frame.call_id = None;
+    }
     assign_ids(&mut frames);
     for (index, (frame, matched)) in transcript.frames.iter().zip(&frames).enumerate() {
         writer.out.index = index;
