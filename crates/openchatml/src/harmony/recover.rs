@@ -327,6 +327,8 @@ impl<'h> Reader<'h> {
             b"to" => "to",
             b"call_id" => "call_id",
             b"name" => "name",
+            // In a doubtful place it must not show what may be meant to be hidden.
+            b"intent" if kind == SegmentKind::Constrain => return None,
             b"intent" => "intent",
             b"content_type" => "content_type",
             _ if is_false_address(key) => {
