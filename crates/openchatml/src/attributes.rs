@@ -5,7 +5,6 @@
 //! hands over each segment when it ends; this module fills the frame (OpenChatML 2.2 §6).
 
 use logue_source::{Code, Diagnostic, Span};
-use memchr::memmem;
 
 use crate::findings::Findings;
 use crate::frame::{Attribute, Frame, Part};
@@ -66,7 +65,8 @@ pub(crate) fn read_segment(
 
 /// Whether `word` holds what looks like a control token but was not read as one.
 fn holds_markup(word: &[u8]) -> bool {
-    memmem::find(word, b"<|").is_some()
+    // A word is too short for a search that prepares itself.
+    word.windows(2).any(|pair| pair == b"<|")
 }
 
 /// Whether a key claims to say where the frame goes and does not: only `<|channel|>` names the
@@ -288,7 +288,7 @@ fn read_attributes(
     let mut standing = Standing::Sound;
     for word in words {
         let bytes = source.get(word);
-        let split = memchr::memchr(b'=', bytes);
+        let split = bytes.iter().position(|byte| *byte == b'=');
         let key = Span::new(word.start, word.start + split.unwrap_or(bytes.len()));
         let value = split.map(|_| Span::new(key.end + 1, word.end));
         let group = match value {

@@ -51,6 +51,9 @@ pub fn check(document: &Document<'_>) -> Vec<Diagnostic> {
 }
 
 fn check_utf8(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic> {
+    if document.source_text().is_some() {
+        return None;
+    }
     let error = std::str::from_utf8(frame.span().bytes(document.source())).err()?;
     let start = frame.span().start + error.valid_up_to();
     let span = Span::new(start, start + error.error_len().unwrap_or(1));

@@ -1,6 +1,7 @@
 //! A transcript as it was read: the source and what was found in it.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use logue_source::{Diagnostic, Span};
 
@@ -18,6 +19,8 @@ pub struct Document<'s> {
     pub(crate) rules: Rules,
     pub(crate) frames: Vec<Frame>,
     pub(crate) findings: Findings,
+    /// The source as text, once somebody asked for text; `None` in it where it is none.
+    pub(crate) as_text: OnceLock<Option<&'s str>>,
 }
 
 /// One stretch of a source. The pieces of a document tile its source: they are in order, and no
@@ -104,6 +107,14 @@ impl<'s> Document<'s> {
 
     /// [`Self::body`] as text for display, with invalid UTF-8 replaced.
     pub fn body_text(&self, frame: &Frame) -> Cow<'s, str> {
+        if let Some(source) = self.source_text() {
+            let span = frame.body_span();
+            if frame.is_stray() {
+                return Cow::Borrowed(span.text(source).unwrap_or_default());
+            }
+            // Pieces are cut at ASCII characters.
+            return escape::decode_text(source, span, self.rules);
+        }
         match self.body(frame) {
             Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
             Cow::Owned(bytes) => Cow::Owned(match String::from_utf8(bytes) {
@@ -111,6 +122,13 @@ impl<'s> Document<'s> {
                 Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
             }),
         }
+    }
+
+    /// The whole source as text, if all of it is. Looked at once.
+    pub(crate) fn source_text(&self) -> Option<&'s str> {
+        *self
+            .as_text
+            .get_or_init(|| std::str::from_utf8(self.source).ok())
     }
 
     /// Where byte `offset` of a frame's [body](Self::body) stands in the source.
@@ -123,7 +141,10 @@ impl<'s> Document<'s> {
 
     /// The text at `span`, with invalid UTF-8 replaced.
     pub fn text(&self, span: Span) -> Cow<'s, str> {
-        String::from_utf8_lossy(span.bytes(self.source))
+        match self.source_text().and_then(|source| span.text(source)) {
+            Some(text) => Cow::Borrowed(text),
+            None => String::from_utf8_lossy(span.bytes(self.source)),
+        }
     }
 
     /// The role's word as it stands in the source.

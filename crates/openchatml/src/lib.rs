@@ -54,6 +54,7 @@ mod messages;
 mod opening;
 mod owned;
 pub mod project;
+mod quick;
 mod reader;
 mod rewrite;
 pub mod scan;

@@ -121,6 +121,17 @@ impl Machine {
         }
     }
 
+    /// A `<|start|>` whose header was read already, up to `frame`'s body. Only between frames.
+    pub(crate) fn begin(&mut self, window: Window<'_>, frame: Frame, out: &mut impl Receiver) {
+        if let State::Between { stray } = self.state {
+            self.end_stray(window, stray, out);
+        }
+        self.behind_call = None;
+        self.frame = frame;
+        self.state = State::Body;
+        out.begun(window, &self.frame);
+    }
+
     /// Text between frames: white space, with or without something stray in it.
     pub(crate) fn between(&mut self, mut text: &[u8], mut at: usize, out: &mut impl Receiver) {
         let State::Between { mut stray } = self.state else {

@@ -95,7 +95,11 @@ pub struct FrameBuf {
 impl FrameBuf {
     /// What the header of a read frame says, and how it ends.
     pub(crate) fn head_of(window: Window<'_>, frame: &Frame) -> Self {
-        let text = |span: Span| String::from_utf8_lossy(window.get(span)).into_owned();
+        let text = |span: Span| {
+            let bytes = window.get(span);
+            let text = std::str::from_utf8(bytes).map(str::to_owned);
+            text.unwrap_or_else(|_| String::from_utf8_lossy(bytes).into_owned())
+        };
         let part = |part: Part| frame.part(part).map(text);
         let known = frame.channel() == Channel::Final && !frame.has_channel();
         let pairs = frame.attributes().iter();

@@ -3,6 +3,8 @@
 //! A scanner finds the tokens, the [`Machine`] gives them their meaning. It is the machine of the
 //! [`Stream`](crate::stream::Stream), so a text gives the same frames however it arrives.
 
+use std::sync::OnceLock;
+
 use logue_source::{Code, Diagnostic, Severity, Span};
 
 use crate::document::Document;
@@ -12,6 +14,7 @@ use crate::header::Rules;
 use crate::limits::MAX_LITERAL_HELD;
 use crate::machine::{Machine, Receiver, State};
 use crate::opening;
+use crate::quick;
 use crate::token::{Scanner, Token};
 use crate::window::Window;
 
@@ -35,7 +38,7 @@ pub(crate) fn parse_fragment_as(source: &[u8], fragment: Rules) -> Document<'_> 
     let part = Span::new(opening.frames_from, source.len());
     let mut machine = Machine::new(opening.rules);
     let mut out = Frames {
-        frames: Vec::new(),
+        frames: Vec::with_capacity(source.len() / USUAL_FRAME),
         findings,
     };
     let mut scanner = Scanner::new(source, part, opening.rules);
@@ -48,6 +51,13 @@ pub(crate) fn parse_fragment_as(source: &[u8], fragment: Rules) -> Document<'_> 
         if matches!(machine.state(), State::Between { .. }) {
             let gap = Span::new(from, hit.span.start);
             machine.between(window.get(gap), from, &mut out);
+            if hit.token == Token::Start
+                && let Some(frame) = quick::read(source, hit.span, opening.rules)
+            {
+                scanner.skip_to(frame.body.start);
+                machine.begin(window, frame, &mut out);
+                continue;
+            }
         }
         machine.token(window, hit.token, hit.span, &mut out);
         from = hit.span.end;
@@ -65,6 +75,7 @@ pub(crate) fn parse_fragment_as(source: &[u8], fragment: Rules) -> Document<'_> 
         rules: opening.rules,
         frames: out.frames,
         findings: out.findings,
+        as_text: OnceLock::new(),
     }
 }
 
@@ -120,6 +131,9 @@ pub(crate) fn missing_is_an_error(finding: Diagnostic) -> Diagnostic {
         ..finding
     }
 }
+
+/// Bytes of a frame, about; for the first guess at how many there are.
+const USUAL_FRAME: usize = 1024;
 
 /// Goes behind the literal block that `open` begins; gives where the text begins that the machine
 /// was not told of.

@@ -5,6 +5,8 @@
 //! markup (OpenChatML 2.2 §3). The scanner knows no grammar; what a token means where it stands
 //! is the [reader](crate::parse)'s business.
 
+use std::sync::LazyLock;
+
 use logue_source::Span;
 use memchr::memmem;
 
@@ -110,6 +112,12 @@ pub(crate) struct Hit {
     pub(crate) escaped: bool,
 }
 
+/// The search for what every token begins with, prepared once.
+pub(crate) fn opener() -> &'static memmem::Finder<'static> {
+    static OPENER: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(b"<|"));
+    &OPENER
+}
+
 /// Finds the places of a text that spell a token, in order. Linear in the length of the text.
 pub(crate) struct Scanner<'s> {
     text: &'s [u8],
@@ -118,7 +126,7 @@ pub(crate) struct Scanner<'s> {
     /// End of the part to scan.
     end: usize,
     rules: Rules,
-    finder: memmem::Finder<'static>,
+    finder: &'static memmem::Finder<'static>,
 }
 
 impl<'s> Scanner<'s> {
@@ -130,8 +138,13 @@ impl<'s> Scanner<'s> {
             at: part.start.min(end),
             end,
             rules,
-            finder: memmem::Finder::new(b"<|"),
+            finder: opener(),
         }
+    }
+
+    /// Goes on at `at`, which is behind a token.
+    pub(crate) const fn skip_to(&mut self, at: usize) {
+        self.at = at;
     }
 
     /// The next place that spells a token, escaped or not; goes nowhere.

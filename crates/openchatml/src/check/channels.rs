@@ -1,11 +1,11 @@
 //! Channels and what may stand on them.
 
 use logue_source::{Code, Diagnostic, Span};
-use memchr::memmem;
 use serde_json::Value;
 
 use crate::document::Document;
 use crate::frame::Frame;
+use crate::token::opener;
 use crate::words::{Channel, FUNCTIONS, Role};
 
 /// The markers of OpenChatML 2.2 §7, and those that close them in the 1.x line.
@@ -81,8 +81,10 @@ pub(super) fn check_markers(document: &Document<'_>, frame: &Frame) -> Option<Di
     if frame.role() != Role::Assistant || !elsewhere {
         return None;
     }
+    let written = frame.body_span().bytes(document.source());
+    opener().find(written)?;
     let body = document.body(frame);
-    let (offset, marker) = memmem::find_iter(&body, b"<|").find_map(|at| {
+    let (offset, marker) = opener().find_iter(&body).find_map(|at| {
         let rest = body.get(at..)?;
         let marker = MARKERS.iter().find(|marker| rest.starts_with(marker))?;
         Some((at, marker))

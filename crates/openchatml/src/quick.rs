@@ -1,0 +1,125 @@
+//! Frame headers as the writer writes them, read in one go.
+//!
+//! Nearly every header is one of these, and looking for its tokens one by one costs more than
+//! reading it. What is not exactly such a header is left to the [machine](crate::machine), which
+//! reads every header, so this knows no errors.
+
+use logue_source::Span;
+
+use crate::frame::{Frame, Part};
+use crate::header::Rules;
+use crate::token::Token;
+use crate::view::Addressee;
+use crate::words::{Channel, Intent, Role};
+
+/// The frame whose `<|start|>` stands at `start`, up to its body; `None` where its header is not
+/// as the writer writes it, or where something is to be said about it.
+pub(crate) fn read(source: &[u8], start: Span, rules: Rules) -> Option<Frame> {
+    let mut frame = Frame::opened(start);
+    let mut at = start.end;
+    let mut rest = source.get(at..)?;
+
+    let (role, length) = role(rest)?;
+    frame.role = role;
+    frame.set_part(Part::Role, Span::new(at, at + length));
+    (at, rest) = (at + length, rest.get(length..)?);
+
+    while let Some(word) = rest.strip_prefix(b" ") {
+        let (part, key) = key(word)?;
+        let value = word.get(key..)?;
+        let length = value
+            .iter()
+            .position(|byte| *byte == b' ' || *byte == b'<')?;
+        let value = value.get(..length)?;
+        let plain = |byte: &u8| byte.is_ascii_graphic();
+        if length == 0 || frame.has_part(part) || !value.iter().all(plain) {
+            return None;
+        }
+        match part {
+            Part::To => frame.addressee = Addressee::of(value),
+            Part::Intent => match Intent::parse(value) {
+                Intent::Other => return None,
+                intent => frame.intent_word = Some(intent),
+            },
+            _ => {}
+        }
+        let from = at + 1 + key;
+        frame.set_part(part, Span::new(from, from + length));
+        (at, rest) = (from + length, word.get(key + length..)?);
+    }
+
+    frame.channel = Channel::Final;
+    if let Some(word) = rest.strip_prefix(Token::Channel.as_str().as_bytes()) {
+        let (channel, length) = channel(word)?;
+        let from = at + Token::Channel.as_str().len();
+        frame.channel = channel;
+        frame.set_part(Part::Channel, Span::new(from, from + length));
+        (at, rest) = (from + length, word.get(length..)?);
+    }
+    if let Some(word) = rest.strip_prefix(Token::Constrain.as_str().as_bytes())
+        && rules.has(Token::Constrain)
+    {
+        let length = word.iter().take_while(|byte| byte.is_ascii_lowercase());
+        let length = length.count();
+        let from = at + Token::Constrain.as_str().len();
+        if length == 0 {
+            return None;
+        }
+        frame.set_part(Part::Constrain, Span::new(from, from + length));
+        (at, rest) = (from + length, word.get(length..)?);
+    }
+    rest.starts_with(Token::Message.as_str().as_bytes())
+        .then_some(())?;
+    frame.body = Span::empty(at + Token::Message.as_str().len());
+    frame.has_message = true;
+
+    let needs_id = match frame.role {
+        Role::Tool => true,
+        Role::Assistant => frame.addressee == Addressee::Tool,
+        _ => false,
+    };
+    let lacks = (needs_id && !frame.has_part(Part::CallId))
+        || (frame.role == Role::Tool && !frame.has_part(Part::Name));
+    (rules == Rules::V2_0 || !lacks).then_some(frame)
+}
+
+/// The role at the beginning of `text`, and its length.
+fn role(text: &[u8]) -> Option<(Role, usize)> {
+    let (role, word) = match text.first()? {
+        b'a' => (Role::Assistant, &b"assistant"[..]),
+        b'u' => (Role::User, &b"user"[..]),
+        b't' => (Role::Tool, &b"tool"[..]),
+        b's' => (Role::System, &b"system"[..]),
+        b'd' => (Role::Developer, &b"developer"[..]),
+        _ => return None,
+    };
+    ends(text, word).then_some((role, word.len()))
+}
+
+fn channel(text: &[u8]) -> Option<(Channel, usize)> {
+    let (channel, word) = match text.first()? {
+        b'a' => (Channel::Analysis, &b"analysis"[..]),
+        b'c' => (Channel::Commentary, &b"commentary"[..]),
+        b'f' => (Channel::Final, &b"final"[..]),
+        _ => return None,
+    };
+    let whole = text.starts_with(word) && text.get(word.len()) == Some(&b'<');
+    whole.then_some((channel, word.len()))
+}
+
+fn ends(text: &[u8], word: &[u8]) -> bool {
+    text.starts_with(word) && matches!(text.get(word.len()), Some(b' ' | b'<'))
+}
+
+/// The known key at the beginning of `text`, and its length with the `=`.
+fn key(text: &[u8]) -> Option<(Part, usize)> {
+    let (part, key) = match text.first()? {
+        b't' => (Part::To, &b"to="[..]),
+        b'n' => (Part::Name, &b"name="[..]),
+        b'i' => (Part::Intent, &b"intent="[..]),
+        b'c' if text.get(1) == Some(&b'a') => (Part::CallId, &b"call_id="[..]),
+        b'c' => (Part::ContentType, &b"content_type="[..]),
+        _ => return None,
+    };
+    text.starts_with(key).then_some((part, key.len()))
+}
