@@ -44,7 +44,14 @@ pub(crate) fn parse_fragment_as(source: &[u8], fragment: Rules) -> Document<'_> 
     let mut scanner = Scanner::new(source, part, opening.rules);
     // What the machine was not told of.
     let mut from = part.start;
-    while let Some(hit) = scanner.next() {
+    // One frame usually follows the other directly.
+    let mut directly = true;
+    loop {
+        let start = directly.then(|| scanner.start_here()).flatten();
+        directly = false;
+        let Some(hit) = start.or_else(|| scanner.next()) else {
+            break;
+        };
         if hit.escaped {
             continue;
         }
@@ -61,6 +68,7 @@ pub(crate) fn parse_fragment_as(source: &[u8], fragment: Rules) -> Document<'_> 
         }
         machine.token(window, hit.token, hit.span, &mut out);
         from = hit.span.end;
+        directly = matches!(hit.token, Token::End | Token::Call | Token::Return);
         if hit.token == Token::Literal {
             from = literal(&mut machine, &mut scanner, window, hit.span, &mut out);
         }

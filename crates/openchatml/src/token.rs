@@ -142,6 +142,23 @@ impl<'s> Scanner<'s> {
         }
     }
 
+    /// The `<|start|>` that stands here or behind one newline. Only behind a token.
+    pub(crate) fn start_here(&mut self) -> Option<Hit> {
+        let rest = self.text.get(self.at..self.end)?;
+        let line = rest.strip_prefix(b"\n");
+        let start = self.at + usize::from(line.is_some());
+        let token = Token::Start.as_str().as_bytes();
+        if !line.unwrap_or(rest).starts_with(token) {
+            return None;
+        }
+        self.at = start + token.len();
+        Some(Hit {
+            token: Token::Start,
+            span: Span::new(start, self.at),
+            escaped: false,
+        })
+    }
+
     /// Goes on at `at`, which is behind a token.
     pub(crate) const fn skip_to(&mut self, at: usize) {
         self.at = at;
