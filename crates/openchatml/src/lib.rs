@@ -50,6 +50,7 @@ mod messages;
 mod opening;
 mod owned;
 mod reader;
+pub mod shape;
 mod token;
 mod view;
 mod words;

@@ -9,6 +9,7 @@ mod literate;
 mod losses;
 mod reading;
 mod round_trip;
+mod shapes;
 mod strategies;
 mod viewing;
 mod writing;
