@@ -35,6 +35,7 @@
 
 mod attributes;
 mod check;
+pub mod declare;
 mod dialect;
 mod digits;
 mod document;

@@ -32,3 +32,6 @@ pub(crate) const SHAPE_STEPS: usize = 10_000;
 
 /// Steps for each byte of the arguments.
 pub(crate) const SHAPE_STEPS_PER_BYTE: usize = 32;
+
+/// Nesting of a type in a TypeScript declaration; a deeper one takes any value.
+pub const MAX_TYPE_DEPTH: usize = 64;

@@ -20,17 +20,22 @@ mod node;
 mod pass;
 mod schema;
 
+use std::sync::Arc;
+
 use logue_source::Span;
 use serde_json::Value;
 
-pub(crate) use node::{Node, NodeId};
+pub(crate) use locate::items as places_of_items;
+pub(crate) use node::{Kinds, Node, NodeId, Property};
+pub(crate) use schema::Compiler;
 
 use crate::json;
 
 /// What values a tool takes (OpenChatML 2.2 §8, 2.0 §8.2).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
-    nodes: Vec<Node>,
+    /// Shared by the shapes of one declaration.
+    nodes: Arc<Vec<Node>>,
     root: NodeId,
 }
 
@@ -67,7 +72,7 @@ impl Shape {
     /// The shape that every value has.
     pub fn any() -> Self {
         Self {
-            nodes: vec![Node::any()],
+            nodes: Arc::default(),
             root: NodeId(0),
         }
     }
@@ -98,8 +103,19 @@ impl Shape {
     }
 
     /// A shape out of nodes that name each other.
-    pub(crate) const fn from_nodes(nodes: Vec<Node>, root: NodeId) -> Self {
-        Self { nodes, root }
+    pub(crate) fn from_nodes(nodes: Vec<Node>, root: NodeId) -> Self {
+        Self {
+            nodes: Arc::new(nodes),
+            root,
+        }
+    }
+
+    /// The shape of another node of the same list.
+    pub(crate) fn at(&self, root: NodeId) -> Self {
+        Self {
+            nodes: Arc::clone(&self.nodes),
+            root,
+        }
     }
 
     /// Whether a text is JSON of this shape.

@@ -44,6 +44,25 @@ pub(super) fn span(text: &[u8], steps: &[Step], is_key: bool) -> Span {
     key.filter(|_| is_key).unwrap_or_else(|| walker.scalar())
 }
 
+/// The places of the items of the array that `text` is. Linear.
+pub(crate) fn items(text: &[u8]) -> Vec<Span> {
+    let mut walker = Walker { text, at: 0 };
+    let mut places = Vec::new();
+    walker.space();
+    if !walker.take(b'[') {
+        return places;
+    }
+    while walker.peek().is_some_and(|byte| byte != b']') {
+        let start = walker.at;
+        walker.value();
+        places.push(Span::new(start, walker.at));
+        if !walker.take(b',') {
+            break;
+        }
+    }
+    places
+}
+
 fn is_word(key: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     !key.is_empty() && key.len() <= 60 && key.bytes().all(plain)

@@ -214,9 +214,26 @@ impl Node {
         }
     }
 
+    /// Whether the node speaks of the kind alone.
+    pub(crate) fn is_kind(&self) -> bool {
+        self.says_nothing_but_kind() && self.all.is_empty()
+    }
+
+    /// The only values that pass, if the node just lists them.
+    pub(crate) fn values(&self) -> Option<Vec<Value>> {
+        match &self.literals {
+            Some(literals) => Some(literals.clone()),
+            None if self.is_kind() && self.kinds == Kinds::NULL => Some(vec![Value::Null]),
+            None => None,
+        }
+    }
+
     fn says_nothing(&self) -> bool {
-        self.kinds == Kinds::ALL
-            && self.literals.is_none()
+        self.kinds == Kinds::ALL && self.says_nothing_but_kind()
+    }
+
+    fn says_nothing_but_kind(&self) -> bool {
+        self.literals.is_none()
             && self.minimum.is_none()
             && self.maximum.is_none()
             && self.length.is_open()

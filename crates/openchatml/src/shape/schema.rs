@@ -13,23 +13,13 @@ use super::node::{Bound, Kinds, Node, NodeId, Property, Size};
 
 /// The shape of `schema`.
 pub(super) fn compile(schema: &Value) -> Shape {
-    let mut compiler = Compiler {
-        whole: schema,
-        nodes: Vec::new(),
-        known: HashMap::new(),
-        work: Vec::new(),
-    };
+    let mut compiler = Compiler::new(schema);
     let root = compiler.id_of(schema);
-    while let Some((id, schema)) = compiler.work.pop() {
-        let node = compiler.node(schema);
-        if let Some(place) = compiler.nodes.get_mut(id.0 as usize) {
-            *place = node;
-        }
-    }
-    Shape::from_nodes(compiler.nodes, root)
+    compiler.finish().at(root)
 }
 
-struct Compiler<'v> {
+/// Makes nodes of schemas that stand in one document.
+pub(crate) struct Compiler<'v> {
     whole: &'v Value,
     nodes: Vec<Node>,
     /// By the address of the schema.
@@ -38,8 +28,29 @@ struct Compiler<'v> {
 }
 
 impl<'v> Compiler<'v> {
+    /// For schemas whose references lead from `whole`.
+    pub(crate) fn new(whole: &'v Value) -> Self {
+        Self {
+            whole,
+            nodes: Vec::new(),
+            known: HashMap::new(),
+            work: Vec::new(),
+        }
+    }
+
+    /// Fills in every node. The shape is only there for [`Shape::at`].
+    pub(crate) fn finish(mut self) -> Shape {
+        while let Some((id, schema)) = self.work.pop() {
+            let node = self.node(schema);
+            if let Some(place) = self.nodes.get_mut(id.0 as usize) {
+                *place = node;
+            }
+        }
+        Shape::from_nodes(self.nodes, NodeId(0))
+    }
+
     /// The node of a schema, which is filled in later.
-    fn id_of(&mut self, schema: &'v Value) -> NodeId {
+    pub(crate) fn id_of(&mut self, schema: &'v Value) -> NodeId {
         if let Some(id) = self.known.get(&std::ptr::from_ref(schema)) {
             return *id;
         }
@@ -49,7 +60,8 @@ impl<'v> Compiler<'v> {
         id
     }
 
-    fn push(&mut self, node: Node) -> NodeId {
+    /// Adds a node that is complete.
+    pub(crate) fn push(&mut self, node: Node) -> NodeId {
         // More nodes than that would need a schema of many gigabytes.
         let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
         self.nodes.push(node);

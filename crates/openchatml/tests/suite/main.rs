@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that unwraps nothing has failed")]
 
 mod conversations;
+mod declared;
 mod document_header;
 mod harmony;
 mod json_bodies;
