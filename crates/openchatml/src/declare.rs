@@ -27,8 +27,11 @@
 mod json;
 mod lexer;
 mod openapi;
+mod toolbox;
 mod types;
 mod typescript;
+
+pub(crate) use toolbox::{Fault, Toolbox};
 
 use std::collections::{BTreeMap, HashMap};
 

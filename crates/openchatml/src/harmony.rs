@@ -29,6 +29,7 @@
 //! assert_eq!(document.diagnostics.len(), 1);
 //! ```
 
+mod check;
 mod control;
 mod event;
 mod header;
@@ -40,6 +41,7 @@ mod text;
 mod utf8;
 mod words;
 
+pub use check::check;
 pub use event::{End, Ended, Event, Head, Options};
 pub use ids::{IdStream, control_id};
 pub use message::{Document, Message, read, read_ids};

@@ -128,6 +128,16 @@ impl Shape {
     ///
     /// The first place where the text is not JSON or does not fit, and why.
     pub fn check(&self, text: &[u8]) -> Result<(), Mismatch> {
+        self.check_but(text, None)
+    }
+
+    /// The same for an object that may also have the property `key`, which is for others. A
+    /// shape that knows this property checks it.
+    pub(crate) fn check_ignoring(&self, text: &[u8], key: &str) -> Result<(), Mismatch> {
+        self.check_but(text, Some(key))
+    }
+
+    fn check_but(&self, text: &[u8], ignored: Option<&str>) -> Result<(), Mismatch> {
         if pass::fits(self, text) {
             return Ok(());
         }
@@ -135,12 +145,12 @@ impl Shape {
             // What is JSON and still cannot be held is not judged.
             return json::find_error(text).map_or(Ok(()), |error| Err(not_json(&error, text)));
         };
-        judge::judge(self, &value, text.len()).map_err(|finding| finding.at(text))
+        judge::judge(self, &value, text.len(), ignored).map_err(|finding| finding.at(text))
     }
 
     /// Whether a value has this shape.
     pub fn accepts(&self, value: &Value) -> bool {
-        judge::judge(self, value, judge::size(value)).is_ok()
+        judge::judge(self, value, judge::size(value), None).is_ok()
     }
 
     fn node(&self, id: NodeId) -> &Node {

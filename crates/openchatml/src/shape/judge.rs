@@ -49,9 +49,15 @@ impl Finding {
     }
 }
 
-/// Whether `value`, which is about `size` bytes of text, fits.
-pub(super) fn judge(shape: &Shape, value: &Value, size: usize) -> Result<(), Finding> {
-    judge_node(shape, shape.root, value, size)
+/// Whether `value`, which is about `size` bytes of text, fits; `ignored` is a property of it that
+/// needs no declaration.
+pub(super) fn judge(
+    shape: &Shape,
+    value: &Value,
+    size: usize,
+    ignored: Option<&str>,
+) -> Result<(), Finding> {
+    Judge::new(shape, size, ignored).value(shape.root, value, MAX_SHAPE_DEPTH)
 }
 
 /// The same for one node.
@@ -61,12 +67,7 @@ pub(super) fn judge_node(
     value: &Value,
     size: usize,
 ) -> Result<(), Finding> {
-    let steps = size.saturating_mul(SHAPE_STEPS_PER_BYTE);
-    let mut judge = Judge {
-        shape,
-        steps: steps.saturating_add(SHAPE_STEPS),
-    };
-    judge.value(id, value, MAX_SHAPE_DEPTH)
+    Judge::new(shape, size, None).value(id, value, MAX_SHAPE_DEPTH)
 }
 
 /// About the bytes that a value takes as text. Recurses as deep as the value.
@@ -88,9 +89,30 @@ struct Judge<'s> {
     shape: &'s Shape,
     /// What is left of the steps; with none left, everything passes.
     steps: usize,
+    ignored: Option<&'s str>,
+    /// How many arrays and objects the value is in.
+    level: usize,
 }
 
-impl Judge<'_> {
+impl<'s> Judge<'s> {
+    fn new(shape: &'s Shape, size: usize, ignored: Option<&'s str>) -> Self {
+        let steps = size.saturating_mul(SHAPE_STEPS_PER_BYTE);
+        Self {
+            shape,
+            steps: steps.saturating_add(SHAPE_STEPS),
+            ignored,
+            level: 0,
+        }
+    }
+
+    /// A value inside of another one.
+    fn inner(&mut self, id: NodeId, value: &Value, depth: usize) -> Result<(), Finding> {
+        self.level += 1;
+        let result = self.value(id, value, depth);
+        self.level -= 1;
+        result
+    }
+
     fn value(&mut self, id: NodeId, value: &Value, depth: usize) -> Result<(), Finding> {
         let shape = self.shape;
         let node = shape.node(id);
@@ -119,7 +141,7 @@ impl Judge<'_> {
             return Ok(());
         };
         for (index, value) in items.iter().enumerate() {
-            self.value(item, value, depth - 1)
+            self.inner(item, value, depth - 1)
                 .map_err(|finding| inside(finding, Step::Index(index)))?;
         }
         Ok(())
@@ -136,14 +158,16 @@ impl Judge<'_> {
             let step = |finding| inside(finding, Step::Key(key.clone()));
             if let Some(property) = node.property(key) {
                 required += usize::from(property.required);
-                self.value(property.node, value, depth - 1).map_err(step)?;
+                self.inner(property.node, value, depth - 1).map_err(step)?;
+            } else if self.level == 0 && self.ignored == Some(key) {
+                // Whatever the tool takes, this is not for it.
             } else if let Some(rule) = node.additional {
                 if self.shape.node(rule).kinds == Kinds::NONE {
                     let mut finding = Finding::new(known(node), describe::property(key));
                     finding.is_key = true;
                     return Err(step(finding));
                 }
-                self.value(rule, value, depth - 1).map_err(step)?;
+                self.inner(rule, value, depth - 1).map_err(step)?;
             }
         }
         if required == node.required {

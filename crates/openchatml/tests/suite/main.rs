@@ -10,6 +10,7 @@ mod literate;
 mod losses;
 mod reading;
 mod round_trip;
+mod sampling;
 mod shapes;
 mod strategies;
 mod viewing;
