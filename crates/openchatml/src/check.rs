@@ -1,7 +1,10 @@
 //! Mistakes that need more than reading: bodies against their type, replies against their calls,
 //! frames against what their channel is for, text against UTF-8.
 
+mod arguments;
+mod capabilities;
 mod channels;
+mod profile;
 
 use std::collections::BTreeMap;
 
@@ -13,15 +16,21 @@ use crate::json::{self, JsonError};
 use crate::view::Addressee;
 use crate::words::Role;
 
+pub(crate) use arguments::{mismatched, undeclared};
+
 /// All findings about a document: the reader's own ([`Document::diagnostics`]) and those of the
 /// checks, in the order of their places.
 ///
 /// | check | code |
 /// |---|---|
 /// | a body does not parse as its `<\|constrain\|>json` | `E-BODY-CONSTRAINT-VIOLATION` |
+/// | the arguments of a call do not fit what its tool declares; its tool is not declared | `E-CALL-SCHEMA` |
+/// | the declaration of a tool cannot be read (warning) | `declaration-unread` |
 /// | two calls with one `call_id`; a reply to no call; a second reply (warning) | `E-CALL-SCHEMA` |
 /// | an assistant or tool frame names no channel, and `profiles.harmony.require_channels` is set | `E-PARSE-CHANNEL-MISSING` |
-/// | a function is called outside `commentary` (warning) | `call-outside-commentary` |
+/// | a tool is called on a channel where the profile, or else §8.3, does not have it (warning) | `call-outside-commentary` |
+/// | private reasoning is addressed to a tool (warning) | `analysis-to-tool` |
+/// | a frame uses what `capabilities` does not list (warning) | `outside-capabilities` |
 /// | the assistant uses a marker of reasoning outside `analysis` (warning) | `reasoning-outside-analysis` |
 /// | a frame is not valid UTF-8 | `E-SOURCE-NOT-UTF8` |
 ///
@@ -38,12 +47,16 @@ use crate::words::Role;
 pub fn check(document: &Document<'_>) -> Vec<Diagnostic> {
     let mut found = document.diagnostics().to_vec();
     let mut calls = Calls::default();
-    let required = channels::are_required(document);
+    let mut tools = arguments::Tools::default();
+    let profile = profile::Profile::of(document);
+    let capabilities = capabilities::Capabilities::of(document);
     for frame in document.frames() {
-        found.extend(channels::check_channel(document, frame, required));
+        found.extend(channels::check_channel(document, frame, &profile));
+        found.extend(capabilities.check(document, frame));
         found.extend(channels::check_markers(document, frame));
         found.extend(check_utf8(document, frame));
-        found.extend(check_constraint(document, frame));
+        tools.learn(document, frame, &mut found);
+        found.extend(check_body(document, frame, &tools));
         found.extend(calls.check(document, frame));
     }
     found.sort_by_key(|diagnostic| diagnostic.primary.start);
@@ -62,6 +75,20 @@ fn check_utf8(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic> {
             .with_expected("UTF-8 text")
             .with_help("the bytes are kept as they are and shown as U+FFFD"),
     )
+}
+
+/// A body against its type and, if it is a call, against what its tool declares. One that has the
+/// right shape is JSON, so most are parsed only once.
+fn check_body(
+    document: &Document<'_>,
+    frame: &Frame,
+    tools: &arguments::Tools,
+) -> Option<Diagnostic> {
+    match tools.check(document, frame) {
+        Ok(true) => None,
+        Ok(false) => check_constraint(document, frame),
+        Err(fault) => check_constraint(document, frame).or(Some(fault)),
+    }
 }
 
 /// A body against its type. Types other than `json` are hints.

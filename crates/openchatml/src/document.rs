@@ -139,6 +139,11 @@ impl<'s> Document<'s> {
         escape::place(self.source, frame.body_span(), self.rules, offset)
     }
 
+    /// The parts of the source whose concatenation is a frame's [body](Self::body).
+    pub(crate) fn body_pieces(&self, frame: &Frame) -> impl Iterator<Item = Span> {
+        escape::pieces(self.source, frame.body_span(), self.rules)
+    }
+
     /// The text at `span`, with invalid UTF-8 replaced.
     pub fn text(&self, span: Span) -> Cow<'s, str> {
         match self.source_text().and_then(|source| span.text(source)) {

@@ -33,6 +33,7 @@
 //! assert_eq!(document.diagnostics.len(), 1);
 //! ```
 
+mod check;
 mod control;
 mod event;
 mod header;
@@ -47,6 +48,7 @@ mod transcript;
 mod vocabulary;
 mod words;
 
+pub use check::check;
 pub use event::{End, Ended, Event, Head, Options};
 pub use ids::{IdStream, control_id};
 pub use message::{Document, Message, read, read_ids};

@@ -21,11 +21,7 @@ pub(crate) fn find_error(text: &[u8]) -> Option<JsonError> {
     let what = what
         .rsplit_once(" at line ")
         .map_or(what.as_str(), |(what, _)| what);
-    let mut offset = if error.is_eof() {
-        text.len()
-    } else {
-        offset_of(text, error.line(), error.column())
-    };
+    let mut offset = stopped_at(text, &error);
     if what.starts_with("control character") {
         // The library stops in front of such a character.
         let rest = text.get(offset..).unwrap_or_default();
@@ -39,6 +35,15 @@ pub(crate) fn find_error(text: &[u8]) -> Option<JsonError> {
         what: what.to_owned(),
         offset,
     })
+}
+
+/// How far in `text` the library came before this error.
+pub(crate) fn stopped_at(text: &[u8], error: &serde_json::Error) -> usize {
+    if error.is_eof() {
+        text.len()
+    } else {
+        offset_of(text, error.line(), error.column())
+    }
 }
 
 /// Whether `text` is JSON.

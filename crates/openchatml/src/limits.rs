@@ -32,3 +32,17 @@ pub(crate) const MAX_HEADER_NODES: usize = 20_000;
 
 /// Aliases in the YAML of a document header.
 pub(crate) const MAX_HEADER_ALIASES: usize = 100;
+
+/// Levels of nesting to which arguments are checked against a declared type; what is deeper passes.
+/// Each alternative or reference on the way counts as a level.
+pub const MAX_SHAPE_DEPTH: usize = 256;
+
+/// Steps that a check against a type may take beside those for each byte; what is not reached
+/// passes. Only types with alternatives inside alternatives come near.
+pub(crate) const SHAPE_STEPS: usize = 10_000;
+
+/// Steps for each byte of the arguments.
+pub(crate) const SHAPE_STEPS_PER_BYTE: usize = 32;
+
+/// Nesting of a type in a TypeScript declaration; a deeper one takes any value.
+pub const MAX_TYPE_DEPTH: usize = 64;

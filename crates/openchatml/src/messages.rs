@@ -28,15 +28,10 @@ pub use writing::frames_from_messages;
 use logue_message::CallKind;
 
 use crate::json::is_json;
-use crate::words::FUNCTIONS;
+use crate::words::{FUNCTIONS, is_builtin};
 
 /// The intent of a preamble.
 const PREAMBLE: &str = "preamble";
-
-/// Whether a tool is one that every Harmony model knows.
-fn is_builtin(tool: &str) -> bool {
-    tool == "python" || tool == "browser" || tool.starts_with("browser.")
-}
 
 /// The recipient that names a tool. [`tool_of`] gives the tool back, unless it has no name.
 pub(crate) fn recipient_of(tool: &str) -> String {

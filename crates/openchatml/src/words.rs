@@ -174,3 +174,8 @@ pub(crate) const FUNCTIONS: &str = "functions.";
 pub(crate) fn is_tool_recipient(to: &[u8]) -> bool {
     !matches!(to, b"user" | b"assistant" | b"all")
 }
+
+/// Whether a tool is one that every Harmony model knows.
+pub(crate) fn is_builtin(tool: &str) -> bool {
+    tool == "python" || tool == "browser" || tool.starts_with("browser.")
+}

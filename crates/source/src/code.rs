@@ -71,8 +71,14 @@ codes! {
     HeaderRepaired = "header-repaired",
     /// A transcript has no document header and is read as a fragment.
     FragmentWithoutHeader = "fragment-without-header",
-    /// A function tool is called on another channel than `commentary`.
+    /// A tool is called on a channel where it may not be called.
     CallOutsideCommentary = "call-outside-commentary",
+    /// Private reasoning is addressed to a tool.
+    AnalysisToTool = "analysis-to-tool",
+    /// A frame uses something that the header's capabilities do not list.
+    OutsideCapabilities = "outside-capabilities",
+    /// The declaration of a tool cannot be read.
+    DeclarationUnread = "declaration-unread",
     /// A marker of private reasoning stands outside `analysis`.
     ReasoningOutsideAnalysis = "reasoning-outside-analysis",
     /// A value cannot be written in the format asked for.

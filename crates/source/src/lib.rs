@@ -24,6 +24,7 @@ mod diagnostic;
 mod lines;
 mod render;
 mod span;
+mod user_message;
 mod visible;
 
 pub use code::Code;

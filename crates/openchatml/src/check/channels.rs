@@ -1,12 +1,14 @@
 //! Channels and what may stand on them.
 
 use logue_source::{Code, Diagnostic, Span};
-use serde_json::Value;
 
+use super::profile::Profile;
+use crate::attributes::shown;
 use crate::document::Document;
 use crate::frame::Frame;
 use crate::token::opener;
-use crate::words::{Channel, FUNCTIONS, Role};
+use crate::view::Addressee;
+use crate::words::{Channel, FUNCTIONS, Role, is_builtin};
 
 /// The markers of OpenChatML 2.2 §7, and those that close them in the 1.x line.
 const MARKERS: [&[u8]; 6] = [
@@ -18,33 +20,19 @@ const MARKERS: [&[u8]; 6] = [
     b"<|end_reason|>",
 ];
 
-/// Whether the document's profile wants a channel on every frame of an assistant or tool
-/// (OpenChatML 2.2 §2).
-pub(super) fn are_required(document: &Document<'_>) -> bool {
-    let profiles = document.header().and_then(|header| header.get("profiles"));
-    let Some(harmony) = profiles.and_then(|profiles| profiles.get("harmony")) else {
-        return false;
-    };
-    let wanted = match harmony.get("require_channels") {
-        Some(Value::Array(channels)) => !channels.is_empty(),
-        Some(Value::Bool(wanted)) => *wanted,
-        _ => false,
-    };
-    wanted && harmony.get("enabled") != Some(&Value::Bool(false))
-}
-
-/// A channel that is required and missing, or a function that is called on the wrong one
-/// (OpenChatML 2.2 §8.3). A frame whose channel is not understood has another finding.
+/// A channel that is required and missing, a tool that is called on the wrong one, or reasoning
+/// for a tool (OpenChatML 2.2 §2, §8.3). A frame whose channel is not understood has another
+/// finding.
 pub(super) fn check_channel(
     document: &Document<'_>,
     frame: &Frame,
-    required: bool,
+    profile: &Profile,
 ) -> Option<Diagnostic> {
     if !matches!(frame.role(), Role::Assistant | Role::Tool) || frame.channel() == Channel::Unknown
     {
         return None;
     }
-    if required && !frame.has_channel() {
+    if profile.requires_channels && !frame.has_channel() {
         return Some(
             Diagnostic::error(
                 Code::ParseChannelMissing,
@@ -55,23 +43,62 @@ pub(super) fn check_channel(
             .with_help("write the channel before `<|message|>`, or drop `require_channels`"),
         );
     }
-    let recipient = frame.to_span().filter(|_| frame.is_call())?;
-    let function = recipient
-        .bytes(document.source())
-        .starts_with(FUNCTIONS.as_bytes());
-    if !function || frame.channel() == Channel::Commentary {
+    let recipient = frame.to_span()?;
+    let tool = document.to(frame)?;
+    let is_function = tool.starts_with(FUNCTIONS);
+    let is_known = is_function || is_builtin(&tool);
+    if frame.is_call() && is_known {
+        return check_call(frame, is_function, recipient, profile);
+    }
+    let is_reasoning = frame.role() == Role::Assistant && frame.channel() == Channel::Analysis;
+    (is_reasoning && frame.addressee == Addressee::Tool).then(|| {
+        Diagnostic::warning(
+            Code::AnalysisToTool,
+            "private reasoning is addressed to a tool",
+            recipient,
+        )
+        .with_expected("no recipient on `<|channel|>analysis`")
+        .with_help("tools never get reasoning: call the tool on `commentary`, or drop `to=`")
+    })
+}
+
+fn check_call(
+    frame: &Frame,
+    is_function: bool,
+    recipient: Span,
+    profile: &Profile,
+) -> Option<Diagnostic> {
+    let (what, channels) = if is_function {
+        ("a function", &profile.calls_in)
+    } else {
+        ("a built-in tool", &profile.builtins_in)
+    };
+    let channel = frame.channel().as_str().unwrap_or_default();
+    if channels.iter().any(|allowed| allowed == channel) {
         return None;
     }
     let place = frame.channel_span().unwrap_or(recipient);
-    let channel = frame.channel().as_str().unwrap_or_default();
+    let help = if is_function {
+        "only built-in tools are called from `analysis`; move the call"
+    } else {
+        "move the call to a channel where built-in tools are called"
+    };
+    let allowed: Vec<_> = channels
+        .iter()
+        .take(3)
+        .map(|each| shown(each.as_bytes()))
+        .collect();
     Some(
         Diagnostic::warning(
             Code::CallOutsideCommentary,
-            format!("a function is called on `{channel}`"),
+            format!("{what} is called on `{channel}`"),
             place,
         )
-        .with_expected("`<|channel|>commentary`")
-        .with_help("only built-in tools are called from `analysis`; move the call"),
+        .with_expected(format!(
+            "`<|channel|>{}`",
+            allowed.join("` or `<|channel|>")
+        ))
+        .with_help(help),
     )
 }
 

@@ -112,6 +112,15 @@ impl Collector {
                 message.complete = ended.complete;
                 message.span = ended.span;
                 message.body = ended.body;
+                // In strict mode nothing is said behind the first error.
+                let failed = self
+                    .document
+                    .diagnostics
+                    .last()
+                    .is_some_and(|last| last.is_error());
+                if self.strict && failed {
+                    return;
+                }
                 if let Some(found) = violation(message) {
                     self.stopped = self.strict;
                     self.note(found);

@@ -60,6 +60,18 @@ fn options(start_role: Option<Role>) -> Options {
 }
 
 #[test]
+fn strict_says_nothing_behind_the_first_error() {
+    let text = b"<|start|>assistant<|constrain|>json<|channel|>final<|message|>";
+    let strict = Options {
+        strict: true,
+        ..Options::default()
+    };
+    let document = read(text, &strict);
+    let errors = document.diagnostics.iter().filter(|found| found.is_error());
+    assert_eq!(errors.count(), 1);
+}
+
+#[test]
 fn every_case_reads_as_written() {
     let mut failed = String::new();
     for case in cases() {

@@ -4,6 +4,7 @@
 mod conversations;
 mod conversion_cases;
 mod conversion_properties;
+mod declared;
 mod document_header;
 mod harmony;
 mod harmony_transcripts;
@@ -17,7 +18,9 @@ mod rendering_properties;
 mod responses;
 mod rewriting;
 mod round_trip;
+mod sampling;
 mod scanning;
+mod shapes;
 mod strategies;
 mod streaming;
 mod viewing;

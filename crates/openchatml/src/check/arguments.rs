@@ -1,0 +1,142 @@
+//! Calls against the tools that the conversation has declared before them.
+
+use logue_source::{Code, Diagnostic, Span};
+
+use crate::attributes::shown;
+use crate::declare::{self, Fault, Toolbox};
+use crate::document::Document;
+use crate::frame::Frame;
+use crate::view::Addressee;
+use crate::words::Role;
+
+/// The tools of the frames before, and where they stand.
+#[derive(Default)]
+pub(super) struct Tools {
+    toolbox: Toolbox,
+    /// For each body: its pieces in the source, with the offset in the body at which each begins.
+    places: Vec<Vec<(usize, Span)>>,
+}
+
+impl Tools {
+    /// Takes what a frame declares, and reports what of it cannot be read.
+    pub(super) fn learn(
+        &mut self,
+        document: &Document<'_>,
+        frame: &Frame,
+        found: &mut Vec<Diagnostic>,
+    ) {
+        let may_declare = matches!(frame.role(), Role::System | Role::Developer);
+        if !may_declare || frame.is_stray() {
+            return;
+        }
+        let body = document.body(frame);
+        let Ok(text) = std::str::from_utf8(&body) else {
+            return;
+        };
+        let declarations = declare::read(text);
+        if declarations.is_empty() && declarations.hints().is_empty() {
+            return;
+        }
+        let mut places = Vec::new();
+        let mut offset = 0;
+        for piece in document.body_pieces(frame) {
+            places.push((offset, piece));
+            offset += piece.len();
+        }
+        for hint in declarations.hints() {
+            found.push(
+                Diagnostic::warning(
+                    Code::DeclarationUnread,
+                    hint.text.clone(),
+                    first_line(document, span_in(&places, hint.span)),
+                )
+                .with_expected("a declaration of a tool that can be read")
+                .with_help("correct the declaration; until then its calls are not fully checked"),
+            );
+        }
+        self.toolbox.add(declarations);
+        self.places.push(places);
+    }
+
+    /// Whether the body of a call is known to be JSON of its shape; or what is wrong with it.
+    pub(super) fn check(&self, document: &Document<'_>, frame: &Frame) -> Result<bool, Diagnostic> {
+        let Some(recipient) = frame.to_span().filter(|_| is_checked(document, frame)) else {
+            return Ok(false);
+        };
+        let name = document.text(recipient);
+        match self.toolbox.judge(&name, &document.body(frame)) {
+            Ok(is_judged) => Ok(is_judged),
+            Err(Fault::Undeclared { namespace }) => Err(undeclared(&name, namespace, recipient)),
+            Err(Fault::Arguments {
+                mismatch,
+                tool,
+                body: index,
+            }) => {
+                let start = document.body_place(frame, mismatch.span.start);
+                let place = if mismatch.span.is_empty() {
+                    Span::empty(start)
+                } else {
+                    Span::new(start, document.body_place(frame, mismatch.span.end - 1) + 1)
+                };
+                let places = self.places.get(index).map_or(&[][..], Vec::as_slice);
+                let declared = first_line(document, span_in(places, tool.span));
+                Err(mismatched(&name, &mismatch, place).with_label(declared, "declared here"))
+            }
+        }
+    }
+}
+
+/// A finding of arguments that do not fit.
+pub(crate) fn mismatched(name: &str, mismatch: &crate::shape::Mismatch, place: Span) -> Diagnostic {
+    let name = shown(name.as_bytes());
+    let path = shown(mismatch.path.as_bytes());
+    let found = &mismatch.found;
+    Diagnostic::error(
+        Code::CallSchema,
+        format!("the arguments of `{name}` do not fit its declaration: `{path}` is {found}"),
+        place,
+    )
+    .with_expected(mismatch.expected.clone())
+    .with_help("call the tool again with arguments that fit, or correct its declaration")
+}
+
+/// A finding of a tool that nobody declared.
+pub(crate) fn undeclared(name: &str, namespace: &str, place: Span) -> Diagnostic {
+    let name = shown(name.as_bytes());
+    let namespace = shown(namespace.as_bytes());
+    Diagnostic::error(
+        Code::CallSchema,
+        format!("no tool `{name}` is declared"),
+        place,
+    )
+    .with_expected(format!("a tool that `{namespace}` declares"))
+    .with_help("correct the name, or declare the tool in a `developer` message before the call")
+}
+
+/// Whether a frame is a call whose body stands for JSON arguments.
+fn is_checked(document: &Document<'_>, frame: &Frame) -> bool {
+    let is_other =
+        |span: Option<Span>| span.is_some_and(|span| span.bytes(document.source()) != b"json");
+    frame.is_call()
+        && frame.addressee == Addressee::Tool
+        && !is_other(frame.constrain_span().or(frame.content_type_span()))
+}
+
+/// Where a part of a body stands in the source.
+fn span_in(places: &[(usize, Span)], part: Span) -> Span {
+    let place = |offset: usize| {
+        let index = places.partition_point(|(start, _)| *start <= offset);
+        let (start, piece) = places.get(index.checked_sub(1)?)?;
+        Some((piece.start + (offset - start)).min(piece.end))
+    };
+    let start = place(part.start).unwrap_or_default();
+    let last = part.end.saturating_sub(1).max(part.start);
+    Span::new(start, place(last).map_or(start, |last| last + 1))
+}
+
+/// The part of a span that is on its first line: enough to show which declaration is meant.
+fn first_line(document: &Document<'_>, span: Span) -> Span {
+    let bytes = span.bytes(document.source());
+    let end = memchr::memchr(b'\n', bytes).map_or(span.end, |newline| span.start + newline);
+    Span::new(span.start, end)
+}

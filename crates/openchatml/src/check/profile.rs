@@ -1,0 +1,52 @@
+//! What a document's header says about the channels of tools and frames.
+
+use serde_json::Value;
+
+use crate::document::Document;
+
+/// The rules of `profiles.harmony` (OpenChatML 2.2 §2, §12), or the usual ones where it is
+/// missing, not enabled, or says something that is no list of channels.
+pub(super) struct Profile {
+    /// Whether frames of an assistant or tool must name a channel.
+    pub(super) requires_channels: bool,
+    /// Where functions are called.
+    pub(super) calls_in: Vec<String>,
+    /// Where built-in tools are called.
+    pub(super) builtins_in: Vec<String>,
+}
+
+impl Profile {
+    pub(super) fn of(document: &Document<'_>) -> Self {
+        let profiles = document.header().and_then(|header| header.get("profiles"));
+        let harmony = profiles
+            .and_then(|profiles| profiles.get("harmony"))
+            .filter(|harmony| harmony.get("enabled") != Some(&Value::Bool(false)));
+        let get = |key: &str| harmony.and_then(|harmony| harmony.get(key));
+        let channels = |key: &str, usual: &[&str]| {
+            get(key)
+                .and_then(words)
+                .unwrap_or_else(|| usual.iter().map(ToString::to_string).collect())
+        };
+        Self {
+            requires_channels: match get("require_channels") {
+                Some(Value::Bool(wanted)) => *wanted,
+                Some(value) => words(value).is_some_and(|channels| !channels.is_empty()),
+                None => false,
+            },
+            calls_in: channels("tool_calls_in", &["commentary"]),
+            builtins_in: channels("builtins_in", &["analysis", "commentary"]),
+        }
+    }
+}
+
+/// A word, or a list of words.
+pub(super) fn words(value: &Value) -> Option<Vec<String>> {
+    match value {
+        Value::String(word) => Some(vec![word.clone()]),
+        Value::Array(words) => words
+            .iter()
+            .map(|word| word.as_str().map(str::to_owned))
+            .collect(),
+        _ => None,
+    }
+}

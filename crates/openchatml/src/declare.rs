@@ -1,0 +1,146 @@
+//! The tools that a conversation declares, read out of its `system` and `developer` messages.
+//!
+//! Three forms are read, anywhere in a text and also mixed: the TypeScript that Harmony models
+//! are shown (`namespace functions { … }`), JSON lists of tools as providers take them, and
+//! `OpenAPI` documents in JSON. A declaration that cannot be read leaves a [`Hint`] and a tool
+//! whose calls are not checked; reading never fails and never blocks what stands around it.
+//!
+//! ```
+//! let body = r#"
+//! ## functions
+//! namespace functions {
+//! // Gets the weather of a city.
+//! type get_weather = (_: {
+//!   location: string, // such as Oslo
+//!   unit?: "celsius" | "fahrenheit", // default: celsius
+//! }) => any;
+//! } // namespace functions"#;
+//! let declarations = openchatml::declare::read(body);
+//! let tool = declarations.tool("functions.get_weather").unwrap();
+//! assert_eq!(tool.description.as_deref(), Some("Gets the weather of a city."));
+//! let shape = tool.shape.as_ref().unwrap();
+//! assert!(shape.check(br#"{"location": "Oslo"}"#).is_ok());
+//! let mismatch = shape.check(br#"{"location": "Oslo", "unit": "kelvin"}"#).unwrap_err();
+//! assert_eq!(mismatch.path, "$.unit");
+//! ```
+
+mod json;
+mod lexer;
+mod openapi;
+mod toolbox;
+mod types;
+mod typescript;
+
+pub(crate) use toolbox::{Fault, Toolbox};
+
+use std::collections::{BTreeMap, HashMap};
+
+use logue_source::Span;
+
+use crate::shape::Shape;
+
+/// The tools that a text declares, in its order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Declarations {
+    tools: Vec<Tool>,
+    hints: Vec<Hint>,
+    by_name: HashMap<String, usize>,
+    /// Whether everything in a namespace could be read.
+    namespaces: BTreeMap<String, bool>,
+}
+
+/// One tool.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Tool {
+    /// The full name, as a call's recipient has it: `functions.get_weather`.
+    pub name: String,
+    /// What the declaration says of it.
+    pub description: Option<String>,
+    /// What arguments it takes; `None` where it declares none, so that nothing is checked.
+    pub shape: Option<Shape>,
+    /// Where in the text it is declared.
+    pub span: Span,
+}
+
+/// Something that looks like a declaration and cannot be read, or not all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Hint {
+    /// What cannot be read, in one sentence without a full stop.
+    pub text: String,
+    /// Where.
+    pub span: Span,
+}
+
+/// The tools that a text declares (OpenChatML 2.2 §8 and §16.2, 2.0 §8.2). Linear in the text.
+pub fn read(text: &str) -> Declarations {
+    let mut found = Declarations::default();
+    let mut at = 0;
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        let line = rest.split_inclusive('\n').next().unwrap_or(rest);
+        let indent = line.len() - line.trim_start().len();
+        let start = at + indent;
+        let next = match line.trim_start().as_bytes().first() {
+            Some(b'{' | b'[') => json::read(text, start, &mut found),
+            Some(b't') if line.trim_start().starts_with("type ") => {
+                // A namespace that closed too early: it has more than was read.
+                found
+                    .namespaces
+                    .values_mut()
+                    .for_each(|known| *known = false);
+                None
+            }
+            Some(b'n' | b'd' | b'e') => typescript::read(text, start, &mut found),
+            _ => None,
+        };
+        at = next.unwrap_or(0).max(at + line.len());
+    }
+    found
+}
+
+impl Declarations {
+    /// The tools in the order of the text. Of two with one name the later one counts.
+    pub fn tools(&self) -> &[Tool] {
+        &self.tools
+    }
+
+    /// What could not be read.
+    pub fn hints(&self) -> &[Hint] {
+        &self.hints
+    }
+
+    /// The tool with this full name.
+    pub fn tool(&self, name: &str) -> Option<&Tool> {
+        self.by_name.get(name).and_then(|at| self.tools.get(*at))
+    }
+
+    /// The namespaces that the text declares, and whether all of each could be read: only then is
+    /// a name that is not among the tools certainly not declared.
+    pub fn namespaces(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.namespaces
+            .iter()
+            .map(|(name, complete)| (name.as_str(), *complete))
+    }
+
+    /// Whether the text declares nothing at all.
+    pub fn is_empty(&self) -> bool {
+        self.namespaces.is_empty()
+    }
+
+    fn add(&mut self, tool: Tool) {
+        self.by_name.insert(tool.name.clone(), self.tools.len());
+        self.tools.push(tool);
+    }
+
+    fn hint(&mut self, span: Span, text: impl Into<String>) {
+        let text = text.into();
+        self.hints.push(Hint { text, span });
+    }
+
+    /// Notes that a namespace is declared, and whether all of it could be read.
+    fn note(&mut self, namespace: &str, complete: bool) {
+        let known = self.namespaces.entry(namespace.to_owned()).or_insert(true);
+        *known &= complete;
+    }
+}

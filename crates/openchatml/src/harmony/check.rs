@@ -1,0 +1,78 @@
+//! Calls of Harmony messages against the tools that the conversation declares.
+
+use logue_source::{Diagnostic, Span};
+
+use super::event::End;
+use super::message::{Document, Message};
+use crate::check::{mismatched, undeclared};
+use crate::declare::{self, Fault, Toolbox};
+use crate::view::Addressee;
+use crate::words::Role;
+
+/// What is wrong with the calls of a conversation (`E-CALL-SCHEMA`): arguments that do not fit
+/// the declaration of their tool, and tools that nobody declared. What
+/// [`read`](super::read) found is not repeated.
+///
+/// Tools are those that the `system` and `developer` messages before a call declare; `declared`
+/// is for those that the prompt declared, where `document` is only its completion. Linear in the
+/// text.
+///
+/// ```
+/// use openchatml::harmony::{Options, check, read};
+///
+/// let text = b"<|start|>developer<|message|># Tools
+/// ## functions
+/// namespace functions {
+/// type add = (_: { a: number, b: number }) => any;
+/// } // namespace functions<|end|>\
+/// <|start|>assistant to=functions.add<|channel|>commentary <|constrain|>json<|message|>{\"a\":1,\"b\":\"2\"}<|call|>";
+/// let found = check(&read(text, &Options::default()), &[]);
+/// assert_eq!(found[0].code.as_str(), "E-CALL-SCHEMA");
+/// assert_eq!(found[0].primary.bytes(text), b"\"2\"");
+/// ```
+pub fn check(document: &Document, declared: &[declare::Declarations]) -> Vec<Diagnostic> {
+    let mut toolbox = Toolbox::default();
+    for declarations in declared {
+        toolbox.add(declarations.clone());
+    }
+    let mut found = Vec::new();
+    for message in &document.messages {
+        if message.head.stray {
+            continue;
+        }
+        if matches!(message.head.role, Role::System | Role::Developer) {
+            toolbox.add(declare::read(&message.content));
+        }
+        found.extend(check_call(&toolbox, message));
+    }
+    found
+}
+
+fn check_call(toolbox: &Toolbox, message: &Message) -> Option<Diagnostic> {
+    let head = &message.head;
+    let is_call = head.role == Role::Assistant && message.end == End::Call;
+    let is_json = head
+        .content_type
+        .as_deref()
+        .is_none_or(|word| word == "json");
+    if !is_call || !is_json || head.addressee() != Addressee::Tool {
+        return None;
+    }
+    let name = head.recipient.as_deref()?;
+    match toolbox.judge(name, message.content.as_bytes()).err()? {
+        Fault::Undeclared { namespace } => {
+            let header = Span::new(message.span.start, message.body.start);
+            Some(undeclared(name, namespace, header))
+        }
+        Fault::Arguments { mismatch, .. } => {
+            // Text that was written with escapes, or that is no text, has no such places.
+            let is_verbatim = message.body.len() == message.content.len();
+            let place = if is_verbatim {
+                mismatch.span.shifted(message.body.start)
+            } else {
+                message.body
+            };
+            Some(mismatched(name, &mismatch, place))
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What tools answer, and how long a call may take (OpenChatML 2.2 §8.2).
+
+use logue_source::Code;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// The recommended envelope of a tool's reply: `{"ok", "content", "error", "provenance"}`.
+///
+/// ```
+/// use openchatml::ReplyEnvelope;
+/// use logue_source::Code;
+///
+/// let reply = ReplyEnvelope::parse(r#"{"ok": false, "error": {"code": "E-TOOL-TIMEOUT"}}"#).unwrap();
+/// assert_eq!(reply.error_code(), Some(Code::ToolTimeout));
+/// assert!(ReplyEnvelope::parse("14 °C").is_none());
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ReplyEnvelope {
+    /// Whether the tool did what it was asked.
+    pub ok: bool,
+    /// What it found; null where it found nothing.
+    pub content: Value,
+    /// What went wrong, if something did.
+    pub error: Option<ReplyError>,
+    /// Where the content comes from: a source, a checksum, a time.
+    pub provenance: Map<String, Value>,
+    /// Other members, in order.
+    pub extra: Map<String, Value>,
+}
+
+/// What went wrong in a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ReplyError {
+    /// A code, of this crate or of the tool.
+    pub code: Option<String>,
+    /// What happened, in words.
+    pub message: Option<String>,
+}
+
+impl ReplyEnvelope {
+    /// The envelope in the body of a reply. `None` where the body is none: tools may answer
+    /// anything. It is one if it is a JSON object with `ok` as a boolean, and its `error`, if
+    /// there is one, agrees with that.
+    pub fn parse(body: &str) -> Option<Self> {
+        let Ok(Value::Object(mut object)) = serde_json::from_str(body) else {
+            return None;
+        };
+        let ok = object.shift_remove("ok")?.as_bool()?;
+        let error = match object.shift_remove("error") {
+            None | Some(Value::Null) => None,
+            Some(_) if ok => return None,
+            Some(error) => Some(ReplyError::read(error)),
+        };
+        let content = object.shift_remove("content").unwrap_or_default();
+        let provenance = match object.shift_remove("provenance") {
+            None | Some(Value::Null) => Map::new(),
+            Some(Value::Object(provenance)) => provenance,
+            Some(other) => Map::from_iter([("source".to_owned(), other)]),
+        };
+        Some(Self {
+            ok,
+            content,
+            error,
+            provenance,
+            extra: object,
+        })
+    }
+
+    /// The error's code, if it is one of OpenChatML: [`Code::ToolTimeout`],
+    /// [`Code::ToolCancelled`], [`Code::CallSchema`] and so on.
+    pub fn error_code(&self) -> Option<Code> {
+        let code = self.error.as_ref()?.code.as_deref()?;
+        Code::ALL
+            .iter()
+            .copied()
+            .find(|known| known.as_str() == code)
+    }
+}
+
+impl ReplyError {
+    /// An object with `code` and `message`, or a text that is a code or begins with one: `E-CODE:
+    /// message`.
+    fn read(error: Value) -> Self {
+        match error {
+            Value::String(text) => Self::of_text(text),
+            Value::Object(mut object) => {
+                let mut text = |key| match object.shift_remove(key) {
+                    Some(Value::String(text)) => Some(text),
+                    _ => None,
+                };
+                Self {
+                    code: text("code"),
+                    message: text("message"),
+                }
+            }
+            _ => Self::default(),
+        }
+    }
+
+    fn of_text(text: String) -> Self {
+        let (head, rest) = match text.split_once(':') {
+            Some((head, rest)) => (head, Some(rest.trim().to_owned())),
+            None => (text.as_str(), None),
+        };
+        let is_code = head.starts_with("E-") && !head.contains(char::is_whitespace);
+        if is_code {
+            let code = Some(head.to_owned());
+            return Self {
+                code,
+                message: rest,
+            };
+        }
+        Self {
+            code: None,
+            message: Some(text),
+        }
+    }
+}
+
+/// The deadline that a call's body sets in `deadline_ms`, in milliseconds. `None` where the body
+/// is no JSON object or sets none that is a whole number. Linear in the body.
+///
+/// ```
+/// assert_eq!(openchatml::deadline_ms(r#"{"city": "Oslo", "deadline_ms": 1500}"#), Some(1500));
+/// ```
+pub fn deadline_ms(body: &str) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct Call {
+        #[serde(default)]
+        deadline_ms: Option<Value>,
+    }
+    let is_object = body.trim_start().starts_with('{');
+    let call: Call = serde_json::from_str(body).ok().filter(|_| is_object)?;
+    call.deadline_ms?.as_u64()
+}

@@ -1,0 +1,97 @@
+//! What an end user may be told of a finding.
+//!
+//! Findings are for whoever wrote the text. Somebody who only uses what was built with it gets one
+//! of these sentences instead: it names no code, no file, no format and nothing that was said
+//! (OpenChatML 2.2 §14).
+
+use crate::Code;
+
+impl Code {
+    /// One short sentence for an end user, without any technical detail.
+    ///
+    /// ```
+    /// use logue_source::Code;
+    /// assert_eq!(Code::ToolTimeout.user_message(), "A tool took too long to answer.");
+    /// ```
+    pub const fn user_message(self) -> &'static str {
+        match self {
+            Self::SourceRead | Self::MdDocument => "A document could not be opened.",
+            Self::SourceTooLarge => "The text is too long.",
+            Self::SourceNotUtf8 => "Some of the text cannot be displayed.",
+            Self::ConfigInvalid => "The application is not set up correctly.",
+
+            Self::ParseHeader
+            | Self::ParseChannelMissing
+            | Self::ParseStrayToken
+            | Self::ParseTerminator => "A message could not be understood.",
+            Self::ParseVersion => "The conversation is in a version that is not supported.",
+            Self::ParseStrayText => "Some text does not belong to any message.",
+            Self::BodyConstraintViolation => "A message has content of the wrong kind.",
+            Self::CallSchema => "A tool was not used correctly.",
+            Self::ToolTimeout => "A tool took too long to answer.",
+            Self::ToolCancelled => "A tool was stopped before it finished.",
+            Self::StreamTruncated => "The answer ended too early.",
+            Self::PermVisibility => "This content cannot be shown.",
+            Self::WriteRefused => "The conversation could not be written.",
+            Self::AttributeConflict => "Some details of a message were ignored.",
+            Self::HeaderRepaired => "A message had a small mistake, which was corrected.",
+            Self::FragmentWithoutHeader => "The conversation may be incomplete.",
+            Self::CallOutsideCommentary => "A tool was used in an unexpected place.",
+            Self::AnalysisToTool => "Something private was meant for a tool.",
+            Self::ReasoningOutsideAnalysis => {
+                "An answer may hold text that was meant to be private."
+            }
+            Self::OutsideCapabilities => {
+                "The conversation uses something that may not be supported."
+            }
+            Self::JsonSyntax | Self::JsonShape => "The conversation could not be read.",
+            Self::HiddenControlToken => "The text holds something that a model may misread.",
+            Self::DeclarationUnread => "The description of a tool could not be understood.",
+
+            Self::MdTopLevelText
+            | Self::MdUnclosedTag
+            | Self::MdStrayCloser
+            | Self::MdMismatchedTag
+            | Self::MdUnterminatedQuote
+            | Self::MdUnterminatedRaw
+            | Self::MdUnterminatedComment
+            | Self::MdMissingAttribute
+            | Self::MdMissingContent
+            | Self::MdBadAttribute
+            | Self::MdSummaryElement
+            | Self::MdUnknownRole => "The prompt has a mistake.",
+            Self::MdToolDeclaration | Self::MdDuplicateTool => "A tool is not set up correctly.",
+            Self::MdUnknownTool | Self::ToolUnsupported => "A tool is not available.",
+            Self::OutsideRoots => "A document may not be opened.",
+            Self::MdUnsupported => "The prompt uses something that is not supported yet.",
+            Self::ContentDropped => "Some content was left out.",
+            Self::CallWithoutResponse => "A tool has not answered.",
+            Self::ResponseWithoutCall => "A tool answered without being asked.",
+            Self::DuplicateId => "Two uses of a tool cannot be told apart.",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Code;
+
+    #[test]
+    fn each_code_has_one_plain_sentence() {
+        for code in Code::ALL {
+            let text = code.user_message();
+            assert!(
+                text.ends_with('.') && text.matches('.').count() == 1,
+                "{code}"
+            );
+            assert!(text.len() <= 80, "{code}");
+            assert!(
+                text.starts_with(|first: char| first.is_uppercase()),
+                "{code}"
+            );
+            let is_plain = |char: char| char.is_ascii_alphabetic() || " ,.".contains(char);
+            assert!(text.chars().all(is_plain), "{code}: {text}");
+            assert!(!text.contains(code.as_str()));
+        }
+    }
+}
