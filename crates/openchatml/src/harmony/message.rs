@@ -117,7 +117,7 @@ impl Collector {
                     .document
                     .diagnostics
                     .last()
-                    .is_some_and(|last| last.is_error());
+                    .is_some_and(Diagnostic::is_error);
                 if self.strict && failed {
                     return;
                 }
