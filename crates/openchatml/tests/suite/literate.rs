@@ -1,4 +1,5 @@
-//! Cases as documents: in `conformance/openchatml/envelope/`, each heading has a transcript and what is expected of it.
+//! Cases as documents: in `conformance/openchatml/envelope/` and `checks/`, each heading has a
+//! transcript and what is expected of it.
 //!
 //! The first code block under a heading is the transcript without its last newline. The second
 //! has one line for each frame,
@@ -68,6 +69,30 @@ fn document_headers() {
 fn version_2_0() {
     run(
         include_str!("../../../../conformance/openchatml/envelope/version-2.0.md"),
+        20,
+    );
+}
+
+#[test]
+fn tools_in_typescript() {
+    run(
+        include_str!("../../../../conformance/openchatml/checks/typescript.md"),
+        30,
+    );
+}
+
+#[test]
+fn tools_in_json() {
+    run(
+        include_str!("../../../../conformance/openchatml/checks/json-schema.md"),
+        20,
+    );
+}
+
+#[test]
+fn profiles_and_capabilities() {
+    run(
+        include_str!("../../../../conformance/openchatml/checks/profiles.md"),
         20,
     );
 }

@@ -1,6 +1,7 @@
 //! The tests of the crate, in one program: cases as documents, then properties.
 #![expect(clippy::unwrap_used, reason = "a test that unwraps nothing has failed")]
 
+mod called;
 mod conversations;
 mod conversion_cases;
 mod conversion_properties;
