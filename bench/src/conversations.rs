@@ -28,17 +28,12 @@ pub fn frames(bytes: usize) -> Vec<FrameBuf> {
     maker.frames
 }
 
-/// The frames as one OpenChatML 2.2 document. Without `types`, no body has a type that a check
-/// would hold it to.
-pub fn openchatml(frames: &[FrameBuf], types: bool) -> String {
+/// The frames as one OpenChatML 2.2 document.
+pub fn openchatml(frames: &[FrameBuf]) -> String {
     let mut text = write_header(&HeaderBuf::default()).unwrap_or_default();
     for frame in frames {
-        let mut frame = frame.clone();
-        if !types {
-            frame.constrain = None;
-        }
         // Generated frames are valid; one that were not would only be missing.
-        drop(write_frame(&mut text, &frame));
+        drop(write_frame(&mut text, frame));
     }
     text
 }

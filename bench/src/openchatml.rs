@@ -42,8 +42,7 @@ pub fn run(megabytes: usize, peers: &Peers, heap: Heap) {
         some += 1;
     }
     let part = frames.get(..some).unwrap_or(&frames);
-    let text = conversations::openchatml(&frames, true);
-    let untyped = conversations::openchatml(&frames, false);
+    let text = conversations::openchatml(&frames);
     println!(
         "{} frames, {:.1} MB of OpenChatML; {} frames, {:.1} MB where peers are slow; one core, \
          fastest of several in turn\n",
@@ -53,9 +52,9 @@ pub fn run(megabytes: usize, peers: &Peers, heap: Heap) {
         crate::measure::as_float(size) / 1e6,
     );
     let mut rows = Vec::new();
-    let noise = batch::rows(&mut rows, &text, &untyped, &frames);
+    let noise = batch::rows(&mut rows, &text, &frames);
     let harmony = conversations::harmony(part);
-    let envelope = conversations::openchatml(part, true);
+    let envelope = conversations::openchatml(part);
     streaming::rows(&mut rows, &harmony, &envelope, peers);
     rendering::rows(&mut rows, part, peers);
     vocabulary::rows(&mut rows, &harmony, peers);

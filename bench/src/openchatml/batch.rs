@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use openchatml::{FrameBuf, check, parse};
+use openchatml::{FrameBuf, Role, check, check_structure, parse};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::conversations;
 use crate::measure::{Row, in_turn};
 
 /// Adds the rows; gives the noise of the scan.
-pub(super) fn rows(rows: &mut Vec<Row>, text: &str, untyped: &str, frames: &[FrameBuf]) -> f64 {
+pub(super) fn rows(rows: &mut Vec<Row>, text: &str, frames: &[FrameBuf]) -> f64 {
     let mut noise = 0.0_f64;
     let finder = memchr::memmem::Finder::new(b"<|");
     let mut scanned =
@@ -41,29 +41,31 @@ pub(super) fn rows(rows: &mut Vec<Row>, text: &str, untyped: &str, frames: &[Fra
         text,
         &|bytes| parse(bytes).frames().len(),
     );
-    // Without types no body is parsed, so these are the checks of structure alone.
     scanned(
         "text → owned frames, structural checks",
         true,
         0.15,
-        untyped,
+        text,
         &|bytes| {
             let document = parse(bytes);
-            document.to_owned_frames().len() + check(&document).len()
+            document.to_owned_frames().len() + check_structure(&document).len()
         },
     );
     json(rows, frames);
     noise
 }
 
-/// Calls only, so that nearly every byte is in a body that is JSON.
+/// Calls only, behind what declares their tools, so that nearly every byte is in a body that is
+/// JSON and every call is checked.
 fn json(rows: &mut Vec<Row>, frames: &[FrameBuf]) {
     let calls: Vec<FrameBuf> = frames
         .iter()
         .filter(|frame| frame.is_call())
         .cloned()
         .collect();
-    let text = conversations::openchatml(&calls, true);
+    let declaring = frames.iter().find(|frame| frame.role == Role::Developer);
+    let document: Vec<FrameBuf> = declaring.into_iter().chain(&calls).cloned().collect();
+    let text = conversations::openchatml(&document);
     let bytes: usize = calls.iter().map(|call| call.body.len()).sum();
     let ours = || {
         let document = parse(black_box(text.as_bytes()));
@@ -89,7 +91,7 @@ fn json(rows: &mut Vec<Row>, frames: &[FrameBuf]) {
         let ratio = theirs.least.as_secs_f64() / ours.least.as_secs_f64();
         let kept = peer.ends_with("values");
         rows.push(
-            Row::new("the same with JSON bodies parsed (calls only)", true)
+            Row::new("the same, JSON parsed, calls checked (calls only)", true)
                 .mean(ours)
                 .ours(format!("{:.0} MB/s of bodies", ours.rate(bytes)))
                 .peer(format!("{peer} {:.0} MB/s", theirs.rate(bytes)))

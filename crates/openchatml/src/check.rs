@@ -45,6 +45,16 @@ pub(crate) use arguments::{mismatched, undeclared};
 /// assert_eq!(found[0].primary.bytes(text), b"}");
 /// ```
 pub fn check(document: &Document<'_>) -> Vec<Diagnostic> {
+    run(document, true)
+}
+
+/// The findings of [`check`] that need no body to be parsed: all but those about JSON, and about
+/// the arguments of calls.
+pub fn check_structure(document: &Document<'_>) -> Vec<Diagnostic> {
+    run(document, false)
+}
+
+fn run(document: &Document<'_>, bodies: bool) -> Vec<Diagnostic> {
     let mut found = document.diagnostics().to_vec();
     let mut calls = Calls::default();
     let mut tools = arguments::Tools::default();
@@ -55,8 +65,10 @@ pub fn check(document: &Document<'_>) -> Vec<Diagnostic> {
         found.extend(capabilities.check(document, frame));
         found.extend(channels::check_markers(document, frame));
         found.extend(check_utf8(document, frame));
-        tools.learn(document, frame, &mut found);
-        found.extend(check_body(document, frame, &tools));
+        if bodies {
+            tools.learn(document, frame, &mut found);
+            found.extend(check_body(document, frame, &tools));
+        }
         found.extend(calls.check(document, frame));
     }
     found.sort_by_key(|diagnostic| diagnostic.primary.start);

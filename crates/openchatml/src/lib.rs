@@ -71,7 +71,7 @@ mod words;
 mod write;
 mod write_header;
 
-pub use check::check;
+pub use check::{check, check_structure};
 pub use detect::{Detected, detect};
 pub use dialect::Dialect;
 pub use document::{Document, Piece};

@@ -46,6 +46,8 @@ pub enum Item {
     Flag(Thought, Span),
     /// A function value: the place of its JSON (OpenChatML 0.1 §8).
     Function(Function, Span),
+    /// The beginning of a function value that the message's end cut; hidden.
+    Unfinished(Function, Span),
 }
 
 /// Reads OpenChatML 0.1 or plain `ChatML`. Never fails: what is wrong is a diagnostic, and every
@@ -214,6 +216,10 @@ impl Receiver for Collector<'_, '_> {
 
     fn function(&mut self, function: Function, _json: &[u8], at: Span) {
         self.add(Item::Function(function, at));
+    }
+
+    fn unfinished(&mut self, function: Function, text: &[u8], at: usize) {
+        self.add(Item::Unfinished(function, Span::new(at, at + text.len())));
     }
 
     fn end(&mut self, ended: Ended) {

@@ -64,6 +64,8 @@ pub enum Event<'e> {
     Flag(Thought),
     /// A function value: JSON.
     Function(Function, &'e str),
+    /// The beginning of a function value that the message's end cut; hidden.
+    Unfinished(Function, &'e str),
     /// The message ends.
     End(Ended),
     /// Something is wrong.

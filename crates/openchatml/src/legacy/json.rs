@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::event::Function;
+use crate::write::is_safe;
 
 /// Finds the end of an object by its brackets. Whether it is JSON is asked when it is whole.
 #[derive(Debug)]
@@ -31,6 +32,11 @@ impl Brackets {
     /// Where the object begins.
     pub(crate) const fn begin(&self) -> usize {
         self.before
+    }
+
+    /// Whether the object has begun and not ended.
+    pub(crate) const fn is_open(&self) -> bool {
+        self.depth > 0
     }
 
     pub(crate) const fn is_closed(&self) -> bool {
@@ -100,9 +106,9 @@ struct Named<'j> {
 pub(crate) fn is_value(function: Function, json: &[u8]) -> bool {
     match function {
         Function::Call => serde_json::from_slice::<Call<'_>>(json)
-            .is_ok_and(|call| !call.name.is_empty() && call.arguments.get().starts_with('{')),
+            .is_ok_and(|call| is_safe(&call.name) && call.arguments.get().starts_with('{')),
         Function::Output => {
-            serde_json::from_slice::<Output<'_>>(json).is_ok_and(|output| !output.name.is_empty())
+            serde_json::from_slice::<Output<'_>>(json).is_ok_and(|output| is_safe(&output.name))
         }
         Function::List => serde_json::from_slice::<Declared<'_>>(json).is_ok_and(|declared| {
             declared

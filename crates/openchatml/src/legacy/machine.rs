@@ -35,6 +35,8 @@ pub(crate) trait Receiver {
     fn thought_end(&mut self, thought: Thought);
     fn flag(&mut self, thought: Thought, at: Span);
     fn function(&mut self, function: Function, json: &[u8], at: Span);
+    /// The beginning of a value that was cut.
+    fn unfinished(&mut self, function: Function, text: &[u8], at: usize);
     fn end(&mut self, ended: Ended);
     fn found(&mut self, finding: Diagnostic);
 }
@@ -48,7 +50,8 @@ enum State {
     },
     RoleLine,
     Text,
-    Thought(Thought, Span),
+    /// A block of thought, and how many blocks of each kind are open in it, itself included.
+    Thought(Thought, Span, [usize; 3]),
     Function(Function, Brackets),
     /// Behind a declared function: another one may follow.
     ListGap,
@@ -97,7 +100,7 @@ impl Machine {
                 State::Stray { end } => self.stray(bytes, at, *end, out),
                 State::RoleLine => self.role_line(bytes, at, out),
                 State::Text => self.said(bytes, at, out),
-                State::Thought(thought, _) => {
+                State::Thought(thought, ..) => {
                     out.text(Kind::Thought(*thought), bytes, at);
                     bytes.len()
                 }
@@ -113,7 +116,11 @@ impl Machine {
     pub(crate) fn mark(&mut self, mark: Mark, at: Span, out: &mut impl Receiver) {
         match &self.state {
             State::Function(..) | State::ListGap => {
-                self.give_up_value(out);
+                if matches!(mark, Mark::ImStart) {
+                    self.end_value(out);
+                } else {
+                    self.give_up_value(out);
+                }
                 self.in_text(mark, at, out);
             }
             State::RoleLine if matches!(mark, Mark::ImStart) => {
@@ -133,9 +140,9 @@ impl Machine {
                 self.text(mark.as_str().as_bytes(), at.start, out);
             }
             State::Text => self.in_text(mark, at, out),
-            State::Thought(thought, opened) => {
-                let (thought, opened) = (*thought, *opened);
-                self.in_thought(thought, opened, mark, at, out);
+            State::Thought(thought, opened, depth) => {
+                let block = (*thought, *opened, *depth);
+                self.in_thought(block, mark, at, out);
             }
         }
     }
@@ -148,8 +155,8 @@ impl Machine {
                 return;
             }
             State::RoleLine => self.begin(false, at, out),
-            State::Function(..) | State::ListGap => self.give_up_value(out),
-            State::Thought(thought, opened) => {
+            State::Function(..) | State::ListGap => self.end_value(out),
+            State::Thought(thought, opened, _) => {
                 let (thought, opened) = (*thought, *opened);
                 self.unclosed(thought, opened, out);
             }
@@ -178,7 +185,9 @@ impl Machine {
         loop {
             let blank = self.held.len() - self.held.trim_ascii_start().len();
             self.drop_held(blank);
+            let mark = (self.held_from == 0).then_some(&b"\xef\xbb\xbf"[..]);
             let edges = self.options.edges.iter().map(String::as_bytes);
+            let edges = edges.chain(mark);
             let mut edges = edges.filter(|edge| !edge.is_empty());
             let held = &self.held;
             if let Some(edge) = edges.clone().find(|edge| held.starts_with(edge)) {
@@ -328,7 +337,9 @@ impl Machine {
                 self.newline = None;
                 out.close();
                 out.thought(thought, at.end);
-                self.state = State::Thought(thought, at);
+                let mut depth = [0; 3];
+                depth[thought as usize] = 1;
+                self.state = State::Thought(thought, at, depth);
             }
             Mark::Flag(thought) if role == Role::System => {
                 self.release(out);
@@ -348,32 +359,43 @@ impl Machine {
         }
     }
 
+    /// Until every block that was opened is closed, what follows may still be private.
     fn in_thought(
         &mut self,
-        thought: Thought,
-        opened: Span,
+        (thought, opened, mut depth): (Thought, Span, [usize; 3]),
         mark: Mark,
         at: Span,
         out: &mut impl Receiver,
     ) {
+        let mut means_nothing = false;
         match mark {
-            Mark::Close(closed) if closed == thought => {
-                out.close();
-                out.thought_end(thought);
-                self.state = State::Text;
-                self.layout = true;
-            }
             Mark::ImEnd | Mark::ImStart => {
                 self.unclosed(thought, opened, out);
                 self.in_text(mark, at, out);
+                return;
             }
-            _ => {
-                if matches!(mark, Mark::Open(_) | Mark::Close(_)) {
-                    out.found(without_meaning(mark, at));
+            Mark::Open(inner) => {
+                depth[inner as usize] += 1;
+                means_nothing = true;
+            }
+            Mark::Close(inner) if depth[inner as usize] > 0 => {
+                depth[inner as usize] -= 1;
+                if depth == [0; 3] {
+                    out.close();
+                    out.thought_end(thought);
+                    self.state = State::Text;
+                    self.layout = true;
+                    return;
                 }
-                self.text(mark.as_str().as_bytes(), at.start, out);
             }
+            Mark::Close(_) => means_nothing = true,
+            _ => {}
         }
+        if means_nothing {
+            out.found(without_meaning(mark, at));
+        }
+        self.state = State::Thought(thought, opened, depth);
+        self.text(mark.as_str().as_bytes(), at.start, out);
     }
 
     fn unclosed(&mut self, thought: Thought, opened: Span, out: &mut impl Receiver) {
@@ -468,6 +490,22 @@ impl Machine {
         let held = std::mem::take(&mut self.held);
         let from = self.held_from;
         self.text(&held, from, out);
+    }
+
+    /// A value that the end of the text, or the next message, cut: it was never meant to be seen.
+    fn end_value(&mut self, out: &mut impl Receiver) {
+        if let State::Function(function, brackets) = &self.state
+            && brackets.is_open()
+        {
+            let (function, from) = (*function, brackets.begin());
+            let value = self.held.get(from..).unwrap_or_default();
+            out.close();
+            out.unfinished(function, value, self.held_from + from);
+            self.state = State::Text;
+            self.held.clear();
+            return;
+        }
+        self.give_up_value(out);
     }
 
     fn cut(&mut self, at: Span, out: &mut impl Receiver) {

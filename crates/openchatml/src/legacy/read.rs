@@ -124,6 +124,10 @@ impl Reading<'_, '_> {
                         }
                     })
                 }
+                Item::Unfinished(_, span) => {
+                    FrameBuf::new(Role::Assistant, self.document.text(span))
+                        .with_channel(Channel::Commentary)
+                }
                 Item::Function(function, span) => {
                     let json = span.bytes(self.document.source());
                     match from_slice::<Call<'_>>(json) {
@@ -162,7 +166,8 @@ impl Reading<'_, '_> {
                 Item::Text(span)
                 | Item::Flag(_, span)
                 | Item::Thought(_, span)
-                | Item::Function(_, span) => {
+                | Item::Function(_, span)
+                | Item::Unfinished(_, span) => {
                     self.reply(name.clone(), self.document.text(span).into_owned());
                 }
             }

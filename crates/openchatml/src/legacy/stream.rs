@@ -210,6 +210,11 @@ impl<F: FnMut(Event<'_>)> Receiver for Telling<'_, F> {
         }
     }
 
+    fn unfinished(&mut self, function: Function, text: &[u8], _at: usize) {
+        let text = String::from_utf8_lossy(text);
+        (self.sink)(Event::Unfinished(function, &text));
+    }
+
     fn end(&mut self, ended: Ended) {
         (self.sink)(Event::End(ended));
     }

@@ -223,9 +223,9 @@ impl Writer<'_> {
         if visible && frame.body.is_empty() && !turn.items.is_empty() {
             self.out
                 .note("an empty answer behind other parts is dropped");
-        } else {
-            turn.items.extend(items);
+            return Ok(());
         }
+        turn.items.extend(items);
         if visible {
             self.flush();
         }

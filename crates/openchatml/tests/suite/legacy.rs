@@ -90,6 +90,10 @@ fn dump(document: &Document<'_>) -> String {
                     writeln!(out, "  {} {:?}", thought.as_str(), document.text(span))
                 }
                 Item::Flag(thought, _) => writeln!(out, "  flag {}", thought.as_str()),
+                Item::Unfinished(function, span) => {
+                    let text = document.text(span);
+                    writeln!(out, "  cut {} {text:?}", word(function))
+                }
                 Item::Function(function, span) => {
                     writeln!(out, "  {} {:?}", word(function), document.text(span))
                 }
@@ -158,6 +162,7 @@ enum HeardItem {
     Thought(Thought, String),
     Flag(Thought),
     Function(Function, String),
+    Unfinished(Function, String),
 }
 
 fn hear<'b>(pieces: impl IntoIterator<Item = &'b [u8]>, options: &Options) -> Heard {
@@ -196,6 +201,9 @@ fn hear<'b>(pieces: impl IntoIterator<Item = &'b [u8]>, options: &Options) -> He
             Event::Function(function, json) => items
                 .unwrap()
                 .push(HeardItem::Function(function, json.to_owned())),
+            Event::Unfinished(function, text) => items
+                .unwrap()
+                .push(HeardItem::Unfinished(function, text.to_owned())),
             Event::End(ended) => heard.messages.last_mut().unwrap().complete = ended.complete,
             Event::Diagnostic(found) => {
                 more = joins;
@@ -225,6 +233,7 @@ fn read(source: &[u8], options: &Options) -> Heard {
             Item::Thought(thought, span) => HeardItem::Thought(thought, text(span)),
             Item::Flag(thought, _) => HeardItem::Flag(thought),
             Item::Function(function, span) => HeardItem::Function(function, text(span)),
+            Item::Unfinished(function, span) => HeardItem::Unfinished(function, text(span)),
         });
         HeardMessage {
             head: message.head.clone(),
