@@ -8,6 +8,7 @@
 
 mod accounted;
 mod convert;
+mod declare;
 mod events;
 mod forging;
 mod harmony_ids;
@@ -21,6 +22,7 @@ mod stream;
 mod visibility;
 
 pub use convert::convert;
+pub use declare::declare;
 pub use forging::forging;
 pub use harmony_ids::harmony_ids;
 pub use harmony_stream::{harmony_stream, harmony_text_in_parts};
@@ -35,8 +37,9 @@ pub use visibility::visibility;
 pub type Property = fn(&[u8]);
 
 /// Every property by the name of its target and of its folder in `fuzz/corpus`.
-pub const PROPERTIES: [(&str, Property); 10] = [
+pub const PROPERTIES: [(&str, Property); 11] = [
     ("convert", convert),
+    ("declare", declare),
     ("forging", forging),
     ("harmony_ids", harmony_ids),
     ("harmony_stream", harmony_stream),
