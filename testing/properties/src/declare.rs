@@ -2,6 +2,7 @@
 //! refuses however the text is spelled.
 
 use openchatml::declare;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::input::Input;
@@ -21,7 +22,11 @@ pub fn declare(data: &[u8]) {
         };
         match (shape.check(arguments.as_bytes()), &value) {
             (Ok(()), Ok(value)) => assert!(shape.accepts(value), "{value}"),
-            (Ok(()), Err(error)) => panic!("what is no JSON has a shape: {error}"),
+            // A number may be JSON and too large for any type.
+            (Ok(()), Err(error)) => assert!(
+                serde_json::from_str::<IgnoredAny>(&arguments).is_ok(),
+                "what is no JSON has a shape: {error}"
+            ),
             (Err(found), _) => assert!(found.span.end <= arguments.len(), "{found:?}"),
         }
     }

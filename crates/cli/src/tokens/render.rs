@@ -5,20 +5,22 @@ use std::fmt::Write as _;
 use openchatml::harmony::{
     self, Conversation, Form, Reasoning, RenderError, RenderOptions, Renderer,
 };
-use openchatml::{Loss, Role, Transcript};
+use openchatml::{Loss, Role, Transcript, convert};
 
 use super::whole;
 use crate::arguments::{Dialect, RenderArgs};
-use crate::debug::dialect;
 use crate::exit::{Exit, Failure};
 use crate::terminal::{closed_pipe_is_done, complain, print};
 
 pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, Failure> {
     let (name, bytes) = whole(&arguments.file)?;
-    let told = arguments.from;
-    let (transcript, mut losses) = match told.unwrap_or_else(|| dialect(&arguments.file, &bytes)) {
-        Dialect::Openchatml => (openchatml::parse(&bytes).to_transcript(), Vec::new()),
-        Dialect::Harmony => from_harmony(&bytes),
+    let (transcript, mut losses) = match arguments.from {
+        Some(Dialect::Openchatml) => (openchatml::parse(&bytes).to_transcript(), Vec::new()),
+        Some(Dialect::Harmony) => from_harmony(&bytes),
+        None => {
+            let read = convert::read(&bytes, None, &convert::Options::default());
+            (read.transcript, read.losses)
+        }
     };
     let (conversation, left_out) = Conversation::from_transcript(&transcript);
     losses.extend(left_out);
