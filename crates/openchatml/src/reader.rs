@@ -96,14 +96,13 @@ pub(crate) fn parse_fragment_as(source: &[u8], fragment: Rules) -> Document<'_> 
 /// ```
 ///
 /// # Errors
-/// The first error in the order of the text, with the document as [`parse`] gives it.
+/// The first error that the reader comes to, which is the one that a strict
+/// [`Stream`](crate::stream::Stream) ends with; beside it the document as [`parse`] gives it.
 pub fn parse_strict(source: &[u8]) -> Result<Document<'_>, Box<Refused<'_>>> {
     let document = parse(source);
     let findings = document.diagnostics().iter().cloned();
-    let errors = findings
-        .map(missing_is_an_error)
-        .filter(Diagnostic::is_error);
-    match errors.min_by_key(|error| error.primary.start) {
+    let error = findings.map(missing_is_an_error).find(Diagnostic::is_error);
+    match error {
         None => Ok(document),
         Some(error) => Err(Box::new(Refused { error, document })),
     }

@@ -69,6 +69,7 @@ pub struct Stream {
     finder: memmem::Finder<'static>,
     /// What came before the first frame, until that is decided.
     opening: Option<Vec<u8>>,
+    search: opening::Search,
     /// What may be the beginning of a token.
     held: Vec<u8>,
     /// Whether a `<` of the text stands directly before what comes next.
@@ -105,6 +106,7 @@ impl Stream {
             rules: Rules::V2_2,
             finder: memmem::Finder::new(b"<|"),
             opening: Some(Vec::new()),
+            search: opening::Search::default(),
             held: Vec::with_capacity(Token::EndLiteral.as_str().len()),
             bracket: false,
             at: 0,
@@ -119,10 +121,7 @@ impl Stream {
     pub fn push(&mut self, bytes: &[u8], sink: &mut impl FnMut(Event<'_>)) {
         if let Some(mut opening) = self.opening.take() {
             opening.extend_from_slice(bytes);
-            // Only the end of a line or of a token decides.
-            let may_decide = memchr::memchr2(b'\n', b'>', bytes).is_some();
-            if (may_decide || opening.len() > opening::MAX_OPENING) && opening::is_decided(&opening)
-            {
+            if self.search.is_decided(&opening) {
                 self.open(&opening, sink);
             } else {
                 self.opening = Some(opening);

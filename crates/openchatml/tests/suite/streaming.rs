@@ -269,3 +269,19 @@ fn headers_that_are_too_long() {
         assert!(heard.diagnostics.iter().any(Diagnostic::is_error));
     }
 }
+
+/// Comments and a line full of brackets are no reason to look at everything again.
+#[test]
+fn a_document_header_is_looked_at_once() {
+    let size = limits::MAX_DOCUMENT_HEADER / 2;
+    for text in [
+        "# >>>>\n".repeat(size / 7),
+        format!("a: {}", ">".repeat(size)),
+        format!("---\n{}", "a: >\n".repeat(size / 5)),
+        format!("{}{}", " ".repeat(size), ">".repeat(size)),
+        "<<|end|>".repeat(size / 8),
+    ] {
+        let heard = hear(text.as_bytes().chunks(1), Options::default());
+        assert_eq!(heard, read(text.as_bytes()));
+    }
+}
