@@ -14,7 +14,6 @@ use crate::header::Rules;
 use crate::limits::MAX_LITERAL_HELD;
 use crate::machine::{Machine, Receiver, State};
 use crate::opening;
-use crate::quick;
 use crate::token::{Scanner, Token};
 use crate::window::Window;
 
@@ -59,10 +58,9 @@ pub(crate) fn parse_fragment_as(source: &[u8], fragment: Rules) -> Document<'_> 
             let gap = Span::new(from, hit.span.start);
             machine.between(window.get(gap), from, &mut out);
             if hit.token == Token::Start
-                && let Some(frame) = quick::read(source, hit.span, opening.rules)
+                && let Some(body) = machine.begin(window, hit.span, &mut out)
             {
-                scanner.skip_to(frame.body.start);
-                machine.begin(window, frame, &mut out);
+                scanner.skip_to(body);
                 continue;
             }
         }
@@ -174,8 +172,8 @@ struct Frames {
 }
 
 impl Receiver for Frames {
-    fn ended(&mut self, _window: Window<'_>, frame: Frame) {
-        self.frames.push(frame);
+    fn ended(&mut self, _window: Window<'_>, frame: &mut Frame) {
+        self.frames.push(frame.take());
     }
 
     fn extended(&mut self, end: usize) {
