@@ -79,7 +79,6 @@ fn hear<'b>(pieces: impl IntoIterator<Item = &'b [u8]>, options: Options) -> Hea
     }
     stream.finish(&mut sink);
     assert!(!open && opened <= 1);
-    sort(&mut heard.diagnostics);
     heard
 }
 
@@ -93,18 +92,11 @@ fn read(source: &[u8]) -> Heard {
         span: frame.span(),
         body: frame.body_span(),
     });
-    let mut diagnostics = document.diagnostics().to_vec();
-    sort(&mut diagnostics);
     Heard {
         header: document.header().map(|header| header.version().to_owned()),
         frames: frames.collect(),
-        diagnostics,
+        diagnostics: document.diagnostics().to_vec(),
     }
-}
-
-/// The order in which two findings come up is no part of what was read.
-fn sort(diagnostics: &mut [Diagnostic]) {
-    diagnostics.sort_by_key(|found| (found.primary, found.code, found.message.clone()));
 }
 
 fn cases() -> impl Iterator<Item = &'static [u8]> {
