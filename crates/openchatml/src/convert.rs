@@ -45,7 +45,7 @@ use crate::dialect::Dialect;
 use crate::harmony::RenderError;
 use crate::legacy::{self, WriteOptions};
 use crate::loss::Loss;
-use crate::owned::{HeaderBuf, Transcript};
+use crate::owned::{FrameBuf, HeaderBuf, Transcript};
 use crate::write::WriteError as Refused;
 
 /// How to convert.
@@ -198,6 +198,27 @@ pub(crate) fn finish(writing: Writing, options: &Options) -> Result<Written, Wri
         return Err(WriteError::Losses(losses));
     }
     Ok(Written { text, losses })
+}
+
+/// A frame as a line of 2.0, which must lose nothing.
+pub(crate) fn frame_of_2_0(frame: &FrameBuf) -> Result<String, Refused> {
+    let options = Options {
+        strict: true,
+        ..Options::default()
+    };
+    let one = v2_0::write_one(frame).and_then(|writing| finish(writing, &options));
+    one.map(|written| written.text)
+        .map_err(|error| match error {
+            WriteError::Frame { reason, .. } => reason,
+            WriteError::Losses(losses) => Refused::Version {
+                reason: losses
+                    .first()
+                    .map_or_else(String::new, |loss| loss.text.clone()),
+            },
+            other => Refused::Version {
+                reason: other.to_string(),
+            },
+        })
 }
 
 /// The document header for `version`.

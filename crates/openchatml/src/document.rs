@@ -107,7 +107,7 @@ impl<'s> Document<'s> {
 
     /// [`Self::body`] as text for display, with invalid UTF-8 replaced.
     pub fn body_text(&self, frame: &Frame) -> Cow<'s, str> {
-        if let Some(source) = self.source_text() {
+        if let Some(source) = self.known_text() {
             let span = frame.body_span();
             if frame.is_stray() {
                 return Cow::Borrowed(span.text(source).unwrap_or_default());
@@ -116,7 +116,7 @@ impl<'s> Document<'s> {
             return escape::decode_text(source, span, self.rules);
         }
         match self.body(frame) {
-            Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
+            Cow::Borrowed(bytes) => lossy(bytes),
             Cow::Owned(bytes) => Cow::Owned(match String::from_utf8(bytes) {
                 Ok(text) => text,
                 Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
@@ -124,7 +124,12 @@ impl<'s> Document<'s> {
         }
     }
 
-    /// The whole source as text, if all of it is. Looked at once.
+    /// The whole source as text, if it is and somebody found out before.
+    fn known_text(&self) -> Option<&'s str> {
+        self.as_text.get().copied().flatten()
+    }
+
+    /// The whole source as text, if all of it is. Looked at once, for those who want all of it.
     pub(crate) fn source_text(&self) -> Option<&'s str> {
         *self
             .as_text
@@ -146,9 +151,9 @@ impl<'s> Document<'s> {
 
     /// The text at `span`, with invalid UTF-8 replaced.
     pub fn text(&self, span: Span) -> Cow<'s, str> {
-        match self.source_text().and_then(|source| span.text(source)) {
+        match self.known_text().and_then(|source| span.text(source)) {
             Some(text) => Cow::Borrowed(text),
-            None => String::from_utf8_lossy(span.bytes(self.source)),
+            None => lossy(span.bytes(self.source)),
         }
     }
 
@@ -185,5 +190,13 @@ impl<'s> Document<'s> {
     /// The type that the body of a frame must have.
     pub fn constrain(&self, frame: &Frame) -> Option<Cow<'s, str>> {
         frame.constrain_span().map(|span| self.text(span))
+    }
+}
+
+/// Text for display. That all of it is valid is found out faster than where something is not.
+fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
     }
 }

@@ -14,14 +14,18 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Adds one.
+    /// Adds one. The first error is kept in any case: it is the one that strict reading names.
     pub(crate) fn add(&mut self, diagnostic: Diagnostic) {
-        self.errors |= diagnostic.is_error();
-        if self.kept.len() < MAX_DIAGNOSTICS {
-            self.kept.push(diagnostic);
-        } else {
+        let first_error = diagnostic.is_error() && !self.errors;
+        self.errors |= first_error;
+        if self.kept.len() >= MAX_DIAGNOSTICS {
             self.dropped += 1;
+            if !first_error {
+                return;
+            }
+            self.kept.pop();
         }
+        self.kept.push(diagnostic);
     }
 
     /// Hands over what was kept.

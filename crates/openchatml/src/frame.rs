@@ -97,6 +97,15 @@ impl Frame {
         frame
     }
 
+    /// The frame itself; what is left counts for nothing.
+    pub(crate) fn take(&mut self) -> Self {
+        let attributes = std::mem::take(&mut self.attributes);
+        Self {
+            attributes,
+            ..*self
+        }
+    }
+
     /// Where the value of `part` stands.
     pub(crate) fn part(&self, part: Part) -> Option<Span> {
         let place = self.parts.get(part as usize)?;

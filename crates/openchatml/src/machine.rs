@@ -25,6 +25,7 @@ use crate::findings::Findings;
 use crate::frame::{Frame, Part};
 use crate::header::Rules;
 use crate::limits::{MAX_BLANK, MAX_FRAME_HEADER, MAX_LITERAL_HELD};
+use crate::quick;
 use crate::token::Token;
 use crate::view::Addressee;
 use crate::window::Window;
@@ -40,8 +41,9 @@ pub(crate) trait Receiver {
     fn stray(&mut self, _text: &[u8]) {}
     /// White space in stray text, if more of it follows.
     fn blank(&mut self, _text: &[u8]) {}
-    /// A frame or stray text ends. One that did not begin before has no body.
-    fn ended(&mut self, window: Window<'_>, frame: Frame);
+    /// A frame or stray text ends, and is the receiver's to take. One that did not begin before has
+    /// no body.
+    fn ended(&mut self, window: Window<'_>, frame: &mut Frame);
     /// The last frame, a call, goes on to `end`.
     fn extended(&mut self, end: usize);
     /// Where findings go.
@@ -121,15 +123,22 @@ impl Machine {
         }
     }
 
-    /// A `<|start|>` whose header was read already, up to `frame`'s body. Only between frames.
-    pub(crate) fn begin(&mut self, window: Window<'_>, frame: Frame, out: &mut impl Receiver) {
+    /// The `<|start|>` at `at` with its header, where that is as most are; gives where the body
+    /// begins. Else `None`, and nothing was told. Only between frames.
+    pub(crate) fn begin(
+        &mut self,
+        window: Window<'_>,
+        at: Span,
+        out: &mut impl Receiver,
+    ) -> Option<usize> {
+        quick::read(window, at, self.rules, &mut self.frame)?;
         if let State::Between { stray } = self.state {
             self.end_stray(window, stray, out);
         }
         self.behind_call = None;
-        self.frame = frame;
         self.state = State::Body;
         out.begun(window, &self.frame);
+        Some(self.frame.body.start)
     }
 
     /// Text between frames: white space, with or without something stray in it.
@@ -248,7 +257,7 @@ impl Machine {
             .with_expected("`<|start|>` or white space")
             .with_help("put it into a frame, or remove it; it is kept and hidden until then"),
         );
-        out.ended(window, Frame::stray_text(span));
+        out.ended(window, &mut Frame::stray_text(span));
         self.state = State::Between { stray: None };
     }
 
@@ -446,9 +455,7 @@ impl Machine {
         let may_go_on = self.rules == Rules::V2_0 && self.frame.terminator == Terminator::Call;
         self.behind_call = may_go_on.then_some(end);
         self.state = State::Between { stray: None };
-        let next = Frame::opened(Span::empty(end));
-        let frame = std::mem::replace(&mut self.frame, next);
-        out.ended(window, frame);
+        out.ended(window, &mut self.frame);
     }
 
     fn check_terminator(&self, out: &mut impl Receiver) {

@@ -5,7 +5,6 @@
 //! (OpenChatML 2.2 §2). A fence behind such a line closes nothing: it is a line of some body.
 
 use logue_source::{Code, Diagnostic, Span};
-use memchr::memmem;
 
 use crate::findings::Findings;
 use crate::header::{self, Header, Rules, parse_yaml, read_values};
@@ -24,19 +23,15 @@ pub(crate) struct Opening {
     pub(crate) rules: Rules,
 }
 
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
-/// Whether the beginning of a text, which may go on, says what stands before the first frame.
-pub(crate) fn is_decided(beginning: &[u8]) -> bool {
-    beginning.len() > MAX_OPENING || !matches!(find(beginning, false), Decision::Open)
-}
+/// What a text may begin with that says nothing.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads what stands before the first frame. Of a text only its first [`MAX_OPENING`] bytes count,
 /// so that a stream needs no more.
 pub(crate) fn read(source: &[u8], findings: &mut Findings) -> Opening {
     let whole = source.len() <= MAX_OPENING;
     let head = source.get(..MAX_OPENING).unwrap_or(source);
-    let region = match find(head, whole) {
+    let region = match Search::default().look(head, whole) {
         Decision::Header(region) => region,
         Decision::Fragment => return fragment(source, findings),
         Decision::Open => return overlong(source, findings),
@@ -133,106 +128,172 @@ enum Decision {
     Header(Region),
 }
 
-/// The header's region, if the text begins with one. `whole`: there is no more text than `source`.
-fn find(source: &[u8], whole: bool) -> Decision {
-    if !whole && BYTE_ORDER_MARK.starts_with(source) {
-        return Decision::Open;
-    }
-    let start = content_start(source);
-    let first = match first_significant_line(source, start, whole) {
-        Some(first) => first,
-        None if whole => return Decision::Fragment,
-        None => return Decision::Open,
-    };
-    let complete = whole || first.bytes(source).ends_with(b"\n");
-    if is_fence(first.bytes(source)) {
-        if complete {
-            return fenced(source, start, first.end, whole);
-        }
-        return Decision::Open;
-    }
-    match begins_with_markup(source, first) {
-        Some(true) => return Decision::Fragment,
-        None if !complete => return Decision::Open,
-        _ => {}
-    }
-    let end = unfenced_end(source, Span::new(start, source.len()));
-    let Some(end) = end.or(whole.then_some(source.len())) else {
-        return Decision::Open;
-    };
-    let span = Span::new(start, end);
-    Decision::Header(Region {
-        span,
-        yaml: span,
-        fence_open: false,
-    })
+/// The search for the header's region in a text that may grow. Each byte is looked at a fixed
+/// number of times, however the text arrives.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Search {
+    stage: Stage,
+    /// Where the line begins that is looked at, and where the first letter in it may be.
+    line: usize,
+    letter: usize,
+    /// Bytes that were there the last time.
+    seen: usize,
 }
 
-/// The region of a header whose opening fence ends at `from`.
-fn fenced(source: &[u8], start: usize, from: usize, whole: bool) -> Decision {
-    let frame = unfenced_end(source, Span::new(from, source.len()));
-    let end = frame.unwrap_or(source.len());
-    let fence = lines(source, from)
-        .take_while(|line| line.start < end)
-        .filter(|line| whole || line.bytes(source).ends_with(b"\n"))
-        .find(|line| is_fence(line.bytes(source)));
-    match fence {
-        Some(line) => Decision::Header(Region {
-            span: Span::new(start, line.end),
-            yaml: Span::new(from, line.start),
-            fence_open: false,
-        }),
-        None if frame.is_none() && !whole => Decision::Open,
-        None => Decision::Header(Region {
-            span: Span::new(start, end),
-            yaml: Span::new(from, end),
-            fence_open: true,
-        }),
+/// What is looked for.
+#[derive(Clone, Copy, Debug, Default)]
+enum Stage {
+    /// A byte order mark.
+    #[default]
+    Mark,
+    /// The first line that is neither blank nor a comment; whether there was a comment.
+    First { comment: bool },
+    /// The closing fence of the YAML that begins at `yaml`, or the first frame.
+    Fence { yaml: usize },
+    /// The first frame.
+    Frame,
+}
+
+impl Search {
+    /// Whether `beginning`, which begins with what was looked at before and may go on, says what
+    /// stands before the first frame.
+    pub(crate) fn is_decided(&mut self, beginning: &[u8]) -> bool {
+        beginning.len() > MAX_OPENING || !matches!(self.look(beginning, false), Decision::Open)
+    }
+
+    /// The header's region, if the text begins with one. `whole`: there is no more than `source`.
+    fn look(&mut self, source: &[u8], whole: bool) -> Decision {
+        let start = content_start(source);
+        if matches!(self.stage, Stage::Mark) {
+            if !whole && BYTE_ORDER_MARK.starts_with(source) {
+                return Decision::Open;
+            }
+            self.go_behind(start);
+            self.stage = Stage::First { comment: false };
+        }
+        while self.line < source.len() {
+            let from = self.seen.max(self.line);
+            let newline = memchr::memchr(b'\n', source.get(from..).unwrap_or_default());
+            let end = newline.map_or(source.len(), |at| from + at + 1);
+            let line = Span::new(self.line, end);
+            let complete = whole || newline.is_some();
+            let decision = match self.stage {
+                Stage::Mark | Stage::First { .. } => self.first(source, line, complete),
+                Stage::Fence { .. } | Stage::Frame => self.later(source, start, line, complete),
+            };
+            if !matches!(decision, Decision::Open) {
+                return decision;
+            }
+            if self.line == line.start {
+                // More of the line is needed, or the line is to be looked at in another stage.
+                if matches!(self.stage, Stage::First { .. }) || !complete {
+                    break;
+                }
+            }
+        }
+        self.seen = source.len();
+        if whole {
+            self.at_the_end(source, start)
+        } else {
+            Decision::Open
+        }
+    }
+
+    fn go_behind(&mut self, end: usize) {
+        (self.line, self.letter) = (end, end);
+    }
+
+    /// A line before the first one that says something, or that line.
+    fn first(&mut self, source: &[u8], line: Span, complete: bool) -> Decision {
+        let rest = Span::new(self.letter, line.end).bytes(source);
+        self.letter += rest.len() - rest.trim_ascii_start().len();
+        let letter = (self.letter < line.end).then(|| source.get(self.letter));
+        match letter.flatten() {
+            None | Some(b'#') => {
+                if complete {
+                    let Stage::First { comment } = self.stage else {
+                        return Decision::Open;
+                    };
+                    let comment = comment || letter.is_some();
+                    self.stage = Stage::First { comment };
+                    self.go_behind(line.end);
+                }
+                return Decision::Open;
+            }
+            Some(_) => {}
+        }
+        if complete && is_fence(line.bytes(source)) {
+            self.stage = Stage::Fence { yaml: line.end };
+            self.go_behind(line.end);
+            return Decision::Open;
+        }
+        match begins_with_markup(source, line, self.seen) {
+            Some(true) => return Decision::Fragment,
+            Some(false) => self.stage = Stage::Frame,
+            None if complete => self.stage = Stage::Frame,
+            None => {}
+        }
+        Decision::Open
+    }
+
+    /// A line of the header, or behind it.
+    fn later(&mut self, source: &[u8], start: usize, line: Span, complete: bool) -> Decision {
+        let bytes = line.bytes(source);
+        if bytes.starts_with(Token::Start.as_str().as_bytes()) {
+            return self.header_until(start, line.start);
+        }
+        if complete {
+            if let Stage::Fence { yaml } = self.stage
+                && is_fence(bytes)
+            {
+                return Decision::Header(Region {
+                    span: Span::new(start, line.end),
+                    yaml: Span::new(yaml, line.start),
+                    fence_open: false,
+                });
+            }
+            self.go_behind(line.end);
+        }
+        Decision::Open
+    }
+
+    /// What a text is that ends without a frame.
+    fn at_the_end(&self, source: &[u8], start: usize) -> Decision {
+        match self.stage {
+            Stage::Mark | Stage::First { comment: false } => Decision::Fragment,
+            // A text of comments only is still a header, if an empty one.
+            _ => self.header_until(start, source.len()),
+        }
+    }
+
+    const fn header_until(&self, start: usize, end: usize) -> Decision {
+        let span = Span::new(start, end);
+        Decision::Header(match self.stage {
+            Stage::Fence { yaml } => Region {
+                span,
+                yaml: Span::new(yaml, end),
+                fence_open: true,
+            },
+            _ => Region {
+                span,
+                yaml: span,
+                fence_open: false,
+            },
+        })
     }
 }
 
 /// Whether a first line is rather a frame, or text before one, than YAML: a token stands in it
-/// and no key before that. `None` where no token stands in it.
-fn begins_with_markup(source: &[u8], line: Span) -> Option<bool> {
-    let hit = Scanner::new(source, line, Rules::V2_2).find(|hit| !hit.escaped)?;
+/// and no key before that. `None` where no token stands in it that ends behind `seen`.
+fn begins_with_markup(source: &[u8], line: Span, seen: usize) -> Option<bool> {
+    let longest = Token::EndLiteral.as_str().len();
+    let from = seen.saturating_sub(longest + 1).max(line.start);
+    let mut hits = Scanner::new(source, Span::new(from, line.end), Rules::V2_2);
+    let hit = hits.find(|hit| !hit.escaped && hit.span.end > seen)?;
     let before = Span::new(line.start, hit.span.start).bytes(source);
     Some(memchr::memchr3(b':', b'#', b'{', before).is_none())
 }
 
-/// The first line of `part` that begins with `<|start|>`.
-fn unfenced_end(source: &[u8], part: Span) -> Option<usize> {
-    memmem::find_iter(part.bytes(source), Token::Start.as_str())
-        .map(|found| part.start + found)
-        .find(|at| *at == part.start || source.get(at - 1) == Some(&b'\n'))
-}
-
-fn first_significant_line(source: &[u8], start: usize, whole: bool) -> Option<Span> {
-    let mut significant = lines(source, start).filter(|line| {
-        let text = line.bytes(source).trim_ascii_start();
-        !text.is_empty() && text.first() != Some(&b'#')
-    });
-    // A text of comments only is still a header, if an empty one.
-    significant.next().or_else(|| {
-        if !whole {
-            return None;
-        }
-        let mut any = lines(source, start);
-        any.find(|line| !line.bytes(source).trim_ascii().is_empty())
-    })
-}
-
 fn is_fence(line: &[u8]) -> bool {
     line.trim_ascii_end() == b"---"
-}
-
-/// The lines from `start`, newlines included.
-fn lines(source: &[u8], start: usize) -> impl Iterator<Item = Span> {
-    let mut at = start;
-    std::iter::from_fn(move || {
-        let rest = source.get(at..).filter(|rest| !rest.is_empty())?;
-        let length = memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
-        let line = Span::new(at, at + length);
-        at = line.end;
-        Some(line)
-    })
 }

@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 use crate::document::Document;
 use crate::frame::{Frame, Part};
 use crate::view::{Addressee, Visibility, visibility};
-use crate::window::Window;
 use crate::words::{Channel, Intent, Role, Terminator};
 
 /// The values of a document header (OpenChatML 2.2 §2).
@@ -93,17 +92,12 @@ pub struct FrameBuf {
 }
 
 impl FrameBuf {
-    /// What the header of a read frame says, and how it ends.
-    pub(crate) fn head_of(window: Window<'_>, frame: &Frame) -> Self {
-        let text = |span: Span| {
-            let bytes = window.get(span);
-            let text = std::str::from_utf8(bytes).map(str::to_owned);
-            text.unwrap_or_else(|_| String::from_utf8_lossy(bytes).into_owned())
-        };
-        let part = |part: Part| frame.part(part).map(text);
+    /// What the header of a read frame says, and how it ends. `text` gives the text of a place.
+    pub(crate) fn head_of(frame: &Frame, text: impl Fn(Span) -> String) -> Self {
+        let part = |part: Part| frame.part(part).map(&text);
         let known = frame.channel() == Channel::Final && !frame.has_channel();
         let pairs = frame.attributes().iter();
-        let pairs = pairs.map(|pair| (text(pair.key), pair.value.map(text)));
+        let pairs = pairs.map(|pair| (text(pair.key), pair.value.map(&text)));
         Self {
             role: frame.role(),
             to: part(Part::To),
@@ -321,14 +315,15 @@ impl Document<'_> {
     /// A frame of this document with its own text; invalid UTF-8 is replaced. A frame whose header
     /// is broken, and stray text, have an unknown channel.
     pub fn to_owned_frame(&self, frame: &Frame) -> FrameBuf {
-        FrameBuf {
-            body: self.body_text(frame).into_owned(),
-            ..FrameBuf::head_of(Window::new(self.source, 0), frame)
-        }
+        let mut owned = FrameBuf::head_of(frame, |span| self.text(span).into_owned());
+        owned.body = self.body_text(frame).into_owned();
+        owned
     }
 
-    /// Every frame with its own text, stray text included, in order.
+    /// Every frame with its own text, stray text included, in order. Linear in the source.
     pub fn to_owned_frames(&self) -> Vec<FrameBuf> {
+        // All of the text looked at once costs less than each part of it.
+        self.source_text();
         let frames = self.frames().iter();
         frames.map(|frame| self.to_owned_frame(frame)).collect()
     }

@@ -6,18 +6,24 @@
 
 use logue_source::Span;
 
+use crate::attributes::is_type;
 use crate::frame::{Frame, Part};
 use crate::header::Rules;
 use crate::token::Token;
 use crate::view::Addressee;
+use crate::window::Window;
 use crate::words::{Channel, Intent, Role};
 
-/// The frame whose `<|start|>` stands at `start`, up to its body; `None` where its header is not
-/// as the writer writes it, or where something is to be said about it.
-pub(crate) fn read(source: &[u8], start: Span, rules: Rules) -> Option<Frame> {
-    let mut frame = Frame::opened(start);
+/// Bytes of a header that is read here; longer ones are rare, and the machine knows their limit.
+const LONGEST: usize = 1024;
+
+/// Reads the header of the frame whose `<|start|>` stands at `start`, up to its body. `None` where
+/// it is not as the writer writes it, or where something is to be said about it; what `frame` then
+/// holds counts for nothing.
+pub(crate) fn read(window: Window<'_>, start: Span, rules: Rules, frame: &mut Frame) -> Option<()> {
+    *frame = Frame::opened(start);
     let mut at = start.end;
-    let mut rest = source.get(at..)?;
+    let mut rest = window.get(Span::new(at, at + LONGEST));
 
     let (role, length) = role(rest)?;
     frame.role = role;
@@ -62,7 +68,7 @@ pub(crate) fn read(source: &[u8], start: Span, rules: Rules) -> Option<Frame> {
         let length = word.iter().take_while(|byte| byte.is_ascii_lowercase());
         let length = length.count();
         let from = at + Token::Constrain.as_str().len();
-        if length == 0 {
+        if length == 0 || !is_type(word.get(..length)?) {
             return None;
         }
         frame.set_part(Part::Constrain, Span::new(from, from + length));
@@ -80,7 +86,7 @@ pub(crate) fn read(source: &[u8], start: Span, rules: Rules) -> Option<Frame> {
     };
     let lacks = (needs_id && !frame.has_part(Part::CallId))
         || (frame.role == Role::Tool && !frame.has_part(Part::Name));
-    (rules == Rules::V2_0 || !lacks).then_some(frame)
+    (rules == Rules::V2_0 || !lacks).then_some(())
 }
 
 /// The role at the beginning of `text`, and its length.

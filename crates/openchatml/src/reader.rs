@@ -14,7 +14,6 @@ use crate::header::Rules;
 use crate::limits::MAX_LITERAL_HELD;
 use crate::machine::{Machine, Receiver, State};
 use crate::opening;
-use crate::quick;
 use crate::token::{Scanner, Token};
 use crate::window::Window;
 
@@ -59,10 +58,9 @@ pub(crate) fn parse_fragment_as(source: &[u8], fragment: Rules) -> Document<'_> 
             let gap = Span::new(from, hit.span.start);
             machine.between(window.get(gap), from, &mut out);
             if hit.token == Token::Start
-                && let Some(frame) = quick::read(source, hit.span, opening.rules)
+                && let Some(body) = machine.begin(window, hit.span, &mut out)
             {
-                scanner.skip_to(frame.body.start);
-                machine.begin(window, frame, &mut out);
+                scanner.skip_to(body);
                 continue;
             }
         }
@@ -96,14 +94,13 @@ pub(crate) fn parse_fragment_as(source: &[u8], fragment: Rules) -> Document<'_> 
 /// ```
 ///
 /// # Errors
-/// The first error in the order of the text, with the document as [`parse`] gives it.
+/// The first error that the reader comes to, which is the one that a strict
+/// [`Stream`](crate::stream::Stream) ends with; beside it the document as [`parse`] gives it.
 pub fn parse_strict(source: &[u8]) -> Result<Document<'_>, Box<Refused<'_>>> {
     let document = parse(source);
     let findings = document.diagnostics().iter().cloned();
-    let errors = findings
-        .map(missing_is_an_error)
-        .filter(Diagnostic::is_error);
-    match errors.min_by_key(|error| error.primary.start) {
+    let error = findings.map(missing_is_an_error).find(Diagnostic::is_error);
+    match error {
         None => Ok(document),
         Some(error) => Err(Box::new(Refused { error, document })),
     }
@@ -175,8 +172,8 @@ struct Frames {
 }
 
 impl Receiver for Frames {
-    fn ended(&mut self, _window: Window<'_>, frame: Frame) {
-        self.frames.push(frame);
+    fn ended(&mut self, _window: Window<'_>, frame: &mut Frame) {
+        self.frames.push(frame.take());
     }
 
     fn extended(&mut self, end: usize) {

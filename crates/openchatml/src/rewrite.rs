@@ -2,13 +2,23 @@
 //!
 //! [`Rewrite`] writes a document back byte by byte, valid or not, but for the frames and the header
 //! that are replaced: `write(read(bytes)) == bytes` for any bytes.
+//!
+//! What a byte means depends on what stands before it: an escape on the header's version, text
+//! behind a literal block that is never closed on the frame that the block is in. So the result is
+//! read again before it is given, and refused where a frame that nobody touched would say
+//! something else.
 
 use std::collections::BTreeMap;
 
+use crate::convert;
 use crate::document::{Document, Piece};
+use crate::frame::Frame;
+use crate::header::Rules;
+use crate::opening::BYTE_ORDER_MARK;
 use crate::owned::{FrameBuf, HeaderBuf};
+use crate::reader::parse_fragment_as;
 use crate::write::{WriteError, write_frame};
-use crate::write_header::write_header;
+use crate::write_header::header_of_any_version;
 
 /// Changes to a document, made at once by [`Rewrite::finish`].
 ///
@@ -17,13 +27,13 @@ use crate::write_header::write_header;
 ///
 /// let text = b"version: 2.2\n\n<|start|>user<|message|>Hi<|end|>\n???\n<|start|>user<|message|>Bye<|end|>";
 /// let document = parse(text);
-/// assert_eq!(Rewrite::new(&document).finish(), text); // nothing is lost, nothing is tidied
+/// assert_eq!(Rewrite::new(&document).finish()?, text); // nothing is lost, nothing is tidied
 ///
 /// let mut rewrite = Rewrite::new(&document);
 /// rewrite.replace(0, &FrameBuf::user("Hello"))?;
 /// rewrite.remove(1); // the stray text
 /// assert_eq!(
-///     rewrite.finish(),
+///     rewrite.finish()?,
 ///     b"version: 2.2\n\n<|start|>user<|message|>Hello<|end|>\n\n<|start|>user<|message|>Bye<|end|>"
 /// );
 /// # Ok::<(), openchatml::WriteError>(())
@@ -32,7 +42,14 @@ use crate::write_header::write_header;
 pub struct Rewrite<'d, 's> {
     document: &'d Document<'s>,
     header: Option<String>,
-    frames: BTreeMap<usize, String>,
+    frames: BTreeMap<usize, Option<Replacement>>,
+}
+
+/// What stands in the place of a frame.
+#[derive(Clone, Debug)]
+struct Replacement {
+    frame: FrameBuf,
+    text: String,
 }
 
 impl<'d, 's> Rewrite<'d, 's> {
@@ -50,52 +67,146 @@ impl<'d, 's> Rewrite<'d, 's> {
     /// # Errors
     /// A header that would not read back as it is; the document keeps its own.
     pub fn replace_header(&mut self, header: &HeaderBuf) -> Result<(), WriteError> {
-        self.header = Some(write_header(header)?);
+        self.header = Some(header_of_any_version(header)?);
         Ok(())
     }
 
-    /// Writes `frame` in the place of the frame `index` of the document. An index behind the last
-    /// frame changes nothing.
+    /// Writes `frame` in the place of the frame `index` of the document, in the document's version.
+    /// An index behind the last frame changes nothing.
     ///
     /// # Errors
-    /// A frame that cannot be written; the document keeps its own.
+    /// A frame that cannot be written, or that 2.0 has no place for in a document of 2.0; the
+    /// document keeps its own.
     pub fn replace(&mut self, index: usize, frame: &FrameBuf) -> Result<(), WriteError> {
         let mut text = String::new();
-        write_frame(&mut text, frame)?;
+        match self.document.rules {
+            Rules::V2_2 => write_frame(&mut text, frame)?,
+            Rules::V2_0 => text = convert::frame_of_2_0(frame)?,
+        }
         // What separates frames stays as it is.
         text.truncate(text.trim_end_matches('\n').len());
-        self.frames.insert(index, text);
+        let frame = frame.clone();
+        self.frames.insert(index, Some(Replacement { frame, text }));
         Ok(())
     }
 
     /// Leaves the frame `index` of the document out. What stands around it stays.
     pub fn remove(&mut self, index: usize) {
-        self.frames.insert(index, String::new());
+        self.frames.insert(index, None);
     }
 
-    /// The bytes of the document with the changes. Linear in the document.
-    pub fn finish(&self) -> Vec<u8> {
+    /// The bytes of the document with the changes; without any, exactly its source. Linear in the
+    /// document.
+    ///
+    /// # Errors
+    /// [`WriteError::Elsewhere`] if a change would change what another frame says, or that it is
+    /// hidden: what follows a frame with a literal block that is never closed, or escapes under
+    /// another version.
+    pub fn finish(&self) -> Result<Vec<u8>, WriteError> {
+        let out = self.write();
+        if self.header.is_some() || !self.frames.is_empty() {
+            self.compare(&out)?;
+        }
+        Ok(out)
+    }
+
+    fn write(&self) -> Vec<u8> {
         let source = self.document.source();
         let mut out = Vec::with_capacity(source.len());
         let mut header = self.header.as_deref();
-        let has_header = self
-            .document
-            .pieces()
-            .any(|piece| matches!(piece, Piece::Header(_)));
-        if !has_header && let Some(text) = header.take() {
+        let mut from = 0;
+        if self.document.header_span.is_none()
+            && let Some(text) = header.take()
+        {
+            if source.starts_with(BYTE_ORDER_MARK) {
+                out.extend_from_slice(BYTE_ORDER_MARK);
+                from = BYTE_ORDER_MARK.len();
+            }
             out.extend_from_slice(text.as_bytes());
         }
         for piece in self.document.pieces() {
             let changed = match piece {
                 Piece::Header(_) => header.take(),
-                Piece::Frame(index, _) => self.frames.get(&index).map(String::as_str),
+                Piece::Frame(index, _) => self.frames.get(&index).map(|change| {
+                    let text = change.as_ref().map(|change| change.text.as_str());
+                    text.unwrap_or_default()
+                }),
                 Piece::Space(_) => None,
             };
+            let mut span = piece.span();
+            span.start = span.start.max(from);
             match changed {
                 Some(text) => out.extend_from_slice(text.as_bytes()),
-                None => out.extend_from_slice(piece.span().bytes(source)),
+                None => out.extend_from_slice(span.bytes(source)),
             }
         }
         out
+    }
+
+    /// Whether `written` reads as the document does but for the changes.
+    fn compare(&self, written: &[u8]) -> Result<(), WriteError> {
+        let again = parse_fragment_as(written, self.document.rules);
+        let mut read = again.frames().iter();
+        let read = std::iter::from_fn(|| Some(said(&again, read.next()?)));
+        let before = self.document.frames().iter().enumerate();
+        let expected = before.filter_map(|(index, frame)| match self.frames.get(&index) {
+            None => Some((index, said(self.document, frame))),
+            Some(None) => None,
+            Some(Some(change)) => Some((index, said_by(&change.frame))),
+        });
+        let (mut read, mut expected) = (read.peekable(), expected.peekable());
+        loop {
+            let (one, other) = (read.next(), expected.next());
+            let index = other
+                .as_ref()
+                .map_or(self.document.frames().len(), |(index, _)| *index);
+            let (mut one, mut other) = match (one, other) {
+                (None, None) => return Ok(()),
+                (Some(one), Some((_, other))) => (one, other),
+                _ => return Err(WriteError::Elsewhere { index }),
+            };
+            // Stray texts that came together are one.
+            while let Some(more) = read.next_if(|next| one.stray && next.stray) {
+                one.frame.body += &more.frame.body;
+            }
+            while let Some((_, more)) = expected.next_if(|(_, next)| other.stray && next.stray) {
+                other.frame.body += &more.frame.body;
+            }
+            for said in [&mut one, &mut other].into_iter().filter(|said| said.stray) {
+                said.frame
+                    .body
+                    .retain(|letter| !letter.is_ascii_whitespace());
+            }
+            if one != other {
+                return Err(WriteError::Elsewhere { index });
+            }
+        }
+    }
+}
+
+/// What a frame says, wherever it stands.
+#[derive(Debug, PartialEq)]
+struct Said {
+    frame: FrameBuf,
+    stray: bool,
+    complete: bool,
+    visible: bool,
+}
+
+fn said(document: &Document<'_>, frame: &Frame) -> Said {
+    Said {
+        frame: document.to_owned_frame(frame),
+        stray: frame.is_stray(),
+        complete: frame.is_complete(),
+        visible: frame.visibility().is_visible(),
+    }
+}
+
+fn said_by(frame: &FrameBuf) -> Said {
+    Said {
+        stray: false,
+        complete: true,
+        visible: frame.visibility().is_visible(),
+        frame: frame.clone(),
     }
 }

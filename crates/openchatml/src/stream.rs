@@ -22,7 +22,6 @@ mod response;
 mod tell;
 
 use logue_source::Span;
-use memchr::memmem;
 
 pub use head::{Ended, Event, Head, Options};
 pub use response::{Audience, MessageId, ResponseEvent, Responses};
@@ -32,9 +31,12 @@ use crate::header::Rules;
 use crate::limits::{MAX_FRAME_HEADER, MAX_LITERAL_HELD};
 use crate::machine::{Machine, State};
 use crate::opening;
-use crate::token::Token;
+use crate::token::{Token, opener};
 use crate::window::Window;
 use tell::{Sink, Telling};
+
+/// Bytes of a piece that is searched without setting up.
+const SHORT: usize = 64;
 
 /// Bytes of a frame's header that are kept; what is behind them is not read.
 const KEPT: usize = MAX_FRAME_HEADER + 64;
@@ -66,9 +68,9 @@ pub struct Stream {
     machine: Machine,
     telling: Telling,
     rules: Rules,
-    finder: memmem::Finder<'static>,
     /// What came before the first frame, until that is decided.
     opening: Option<Vec<u8>>,
+    search: opening::Search,
     /// What may be the beginning of a token.
     held: Vec<u8>,
     /// Whether a `<` of the text stands directly before what comes next.
@@ -103,8 +105,8 @@ impl Stream {
             machine: Machine::new(Rules::V2_2),
             telling: Telling::new(options),
             rules: Rules::V2_2,
-            finder: memmem::Finder::new(b"<|"),
             opening: Some(Vec::new()),
+            search: opening::Search::default(),
             held: Vec::with_capacity(Token::EndLiteral.as_str().len()),
             bracket: false,
             at: 0,
@@ -119,10 +121,7 @@ impl Stream {
     pub fn push(&mut self, bytes: &[u8], sink: &mut impl FnMut(Event<'_>)) {
         if let Some(mut opening) = self.opening.take() {
             opening.extend_from_slice(bytes);
-            // Only the end of a line or of a token decides.
-            let may_decide = memchr::memchr2(b'\n', b'>', bytes).is_some();
-            if (may_decide || opening.len() > opening::MAX_OPENING) && opening::is_decided(&opening)
-            {
+            if self.search.is_decided(&opening) {
                 self.open(&opening, sink);
             } else {
                 self.opening = Some(opening);
@@ -201,7 +200,7 @@ impl Stream {
         let mut from = 0;
         let mut search = 0;
         while let Some(rest) = bytes.get(search..) {
-            let found = self.finder.find(rest);
+            let found = find(rest);
             let Some(at) = found.map(|found| search + found) else {
                 break;
             };
@@ -345,4 +344,14 @@ impl Stream {
             self.keep(token.as_str().as_bytes());
         }
     }
+}
+
+/// The first `<|`. In a few bytes the search for it costs more to set up than to look for its first
+/// byte.
+fn find(bytes: &[u8]) -> Option<usize> {
+    if bytes.len() > SHORT {
+        return opener().find(bytes);
+    }
+    let mut brackets = memchr::memchr_iter(b'<', bytes);
+    brackets.find(|at| bytes.get(at + 1) == Some(&b'|'))
 }

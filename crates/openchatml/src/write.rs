@@ -43,6 +43,16 @@ pub enum WriteError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The document is of an older version that cannot hold the frame.
+    Version {
+        /// What has no place in it.
+        reason: String,
+    },
+    /// A change to a document would change what another of its frames says.
+    Elsewhere {
+        /// The frame, counted from 0.
+        index: usize,
+    },
 }
 
 impl WriteError {
@@ -67,6 +77,15 @@ impl std::fmt::Display for WriteError {
             },
             Self::Unknown { field } => write!(f, "the {field} is not a known one"),
             Self::Header { reason } => write!(f, "the document header cannot be written: {reason}"),
+            Self::Version { reason } => {
+                write!(f, "the document's version cannot hold the frame: {reason}")
+            }
+            Self::Elsewhere { index } => {
+                write!(
+                    f,
+                    "frame {index} would not say what it says without the change"
+                )
+            }
         }
     }
 }

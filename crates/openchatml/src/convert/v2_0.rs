@@ -29,6 +29,15 @@ pub(super) fn write(transcript: &Transcript) -> Result<Writing, WriteError> {
     Ok(writing)
 }
 
+/// One frame without a header.
+pub(super) fn write_one(frame: &FrameBuf) -> Result<Writing, WriteError> {
+    let mut writing = Writing::default();
+    if let Some(frame) = whole(frame, &mut writing) {
+        write_frame(&mut writing, &frame)?;
+    }
+    Ok(writing)
+}
+
 fn write_frame(writing: &mut Writing, frame: &FrameBuf) -> Result<(), WriteError> {
     let index = writing.index;
     let refused = |reason| WriteError::Frame { index, reason };

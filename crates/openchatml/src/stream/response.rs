@@ -5,7 +5,7 @@
 //! | `response.delta` | more of what the user may see | display |
 //! | `response.delta.flush` | nothing: a paragraph ended | display |
 //! | `response.done` | nothing: the message is whole | internal |
-//! | `response.incomplete` | the code: the message was cut | display |
+//! | `response.incomplete` | the code: the message was cut, or a call may not be run | display |
 //! | `response.cancel` | the reason, if there is one | display |
 //! | `response.reasoning_text.delta`, `….done` | private reasoning | hidden |
 //! | `response.reasoning_summary_text.delta`, `….done` | a summary that somebody else made | optional |
@@ -14,14 +14,19 @@
 //!
 //! The names are those of OpenChatML 2.2 §9 and 2.0 §9; `response.tool_call.*` and
 //! `response.incomplete` are ours. Each names its message, so that several streams may share a
-//! line. Only what an assistant says becomes an event, and only once its channel is certain.
+//! line. Only what an assistant says becomes an event, and only once its channel is certain. What
+//! a user interface may be sent goes through [`ResponseEvent::for_display`].
+//!
+//! A call is told as one only where it may be run: its channel is understood, it ends in
+//! `<|call|>`, and it is no reasoning for a tool that somebody else provides (2.2 §8.3).
 
+use logue_source::Code;
 use serde::Serialize;
 
 use super::head;
 use crate::harmony;
-use crate::view::Addressee;
-use crate::words::{Channel, Role};
+use crate::view::{Addressee, Visibility};
+use crate::words::{Channel, FUNCTIONS, Role, Terminator};
 
 /// One event of an API. Serializes to an object whose `type` is the event's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -48,7 +53,9 @@ pub enum ResponseEvent<'e> {
         /// The message.
         message_id: MessageId,
     },
-    /// A message of any kind ended without its stop token (`E-STREAM-TRUNCATED`).
+    /// A message of any kind ended without a stop token (`E-STREAM-TRUNCATED`), or a call in
+    /// another one than `<|call|>` (`E-PARSE-TERMINATOR`). In Harmony a `<|call|>` may still
+    /// follow, and [`Self::CallDone`] with it.
     #[serde(rename = "response.incomplete")]
     Incomplete {
         /// The message.
@@ -138,6 +145,11 @@ pub enum Audience {
 }
 
 impl ResponseEvent<'_> {
+    /// The event if a user interface may be sent it: nothing of reasoning, calls or instructions.
+    pub fn for_display(self) -> Option<Self> {
+        (self.audience() == Audience::Display).then_some(self)
+    }
+
     /// Whom it is for. A user interface is sent [`Audience::Display`] and nothing else.
     pub const fn audience(&self) -> Audience {
         match self {
@@ -176,7 +188,7 @@ impl Serialize for MessageId {
 ///
 /// ```
 /// use openchatml::harmony::{Options, Stream};
-/// use openchatml::stream::{Audience, ResponseEvent, Responses};
+/// use openchatml::stream::{ResponseEvent, Responses};
 ///
 /// let mut responses = Responses::default();
 /// let mut screen = String::new();
@@ -184,7 +196,7 @@ impl Serialize for MessageId {
 /// let text = "<|start|>assistant<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Yes.<|return|>";
 /// for piece in text.as_bytes().chunks(7) {
 ///     stream.push(piece, &mut |event| responses.harmony(&event, &mut |event| {
-///         if event.audience() == Audience::Display && let ResponseEvent::Delta { delta, .. } = event {
+///         if let Some(ResponseEvent::Delta { delta, .. }) = event.for_display() {
 ///             screen += delta;
 ///         }
 ///     }));
@@ -199,6 +211,8 @@ pub struct Responses {
     recipient: String,
     /// Whether what was shown last is a newline that ended no paragraph.
     newline: bool,
+    /// Whether the turn of the assistant is cancelled.
+    cancelled: bool,
 }
 
 /// What the message at hand is to a client.
@@ -209,6 +223,8 @@ enum Kind {
     Visible,
     Reasoning,
     Call,
+    /// A call that ended in `<|end|>`.
+    Uncalled,
 }
 
 impl Responses {
@@ -218,17 +234,15 @@ impl Responses {
             head::Event::Start(head) => {
                 let frame = &head.frame;
                 let to = frame.to.as_deref();
-                let kind = kind(
-                    frame.role,
-                    frame.effective_channel(),
-                    head.is_visible(),
-                    to,
-                    head.stray,
-                );
+                let channel = frame.effective_channel();
+                let kind = kind(frame.role, channel, head.visibility, to);
+                self.turn(frame.role);
                 self.begin(kind, frame.call_id.as_deref(), to);
             }
             head::Event::Delta(text) => self.delta(text, out),
-            head::Event::End(ended) => self.end(ended.complete, out),
+            head::Event::End(ended) => {
+                self.end(ended.complete, ended.terminator == Terminator::Call, out);
+            }
             _ => {}
         }
     }
@@ -238,33 +252,40 @@ impl Responses {
         match event {
             harmony::Event::Start(head) => {
                 let to = head.recipient.as_deref();
-                let kind = kind(
-                    head.role,
-                    head.known_channel(),
-                    head.is_visible(),
-                    to,
-                    head.stray,
-                );
+                let kind = kind(head.role, head.known_channel(), head.visibility(), to);
+                self.turn(head.role);
                 self.begin(kind, head.call_id.as_deref(), to);
             }
             harmony::Event::Delta(text) => self.delta(text, out),
-            harmony::Event::End(ended) => self.end(ended.complete, out),
+            harmony::Event::End(ended) => {
+                self.end(ended.complete, ended.end == harmony::End::Call, out);
+            }
+            harmony::Event::Amended(harmony::End::Call) if self.kind == Kind::Uncalled => {
+                self.kind = Kind::Call;
+                self.end(true, true, out);
+            }
             _ => {}
         }
     }
 
-    /// The response at hand is cancelled: what the model still says of it becomes no event.
+    /// The response at hand is cancelled: what the assistant still says, up to the next message of
+    /// somebody else, becomes no event.
     pub fn cancel<'e>(&mut self, reason: Option<&'e str>) -> ResponseEvent<'e> {
         self.kind = Kind::Other;
+        self.cancelled = true;
         ResponseEvent::Cancel {
-            message_id: MessageId(self.message),
+            message_id: MessageId(self.message.max(1)),
             reason,
         }
     }
 
+    fn turn(&mut self, role: Role) {
+        self.cancelled &= role == Role::Assistant;
+    }
+
     fn begin(&mut self, kind: Kind, call_id: Option<&str>, recipient: Option<&str>) {
         self.message += 1;
-        self.kind = kind;
+        self.kind = if self.cancelled { Kind::Other } else { kind };
         self.newline = false;
         self.call_id = call_id.map(str::to_owned);
         self.recipient.clear();
@@ -274,7 +295,7 @@ impl Responses {
     fn delta(&mut self, text: &str, out: &mut impl FnMut(ResponseEvent<'_>)) {
         let message_id = MessageId(self.message);
         match self.kind {
-            Kind::Other => {}
+            Kind::Other | Kind::Uncalled => {}
             Kind::Visible => self.visible(text, out),
             Kind::Reasoning => out(ResponseEvent::ReasoningDelta {
                 message_id,
@@ -316,35 +337,42 @@ impl Responses {
         self.newline = newline.is_some_and(|at| at + 1 == text.len());
     }
 
-    fn end(&mut self, complete: bool, out: &mut impl FnMut(ResponseEvent<'_>)) {
+    fn end(&mut self, complete: bool, called: bool, out: &mut impl FnMut(ResponseEvent<'_>)) {
         let message_id = MessageId(self.message);
         let kind = std::mem::take(&mut self.kind);
+        let incomplete = |code: Code| ResponseEvent::Incomplete {
+            message_id,
+            code: code.as_str(),
+        };
         out(match kind {
-            Kind::Other => return,
-            _ if !complete => ResponseEvent::Incomplete {
-                message_id,
-                code: logue_source::Code::StreamTruncated.as_str(),
-            },
+            Kind::Other | Kind::Uncalled => return,
+            _ if !complete => incomplete(Code::StreamTruncated),
             Kind::Visible => ResponseEvent::Done { message_id },
             Kind::Reasoning => ResponseEvent::ReasoningDone { message_id },
-            Kind::Call => ResponseEvent::CallDone {
+            Kind::Call if called => ResponseEvent::CallDone {
                 message_id,
                 call_id: self.call_id.as_deref(),
                 recipient: &self.recipient,
             },
+            Kind::Call => {
+                self.kind = Kind::Uncalled;
+                incomplete(Code::ParseTerminator)
+            }
         });
     }
 }
 
-fn kind(role: Role, channel: Channel, visible: bool, to: Option<&str>, stray: bool) -> Kind {
-    if role != Role::Assistant || stray {
+fn kind(role: Role, channel: Channel, visibility: Visibility, to: Option<&str>) -> Kind {
+    if role != Role::Assistant || visibility == Visibility::HIDDEN_STRAY {
         return Kind::Other;
     }
-    let for_tool = to.is_some_and(|to| Addressee::of(to.as_bytes()) == Addressee::Tool);
-    match channel {
-        _ if visible => Kind::Visible,
-        _ if for_tool => Kind::Call,
-        Channel::Analysis => Kind::Reasoning,
-        Channel::Commentary | Channel::Final | Channel::Unknown => Kind::Other,
+    let tool = to.filter(|to| Addressee::of(to.as_bytes()) == Addressee::Tool);
+    match (channel, tool) {
+        _ if visibility.is_visible() => Kind::Visible,
+        (Channel::Unknown, _) | (Channel::Commentary | Channel::Final, None) => Kind::Other,
+        // Functions are not told what the model thinks; built-in tools are called from there.
+        (Channel::Analysis, Some(tool)) if tool.starts_with(FUNCTIONS) => Kind::Reasoning,
+        (_, Some(_)) => Kind::Call,
+        (Channel::Analysis, None) => Kind::Reasoning,
     }
 }

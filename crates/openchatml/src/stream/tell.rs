@@ -83,6 +83,15 @@ impl Told<'_, '_> {
             return;
         }
         let Self { telling, sink, .. } = self;
+        // Nearly all text is whole characters: those need no decoder.
+        if telling.decoder.held() == 0
+            && let Ok(text) = std::str::from_utf8(bytes)
+        {
+            if !text.is_empty() {
+                sink(Event::Delta(text));
+            }
+            return;
+        }
         telling.decoder.push(bytes, &mut |piece| match piece {
             Piece::Text(text) => sink(Event::Delta(text)),
             Piece::Bad(_) => sink(Event::Delta("\u{FFFD}")),
@@ -138,7 +147,9 @@ impl Told<'_, '_> {
 
     fn start(&mut self, window: Window<'_>, frame: &Frame) {
         let head = Head {
-            frame: FrameBuf::head_of(window, frame),
+            frame: FrameBuf::head_of(frame, |span| {
+                String::from_utf8_lossy(window.get(span)).into_owned()
+            }),
             visibility: frame.visibility(),
             stray: frame.is_stray(),
         };
@@ -171,10 +182,10 @@ impl Receiver for Told<'_, '_> {
         self.telling.blank.extend_from_slice(text);
     }
 
-    fn ended(&mut self, window: Window<'_>, frame: Frame) {
+    fn ended(&mut self, window: Window<'_>, frame: &mut Frame) {
         self.telling.blank.clear();
         if self.telling.begun.is_none() {
-            self.start(window, &frame);
+            self.start(window, frame);
         }
         self.end_of_text();
         // An error about its end does not take the end away.

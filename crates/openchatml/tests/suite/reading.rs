@@ -1,7 +1,7 @@
 //! What holds of reading any bytes at all.
 
 use logue_source::Code;
-use openchatml::{Frame, Piece, check, limits, parse};
+use openchatml::{Frame, Piece, Terminator, check, limits, parse};
 use proptest::prelude::*;
 
 use crate::strategies::broken_transcript;
@@ -61,7 +61,7 @@ fn assert_inside(frame: &Frame, span: logue_source::Span) {
     assert!(inside(frame.header_span()) && inside(frame.role_span()));
     assert!(frame.body_span().end <= frame.terminator_span().start);
     // In 2.0 an `<|end|>` may follow a call.
-    assert!(frame.terminator_span().end == span.end || frame.is_call());
+    assert!(frame.terminator_span().end == span.end || frame.terminator() == Terminator::Call);
     let parts = [
         frame.to_span(),
         frame.call_id_span(),
@@ -99,6 +99,14 @@ proptest! {
             }
         }
     }
+}
+
+/// In 2.0 an `<|end|>` may follow any `<|call|>`, that of a broken frame too.
+#[test]
+fn a_broken_call_goes_on_to_its_end() {
+    let source = b"version: 2.0\n<|start|><|call|><|end|>";
+    assert_tiled(source);
+    assert_eq!(parse(source).frames().len(), 1);
 }
 
 #[test]

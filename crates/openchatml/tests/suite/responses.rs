@@ -23,7 +23,7 @@ fn events(text: &[u8], size: usize) -> Vec<Value> {
 
 fn told_as(event: ResponseEvent<'_>) -> Value {
     let mut value = serde_json::to_value(event).unwrap();
-    if event.audience() == Audience::Display {
+    if event.for_display().is_some() {
         value["shown"] = json!(true);
     }
     value
@@ -113,7 +113,7 @@ fn what_a_runtime_says_itself() {
     let cancel = responses.cancel(Some("stopped by the user"));
     assert_eq!(
         serde_json::to_value(cancel).unwrap(),
-        json!({"type": "response.cancel", "message_id": "msg_0", "reason": "stopped by the user"})
+        json!({"type": "response.cancel", "message_id": "msg_1", "reason": "stopped by the user"})
     );
     let tool = ResponseEvent::ToolCancel {
         call_id: "c1",
@@ -124,6 +124,168 @@ fn what_a_runtime_says_itself() {
         json!({"type": "tool.cancel", "call_id": "c1", "reason": "deadline"})
     );
     assert_eq!(tool.audience(), Audience::Internal);
+}
+
+/// The names of the events of one frame, with a header.
+fn names(frame: &str) -> Vec<Value> {
+    let text = format!("version: 2.2\n{frame}");
+    let told = events(text.as_bytes(), 7).into_iter();
+    told.map(|event| event["type"].clone()).collect()
+}
+
+#[test]
+fn only_what_may_be_run_is_told_as_a_call() {
+    let call =
+        |header: &str, end: &str| names(&format!("<|start|>assistant{header}<|message|>{{}}{end}"));
+    let told = ["response.tool_call.delta", "response.tool_call.done"];
+    assert_eq!(
+        call(" to=functions.f call_id=1<|channel|>commentary", "<|call|>"),
+        told
+    );
+    assert_eq!(
+        call(" to=python call_id=1<|channel|>analysis", "<|call|>"),
+        told
+    );
+    assert_eq!(
+        call(" to=functions.f call_id=1<|channel|>commentary", "<|end|>"),
+        ["response.tool_call.delta", "response.incomplete"]
+    );
+    // Reasoning is for no function, and nobody knows what an unknown channel is for.
+    assert_eq!(
+        call(" to=functions.f call_id=1<|channel|>analysis", "<|call|>"),
+        [
+            "response.reasoning_text.delta",
+            "response.reasoning_text.done"
+        ]
+    );
+    assert_eq!(
+        call(" to=functions.f call_id=1<|channel|>other", "<|call|>"),
+        [""; 0]
+    );
+    assert_eq!(
+        call(
+            " to=functions.f call_id=1 what<|channel|>commentary",
+            "<|call|>"
+        ),
+        [""; 0]
+    );
+}
+
+#[test]
+fn a_call_of_harmony_may_end_late() {
+    let text = "<|start|>assistant<|channel|>commentary to=functions.f<|message|>{}<|end|><|call|>";
+    let mut responses = Responses::default();
+    let mut names = Vec::new();
+    let mut sink = |event: harmony::Event<'_>| {
+        responses.harmony(&event, &mut |event| {
+            names.push(serde_json::to_value(event).unwrap()["type"].clone());
+        });
+    };
+    let mut stream = harmony::Stream::new(harmony::Options::default());
+    stream.push(text.as_bytes(), &mut sink);
+    stream.finish(&mut sink);
+    assert_eq!(
+        names,
+        [
+            "response.tool_call.delta",
+            "response.incomplete",
+            "response.tool_call.done"
+        ]
+    );
+}
+
+#[test]
+fn a_cancelled_turn_stays_silent() {
+    let text = "version: 2.2
+<|start|>assistant<|channel|>analysis<|message|>Hm<|end|>
+<|start|>assistant<|channel|>final<|message|>unwanted<|return|>
+<|start|>user<|message|>Again<|end|>
+<|start|>assistant<|channel|>final<|message|>wanted<|return|>";
+    let at = text.find("Hm").unwrap() + 1;
+    let mut responses = Responses::default();
+    let mut stream = Stream::new(Options::default());
+    let mut shown = String::new();
+    for (index, piece) in [&text[..at], &text[at..]].into_iter().enumerate() {
+        if index == 1 {
+            let told = responses.cancel(None);
+            assert_eq!(told.audience(), Audience::Display);
+        }
+        stream.push(piece.as_bytes(), &mut |event| {
+            responses.openchatml(&event, &mut |event| {
+                if let ResponseEvent::Delta { delta, .. } = event {
+                    shown += delta;
+                }
+            });
+        });
+    }
+    assert_eq!(shown, "wanted");
+}
+
+/// Nothing of reasoning reaches a screen, wherever the text is cut: of OpenChatML and of Harmony,
+/// well-formed and not.
+#[test]
+fn reasoning_is_never_for_display() {
+    let secret = "7f3a";
+    let ends = [
+        "<|end|>",
+        "<|call|>",
+        "<|return|>",
+        "",
+        "<|start|>",
+        "<|channel|>final<|message|>",
+    ];
+    let heads = [
+        "<|channel|>analysis",
+        " to=functions.f call_id=1<|channel|>analysis",
+        " intent=preamble<|channel|>analysis",
+        "<|channel|>final<|channel|>analysis",
+        "<|channel|>analysis<|channel|>final",
+        "<|channel|>",
+        " analysis",
+        " channel=analysis<|channel|>final",
+    ];
+    for (head, end) in heads.iter().flat_map(|head| ends.map(|end| (head, end))) {
+        let text = format!(
+            "version: 2.2\n<|start|>assistant{head}<|message|>{secret}<|literal|>{secret}<|end|>{end}{secret}"
+        );
+        for at in 0..=text.len() {
+            let mut responses = Responses::default();
+            let mut shown = String::new();
+            let mut show = |event: ResponseEvent<'_>| {
+                if let Some(event) = event.for_display() {
+                    shown += &serde_json::to_string(&event).unwrap();
+                }
+            };
+            let (one, two) = text.split_at(at);
+            let mut stream = Stream::new(Options::default());
+            let mut sink =
+                |event: openchatml::stream::Event<'_>| responses.openchatml(&event, &mut show);
+            stream.push(one.as_bytes(), &mut sink);
+            stream.push(two.as_bytes(), &mut sink);
+            stream.finish(&mut sink);
+            assert!(!shown.contains(secret), "{text}: {shown}");
+        }
+    }
+    for end in ["<|end|>", "<|call|>", "<|return|>", ""] {
+        let text = format!("<|start|>assistant<|channel|>analysis<|message|>{secret}{end}");
+        for at in 0..=text.len() {
+            let mut responses = Responses::default();
+            let mut shown = String::new();
+            let mut sink = |event: harmony::Event<'_>| {
+                responses.harmony(&event, &mut |event| {
+                    if let Some(event) = event.for_display() {
+                        shown += &serde_json::to_string(&event).unwrap();
+                    }
+                });
+            };
+            let (one, two) = text.split_at(at);
+            let mut stream = harmony::Stream::new(harmony::Options::default());
+            stream.push(one.as_bytes(), &mut sink);
+            stream.push(two.as_bytes(), &mut sink);
+            stream.finish(&mut sink);
+            assert!(!shown.contains(secret), "{text}: {shown}");
+        }
+    }
 }
 
 proptest! {
