@@ -8,13 +8,13 @@ mod profile;
 
 use std::collections::BTreeMap;
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Code, Diagnostic, Severity, Span};
 
 use crate::document::Document;
 use crate::frame::Frame;
 use crate::json::{self, JsonError};
 use crate::view::Addressee;
-use crate::words::Role;
+use crate::words::{Channel, Role};
 
 pub(crate) use arguments::{mismatched, undeclared};
 
@@ -27,6 +27,7 @@ pub(crate) use arguments::{mismatched, undeclared};
 /// | the arguments of a call do not fit what its tool declares; its tool is not declared | `E-CALL-SCHEMA` |
 /// | the declaration of a tool cannot be read (warning) | `declaration-unread` |
 /// | two calls with one `call_id`; a reply to no call; a second reply (warning) | `E-CALL-SCHEMA` |
+/// | the conversation went on although a call has no reply (note) | `call-without-response` |
 /// | an assistant or tool frame names no channel, and `profiles.harmony.require_channels` is set | `E-PARSE-CHANNEL-MISSING` |
 /// | a tool is called on a channel where the profile, or else §8.3, does not have it (warning) | `call-outside-commentary` |
 /// | private reasoning is addressed to a tool (warning) | `analysis-to-tool` |
@@ -71,6 +72,7 @@ fn run(document: &Document<'_>, bodies: bool) -> Vec<Diagnostic> {
         }
         found.extend(calls.check(document, frame));
     }
+    found.extend(calls.unanswered());
     found.sort_by_key(|diagnostic| diagnostic.primary.start);
     found
 }
@@ -136,6 +138,9 @@ fn check_constraint(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic
 #[derive(Default)]
 struct Calls<'s> {
     open: BTreeMap<&'s [u8], Call>,
+    /// The last frame that a conversation only has when its calls are done: something that a
+    /// person says, or an answer.
+    went_on: Option<Span>,
 }
 
 struct Call {
@@ -145,6 +150,12 @@ struct Call {
 
 impl<'s> Calls<'s> {
     fn check(&mut self, document: &Document<'s>, frame: &Frame) -> Option<Diagnostic> {
+        let is_answer = frame.role() == Role::Assistant
+            && frame.channel() == Channel::Final
+            && frame.addressee != Addressee::Tool;
+        if is_answer || frame.role() == Role::User {
+            self.went_on = Some(frame.span());
+        }
         let place = frame.call_id_span()?;
         let id = place.bytes(document.source());
         let shown = || crate::attributes::shown(id);
@@ -196,5 +207,31 @@ impl<'s> Calls<'s> {
         }
         call.answer = Some(place);
         None
+    }
+
+    /// Calls that nobody answered before the conversation went on. A call at its end only waits
+    /// for its reply.
+    fn unanswered(&self) -> impl Iterator<Item = Diagnostic> {
+        let calls = self.open.iter();
+        calls.filter_map(|(id, call)| {
+            let later = self
+                .went_on
+                .filter(|later| call.answer.is_none() && later.start > call.place.start)?;
+            let id = crate::attributes::shown(id);
+            Some(
+                Diagnostic::new(
+                    Severity::Note,
+                    Code::CallWithoutResponse,
+                    format!("the call `{id}` has no reply"),
+                    call.place,
+                )
+                .with_label(
+                    Span::new(later.start, later.start),
+                    "the conversation went on",
+                )
+                .with_expected("a reply with this `call_id`")
+                .with_help("add a `tool` frame with its id, or remove the call"),
+            )
+        })
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Three forms are read, anywhere in a text and also mixed: the TypeScript that Harmony models
 //! are shown (`namespace functions { … }`), JSON lists of tools as providers take them, and
-//! `OpenAPI` documents in JSON. A declaration that cannot be read leaves a [`Hint`] and a tool
+//! `OpenAPI` documents in JSON. A section of `# Tools` that only tells of its tool in words declares
+//! it too. A declaration that cannot be read leaves a [`Hint`] and a tool
 //! whose calls are not checked; reading never fails and never blocks what stands around it.
 //!
 //! ```
@@ -27,6 +28,7 @@
 mod json;
 mod lexer;
 mod openapi;
+mod sections;
 mod toolbox;
 mod types;
 mod typescript;
@@ -47,6 +49,10 @@ pub struct Declarations {
     by_name: HashMap<String, usize>,
     /// Whether everything in a namespace could be read.
     namespaces: BTreeMap<String, bool>,
+    /// Those of them of which all could be read so far.
+    trusted: Vec<String>,
+    /// How many times a namespace was noted.
+    noted: usize,
 }
 
 /// One tool.
@@ -76,19 +82,18 @@ pub struct Hint {
 /// The tools that a text declares (OpenChatML 2.2 §8 and §16.2, 2.0 §8.2). Linear in the text.
 pub fn read(text: &str) -> Declarations {
     let mut found = Declarations::default();
+    let mut sections = sections::Sections::default();
     let mut at = 0;
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
         let line = rest.split_inclusive('\n').next().unwrap_or(rest);
+        sections.line(text, at, at + line.len(), &mut found);
         let indent = line.len() - line.trim_start().len();
         let start = at + indent;
         let next = match line.trim_start().as_bytes().first() {
             Some(b'{' | b'[') => json::read(text, start, &mut found),
             Some(b't') if line.trim_start().starts_with("type ") => {
                 // A namespace that closed too early: it has more than was read.
-                found
-                    .namespaces
-                    .values_mut()
-                    .for_each(|known| *known = false);
+                found.doubt();
                 None
             }
             Some(b'n' | b'd' | b'e') => typescript::read(text, start, &mut found),
@@ -96,6 +101,7 @@ pub fn read(text: &str) -> Declarations {
         };
         at = next.unwrap_or(0).max(at + line.len());
     }
+    sections.close(text, text.len(), &mut found);
     found
 }
 
@@ -125,7 +131,12 @@ impl Declarations {
 
     /// Whether the text declares nothing at all.
     pub fn is_empty(&self) -> bool {
-        self.namespaces.is_empty()
+        self.namespaces.is_empty() && self.tools.is_empty()
+    }
+
+    /// How much was declared or hinted at so far.
+    const fn declared(&self) -> usize {
+        self.noted + self.tools.len() + self.hints.len()
     }
 
     fn add(&mut self, tool: Tool) {
@@ -140,7 +151,18 @@ impl Declarations {
 
     /// Notes that a namespace is declared, and whether all of it could be read.
     fn note(&mut self, namespace: &str, complete: bool) {
+        self.noted += 1;
         let known = self.namespaces.entry(namespace.to_owned()).or_insert(true);
         *known &= complete;
+        if *known {
+            self.trusted.push(namespace.to_owned());
+        }
+    }
+
+    /// Makes no namespace so far count as fully read. Each is visited once.
+    fn doubt(&mut self) {
+        for namespace in self.trusted.drain(..) {
+            self.namespaces.insert(namespace, false);
+        }
     }
 }

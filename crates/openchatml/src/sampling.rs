@@ -6,8 +6,9 @@
 
 use std::collections::HashSet;
 
+use crate::harmony::{End, Message};
 use crate::owned::FrameBuf;
-use crate::words::{Channel, Role, Terminator};
+use crate::words::{Channel, Role, Terminator, is_tool_recipient};
 
 /// Which finished turns lose their reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -16,8 +17,9 @@ pub enum Keep {
     /// All: reasoning before the last answer is dropped. What the specification says.
     #[default]
     OpenTurn,
-    /// Only what stands before the *first* answer, and only if the assistant's last frame is an
-    /// answer: what openai-harmony 0.0.8 does.
+    /// Only what stands before the *first* message on `final`, and only if the assistant's last
+    /// message is on `final`: what openai-harmony 0.0.8 does. Everything on `analysis` is
+    /// reasoning to it, calls of built-in tools and their replies included.
     FirstFinal,
 }
 
@@ -49,69 +51,170 @@ pub fn for_next_sampling(frames: &[FrameBuf]) -> Vec<FrameBuf> {
 
 /// The same by another rule.
 pub fn for_next_sampling_with(frames: &[FrameBuf], keep: Keep) -> Vec<FrameBuf> {
-    let end = match keep {
-        Keep::OpenTurn => frames.iter().rposition(is_answer),
+    kept(frames, keep)
+}
+
+/// The same for messages that were read as Harmony.
+///
+/// ```
+/// use openchatml::harmony::{Options, read};
+/// use openchatml::sampling::{Keep, messages_for_next_sampling};
+///
+/// let text = b"<|start|>assistant<|channel|>analysis<|message|>Easy.<|end|>\
+///     <|start|>assistant<|channel|>final<|message|>4.<|return|>";
+/// let document = read(text, &Options::default());
+/// let next = messages_for_next_sampling(&document.messages, Keep::OpenTurn);
+/// assert_eq!((next.len(), next[0].content.as_str()), (1, "4."));
+/// ```
+pub fn messages_for_next_sampling(messages: &[Message], keep: Keep) -> Vec<Message> {
+    kept(messages, keep)
+}
+
+/// What the rules ask of a frame or message.
+trait Said: Clone {
+    fn role(&self) -> Role;
+    /// The channel in force.
+    fn channel(&self) -> Channel;
+    /// The channel that is named.
+    fn named(&self) -> Option<Channel>;
+    fn to(&self) -> Option<&str>;
+    fn call_id(&self) -> Option<&str>;
+    fn terminator(&self) -> Terminator;
+    /// Makes a `<|return|>` an `<|end|>`.
+    fn end(&mut self);
+
+    fn is_call(&self) -> bool {
+        let calls = self.role() == Role::Assistant && self.terminator() == Terminator::Call;
+        calls && self.to().is_some()
+    }
+
+    /// Whether it closes a turn. What was cut does not, and neither does what a tool gets.
+    fn is_answer(&self) -> bool {
+        let to_tool = self.to().is_some_and(|to| is_tool_recipient(to.as_bytes()));
+        self.role() == Role::Assistant
+            && self.channel() == Channel::Final
+            && !to_tool
+            && matches!(self.terminator(), Terminator::End | Terminator::Return)
+    }
+
+    /// Whether it only thinks; a call from `analysis` does more.
+    fn is_reasoning(&self) -> bool {
+        self.role() == Role::Assistant && self.channel() == Channel::Analysis && !self.is_call()
+    }
+}
+
+impl Said for FrameBuf {
+    fn role(&self) -> Role {
+        self.role
+    }
+
+    fn channel(&self) -> Channel {
+        self.effective_channel()
+    }
+
+    fn named(&self) -> Option<Channel> {
+        self.channel
+    }
+
+    fn to(&self) -> Option<&str> {
+        self.to.as_deref()
+    }
+
+    fn call_id(&self) -> Option<&str> {
+        self.call_id.as_deref()
+    }
+
+    fn terminator(&self) -> Terminator {
+        self.terminator
+    }
+
+    fn end(&mut self) {
+        if self.terminator == Terminator::Return {
+            self.terminator = Terminator::End;
+        }
+    }
+}
+
+impl Said for Message {
+    fn role(&self) -> Role {
+        self.head.role
+    }
+
+    fn channel(&self) -> Channel {
+        self.head.known_channel()
+    }
+
+    fn named(&self) -> Option<Channel> {
+        Some(self.head.known_channel())
+    }
+
+    fn to(&self) -> Option<&str> {
+        self.head.recipient.as_deref()
+    }
+
+    fn call_id(&self) -> Option<&str> {
+        self.head.call_id.as_deref()
+    }
+
+    fn terminator(&self) -> Terminator {
+        match self.end {
+            End::End => Terminator::End,
+            End::Call => Terminator::Call,
+            End::Return => Terminator::Return,
+            End::Eos | End::Implicit => Terminator::None,
+        }
+    }
+
+    fn end(&mut self) {
+        if self.end == End::Return {
+            self.end = End::End;
+        }
+    }
+}
+
+fn kept<T: Said>(said: &[T], keep: Keep) -> Vec<T> {
+    let goes: Vec<bool> = match keep {
+        Keep::OpenTurn => {
+            let end = said.iter().rposition(T::is_answer).unwrap_or(0);
+            let pending = before_pending_calls(said).into_iter().enumerate();
+            let pairs = said.iter().zip(pending);
+            pairs
+                .map(|(each, (index, pending))| index < end && !pending && each.is_reasoning())
+                .collect()
+        }
         Keep::FirstFinal => {
-            let last = frames.iter().rfind(|frame| frame.role == Role::Assistant);
-            let is_answered = last.is_some_and(is_on_final);
-            let first = frames.iter().position(is_on_final);
-            first.filter(|_| is_answered)
+            let is_final = |each: &T| each.named() == Some(Channel::Final);
+            let last = said.iter().rfind(|each| each.role() == Role::Assistant);
+            let first = said.iter().position(is_final);
+            let end = first.filter(|_| last.is_some_and(is_final)).unwrap_or(0);
+            let each = said.iter().enumerate();
+            each.map(|(index, each)| index < end && each.named() == Some(Channel::Analysis))
+                .collect()
         }
     };
-    let end = end.unwrap_or(0);
-    let pending = match keep {
-        Keep::OpenTurn => before_pending_calls(frames),
-        Keep::FirstFinal => vec![false; frames.len()],
-    };
-    let frames = frames.iter().zip(pending).enumerate();
-    frames
-        .filter(|(index, (frame, pending))| *index >= end || *pending || !is_reasoning(frame))
-        .map(|(_, (frame, _))| in_history(frame))
-        .collect()
+    let stays = said.iter().zip(goes).filter(|(_, goes)| !goes);
+    let history = stays.map(|(each, _)| {
+        let mut each = each.clone();
+        each.end();
+        each
+    });
+    history.collect()
 }
 
-fn in_history(frame: &FrameBuf) -> FrameBuf {
-    let mut frame = frame.clone();
-    if frame.terminator == Terminator::Return {
-        frame.terminator = Terminator::End;
-    }
-    frame
-}
-
-/// Whether a frame closes a turn. One that was cut does not.
-fn is_answer(frame: &FrameBuf) -> bool {
-    frame.role == Role::Assistant
-        && frame.effective_channel() == Channel::Final
-        && frame.to.is_none()
-        && matches!(frame.terminator, Terminator::End | Terminator::Return)
-}
-
-/// What openai-harmony takes for an answer.
-fn is_on_final(frame: &FrameBuf) -> bool {
-    frame.role == Role::Assistant && frame.channel == Some(Channel::Final)
-}
-
-/// Reasoning that leads somewhere; a call from `analysis` is no reasoning.
-fn is_reasoning(frame: &FrameBuf) -> bool {
-    frame.role == Role::Assistant
-        && frame.effective_channel() == Channel::Analysis
-        && !frame.is_call()
-}
-
-/// For each frame, whether a call without a reply follows it in the same turn. A turn ends where
+/// For each place, whether a call without a reply follows it in the same turn. A turn ends where
 /// somebody else than the assistant or a tool speaks, and at its answer.
-fn before_pending_calls(frames: &[FrameBuf]) -> Vec<bool> {
-    let mut marks = vec![false; frames.len()];
+fn before_pending_calls<T: Said>(said: &[T]) -> Vec<bool> {
+    let mut marks = vec![false; said.len()];
     let mut replies = Replies::default();
     let mut is_pending = false;
-    for (frame, mark) in frames.iter().zip(&mut marks).rev() {
-        if !matches!(frame.role, Role::Assistant | Role::Tool) || is_answer(frame) {
+    for (each, mark) in said.iter().zip(&mut marks).rev() {
+        if !matches!(each.role(), Role::Assistant | Role::Tool) || each.is_answer() {
             is_pending = false;
         }
-        if frame.role == Role::Tool {
-            replies.add(frame);
-        } else if frame.is_call() {
-            is_pending |= !replies.take(frame);
+        if each.role() == Role::Tool {
+            replies.add(each);
+        } else if each.is_call() {
+            is_pending |= !replies.take(each);
         }
         *mark = is_pending;
     }
@@ -127,8 +230,8 @@ struct Replies<'f> {
 }
 
 impl<'f> Replies<'f> {
-    fn add(&mut self, frame: &'f FrameBuf) {
-        match &frame.call_id {
+    fn add(&mut self, reply: &'f impl Said) {
+        match reply.call_id() {
             Some(id) => {
                 self.ids.insert(id);
             }
@@ -137,9 +240,9 @@ impl<'f> Replies<'f> {
     }
 
     /// Whether a call has a reply.
-    fn take(&mut self, call: &FrameBuf) -> bool {
-        if let Some(id) = &call.call_id {
-            return self.ids.contains(id.as_str());
+    fn take(&mut self, call: &impl Said) -> bool {
+        if let Some(id) = call.call_id() {
+            return self.ids.contains(id);
         }
         let is_there = self.nameless > 0;
         self.nameless = self.nameless.saturating_sub(1);

@@ -103,7 +103,8 @@ impl Shape {
     }
 
     /// A shape out of nodes that name each other.
-    pub(crate) fn from_nodes(nodes: Vec<Node>, root: NodeId) -> Self {
+    pub(crate) fn from_nodes(mut nodes: Vec<Node>, root: NodeId) -> Self {
+        nodes.iter_mut().for_each(Node::prepare);
         Self {
             nodes: Arc::new(nodes),
             root,

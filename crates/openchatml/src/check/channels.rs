@@ -8,7 +8,7 @@ use crate::document::Document;
 use crate::frame::Frame;
 use crate::token::opener;
 use crate::view::Addressee;
-use crate::words::{Channel, FUNCTIONS, Role, is_builtin};
+use crate::words::{Channel, FUNCTIONS, Role};
 
 /// The markers of OpenChatML 2.2 §7, and those that close them in the 1.x line.
 const MARKERS: [&[u8]; 6] = [
@@ -46,7 +46,7 @@ pub(super) fn check_channel(
     let recipient = frame.to_span()?;
     let tool = document.to(frame)?;
     let is_function = tool.starts_with(FUNCTIONS);
-    let is_known = is_function || is_builtin(&tool);
+    let is_known = is_function || profile.is_builtin(&tool);
     if frame.is_call() && is_known {
         return check_call(frame, is_function, recipient, profile);
     }

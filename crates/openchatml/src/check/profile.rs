@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::document::Document;
+use crate::words::is_builtin;
 
 /// The rules of `profiles.harmony` (OpenChatML 2.2 §2, §12), or the usual ones where it is
 /// missing, not enabled, or says something that is no list of channels.
@@ -13,6 +14,8 @@ pub(super) struct Profile {
     pub(super) calls_in: Vec<String>,
     /// Where built-in tools are called.
     pub(super) builtins_in: Vec<String>,
+    /// The tools that `generation_settings.builtin_tools` names.
+    builtins: Vec<String>,
 }
 
 impl Profile {
@@ -35,7 +38,22 @@ impl Profile {
             },
             calls_in: channels("tool_calls_in", &["commentary"]),
             builtins_in: channels("builtins_in", &["analysis", "commentary"]),
+            builtins: document
+                .header()
+                .and_then(|header| header.generation_settings().get("builtin_tools"))
+                .and_then(words)
+                .unwrap_or_default(),
         }
+    }
+
+    /// Whether `tool` is a built-in one, or belongs to one that the header names (OpenChatML 2.0
+    /// §8.1).
+    pub(super) fn is_builtin(&self, tool: &str) -> bool {
+        let belongs_to = |name: &String| {
+            let rest = tool.strip_prefix(name.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        is_builtin(tool) || self.builtins.iter().any(belongs_to)
     }
 }
 

@@ -1,11 +1,12 @@
 //! Why a value does not fit. Runs only over values that are held in memory: those that did not
 //! pass in one go, and those that are tried against several alternatives.
 
+use std::cell::Cell;
 use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
 
-use super::node::{Bound, Kinds, Node, NodeId, Size, compare, same};
+use super::node::{Bound, Kinds, Node, NodeId, Size, compare};
 use super::{Mismatch, Shape, describe, locate};
 use crate::limits::{MAX_SHAPE_DEPTH, SHAPE_STEPS, SHAPE_STEPS_PER_BYTE};
 
@@ -60,14 +61,28 @@ pub(super) fn judge(
     Judge::new(shape, size, ignored).value(shape.root, value, MAX_SHAPE_DEPTH)
 }
 
-/// The same for one node.
+/// The same for one node, with what is left of the steps of the whole text.
 pub(super) fn judge_node(
     shape: &Shape,
     id: NodeId,
     value: &Value,
-    size: usize,
+    steps: &Cell<usize>,
 ) -> Result<(), Finding> {
-    Judge::new(shape, size, None).value(id, value, MAX_SHAPE_DEPTH)
+    let mut judge = Judge {
+        shape,
+        steps: steps.get(),
+        ignored: None,
+        level: 0,
+    };
+    let result = judge.value(id, value, MAX_SHAPE_DEPTH);
+    steps.set(judge.steps);
+    result
+}
+
+/// The steps that a text of about `size` bytes may take.
+pub(super) const fn steps(size: usize) -> usize {
+    size.saturating_mul(SHAPE_STEPS_PER_BYTE)
+        .saturating_add(SHAPE_STEPS)
 }
 
 /// About the bytes that a value takes as text. Recurses as deep as the value.
@@ -96,10 +111,9 @@ struct Judge<'s> {
 
 impl<'s> Judge<'s> {
     fn new(shape: &'s Shape, size: usize, ignored: Option<&'s str>) -> Self {
-        let steps = size.saturating_mul(SHAPE_STEPS_PER_BYTE);
         Self {
             shape,
-            steps: steps.saturating_add(SHAPE_STEPS),
+            steps: steps(size),
             ignored,
             level: 0,
         }
@@ -116,8 +130,7 @@ impl<'s> Judge<'s> {
     fn value(&mut self, id: NodeId, value: &Value, depth: usize) -> Result<(), Finding> {
         let shape = self.shape;
         let node = shape.node(id);
-        let cost = 1 + node.literals.as_ref().map_or(0, Vec::len);
-        self.steps = self.steps.saturating_sub(cost);
+        self.steps = self.steps.saturating_sub(cost(node, value));
         if self.steps == 0 || depth == 0 || node.nullable && value.is_null() {
             return Ok(());
         }
@@ -223,6 +236,18 @@ impl<'s> Judge<'s> {
     }
 }
 
+/// The steps that one node takes for a value, without what is in it. Keys are looked up even where
+/// no rule speaks of them, and so each alternative pays for them.
+fn cost(node: &Node, value: &Value) -> usize {
+    let width = match value {
+        Value::Object(object) => object.len(),
+        Value::Array(items) if node.literals.is_some() => items.len(),
+        Value::String(text) if !node.length.is_open() => text.len() / 8,
+        _ => 0,
+    };
+    1 + width + node.compared(value).saturating_mul(1 + width)
+}
+
 fn inside(mut finding: Finding, step: Step) -> Finding {
     finding.steps.push(step);
     finding
@@ -248,7 +273,7 @@ fn scalar(node: &Node, value: &Value) -> Result<(), Finding> {
         return Err(Finding::new(expected, describe::kind(value)));
     }
     if let Some(literals) = &node.literals
-        && !literals.iter().any(|literal| same(literal, value))
+        && !node.lists(literals, value)
     {
         let found = match value {
             Value::String(_) => "another string",

@@ -4,8 +4,12 @@
 //! strings says nothing about numbers, and a value must pass all that speak of it.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use serde_json::{Number, Value};
+
+/// Literals, or properties, that are compared one by one: up to here that is quicker.
+const FEW: usize = 8;
 
 /// The place of a node in its shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +125,13 @@ pub(crate) struct Property {
     pub(crate) required: bool,
 }
 
+/// Many literals: a text may be compared with them once for each of its items.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Index {
+    strings: HashSet<Box<str>>,
+    others: Vec<Value>,
+}
+
 /// The rules for one value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
@@ -130,6 +141,8 @@ pub(crate) struct Node {
     pub(crate) nullable: bool,
     /// The values that it may be, if it is not free.
     pub(crate) literals: Option<Vec<Value>>,
+    /// The same, where there are many.
+    pub(crate) index: Option<Index>,
     pub(crate) minimum: Option<Bound>,
     pub(crate) maximum: Option<Bound>,
     pub(crate) length: Size,
@@ -159,6 +172,7 @@ impl Node {
             kinds,
             nullable: false,
             literals: None,
+            index: None,
             minimum: None,
             maximum: None,
             length: Size {
@@ -178,6 +192,48 @@ impl Node {
         }
     }
 
+    /// Makes the index of a long list of literals.
+    pub(crate) fn prepare(&mut self) {
+        if let Some(literals) = &self.literals
+            && literals.len() > FEW
+        {
+            let strings = literals.iter().filter_map(Value::as_str);
+            let others = literals.iter().filter(|literal| !literal.is_string());
+            self.index = Some(Index {
+                strings: strings.map(Box::from).collect(),
+                others: others.cloned().collect(),
+            });
+        }
+    }
+
+    /// Whether `value` is one of the node's `literals`.
+    pub(crate) fn lists(&self, literals: &[Value], value: &Value) -> bool {
+        if let Value::String(text) = value {
+            return self.lists_text(literals, text);
+        }
+        let others = self.index.as_ref().map_or(literals, |index| &index.others);
+        others.iter().any(|literal| same(literal, value))
+    }
+
+    /// How many literals are compared with `value` one by one.
+    pub(crate) fn compared(&self, value: &Value) -> usize {
+        match &self.index {
+            Some(_) if value.is_string() => 1,
+            Some(index) => index.others.len(),
+            None => self.literals.as_ref().map_or(0, Vec::len),
+        }
+    }
+
+    /// Whether `text` is one of the node's `literals`.
+    pub(crate) fn lists_text(&self, literals: &[Value], text: &str) -> bool {
+        match &self.index {
+            Some(index) => index.strings.contains(text),
+            None => literals
+                .iter()
+                .any(|literal| literal.as_str() == Some(text)),
+        }
+    }
+
     /// Sets the properties. Of two with one name, the last counts.
     pub(crate) fn set_properties(&mut self, mut properties: Vec<Property>) {
         properties.reverse();
@@ -194,7 +250,7 @@ impl Node {
     /// The index of a property.
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
         // Most objects have few properties, and comparing lengths first is quick.
-        if self.properties.len() <= 8 {
+        if self.properties.len() <= FEW {
             return self.properties.iter().position(|each| &*each.name == name);
         }
         let order = |each: &Property| each.name.as_ref().cmp(name);
@@ -256,7 +312,7 @@ pub(crate) fn compare(a: &Number, b: &Number) -> Option<Ordering> {
 
 /// Whether two values are the same to JSON Schema: `1` and `1.0` are. Recurses as deep as `a`,
 /// which the parser of JSON bounds.
-pub(crate) fn same(a: &Value, b: &Value) -> bool {
+fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => compare(a, b) == Some(Ordering::Equal),
         (Value::Array(a), Value::Array(b)) => {

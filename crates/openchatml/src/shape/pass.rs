@@ -3,6 +3,7 @@
 //! What is tried against several alternatives is built after all and judged as a value. The
 //! answer is only yes or no: for a no, [`judge`](super::judge) finds the reason.
 
+use std::cell::Cell;
 use std::fmt;
 
 use serde::Deserialize as _;
@@ -11,7 +12,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::{Number, Value};
 
 use super::Shape;
-use super::judge::{judge_node, scalar_fits, size};
+use super::judge::{judge_node, scalar_fits, steps};
 use super::node::{Kinds, Node, NodeId};
 
 /// Properties of one object that can be told apart while it is read.
@@ -27,9 +28,11 @@ pub(super) fn fits(shape: &Shape, text: &[u8]) -> bool {
         return false;
     };
     let mut parser = serde_json::Deserializer::from_str(text);
+    let steps = Cell::new(steps(text.len()));
     let seed = Seed {
         shape,
         id: shape.root,
+        steps: &steps,
     };
     seed.deserialize(&mut parser).is_ok() && parser.end().is_ok()
 }
@@ -38,14 +41,13 @@ pub(super) fn fits(shape: &Shape, text: &[u8]) -> bool {
 struct Seed<'s> {
     shape: &'s Shape,
     id: NodeId,
+    /// What is left of the steps; those of one text, however many alternatives are in it.
+    steps: &'s Cell<usize>,
 }
 
 impl<'s> Seed<'s> {
     const fn child(&self, id: NodeId) -> Self {
-        Self {
-            shape: self.shape,
-            id,
-        }
+        Self { id, ..*self }
     }
 
     /// The seed's node, or the one that it only names.
@@ -62,7 +64,7 @@ impl<'s> Seed<'s> {
     }
 
     fn judge<E: Error>(&self, value: &Value) -> Result<(), E> {
-        judge_node(self.shape, self.id, value, size(value)).map_err(|_| no())
+        judge_node(self.shape, self.id, value, self.steps).map_err(|_| no())
     }
 }
 
@@ -130,10 +132,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
         let node = self.node;
-        let is_listed = |literals: &Vec<Value>| {
-            let literals = literals.iter();
-            literals.filter_map(Value::as_str).any(|each| each == text)
-        };
+        let is_listed = |literals: &Vec<Value>| node.lists_text(literals, text);
         answer(
             node.kinds.meets(Kinds::STRING)
                 && node.literals.as_ref().is_none_or(is_listed)

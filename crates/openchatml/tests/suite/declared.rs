@@ -527,6 +527,24 @@ fn a_later_declaration_of_a_name_counts() {
 }
 
 #[test]
+fn a_section_in_words_is_a_tool() {
+    let text = "# Instructions\n\n## brief\nBe brief.\n\n# Tools\n\n## python\n\nRuns code.\nIts state \
+        lasts.\n\n## browser\n// Looks.\nnamespace browser {\ntype open = () => any;\n} // namespace \
+        browser\n\n## functions\nNone.\n\n## empty\n\n## two words\nText.\n\n## shell\nRuns.\n# Style\n## bold\nNo.";
+    let declarations = read(text);
+    assert_eq!(names(&declarations), ["python", "browser.open", "shell"]);
+    let python = declarations.tool("python").unwrap();
+    assert_eq!(
+        python.description.as_deref(),
+        Some("Runs code.\nIts state lasts.")
+    );
+    assert_eq!(python.span.text(text), Some("## python"));
+    assert_eq!(python.shape, None);
+    assert!(!read("# Tools\n## python\nRuns code.").is_empty());
+    assert!(read("# Tools\n## python\n").is_empty());
+}
+
+#[test]
 fn long_texts_take_their_time_only() {
     // Each of these is quadratic in a reader that looks back or tries again.
     let many = |part: &str| part.repeat(20_000);
@@ -552,6 +570,10 @@ fn long_texts_take_their_time_only() {
         format!("namespace f {{ {}", many("/*")),
         format!("namespace f {{ type a = (_: {{ {properties} }}) => any;\n}}"),
         format!("namespace f {{ {}", many("type a = b;\n")),
+        many("# Tools\n## a\n"),
+        (0..20_000).fold(String::new(), |text, n| {
+            text + &format!("namespace n{n} {{}}\ntype a\n")
+        }),
     ];
     for text in texts {
         drop(read(&text));

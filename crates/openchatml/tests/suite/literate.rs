@@ -90,6 +90,14 @@ fn tools_in_json() {
 }
 
 #[test]
+fn calls_and_replies() {
+    run(
+        include_str!("../../../../conformance/openchatml/checks/replies.md"),
+        11,
+    );
+}
+
+#[test]
 fn profiles_and_capabilities() {
     run(
         include_str!("../../../../conformance/openchatml/checks/profiles.md"),

@@ -1,7 +1,10 @@
 //! What of a history goes into the next sampling, and what replies of tools say.
 
 use logue_source::Code;
-use openchatml::sampling::{Keep, for_next_sampling, for_next_sampling_with};
+use openchatml::harmony::{End, Options, read};
+use openchatml::sampling::{
+    Keep, for_next_sampling, for_next_sampling_with, messages_for_next_sampling,
+};
 use openchatml::{Channel, FrameBuf, ReplyEnvelope, Role, Terminator, deadline_ms};
 use proptest::prelude::*;
 use serde_json::json;
@@ -78,6 +81,47 @@ fn a_call_from_reasoning_is_no_reasoning() {
     frames[2].channel = Some(Channel::Analysis);
     frames[2].to = Some("python".to_owned());
     assert_eq!(letters(&for_next_sampling(&frames)), "uCRf");
+    // openai-harmony asks for the channel only.
+    let theirs = for_next_sampling_with(&frames, Keep::FirstFinal);
+    assert_eq!(letters(&theirs), "uRf");
+    frames[3].channel = Some(Channel::Analysis);
+    let theirs = for_next_sampling_with(&frames, Keep::FirstFinal);
+    assert_eq!(letters(&theirs), "uf");
+}
+
+#[test]
+fn an_answer_may_be_addressed_to_people() {
+    for (to, kept) in [("user", "uf"), ("all", "uf"), ("functions.f", "uaf")] {
+        let mut frames = history("uaf");
+        frames[2].to = Some(to.to_owned());
+        assert_eq!(letters(&for_next_sampling(&frames)), kept, "{to}");
+    }
+}
+
+#[test]
+fn messages_of_harmony_by_the_same_rules() {
+    let text = "<|start|>user<|message|>u<|end|><|start|>assistant<|channel|>analysis<|message|>a<|end|>\
+        <|start|>assistant<|channel|>final<|message|>f<|return|><|start|>user<|message|>v<|end|>\
+        <|start|>assistant<|channel|>analysis<|message|>b<|end|>\
+        <|start|>assistant<|channel|>analysis to=python code<|message|>C<|call|>";
+    let document = read(text.as_bytes(), &Options::default());
+    let bodies = |keep| {
+        let kept = messages_for_next_sampling(&document.messages, keep);
+        assert!(kept.iter().all(|message| message.end != End::Return));
+        assert_eq!(messages_for_next_sampling(&kept, keep), kept, "idempotent");
+        kept.iter()
+            .map(|message| message.content.as_str())
+            .collect::<String>()
+    };
+    assert_eq!(bodies(Keep::OpenTurn), "ufvbC");
+    assert_eq!(bodies(Keep::FirstFinal), "uafvbC");
+    // A message without a channel is no answer in Harmony.
+    let text = "<|start|>assistant<|channel|>analysis<|message|>a<|end|><|start|>assistant<|message|>x<|end|>";
+    let document = read(text.as_bytes(), &Options::default());
+    assert_eq!(
+        messages_for_next_sampling(&document.messages, Keep::OpenTurn),
+        document.messages
+    );
 }
 
 #[test]

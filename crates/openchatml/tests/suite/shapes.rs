@@ -320,6 +320,43 @@ fn alternatives_inside_alternatives_end() {
     }
 }
 
+#[test]
+fn alternatives_share_the_steps_of_their_text() {
+    // Either takes minutes where each alternative has steps of its own.
+    // 2^20 ways for each item, none of which it takes.
+    let level =
+        |n| json!({"anyOf": [{"$ref": format!("#/$defs/{n}")}, {"$ref": format!("#/$defs/{n}")}]});
+    let mut levels: Map<String, Value> = (0..20).map(|n| (n.to_string(), level(n + 1))).collect();
+    levels.insert("20".to_owned(), json!({"type": "string"}));
+    let schema = json!({"items": {"$ref": "#/$defs/0"}, "$defs": levels});
+    let shape = Shape::from_json_schema(&schema);
+    let text = format!("[{}1]", "1,".repeat(20_000));
+    drop(shape.check(text.as_bytes()));
+    // Many alternatives, each of which looks at every key.
+    let member = |n| json!({"properties": {format!("p{n}"): {}}, "required": [format!("p{n}")]});
+    let schema = json!({"anyOf": (0..10_000).map(member).collect::<Vec<_>>()});
+    let keys: Vec<_> = (0..10_000).map(|n| format!("\"q{n}\":1")).collect();
+    let text = format!("{{{}}}", keys.join(","));
+    drop(Shape::from_json_schema(&schema).check(text.as_bytes()));
+}
+
+#[test]
+fn long_lists_of_literals_are_no_slower() {
+    // Compared one by one, these are two hundred million comparisons.
+    let words: Vec<_> = (0..20_000).map(|n| format!("word {n:05}")).collect();
+    let schema = json!({"items": {"enum": words}});
+    let shape = Shape::from_json_schema(&schema);
+    let text = serde_json::to_string(&words).unwrap();
+    assert_eq!(shape.check(text.as_bytes()), Ok(()));
+    assert!(shape.accepts(&json!(words)));
+    let other = shape.check(br#"["word 00001","word 1"]"#).unwrap_err();
+    assert_eq!(
+        (other.path.as_str(), other.found.as_str()),
+        ("$[1]", "another string")
+    );
+    assert!(shape.check(b"[1]").is_err());
+}
+
 /// A schema, and one of the values that it accepts.
 fn schema_and_value() -> impl Strategy<Value = (Value, Value)> {
     let leaf = prop_oneof![
