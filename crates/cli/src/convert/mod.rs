@@ -153,6 +153,14 @@ fn jobs(arguments: &ConvertArgs) -> Result<(Vec<Job>, bool), Failure> {
             add(input.clone(), Path::new(&name), false)?;
         }
     }
+    if jobs.is_empty() {
+        return Err(
+            usage("no file in there has the name of a conversation").with_help(
+                "names end in .ocml, .chatml, .harmony, .chatmd, .md, .json, .jsonl or .txt; \
+                 name other files themselves",
+            ),
+        );
+    }
     Ok((jobs, true))
 }
 
@@ -168,7 +176,7 @@ fn named(path: &Path) -> Option<PathBuf> {
 fn is_candidate(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str());
     crate::language::Language::is_candidate(path)
-        || matches!(ending, Some("json" | "jsonl" | "ndjson"))
+        || matches!(ending, Some("json" | "jsonl" | "ndjson" | "txt"))
 }
 
 struct Converter<'a> {

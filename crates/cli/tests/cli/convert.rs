@@ -105,6 +105,23 @@ fn links_stay_and_devices_are_let_alone() {
 }
 
 #[test]
+fn a_folder_without_conversations_is_no_success() {
+    let folder = folder(&[("in/a.bin", "x"), ("talk/a.txt", TRANSCRIPT)]);
+    let ran = run(
+        folder.path(),
+        ["convert", "in", "--to", "chatml", "-o", "out"],
+    );
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.contains("names end in"), "{}", ran.stderr);
+    let ran = run(
+        folder.path(),
+        ["convert", "talk", "--to", "json", "-o", "out"],
+    );
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(folder.path().join("out/a.json").is_file());
+}
+
+#[test]
 fn json_tells_everything() {
     let folder = folder(&[("a.ocml", TRANSCRIPT)]);
     let ran = run(
