@@ -224,11 +224,15 @@ const fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'$') || !byte.is_ascii()
 }
 
+/// A string without its quotes.
+pub(super) fn within_quotes(text: &str) -> &str {
+    text.get(1..text.len().saturating_sub(1))
+        .unwrap_or_default()
+}
+
 /// What a string says. Escapes are those of JSON; others stand for the character behind them.
 pub(super) fn unquoted(text: &str) -> String {
-    let inner = text
-        .get(1..text.len().saturating_sub(1))
-        .unwrap_or_default();
+    let inner = within_quotes(text);
     if !inner.contains('\\') {
         return inner.to_owned();
     }

@@ -3,14 +3,15 @@
 //! A type that is not understood takes any value, and so does one that is nested too deep. An
 //! object does not forbid other properties: the form that is read never says that it does.
 
+mod members;
+
 use std::collections::HashMap;
 
-use logue_source::Span;
 use serde_json::{Number, Value};
 
-use super::lexer::{Lexer, Word, unquoted};
+use super::lexer::{Lexer, Word, unquoted, within_quotes};
 use crate::limits::MAX_TYPE_DEPTH;
-use crate::shape::{Kinds, Node, NodeId, Property};
+use crate::shape::{Kinds, Node, NodeId};
 
 /// Reads types, and keeps their nodes.
 pub(super) struct Types<'t> {
@@ -27,12 +28,16 @@ pub(super) struct Types<'t> {
 /// The place of the type that takes any value.
 const ANY: NodeId = NodeId(0);
 
-/// A type, and whether it is an array written behind another type: `"a" | "b"[]`.
+/// A type, and what it is an array of where that is written behind another type: `"a" | "b"[]`.
 #[derive(Clone, Copy)]
 struct Read {
     id: NodeId,
-    suffixed: Option<NodeId>,
+    /// Without its last `[]`, without its last two, and so on.
+    suffixed: [Option<NodeId>; SUFFIXES],
 }
+
+/// How many `[]` behind a list of alternatives may belong to all of them.
+const SUFFIXES: usize = 3;
 
 impl<'t> Types<'t> {
     pub(super) fn new(lexer: Lexer<'t>) -> Self {
@@ -155,17 +160,20 @@ impl<'t> Types<'t> {
             last = self.intersection(depth);
             members.push(last.id);
         }
-        if let ([.., _], Some(item)) = (members.as_slice(), last.suffixed)
-            && members.len() > 1
-        {
+        let alone = members.len() == 1;
+        let others = members.clone();
+        for (index, item) in last.suffixed.into_iter().flatten().enumerate() {
+            if alone {
+                break;
+            }
             // Some programs write a list of alternatives so, without the parentheses.
-            let mut items = members.clone();
+            let mut items = others.clone();
             items.pop();
             items.push(item);
-            let item = self.one_of(items);
-            let mut list = Node::of(Kinds::ARRAY);
-            list.item = Some(item);
-            let list = self.push(list);
+            let mut list = self.one_of(items);
+            for _ in 0..=index {
+                list = self.array(list);
+            }
             members.push(list);
         }
         self.one_of(members)
@@ -203,12 +211,13 @@ impl<'t> Types<'t> {
         let mut node = Node::any();
         node.all = members;
         let id = self.push(node);
-        Read { id, suffixed: None }
+        let suffixed = [None; SUFFIXES];
+        Read { id, suffixed }
     }
 
     fn postfix(&mut self, depth: usize) -> Read {
         let mut id = self.primary(depth);
-        let mut suffixed = None;
+        let mut suffixed = [None; SUFFIXES];
         while self.lexer.peek().word == Word::Mark(b'[') && !self.lexer.peek().on_new_line {
             let open = self.lexer.next();
             if !self.eat(b']') {
@@ -216,7 +225,10 @@ impl<'t> Types<'t> {
                 id = self.vague();
                 continue;
             }
-            suffixed = Some(id);
+            suffixed.rotate_right(1);
+            if let Some(last) = suffixed.first_mut() {
+                *last = Some(id);
+            }
             id = self.array(id);
         }
         Read { id, suffixed }
@@ -244,7 +256,16 @@ impl<'t> Types<'t> {
             }
             Word::Text => {
                 self.lexer.next();
-                self.literal(Value::String(unquoted(text)))
+                let value = Value::String(unquoted(text));
+                let id = self.literal(value);
+                if text.contains('\\')
+                    && let Some(node) = self.nodes.get_mut(id.0 as usize)
+                    && let Some(literals) = &mut node.literals
+                {
+                    // Some programs write strings into their quotes without escapes.
+                    literals.push(Value::String(within_quotes(text).to_owned()));
+                }
+                id
             }
             Word::Number => {
                 self.lexer.next();
@@ -353,112 +374,6 @@ impl<'t> Types<'t> {
             }
             "Readonly" => first,
             _ => self.vague(),
-        }
-    }
-
-    /// The members of an object whose brace is open. A line that is no member is skipped; then
-    /// nothing in the object counts as required, since prose may look like a member.
-    fn object(&mut self, depth: usize) -> NodeId {
-        let mut node = Node::of(Kinds::OBJECT);
-        let mut properties = Vec::new();
-        let mut is_sure = true;
-        loop {
-            let token = self.lexer.next();
-            match token.word {
-                Word::Mark(b'}') => break,
-                Word::End => {
-                    is_sure = false;
-                    break;
-                }
-                Word::Mark(b',' | b';') => {}
-                Word::Mark(b'[') => match self.index(depth) {
-                    Some(rule) => node.additional = Some(rule),
-                    None => is_sure = false,
-                },
-                Word::Name | Word::Text | Word::Number => {
-                    let is_readonly = self.lexer.text_of(token.span) == "readonly";
-                    if is_readonly && self.lexer.peek().word == Word::Name {
-                        continue;
-                    }
-                    match self.member(token.span, token.word == Word::Text, depth) {
-                        Some(property) => properties.push(property),
-                        None => is_sure = false,
-                    }
-                }
-                _ => {
-                    is_sure = false;
-                    self.lexer.skip_line();
-                }
-            }
-        }
-        if !is_sure {
-            self.is_vague = true;
-            for property in &mut properties {
-                property.required = false;
-            }
-        }
-        node.set_properties(properties);
-        self.push(node)
-    }
-
-    /// `[key: string]: T`, with its bracket read.
-    fn index(&mut self, depth: usize) -> Option<NodeId> {
-        self.lexer.next_if(|token| token.word == Word::Name)?;
-        if !self.eat(b':') {
-            self.lexer.skip_line();
-            return None;
-        }
-        self.union(depth);
-        if self.eat(b']') && self.eat(b':') {
-            return Some(self.union(depth));
-        }
-        self.lexer.skip_line();
-        None
-    }
-
-    fn member(&mut self, mut name: Span, is_quoted: bool, depth: usize) -> Option<Property> {
-        if !is_quoted {
-            name = self.rest_of_key(name);
-        }
-        let text = self.lexer.text_of(name);
-        let is_optional = self.eat(b'?');
-        if !self.eat(b':') {
-            self.lexer.skip_line();
-            return None;
-        }
-        self.saw_undefined = false;
-        let id = self.union(depth);
-        let is_optional = is_optional || self.saw_undefined;
-        let next = self.lexer.peek();
-        let ends = matches!(next.word, Word::End | Word::Mark(b',' | b';' | b'}'));
-        if !ends && !next.on_new_line {
-            self.lexer.skip_line();
-            return None;
-        }
-        let name = if is_quoted {
-            unquoted(text)
-        } else {
-            text.to_owned()
-        };
-        Some(Property {
-            name: name.into(),
-            node: id,
-            required: !is_optional,
-        })
-    }
-
-    /// A key may be any name, and is not always quoted.
-    fn rest_of_key(&mut self, mut key: Span) -> Span {
-        loop {
-            let next = self.lexer.peek();
-            let ends = matches!(
-                next.word,
-                Word::End | Word::Mark(b'?' | b':' | b',' | b';' | b'{' | b'}' | b'(')
-            );
-            if ends || next.span.start != key.end {
-                return key;
-            }
-            key = key.join(self.lexer.next().span);
         }
     }
 }

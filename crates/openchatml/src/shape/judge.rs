@@ -85,18 +85,19 @@ pub(super) const fn steps(size: usize) -> usize {
         .saturating_add(SHAPE_STEPS)
 }
 
-/// About the bytes that a value takes as text. Recurses as deep as the value.
+/// The least bytes that a value takes as text. Recurses as deep as the value.
 pub(super) fn size(value: &Value) -> usize {
     match value {
         Value::Array(items) => items.iter().map(size).sum::<usize>() + 2,
         Value::Object(object) => {
             let pairs = object
                 .iter()
-                .map(|(key, value)| key.len() + 4 + size(value));
+                .map(|(key, value)| key.len() + 3 + size(value));
             pairs.sum::<usize>() + 2
         }
         Value::String(text) => text.len() + 2,
-        _ => 4,
+        Value::Number(_) => 1,
+        Value::Null | Value::Bool(_) => 4,
     }
 }
 

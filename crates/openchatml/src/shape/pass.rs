@@ -21,8 +21,8 @@ const MARKS: usize = 64;
 /// How many nodes that only name another one are followed.
 const FOLLOWED: usize = 16;
 
-/// Whether `text` is JSON that fits. A no may be wrong where a key is repeated or a value cannot
-/// be held.
+/// Whether `text` is JSON that fits. A no may be wrong where a key is repeated, a value cannot be
+/// held, or the steps do not suffice.
 pub(super) fn fits(shape: &Shape, text: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(text) else {
         return false;
@@ -34,7 +34,7 @@ pub(super) fn fits(shape: &Shape, text: &[u8]) -> bool {
         id: shape.root,
         steps: &steps,
     };
-    seed.deserialize(&mut parser).is_ok() && parser.end().is_ok()
+    seed.deserialize(&mut parser).is_ok() && parser.end().is_ok() && steps.get() > 0
 }
 
 #[derive(Clone, Copy)]

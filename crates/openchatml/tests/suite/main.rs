@@ -6,6 +6,7 @@ mod conversations;
 mod conversion_cases;
 mod conversion_properties;
 mod declared;
+mod declared_schemas;
 mod document_header;
 mod harmony;
 mod harmony_transcripts;
