@@ -111,7 +111,7 @@ impl Maker {
             let about = self.prose(20).replace('\n', " ");
             out.push_str(&format!(
                 "// {about}\ntype {tool} = (_: {{\n// Where to look\npath: string,\nlines?: number, // default: 200\n\
-                 format?: \"plain\" | \"json\", // default: plain\n}}) => any;\n\n"
+                 format?: \"plain\" | \"json\", // default: plain\nfilter?: object,\n}}) => any;\n\n"
             ));
         }
         out.push_str("} // namespace functions");
@@ -155,7 +155,10 @@ impl Maker {
         let id = format!("call_{:08}", self.calls);
         self.calls += 1;
         let fields = 1 + self.random.skewed(12);
-        let arguments = self.words.json(&mut self.random, fields);
+        let filter = self.words.json(&mut self.random, fields);
+        let lines = self.random.skewed(500);
+        let arguments =
+            format!("{{\"path\": \"src/main.rs\", \"lines\": {lines}, \"filter\": {filter}}}");
         let size = self.random.skewed(400);
         let result = match self.random.below(4) {
             0 => self.words.json(&mut self.random, size),
