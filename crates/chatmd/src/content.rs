@@ -5,7 +5,7 @@ use logue_source::{Code, Diagnostic};
 use crate::Tag;
 use crate::document::{Agent, Doc, Img, Item, MAX_AGENT_DEPTH, Text};
 use crate::findings::Findings;
-use crate::tree::{Child, Node, TextRun};
+use crate::tree::{Child, Node, TextRun, Tree};
 use crate::view::{dropped, import, literal, source};
 
 /// Where content stands, which decides about imports (ChatMD §9).
@@ -19,13 +19,26 @@ pub(crate) enum Place {
 
 /// The content of an element.
 pub(crate) fn content(node: Node<'_>, place: Place, findings: &mut Findings) -> Vec<Item> {
-    items(node, place, 0, findings)
+    let within = format!("`<{}>`", node.tag());
+    items(node.children(), &within, place, 0, findings)
+}
+
+/// The content that a whole text contributes to a message which imports it.
+pub(crate) fn fragment(tree: &Tree<'_>, findings: &mut Findings) -> Vec<Item> {
+    let within = "a text that a message imports";
+    items(tree.content(), within, Place::WithImports, 0, findings)
 }
 
 /// Recursion ends at [`MAX_AGENT_DEPTH`].
-fn items(node: Node<'_>, place: Place, depth: usize, findings: &mut Findings) -> Vec<Item> {
+fn items<'t>(
+    children: impl Iterator<Item = Child<'t>>,
+    within: &str,
+    place: Place,
+    depth: usize,
+    findings: &mut Findings,
+) -> Vec<Item> {
     let mut items = Vec::new();
-    for child in node.children() {
+    for child in children {
         let inner = match child {
             Child::Text(run) => {
                 items.push(Item::Text(text(run)));
@@ -60,12 +73,23 @@ fn items(node: Node<'_>, place: Place, depth: usize, findings: &mut Findings) ->
                 )
                 .with_help("let a prompt call the next agent instead"),
             ),
-            Tag::Agent => items.push(Item::Agent(Agent {
-                span: inner.span(),
-                src: source(inner, findings),
-                local: inner.has("local"),
-                content: self::items(inner, Place::WithImports, depth + 1, findings),
-            })),
+            Tag::Agent => {
+                let src = source(inner, findings);
+                let within = "`<agent>`";
+                let content = self::items(
+                    inner.children(),
+                    within,
+                    Place::WithImports,
+                    depth + 1,
+                    findings,
+                );
+                items.push(Item::Agent(Agent {
+                    span: inner.span(),
+                    src,
+                    local: inner.has("local"),
+                    content,
+                }));
+            }
             Tag::Import if place == Place::WithImports => {
                 stub(inner, findings);
                 items.push(Item::Import(import(inner, findings)));
@@ -75,7 +99,7 @@ fn items(node: Node<'_>, place: Place, depth: usize, findings: &mut Findings) ->
                 text: literal(inner),
                 payload: None,
             })),
-            _ => findings.push(dropped(inner, &format!("`<{}>`", node.tag()))),
+            _ => findings.push(dropped(inner, within)),
         }
     }
     items

@@ -1,23 +1,25 @@
 //! The typed view to what a model is sent: settings, tools, messages.
 //!
-//! One response of the model is written as several elements, in the order reasoning, text, calls.
-//! They become one assistant message; an element out of that order, or of another speaker, begins
-//! the next message.
+//! Evaluation needs things that only the world has: the text of documents, pictures, the answers of
+//! agents. It asks for them as data. An [`Evaluator`] says what it needs, is told, and says what it
+//! needs next, so whoever drives it decides how to get things and how many at once;
+//! [`evaluate()`] is the driver that asks a [`World`] one by one.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+mod messages;
+mod saying;
 
-use logue_message::{Arguments, Block, ChatMessage, Content, ToolCall};
-use logue_source::{Code, Diagnostic, Span};
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::blank::is_blank;
-use crate::declaration::{Builtin, ToolDecl, ToolKind};
-use crate::document::{
-    Config, Doc, Document, Element, Item, Message, Reasoning, Speaker, Text, ToolCallElement,
-    ToolResponseElement,
+use logue_message::{Block, ChatMessage};
+use logue_source::{Diagnostic, Span};
+
+use crate::declaration::ToolDecl;
+use crate::document::{Agent, Config, Document, Element, Item};
+use crate::world::{
+    AgentRequest, DocRequest, DocumentText, ImgRequest, Picture, World, WorldError,
 };
-use crate::findings::Findings;
-use crate::world::{DocRequest, World};
+use messages::Assembler;
+use saying::Saying;
 
 /// What a document means.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,8 +50,9 @@ impl Evaluation {
 /// a block or a `<doc>` is left out too, so that a payload comes back byte by byte. A message of
 /// nothing but white space is left out with a warning.
 ///
-/// Findings of [`Document::from_tree`] are not repeated. Linear in the size of the document and of
-/// what the world gives.
+/// Findings of [`Document::from_tree`] are not repeated. An import that is still in the document is
+/// an error: [`crate::load()`] expands them. Linear in the size of the document and of what the
+/// world gives.
 ///
 /// ```
 /// use chatmd::{Document, MemoryWorld, evaluate};
@@ -61,285 +64,190 @@ impl Evaluation {
 /// assert_eq!(evaluation.messages[0].text(), "Sum up: Snow fell.");
 /// ```
 pub fn evaluate(document: &Document, world: &mut dyn World) -> Evaluation {
-    let mut evaluator = Evaluator {
-        world,
-        findings: Findings::default(),
-        messages: Vec::new(),
-        response: Response::default(),
-        functions: BTreeMap::new(),
-    };
-    for element in &document.elements {
-        evaluator.element(element);
-    }
-    evaluator.end_response();
-    let tools = evaluator.tools(document);
-    Evaluation {
-        config: document.config().cloned().unwrap_or_default(),
-        tools,
-        messages: evaluator.messages,
-        diagnostics: evaluator.findings.finish(),
+    let mut evaluator = Evaluator::new(document);
+    loop {
+        let requests = evaluator.requests();
+        if requests.is_empty() {
+            return evaluator.finish();
+        }
+        for request in requests {
+            let answer = match &request.kind {
+                RequestKind::Document(asked) => world.document(asked).map(Answer::Document),
+                RequestKind::Image(asked) => world.image(asked).map(Answer::Image),
+                RequestKind::Agent(asked) => world.agent(asked).map(Answer::Agent),
+            };
+            evaluator.answer(request.id, answer);
+        }
     }
 }
 
-struct Evaluator<'d, 'w> {
-    world: &'w mut dyn World,
-    findings: Findings,
-    messages: Vec<ChatMessage>,
-    /// The model's response that is being put together.
-    response: Response,
-    /// The function of each call so far.
-    functions: BTreeMap<&'d str, &'d str>,
+/// Something that evaluation needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request<'d> {
+    /// To be handed back with the answer.
+    pub id: RequestId,
+    /// The element that needs it.
+    pub span: Span,
+    /// What is needed.
+    pub kind: RequestKind<'d>,
 }
 
-#[derive(Default)]
-struct Response {
-    thinking: Vec<Block>,
-    text: Option<String>,
-    name: Option<String>,
-    calls: Vec<ToolCall>,
+/// Names one request of one evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(usize);
+
+/// What is needed.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum RequestKind<'d> {
+    /// The text of a document (ChatMD §8.1).
+    Document(DocRequest<'d>),
+    /// A picture from a file (ChatMD §8.2).
+    Image(ImgRequest<'d>),
+    /// The final answer of an agent (ChatMD §8.3).
+    Agent(AgentRequest<'d>),
 }
 
-impl Response {
-    /// Whether the reasoning of this response is over.
-    fn has_spoken(&self) -> bool {
-        self.text.is_some() || !self.calls.is_empty()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.thinking.is_empty() && !self.has_spoken()
-    }
-
-    fn into_message(self) -> ChatMessage {
-        let content = match self.text {
-            Some(text) if self.thinking.is_empty() => Content::Text(text),
-            None if self.thinking.is_empty() => Content::Absent,
-            text => {
-                let mut blocks = self.thinking;
-                blocks.extend(text.map(Block::text));
-                Content::Blocks(blocks)
-            }
-        };
-        let mut message = ChatMessage::assistant(content).with_tool_calls(self.calls);
-        message.name = self.name;
-        message
-    }
+/// What the world gave.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Answer {
+    /// To [`RequestKind::Document`].
+    Document(DocumentText),
+    /// To [`RequestKind::Image`].
+    Image(Picture),
+    /// To [`RequestKind::Agent`]: what it said last.
+    Agent(String),
 }
 
-impl<'d> Evaluator<'d, '_> {
-    fn element(&mut self, element: &'d Element) {
-        match element {
-            Element::Config(_) | Element::Tool(_) => {}
-            Element::Message(message) => self.message(message),
-            Element::ToolCall(call) => self.tool_call(call),
-            Element::ToolResponse(response) => self.tool_response(response),
-            Element::Reasoning(reasoning) => self.reasoning(reasoning),
-            Element::Import(import) => self.unsupported("imports", import.span),
+/// An evaluation that waits for what it needs.
+///
+/// ```
+/// use chatmd::{Answer, Document, DocumentText, Evaluator};
+///
+/// let tree = chatmd::parse("<user><doc src=\"a.md\" local/> and <doc src=\"b.md\" local/></user>");
+/// let (document, _) = Document::from_tree(&tree);
+/// let mut evaluator = Evaluator::new(&document);
+/// // Both can be fetched at once, in any order.
+/// for request in evaluator.requests().into_iter().rev() {
+///     evaluator.answer(request.id, Ok(Answer::Document(DocumentText::from("text".to_owned()))));
+/// }
+/// assert!(evaluator.requests().is_empty());
+/// assert_eq!(evaluator.finish().messages[0].text(), "text and text");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Evaluator<'d> {
+    document: &'d Document,
+    asked: BTreeSet<RequestId>,
+    answers: Answers,
+}
+
+/// What the world gave for the elements of a document.
+type Answers = BTreeMap<RequestId, Result<Answer, WorldError>>;
+
+impl<'d> Evaluator<'d> {
+    /// An evaluation that has been told nothing yet.
+    pub fn new(document: &'d Document) -> Self {
+        Self {
+            document,
+            asked: BTreeSet::new(),
+            answers: BTreeMap::new(),
         }
     }
 
-    fn end_response(&mut self) {
-        let response = std::mem::take(&mut self.response);
-        if !response.is_empty() {
-            self.messages.push(response.into_message());
+    /// What is needed and was not asked for before. The requests do not depend on one another. An
+    /// agent is asked for once everything in its input is known, so when all requests are answered
+    /// there may be new ones; when there are none, evaluation can be finished.
+    ///
+    /// Linear in the size of the document.
+    pub fn requests(&mut self) -> Vec<Request<'d>> {
+        let mut requests = Vec::new();
+        for element in &self.document.elements {
+            match element {
+                Element::Message(message) => self.needs(&message.content, &mut requests),
+                Element::ToolCall(call) => self.needs(&call.content, &mut requests),
+                Element::ToolResponse(response) => self.needs(&response.content, &mut requests),
+                _ => true,
+            };
         }
+        self.asked.extend(requests.iter().map(|request| request.id));
+        requests
     }
 
-    fn message(&mut self, message: &'d Message) {
-        if message.speaker != Speaker::Assistant || self.response.has_spoken() {
-            self.end_response();
-        }
-        let text = self.said(&message.content);
-        if is_blank(&text) {
-            self.left_out(message);
-            return;
-        }
-        let evaluated = match message.speaker {
-            Speaker::Assistant => {
-                self.response.text = Some(text);
-                self.response.name.clone_from(&message.name);
-                return;
-            }
-            Speaker::User => ChatMessage::user(text),
-            Speaker::System => ChatMessage::system(text),
-            Speaker::Developer => ChatMessage::developer(text),
-        };
-        self.messages.push(ChatMessage {
-            name: message.name.clone(),
-            ..evaluated
-        });
+    /// Tells what a request gave.
+    pub fn answer(&mut self, id: RequestId, answer: Result<Answer, WorldError>) {
+        self.answers.insert(id, answer);
     }
 
-    /// Warns of a message without words, unless what it lacks is already reported.
-    fn left_out(&mut self, message: &Message) {
-        if message
-            .content
-            .iter()
-            .all(|item| matches!(item, Item::Text(_)))
-        {
-            self.findings.push(
-                Diagnostic::warning(
-                    Code::ContentDropped,
-                    format!(
-                        "the model does not see this message of the {}, because it is empty",
-                        message.speaker.as_str()
-                    ),
-                    message.opener,
-                )
-                .with_help("write something into it, or remove it"),
-            );
-        }
+    /// The evaluation from what it was told. What it was not told is an error at its place.
+    pub fn finish(self) -> Evaluation {
+        Assembler::new(&self.answers).assemble(self.document)
     }
 
-    fn reasoning(&mut self, reasoning: &Reasoning) {
-        if self.response.has_spoken() {
-            self.end_response();
-        }
-        let summaries: Vec<&str> = reasoning
-            .summaries
-            .iter()
-            .map(|summary| summary.text.as_str())
-            .collect();
-        let text = summaries.join("\n\n");
-        // A block must say something, and a record without summaries does not.
-        if !text.is_empty() {
-            self.response.thinking.push(Block::Thinking {
-                text,
-                signature: None,
-                id: reasoning.id.clone(),
-            });
-        }
-    }
-
-    fn tool_call(&mut self, call: &'d ToolCallElement) {
-        self.functions
-            .insert(&call.tool_call_id, &call.function_name);
-        let arguments = self.payload(&call.content);
-        self.response.calls.push(ToolCall {
-            id: call.tool_call_id.clone(),
-            name: call.function_name.clone(),
-            arguments: Arguments::from_text(arguments),
-            kind: call.kind,
-            signature: None,
-        });
-    }
-
-    fn tool_response(&mut self, response: &ToolResponseElement) {
-        self.end_response();
-        let content = self.payload(&response.content);
-        let Some(id) = &response.tool_call_id else {
-            return;
-        };
-        let mut message = ChatMessage::tool(id.clone(), content);
-        message.name = self
-            .functions
-            .get(id.as_str())
-            .map(|name| (*name).to_owned());
-        self.messages.push(message);
-    }
-
-    /// What a message says.
-    fn said(&mut self, items: &[Item]) -> String {
-        if let [
-            Item::Text(Text {
-                payload: Some(payload),
-                ..
-            }),
-        ] = items
-        {
-            return payload.clone();
-        }
-        let mut said = String::new();
+    /// Adds what the items need, and says whether nothing is missing. Agents nest at most
+    /// [`crate::MAX_AGENT_DEPTH`] deep.
+    fn needs(&self, items: &'d [Item], requests: &mut Vec<Request<'d>>) -> bool {
+        let mut complete = true;
         for item in items {
-            self.item(item, false, &mut said);
+            let kind = match item {
+                Item::Doc(doc) if !doc.src.is_empty() => RequestKind::Document(DocRequest {
+                    src: &doc.src,
+                    local: doc.local,
+                    strip: doc.strip,
+                    markdown: doc.markdown,
+                }),
+                Item::Img(img) if img.local && !img.src.is_empty() => {
+                    RequestKind::Image(ImgRequest { src: &img.src })
+                }
+                Item::Agent(agent) if !agent.src.is_empty() => {
+                    if !self.needs(&agent.content, requests) {
+                        complete = false;
+                        continue;
+                    }
+                    if self.asked.contains(&id_of(item)) {
+                        complete &= self.answers.contains_key(&id_of(item));
+                        continue;
+                    }
+                    RequestKind::Agent(self.agent(agent))
+                }
+                _ => continue,
+            };
+            let id = id_of(item);
+            complete &= self.answers.contains_key(&id);
+            if !self.asked.contains(&id) {
+                let span = item.span();
+                requests.push(Request { id, span, kind });
+            }
         }
-        said
+        complete
     }
 
-    /// What a payload holds: white space around blocks and documents is layout.
-    fn payload(&mut self, items: &[Item]) -> String {
-        let laid_out = items.iter().any(|item| match item {
-            Item::Text(text) => text.payload.is_some(),
-            _ => true,
-        });
-        let mut payload = String::new();
-        for item in items {
-            self.item(item, laid_out, &mut payload);
-        }
-        payload
-    }
-
-    fn item(&mut self, item: &Item, laid_out: bool, out: &mut String) {
-        match item {
-            Item::Text(text) if laid_out => match &text.payload {
-                Some(payload) => out.push_str(payload),
-                None if is_blank(&text.text) => {}
-                None => out.push_str(&text.text),
+    fn agent(&self, agent: &'d Agent) -> AgentRequest<'d> {
+        let mut said = Saying::new(&self.answers, None);
+        said.content(&agent.content);
+        let blank = said.is_blank();
+        AgentRequest {
+            src: &agent.src,
+            local: agent.local,
+            input: if blank {
+                Vec::new()
+            } else {
+                said.into_blocks()
             },
-            Item::Text(text) => out.push_str(&text.text),
-            Item::Doc(doc) => self.doc(doc, out),
-            Item::Img(img) => self.unsupported("pictures", img.span),
-            Item::Agent(agent) => self.unsupported("agents", agent.span),
-            Item::Import(import) => self.unsupported("imports", import.span),
         }
     }
+}
 
-    fn doc(&mut self, doc: &Doc, out: &mut String) {
-        // The view has reported it.
-        if doc.src.is_empty() {
-            return;
-        }
-        if !doc.local {
-            self.unsupported("remote documents", doc.span);
-            return;
-        }
-        if doc.strip || doc.markdown {
-            self.unsupported("documents with `strip` or `markdown`", doc.span);
-            return;
-        }
-        match self.world.document(&DocRequest::local(&doc.src)) {
-            Ok(text) => out.push_str(&text),
-            Err(error) => self.findings.push(
-                Diagnostic::error(
-                    error.kind.code(),
-                    format!("the document {:?} cannot be read: {error}", doc.src),
-                    doc.span,
-                )
-                .with_help("paths are relative to the folder of the prompt"),
-            ),
-        }
-    }
+/// Every item begins at an address of its own.
+fn id_of(item: &Item) -> RequestId {
+    RequestId(item.span().start)
+}
 
-    fn tools(&mut self, document: &Document) -> Vec<ToolDecl> {
-        let mut names = BTreeSet::new();
-        let mut tools = Vec::new();
-        for tool in document.tools() {
-            match &tool.kind {
-                ToolKind::Builtin { name } if Builtin::find(name).is_none() => continue,
-                ToolKind::Agent { .. } => {
-                    self.unsupported("tools that are agents", tool.span);
-                    continue;
-                }
-                ToolKind::McpServer { .. } => {
-                    self.unsupported("tools of MCP servers", tool.span);
-                    continue;
-                }
-                ToolKind::Builtin { .. } | ToolKind::Command { .. } => {}
-            }
-            if tool.exposed_name().is_some_and(|name| names.insert(name)) {
-                tools.push(tool.clone());
-            }
-        }
-        tools
-    }
-
-    fn unsupported(&mut self, what: &str, span: Span) {
-        self.findings.push(
-            Diagnostic::error(
-                Code::MdUnsupported,
-                format!("{what} are not evaluated by this version"),
-                span,
-            )
-            .with_help("remove it to run the prompt"),
-        );
-    }
+/// What an agent is told, as one text; pictures are left out.
+pub(crate) fn text_of(blocks: &[Block]) -> String {
+    let texts = blocks.iter().filter_map(|block| match block {
+        Block::Text { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
 }

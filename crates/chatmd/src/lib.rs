@@ -34,8 +34,10 @@ mod declaration;
 mod document;
 mod evaluate;
 mod findings;
+mod import;
 mod lexer;
 mod outline;
+mod shift;
 mod tag;
 mod tree;
 mod view;
@@ -49,11 +51,15 @@ pub use document::{
     Agent, Config, Doc, Document, Element, Img, Import, Item, MAX_AGENT_DEPTH, Message, Reasoning,
     Speaker, Summary, Text, ToolCallElement, ToolResponseElement,
 };
-pub use evaluate::{Evaluation, evaluate};
+pub use evaluate::{Answer, Evaluation, Evaluator, Request, RequestId, RequestKind, evaluate};
+pub use import::{Loaded, MAX_IMPORT_DEPTH, Part, Target, load, source_map};
 pub use lexer::TokenKind;
 pub use tag::Tag;
 pub use tree::{Child, Children, Node, Piece, TextRun, Token, Tree};
-pub use world::{DocRequest, MemoryWorld, World, WorldError, WorldErrorKind};
+pub use world::{
+    AgentRequest, DocRequest, DocumentText, ImgRequest, ImportRequest, Imported, MemoryWorld,
+    Picture, World, WorldError, WorldErrorKind,
+};
 
 use logue_source::Diagnostic;
 

@@ -97,6 +97,11 @@ impl Tag {
         )
     }
 
+    /// Whether the element sets up the conversation: `config` or `tool`.
+    pub const fn is_setting(self) -> bool {
+        matches!(self, Self::Config | Self::Tool)
+    }
+
     /// Whether the element says everything in its attributes and is written `<name …/>`.
     pub const fn is_stub(self) -> bool {
         matches!(

@@ -115,12 +115,17 @@ impl<'a> Tree<'a> {
     /// The top-level elements, and text that stands between them by mistake. White space between
     /// elements is left out.
     pub fn children(&self) -> impl Iterator<Item = Child<'_>> {
+        self.content()
+            .filter(|child| !matches!(child, Child::Text(run) if run.is_blank()))
+    }
+
+    /// The same with the white space between elements, for a text that stands inside a message.
+    pub(crate) fn content(&self) -> Children<'_> {
         Children {
             tree: self,
             at: 0,
             end: self.slots.len(),
         }
-        .filter(|child| !matches!(child, Child::Text(run) if run.is_blank()))
     }
 
     /// The top-level elements.

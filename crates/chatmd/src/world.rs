@@ -1,20 +1,82 @@
-//! What evaluation asks of the world outside the document.
+//! What reading and evaluating a document ask of the world outside it.
 //!
-//! The crate itself reads nothing. Whoever evaluates a document hands in a [`World`];
+//! The crate itself reads nothing. Whoever evaluates a document hands in a [`World`], or drives an
+//! [`crate::Evaluator`] with answers from elsewhere;
 //! [`MemoryWorld`] is the one for tests and examples.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+use logue_message::Block;
 use logue_source::Code;
 
-/// Gives evaluation the documents that it needs.
+/// Gives what a document needs: texts, pictures, answers of agents.
 pub trait World {
     /// The text of a document.
     ///
     /// # Errors
     /// The document cannot be had; evaluation reports it where the document is named.
-    fn document(&mut self, request: &DocRequest<'_>) -> Result<String, WorldError>;
+    fn document(&mut self, request: &DocRequest<'_>) -> Result<DocumentText, WorldError>;
+
+    /// The text that an import names.
+    ///
+    /// # Errors
+    /// The text cannot be had; a world that does not say otherwise has none.
+    fn import(&mut self, request: &ImportRequest<'_>) -> Result<Imported, WorldError> {
+        Err(unsupported(&format!(
+            "{}: imports are not at hand",
+            request.src
+        )))
+    }
+
+    /// A picture from a file.
+    ///
+    /// # Errors
+    /// The picture cannot be had; a world that does not say otherwise has none.
+    fn image(&mut self, request: &ImgRequest<'_>) -> Result<Picture, WorldError> {
+        Err(unsupported(&format!(
+            "{}: pictures are not at hand",
+            request.src
+        )))
+    }
+
+    /// What an agent says last when it is told something.
+    ///
+    /// # Errors
+    /// The agent cannot be run, or failed; a world that does not say otherwise runs none.
+    fn agent(&mut self, request: &AgentRequest<'_>) -> Result<String, WorldError> {
+        Err(unsupported(&format!(
+            "{}: agents are not run here",
+            request.src
+        )))
+    }
+
+    /// What [`Imported::id`] is for the document itself, so that an import of it is known as a
+    /// cycle at once.
+    fn root_id(&self) -> Option<String> {
+        None
+    }
+}
+
+/// A request for the text that an `<import>` names (ChatMD §9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImportRequest<'a> {
+    /// The path, as written; relative to the importing file.
+    pub src: &'a str,
+    /// The [`Imported::id`] of the importing file; `None` if that is the document itself.
+    pub importer: Option<&'a str>,
+}
+
+/// The text that an import names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// What it is: equal for two imports of the same file. Given back as
+    /// [`ImportRequest::importer`] for the imports in it.
+    pub id: String,
+    /// What reports call it.
+    pub name: String,
+    /// The text.
+    pub text: String,
 }
 
 /// A request for a document: the attributes of its `<doc>` (ChatMD §8.1).
@@ -43,13 +105,62 @@ impl<'a> DocRequest<'a> {
     }
 }
 
-/// Why a document cannot be had.
+/// The text of a document.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DocumentText {
+    /// The text, as it is.
+    pub text: String,
+    /// Its media type, such as `text/html`, where the world knows it.
+    pub media_type: Option<String>,
+}
+
+impl From<String> for DocumentText {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            media_type: None,
+        }
+    }
+}
+
+/// A request for a picture from a file: the `src` of an `<img local>` (ChatMD §8.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ImgRequest<'a> {
+    /// The path, as written.
+    pub src: &'a str,
+}
+
+/// A picture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Picture {
+    /// Its media type, such as `image/png`.
+    pub media_type: String,
+    /// Its bytes in base64.
+    pub base64: String,
+}
+
+/// A request for an agent's answer: an `<agent>` and what stands in it (ChatMD §8.3).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct AgentRequest<'a> {
+    /// The prompt: path or address, as written.
+    pub src: &'a str,
+    /// Whether it is a file rather than an address.
+    pub local: bool,
+    /// What the agent is told; empty if nothing is.
+    pub input: Vec<Block>,
+}
+
+/// Why something cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorldError {
     /// The kind of reason.
     pub kind: WorldErrorKind,
     /// The reason in one sentence without a full stop.
     pub message: String,
+    /// What to do, each in one sentence.
+    pub help: Vec<String>,
 }
 
 impl WorldError {
@@ -58,7 +169,15 @@ impl WorldError {
         Self {
             kind,
             message: message.into(),
+            help: Vec::new(),
         }
+    }
+
+    /// The same with one more piece of advice.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help.push(help.into());
+        self
     }
 }
 
@@ -70,7 +189,7 @@ impl fmt::Display for WorldError {
 
 impl std::error::Error for WorldError {}
 
-/// Kinds of reasons why a document cannot be had.
+/// Kinds of reasons why something cannot be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WorldErrorKind {
@@ -82,8 +201,10 @@ pub enum WorldErrorKind {
     NotUtf8,
     /// The document is larger than allowed.
     TooLarge,
-    /// This world does not give documents of that kind.
+    /// This world does not give anything of that kind.
     Unsupported,
+    /// An agent cannot be run, or failed.
+    Agent,
     /// Anything else.
     Other,
 }
@@ -97,6 +218,7 @@ impl WorldErrorKind {
             Self::NotUtf8 => Code::SourceNotUtf8,
             Self::TooLarge => Code::SourceTooLarge,
             Self::Unsupported => Code::MdUnsupported,
+            Self::Agent => Code::MdAgent,
         }
     }
 }
@@ -104,10 +226,11 @@ impl WorldErrorKind {
 /// A world whose documents are in memory. A leading `./` of a path means nothing.
 ///
 /// ```
-/// use chatmd::{DocRequest, MemoryWorld, World};
+/// use chatmd::{DocRequest, DocumentText, MemoryWorld, World};
 ///
 /// let mut world = MemoryWorld::new().with("notes.md", "Be brief.");
-/// assert_eq!(world.document(&DocRequest::local("./notes.md")).as_deref(), Ok("Be brief."));
+/// let found = world.document(&DocRequest::local("./notes.md"));
+/// assert_eq!(found, Ok(DocumentText::from("Be brief.".to_owned())));
 /// assert!(world.document(&DocRequest::local("other.md")).is_err());
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -136,18 +259,52 @@ impl MemoryWorld {
 }
 
 impl World for MemoryWorld {
-    fn document(&mut self, request: &DocRequest<'_>) -> Result<String, WorldError> {
-        if !request.local || request.strip || request.markdown {
-            return Err(WorldError::new(
-                WorldErrorKind::Unsupported,
-                "only local documents are at hand, and only as they are",
-            ));
+    fn document(&mut self, request: &DocRequest<'_>) -> Result<DocumentText, WorldError> {
+        if !request.local {
+            return Err(unsupported("only local documents are at hand"));
         }
         self.documents
             .get(without_dot(request.src))
             .cloned()
+            .map(DocumentText::from)
             .ok_or_else(|| WorldError::new(WorldErrorKind::NotFound, "there is no such document"))
     }
+
+    fn import(&mut self, request: &ImportRequest<'_>) -> Result<Imported, WorldError> {
+        let path = resolve(request.importer, request.src);
+        match self.documents.get(&path) {
+            Some(text) => Ok(Imported {
+                id: path.clone(),
+                name: path,
+                text: text.clone(),
+            }),
+            None => Err(WorldError::new(
+                WorldErrorKind::NotFound,
+                "there is no such document",
+            )),
+        }
+    }
+}
+
+/// `src` as seen from the folder of `importer`, without `.` and `..`.
+fn resolve(importer: Option<&str>, src: &str) -> String {
+    let folder = importer.and_then(|path| path.rsplit_once('/'));
+    let folder = folder.map_or("", |(folder, _)| folder);
+    let mut steps: Vec<&str> = Vec::new();
+    for step in folder.split('/').chain(src.split('/')) {
+        match step {
+            "" | "." => {}
+            ".." => {
+                steps.pop();
+            }
+            step => steps.push(step),
+        }
+    }
+    steps.join("/")
+}
+
+fn unsupported(message: &str) -> WorldError {
+    WorldError::new(WorldErrorKind::Unsupported, message)
 }
 
 fn without_dot(path: &str) -> &str {

@@ -1,10 +1,10 @@
 //! What a model is sent.
 
 use chatmd::{
-    DocRequest, Document, Evaluation, MemoryWorld, World, WorldError, WorldErrorKind, evaluate,
-    parse,
+    AgentRequest, Answer, DocRequest, Document, DocumentText, Evaluation, Evaluator, ImgRequest,
+    MemoryWorld, Picture, Request, RequestKind, World, WorldError, WorldErrorKind, evaluate, parse,
 };
-use logue_message::{Block, CallKind, ChatMessage, Content, ToolCall};
+use logue_message::{Block, CallKind, ChatMessage, Content, ImageSource, ToolCall};
 use logue_source::Code;
 
 fn evaluation(text: &str) -> Evaluation {
@@ -216,7 +216,10 @@ fn what_is_not_evaluated_is_an_error_at_its_place() {
             "<user><import src=\"a.md\"/></user>",
             "<import src=\"a.md\"/>",
         ),
-        ("<user><img src=\"i\"/></user>", "<img src=\"i\"/>"),
+        (
+            "<user><img src=\"i\" local/></user>",
+            "<img src=\"i\" local/>",
+        ),
         (
             "<user><agent src=\"g\">x</agent></user>",
             "<agent src=\"g\">x</agent>",
@@ -224,18 +227,6 @@ fn what_is_not_evaluated_is_an_error_at_its_place() {
         (
             "<user><doc src=\"http://x\"/></user>",
             "<doc src=\"http://x\"/>",
-        ),
-        (
-            "<user><doc src=\"a.md\" local strip/></user>",
-            "<doc src=\"a.md\" local strip/>",
-        ),
-        (
-            "<user><doc src=\"a.md\" local markdown/></user>",
-            "<doc src=\"a.md\" local markdown/>",
-        ),
-        (
-            "<tool name=\"t\" agent=\"a\"/>",
-            "<tool name=\"t\" agent=\"a\"/>",
         ),
         ("<tool mcp_server=\"m\"/>", "<tool mcp_server=\"m\"/>"),
     ] {
@@ -248,7 +239,7 @@ fn what_is_not_evaluated_is_an_error_at_its_place() {
 struct Refusing(WorldErrorKind);
 
 impl World for Refusing {
-    fn document(&mut self, request: &DocRequest<'_>) -> Result<String, WorldError> {
+    fn document(&mut self, request: &DocRequest<'_>) -> Result<DocumentText, WorldError> {
         Err(WorldError::new(self.0, format!("no {}", request.src)))
     }
 }
@@ -273,4 +264,113 @@ fn a_document_that_cannot_be_had_is_an_error_where_it_is_named() {
         assert!(finding.is_error() && finding.message.ends_with("no x"));
         assert_eq!(finding.primary.text(text), Some("<doc src=\"x\" local/>"));
     }
+}
+
+/// A world that answers everything with what it was asked.
+struct Echoing;
+
+impl World for Echoing {
+    fn document(&mut self, request: &DocRequest<'_>) -> Result<DocumentText, WorldError> {
+        Ok(DocumentText::from(format!("[{}]", request.src)))
+    }
+
+    fn image(&mut self, request: &ImgRequest<'_>) -> Result<Picture, WorldError> {
+        Ok(Picture {
+            media_type: "image/png".to_owned(),
+            base64: request.src.to_owned(),
+        })
+    }
+
+    fn agent(&mut self, request: &AgentRequest<'_>) -> Result<String, WorldError> {
+        Ok(format!(
+            "{}{:?}",
+            request.src,
+            ChatMessage::user(request.input.clone()).text()
+        ))
+    }
+}
+
+#[test]
+fn an_agent_is_told_what_stands_in_it_and_its_answer_takes_its_place() {
+    let tree = parse(
+        "<user>A: <agent src=\"a\" local>read <doc src=\"d\" local/></agent>. \
+         B: <agent src=\"b\"><agent src=\"c\"/></agent></user>",
+    );
+    let (document, _) = Document::from_tree(&tree);
+    let evaluation = evaluate(&document, &mut Echoing);
+    assert_eq!(evaluation.diagnostics, []);
+    assert_eq!(
+        evaluation.messages[0].text(),
+        "A: a\"read [d]\". B: b\"c\\\"\\\"\""
+    );
+}
+
+#[test]
+fn what_does_not_depend_on_one_another_is_asked_for_at_once() {
+    let tree = parse(
+        "<user><doc src=\"1\"/><agent src=\"2\"><doc src=\"3\"/></agent><agent src=\"4\"/></user>\
+         <tool_response tool_call_id=\"c\"><doc src=\"5\" local/></tool_response>",
+    );
+    let (document, _) = Document::from_tree(&tree);
+    let mut evaluator = Evaluator::new(&document);
+    let names = |requests: &[Request<'_>]| -> Vec<String> {
+        let name = |request: &Request<'_>| match &request.kind {
+            RequestKind::Document(asked) => asked.src.to_owned(),
+            RequestKind::Agent(asked) => asked.src.to_owned(),
+            other => format!("{other:?}"),
+        };
+        requests.iter().map(name).collect()
+    };
+    let first = evaluator.requests();
+    assert_eq!(names(&first), ["1", "3", "4", "5"]);
+    assert_eq!(evaluator.requests(), []);
+    for request in first {
+        let answer = match request.kind {
+            RequestKind::Agent(_) => Answer::Agent("said".to_owned()),
+            _ => Answer::Document(DocumentText::from("text".to_owned())),
+        };
+        evaluator.answer(request.id, Ok(answer));
+    }
+    let second = evaluator.requests();
+    assert_eq!(names(&second), ["2"]);
+    // What nobody answers is an error at its place.
+    let evaluation = evaluator.finish();
+    assert_eq!(evaluation.diagnostics.len(), 1);
+    assert_eq!(evaluation.diagnostics[0].code, Code::MdUnsupported);
+    assert_eq!(evaluation.messages[0].text(), "textsaid");
+}
+
+#[test]
+fn pictures_are_blocks_of_a_user_and_are_left_out_elsewhere() {
+    let source = "<user>See <img src=\"a.png\" local/> and <img src=\"https://x/y.jpg\"/></user>\
+                  <system>s<img src=\"https://x/z.jpg\"/></system>";
+    let tree = parse(source);
+    let (document, _) = Document::from_tree(&tree);
+    let evaluation = evaluate(&document, &mut Echoing);
+    let Content::Blocks(blocks) = &evaluation.messages[0].content else {
+        panic!("{:?}", evaluation.messages[0]);
+    };
+    assert_eq!(
+        blocks.as_slice(),
+        [
+            Block::text("See "),
+            Block::Image {
+                source: ImageSource::Inline("a.png".to_owned()),
+                media_type: Some("image/png".to_owned()),
+                detail: None,
+            },
+            Block::text(" and "),
+            Block::Image {
+                source: ImageSource::Url("https://x/y.jpg".to_owned()),
+                media_type: None,
+                detail: None,
+            },
+        ]
+    );
+    assert_eq!(evaluation.messages[1].content, Content::from("s"));
+    let [finding] = evaluation.diagnostics.as_slice() else {
+        panic!("{:?}", evaluation.diagnostics);
+    };
+    assert_eq!(finding.code, Code::ContentDropped);
+    assert_eq!(finding.primary.text(source), Some("<system>"));
 }

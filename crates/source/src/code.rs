@@ -123,6 +123,12 @@ codes! {
     MdUnknownRole = "E-MD-UNKNOWN-ROLE",
     /// A document named by `<doc>` cannot be read.
     MdDocument = "E-MD-DOCUMENT",
+    /// A text imports itself, directly or through others.
+    MdImportCycle = "E-MD-IMPORT-CYCLE",
+    /// Imports are nested too deeply, too many or too large.
+    MdImportLimit = "E-MD-IMPORT-LIMIT",
+    /// An agent that a prompt names cannot be run, or failed.
+    MdAgent = "E-MD-AGENT",
     /// A path leads out of the roots.
     OutsideRoots = "E-OUTSIDE-ROOTS",
     /// Something that the language has and this version does not run yet.

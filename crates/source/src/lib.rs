@@ -22,6 +22,7 @@
 mod code;
 mod diagnostic;
 mod lines;
+mod map;
 mod render;
 mod span;
 mod user_message;
@@ -30,6 +31,7 @@ mod visible;
 pub use code::Code;
 pub use diagnostic::{Diagnostic, Label, Severity};
 pub use lines::{LineColumn, LineIndex};
+pub use map::SourceMap;
 pub use render::{Source, Start, Style};
 pub use span::Span;
 pub use visible::visible;

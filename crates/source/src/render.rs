@@ -120,6 +120,16 @@ impl<'a> Source<'a> {
     /// The report of one diagnostic: code, message, place, the offending text underlined, what was
     /// expected and what to do. It ends in a newline.
     pub fn render(&self, diagnostic: &Diagnostic, style: Style) -> String {
+        self.render_with(diagnostic, &[], style)
+    }
+
+    /// The same with notes behind the labels.
+    pub(crate) fn render_with(
+        &self,
+        diagnostic: &Diagnostic,
+        notes: &[String],
+        style: Style,
+    ) -> String {
         let level = match diagnostic.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
@@ -170,6 +180,9 @@ impl<'a> Source<'a> {
         group = group.element(snippet);
         for note in &elsewhere {
             group = group.element(Level::NOTE.message(note.as_str()));
+        }
+        for note in notes {
+            group = group.element(Level::NOTE.message(visible(note)));
         }
         for help in &diagnostic.help {
             group = group.element(Level::HELP.message(visible(help)));

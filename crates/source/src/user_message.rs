@@ -62,6 +62,8 @@ impl Code {
             | Self::MdUnknownRole => "The prompt has a mistake.",
             Self::MdToolDeclaration | Self::MdDuplicateTool => "A tool is not set up correctly.",
             Self::MdUnknownTool | Self::ToolUnsupported => "A tool is not available.",
+            Self::MdImportCycle | Self::MdImportLimit => "The prompt includes too much.",
+            Self::MdAgent => "A part of the prompt could not be worked out.",
             Self::OutsideRoots => "A document may not be opened.",
             Self::MdUnsupported => "The prompt uses something that is not supported yet.",
             Self::ContentDropped => "Some content was left out.",

@@ -1,0 +1,194 @@
+//! Content of a message or payload as words and pictures.
+
+use logue_message::{Block, Content, ImageSource};
+use logue_source::{Code, Diagnostic, Span};
+
+use super::{Answer, Answers, id_of};
+use crate::blank::is_blank;
+use crate::document::{Doc, Img, Item, Text};
+use crate::findings::Findings;
+use crate::world::{DocumentText, WorldError};
+
+/// Words and pictures, as they are put together.
+pub(super) struct Saying<'a> {
+    answers: &'a Answers,
+    /// Where what is missing is reported; somebody else does it if this is `None`.
+    findings: Option<&'a mut Findings>,
+    blocks: Vec<Block>,
+}
+
+impl<'a> Saying<'a> {
+    pub(super) fn new(answers: &'a Answers, findings: Option<&'a mut Findings>) -> Self {
+        Self {
+            answers,
+            findings,
+            blocks: Vec::new(),
+        }
+    }
+
+    /// Adds what a message says.
+    pub(super) fn content(&mut self, items: &[Item]) {
+        if let [
+            Item::Text(Text {
+                payload: Some(payload),
+                ..
+            }),
+        ] = items
+        {
+            self.text(payload);
+            return;
+        }
+        for item in items {
+            self.item(item, false);
+        }
+    }
+
+    /// Adds what a payload holds: white space around blocks and documents is layout.
+    pub(super) fn payload(&mut self, items: &[Item]) {
+        let laid_out = items.iter().any(|item| match item {
+            Item::Text(text) => text.payload.is_some(),
+            _ => true,
+        });
+        for item in items {
+            self.item(item, laid_out);
+        }
+    }
+
+    /// Whether nothing was said but white space.
+    pub(super) fn is_blank(&self) -> bool {
+        self.blocks.iter().all(|block| match block {
+            Block::Text { text, .. } => is_blank(text),
+            _ => false,
+        })
+    }
+
+    pub(super) fn into_blocks(self) -> Vec<Block> {
+        self.blocks
+    }
+
+    /// What was said, as one text where there is no picture.
+    pub(super) fn into_content(mut self) -> Content {
+        match self.blocks.as_mut_slice() {
+            [] => Content::Text(String::new()),
+            [Block::Text { text, .. }] => Content::Text(std::mem::take(text)),
+            _ => Content::Blocks(self.blocks),
+        }
+    }
+
+    fn item(&mut self, item: &Item, laid_out: bool) {
+        match item {
+            Item::Text(text) if laid_out => match &text.payload {
+                Some(payload) => self.text(payload),
+                None if is_blank(&text.text) => {}
+                None => self.text(&text.text),
+            },
+            Item::Text(text) => self.text(&text.text),
+            Item::Doc(doc) => self.doc(doc, item),
+            Item::Img(img) => self.img(img, item),
+            Item::Agent(agent) if agent.src.is_empty() => {}
+            Item::Agent(agent) => match self.answers.get(&id_of(item)) {
+                Some(Ok(Answer::Agent(text))) => self.text(text),
+                answer => self.missing(
+                    &format!("the agent {:?} gave no answer", agent.src),
+                    answer,
+                    agent.span,
+                ),
+            },
+            Item::Import(import) => self.report(
+                Diagnostic::error(
+                    Code::MdUnsupported,
+                    "an import is not expanded here",
+                    import.span,
+                )
+                .with_help("put the text that it names in its place"),
+            ),
+        }
+    }
+
+    fn doc(&mut self, doc: &Doc, item: &Item) {
+        // The view has reported it.
+        if doc.src.is_empty() {
+            return;
+        }
+        match self.answers.get(&id_of(item)) {
+            Some(Ok(Answer::Document(found))) => {
+                let text = readable(doc, found);
+                self.text(&text);
+            }
+            answer => self.missing(
+                &format!("the document {:?} cannot be read", doc.src),
+                answer,
+                doc.span,
+            ),
+        }
+    }
+
+    fn img(&mut self, img: &Img, item: &Item) {
+        if img.src.is_empty() {
+            return;
+        }
+        let (source, media_type) = if img.local {
+            match self.answers.get(&id_of(item)) {
+                Some(Ok(Answer::Image(picture))) => (
+                    ImageSource::Inline(picture.base64.clone()),
+                    Some(picture.media_type.clone()),
+                ),
+                answer => {
+                    let message = format!("the picture {:?} cannot be read", img.src);
+                    return self.missing(&message, answer, img.span);
+                }
+            }
+        } else {
+            (ImageSource::Url(img.src.clone()), None)
+        };
+        self.blocks.push(Block::Image {
+            source,
+            media_type,
+            detail: None,
+        });
+    }
+
+    fn text(&mut self, more: &str) {
+        if more.is_empty() {
+            return;
+        }
+        match self.blocks.last_mut() {
+            Some(Block::Text { text, .. }) => text.push_str(more),
+            _ => self.blocks.push(Block::text(more)),
+        }
+    }
+
+    fn missing(&mut self, message: &str, answer: Option<&Result<Answer, WorldError>>, span: Span) {
+        let diagnostic = match answer {
+            Some(Err(error)) => {
+                let found =
+                    Diagnostic::error(error.kind.code(), format!("{message}: {error}"), span);
+                error
+                    .help
+                    .iter()
+                    .cloned()
+                    .fold(found, Diagnostic::with_help)
+            }
+            _ => Diagnostic::error(
+                Code::MdUnsupported,
+                format!("{message}: nobody was asked"),
+                span,
+            )
+            .with_help("remove it to run the prompt"),
+        };
+        self.report(diagnostic);
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) {
+        if let Some(findings) = &mut self.findings {
+            findings.push(diagnostic);
+        }
+    }
+}
+
+/// The text of a document as its element asks for it (ChatMD §8.1): `strip` wins over `markdown`,
+/// and both leave alone what is no HTML.
+fn readable(doc: &Doc, found: &DocumentText) -> String {
+    let _ = doc;
+    found.text.clone()
+}

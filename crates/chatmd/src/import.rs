@@ -1,0 +1,451 @@
+//! A document with everything that it imports (ChatMD §9).
+//!
+//! Every import gets the text that it names as a part of its own, in one address space with the
+//! document: the document's own offsets stay what they are, and a span in an imported text says by
+//! itself which text that is and which import led there. So elements and findings of all texts are
+//! ordinary elements and findings, and [`Loaded::source_map`] shows where each of them is.
+//!
+//! What an imported text contributes depends on where the import stands and on what the text is. At
+//! the top level its elements take the import's place. Inside a message it contributes what a
+//! message can hold: the `doc`, `img` and `agent` elements of a document, or the words of a text.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use logue_source::{Code, Diagnostic, SourceMap, Span};
+
+use crate::blank::is_blank;
+use crate::builder::parse;
+use crate::content;
+use crate::crosscheck;
+use crate::document::{Document, Element, Import, Item, Text};
+use crate::findings::Findings;
+use crate::shift::Shift as _;
+use crate::tree::{Child, Tree};
+use crate::view;
+use crate::world::{ImportRequest, World};
+
+/// How deep imports may stand inside one another.
+pub const MAX_IMPORT_DEPTH: usize = 64;
+
+/// Imports that one document may expand to.
+const MAX_IMPORTS: usize = 1000;
+
+/// Bytes that all imported texts together may have.
+const MAX_IMPORTED_BYTES: usize = 64 * 1024 * 1024;
+
+/// A document, its imports expanded.
+#[derive(Clone, Debug)]
+pub struct Loaded<'a> {
+    document: Document,
+    diagnostics: Vec<Diagnostic>,
+    parts: Vec<Part<'a>>,
+    targets: BTreeMap<usize, Target>,
+}
+
+/// One text of a [`Loaded`] document: the document's own, or one that an import named.
+#[derive(Clone, Debug)]
+pub struct Part<'a> {
+    /// What reports call it.
+    pub name: Cow<'a, str>,
+    /// Its text.
+    pub text: Cow<'a, str>,
+    /// The address of its first byte; 0 for the document's own.
+    pub base: usize,
+    /// The address of the import that named it.
+    pub imported_at: Option<usize>,
+}
+
+/// What an import stands for: the part with that index, taken as what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A ChatMD document: its elements.
+    Document(usize),
+    /// Text that may hold `doc`, `img`, `agent` and `import` elements, as a message may.
+    Fragment(usize),
+    /// Text that is taken as it is.
+    Verbatim(usize),
+}
+
+/// Reads a document and expands its imports, asking the world for the texts that they name. Never
+/// fails: an import that cannot be expanded is left out and reported.
+///
+/// Errors, beside those of [`parse`] and [`Document::from_tree`] for every text: a text that cannot
+/// be had, one that imports itself (`E-MD-IMPORT-CYCLE`), more than [`MAX_IMPORT_DEPTH`] levels or
+/// 1,000 imports or 64 MiB (`E-MD-IMPORT-LIMIT`). The chain of imports is in the labels.
+///
+/// Linear in the size of the expanded document.
+///
+/// ```
+/// use chatmd::{MemoryWorld, load};
+///
+/// let mut world = MemoryWorld::new().with("rules.md", "Be brief.");
+/// let text = "<system><import src=\"rules.md\"/></system>";
+/// let loaded = load("prompt.md", text, &mut world);
+/// assert!(loaded.diagnostics().is_empty());
+/// let evaluation = chatmd::evaluate(loaded.document(), &mut world);
+/// assert_eq!(evaluation.messages[0].text(), "Be brief.");
+/// ```
+pub fn load<'a>(name: &'a str, text: &'a str, world: &mut dyn World) -> Loaded<'a> {
+    let root = world.root_id().unwrap_or_else(|| name.to_owned());
+    let mut loader = Loader {
+        world,
+        parts: vec![Part {
+            name: Cow::Borrowed(name),
+            text: Cow::Borrowed(text),
+            base: 0,
+            imported_at: None,
+        }],
+        targets: BTreeMap::new(),
+        diagnostics: Vec::new(),
+        findings: Findings::default(),
+        imported_bytes: 0,
+        stack: vec![Step {
+            id: root,
+            name: name.to_owned(),
+            import: None,
+        }],
+    };
+    let tree = parse(text);
+    loader.diagnostics.extend_from_slice(tree.diagnostics());
+    let (document, findings) = view::document(&tree);
+    loader.diagnostics.extend(findings.finish());
+    let elements = loader.elements(document.elements);
+    let document = Document { elements };
+    let mut findings = loader.findings;
+    crosscheck::check(&document, &mut findings);
+    let mut diagnostics = loader.diagnostics;
+    diagnostics.extend(findings.finish());
+    diagnostics.sort_by_key(|diagnostic| diagnostic.primary.start);
+    Loaded {
+        document,
+        diagnostics,
+        parts: loader.parts,
+        targets: loader.targets,
+    }
+}
+
+impl<'a> Loaded<'a> {
+    /// The document with its imports expanded. Spans are addresses of [`Loaded::source_map`].
+    pub fn document(&self) -> &Document {
+        &self.document
+    }
+
+    /// What is wrong with any of the texts, in the order of their addresses: the document's own
+    /// first.
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        &self.diagnostics
+    }
+
+    /// Whether a diagnostic is an error.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+
+    /// The document's text and the imported ones, in the order of their addresses.
+    pub fn parts(&self) -> &[Part<'a>] {
+        &self.parts
+    }
+
+    /// The parts alone.
+    pub fn into_parts(self) -> Vec<Part<'a>> {
+        self.parts
+    }
+
+    /// What the import at an address stands for; `None` where it was not expanded.
+    pub fn target(&self, import: usize) -> Option<Target> {
+        self.targets.get(&import).copied()
+    }
+
+    /// Where each address is. Linear in the length of all texts.
+    pub fn source_map(&self) -> SourceMap<'_> {
+        source_map(&self.parts)
+    }
+}
+
+/// The map of the parts of a document. Linear in the length of all texts.
+pub fn source_map<'p>(parts: &'p [Part<'_>]) -> SourceMap<'p> {
+    let mut map = SourceMap::new();
+    for part in parts {
+        map.push(&*part.name, part.text.as_bytes(), part.imported_at);
+    }
+    map
+}
+
+struct Loader<'a, 'w> {
+    world: &'w mut dyn World,
+    parts: Vec<Part<'a>>,
+    targets: BTreeMap<usize, Target>,
+    /// Of the texts, each already limited in number.
+    diagnostics: Vec<Diagnostic>,
+    /// Of the imports themselves.
+    findings: Findings,
+    imported_bytes: usize,
+    /// The texts that are being read, the document first.
+    stack: Vec<Step>,
+}
+
+struct Step {
+    id: String,
+    name: String,
+    /// The import that named the text.
+    import: Option<Span>,
+}
+
+impl Loader<'_, '_> {
+    /// Recursion ends at [`MAX_IMPORT_DEPTH`].
+    fn elements(&mut self, elements: Vec<Element>) -> Vec<Element> {
+        let mut expanded = Vec::with_capacity(elements.len());
+        for mut element in elements {
+            match &mut element {
+                Element::Import(import) => {
+                    self.imported_elements(import, &mut expanded);
+                    continue;
+                }
+                Element::Message(message) => {
+                    message.content = self.items(std::mem::take(&mut message.content));
+                }
+                Element::ToolCall(call) => {
+                    call.content = self.items(std::mem::take(&mut call.content));
+                }
+                Element::ToolResponse(response) => {
+                    response.content = self.items(std::mem::take(&mut response.content));
+                }
+                Element::Config(_) | Element::Tool(_) | Element::Reasoning(_) => {}
+            }
+            expanded.push(element);
+        }
+        expanded
+    }
+
+    /// Recursion ends at [`MAX_IMPORT_DEPTH`], between two of which stand at most
+    /// [`crate::MAX_AGENT_DEPTH`] agents.
+    fn items(&mut self, items: Vec<Item>) -> Vec<Item> {
+        let is_plain = |item: &Item| !matches!(item, Item::Import(_) | Item::Agent(_));
+        if items.iter().all(is_plain) {
+            return items;
+        }
+        let mut expanded = Vec::with_capacity(items.len());
+        for mut item in items {
+            match &mut item {
+                Item::Import(import) => {
+                    self.imported_items(import, &mut expanded);
+                    continue;
+                }
+                Item::Agent(agent) => {
+                    agent.content = self.items(std::mem::take(&mut agent.content));
+                }
+                Item::Text(_) | Item::Doc(_) | Item::Img(_) => {}
+            }
+            expanded.push(item);
+        }
+        expanded
+    }
+
+    fn imported_elements(&mut self, import: &Import, out: &mut Vec<Element>) {
+        let Some(target) = self.open(import) else {
+            return;
+        };
+        match target {
+            Target::Document(part) => {
+                let elements = self.read(part, |tree, findings, base| {
+                    let (document, found) = view::document(tree);
+                    *findings = found;
+                    let mut elements = document.elements;
+                    elements.shift(base);
+                    elements
+                });
+                out.extend(self.elements(elements));
+            }
+            Target::Fragment(part) | Target::Verbatim(part) => {
+                if !self.parts.get(part).is_none_or(|part| is_blank(&part.text)) {
+                    self.findings.push(
+                        Diagnostic::error(
+                            Code::MdTopLevelText,
+                            format!("{:?} is text, and text stands inside a message", import.src),
+                            import.span,
+                        )
+                        .with_help("put the import into a message: `<system><import …/></system>`"),
+                    );
+                }
+            }
+        }
+        self.stack.pop();
+    }
+
+    fn imported_items(&mut self, import: &Import, out: &mut Vec<Item>) {
+        let Some(target) = self.open(import) else {
+            return;
+        };
+        match target {
+            Target::Document(part) | Target::Fragment(part) => {
+                let mut items = self.read(part, |tree, findings, base| {
+                    let mut items = content::fragment(tree, findings);
+                    items.shift(base);
+                    items
+                });
+                if matches!(target, Target::Document(_)) {
+                    items.retain(|item| !matches!(item, Item::Text(_)));
+                }
+                out.extend(self.items(items));
+            }
+            Target::Verbatim(index) => {
+                if let Some(part) = self.parts.get(index) {
+                    out.push(Item::Text(Text {
+                        span: Span::new(part.base, part.base + part.text.len()),
+                        text: part.text.clone().into_owned(),
+                        payload: None,
+                    }));
+                }
+            }
+        }
+        self.stack.pop();
+    }
+
+    /// Reads a part, its findings moved to its addresses.
+    fn read<T>(&mut self, part: usize, read: impl FnOnce(&Tree<'_>, &mut Findings, usize) -> T) -> T
+    where
+        T: Default,
+    {
+        let Some(part) = self.parts.get(part) else {
+            return T::default();
+        };
+        let tree = parse(&part.text);
+        let mut findings = Findings::default();
+        let value = read(&tree, &mut findings, part.base);
+        let mut found = findings.finish();
+        // Text between elements is content here, and reported elsewhere where it is not.
+        let of_tree = tree.diagnostics().iter();
+        found.extend(
+            of_tree
+                .filter(|found| {
+                    found.code != Code::MdTopLevelText || is_document(&tree, &part.name)
+                })
+                .cloned(),
+        );
+        found.shift(part.base);
+        self.diagnostics.extend(found);
+        value
+    }
+
+    /// The part that an import names, pushed on the stack.
+    fn open(&mut self, import: &Import) -> Option<Target> {
+        // The view has reported it.
+        if import.src.is_empty() {
+            return None;
+        }
+        let importer = self.stack.last()?;
+        let request = ImportRequest {
+            src: &import.src,
+            importer: (self.stack.len() > 1).then_some(importer.id.as_str()),
+        };
+        let imported = match self.world.import(&request) {
+            Ok(imported) => imported,
+            Err(error) => {
+                let error = Diagnostic::error(
+                    error.kind.code(),
+                    format!("the import {:?} cannot be read: {error}", import.src),
+                    import.span,
+                )
+                .with_help("paths of imports are relative to the file that imports");
+                self.findings.push(error);
+                return None;
+            }
+        };
+        if let Some(at) = self.stack.iter().position(|step| step.id == imported.id) {
+            let error = Diagnostic::error(
+                Code::MdImportCycle,
+                format!("{:?} imports itself", imported.name),
+                import.span,
+            )
+            .with_help("move what both need into a file of its own");
+            self.findings.push(self.with_chain(error, at + 1));
+            return None;
+        }
+        self.imported_bytes = self.imported_bytes.saturating_add(imported.text.len());
+        let exceeded = if self.stack.len() > MAX_IMPORT_DEPTH {
+            Some(format!(
+                "imports stand more than {MAX_IMPORT_DEPTH} deep inside one another"
+            ))
+        } else if self.parts.len() > MAX_IMPORTS {
+            Some(format!(
+                "the document expands to more than {MAX_IMPORTS} imports"
+            ))
+        } else if self.imported_bytes > MAX_IMPORTED_BYTES {
+            Some("the imported texts are larger than 64 MiB together".to_owned())
+        } else {
+            None
+        };
+        if let Some(message) = exceeded {
+            let error = Diagnostic::error(Code::MdImportLimit, message, import.span)
+                .with_help("import fewer or smaller files");
+            self.findings.push(self.with_chain(error, 1));
+            return None;
+        }
+        let base = self
+            .parts
+            .last()
+            .map_or(0, |last| SourceMap::next_base(last.base, last.text.len()));
+        let index = self.parts.len();
+        let target = classify(&imported.text, &imported.name, index);
+        self.targets.insert(import.span.start, target);
+        self.stack.push(Step {
+            id: imported.id,
+            name: imported.name.clone(),
+            import: Some(import.span),
+        });
+        self.parts.push(Part {
+            name: Cow::Owned(imported.name),
+            text: Cow::Owned(imported.text),
+            base,
+            imported_at: Some(import.span.start),
+        });
+        Some(target)
+    }
+
+    /// The error with the imports that led to it, from the step `from` on.
+    fn with_chain(&self, error: Diagnostic, from: usize) -> Diagnostic {
+        let chain = self.stack.iter().skip(from);
+        chain.fold(error, |error, step| match step.import {
+            Some(span) => error.with_label(span, format!("imports {:?}", step.name)),
+            None => error,
+        })
+    }
+}
+
+fn classify(text: &str, name: &str, part: usize) -> Target {
+    let tree = parse(text);
+    if is_document(&tree, name) {
+        return Target::Document(part);
+    }
+    let is_inline = |child: Child<'_>| match child {
+        Child::Node(node) => !node.tag().is_entry() && !node.tag().is_setting(),
+        Child::Text(_) => true,
+    };
+    let is_sound = tree
+        .diagnostics()
+        .iter()
+        .all(|found| found.code == Code::MdTopLevelText);
+    if is_sound && tree.children().all(is_inline) {
+        Target::Fragment(part)
+    } else {
+        Target::Verbatim(part)
+    }
+}
+
+/// Whether an imported text is a ChatMD document: by its name, or because an entry of a conversation
+/// or a setting comes first in it, or because it holds elements only.
+fn is_document(tree: &Tree<'_>, name: &str) -> bool {
+    if name.ends_with(".chatmd") {
+        return true;
+    }
+    let mut children = tree.children();
+    match children.next() {
+        None => true,
+        Some(Child::Text(_)) => false,
+        Some(Child::Node(node)) if node.tag().is_entry() || node.tag().is_setting() => true,
+        Some(Child::Node(_)) => {
+            !tree.has_errors() && children.all(|child| matches!(child, Child::Node(_)))
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Moving typed elements and findings from the offsets of their own text into an address space.
+
+use logue_source::{Diagnostic, Span};
+
+use crate::declaration::ToolDecl;
+use crate::document::{
+    Agent, Config, Doc, Element, Img, Import, Item, Message, Reasoning, Summary, Text,
+    ToolCallElement, ToolResponseElement,
+};
+
+/// Something that holds spans.
+pub(crate) trait Shift {
+    /// Adds `by` to every offset in it.
+    fn shift(&mut self, by: usize);
+}
+
+impl Shift for Span {
+    fn shift(&mut self, by: usize) {
+        self.start += by;
+        self.end += by;
+    }
+}
+
+impl<T: Shift> Shift for Vec<T> {
+    fn shift(&mut self, by: usize) {
+        self.iter_mut().for_each(|item| item.shift(by));
+    }
+}
+
+impl Shift for Diagnostic {
+    fn shift(&mut self, by: usize) {
+        self.primary.shift(by);
+        for label in &mut self.labels {
+            label.span.shift(by);
+        }
+    }
+}
+
+impl Shift for Element {
+    fn shift(&mut self, by: usize) {
+        match self {
+            Self::Config(Config { span, opener, .. }) => [span, opener].map(|at| at.shift(by)),
+            Self::Message(Message {
+                span,
+                opener,
+                content,
+                ..
+            })
+            | Self::ToolCall(ToolCallElement {
+                span,
+                opener,
+                content,
+                ..
+            })
+            | Self::ToolResponse(ToolResponseElement {
+                span,
+                opener,
+                content,
+                ..
+            }) => {
+                content.shift(by);
+                [span, opener].map(|at| at.shift(by))
+            }
+            Self::Reasoning(Reasoning {
+                span, summaries, ..
+            }) => {
+                for Summary { span, .. } in summaries {
+                    span.shift(by);
+                }
+                span.shift(by);
+                [(); 2]
+            }
+            Self::Tool(ToolDecl { span, .. }) | Self::Import(Import { span, .. }) => {
+                span.shift(by);
+                [(); 2]
+            }
+        };
+    }
+}
+
+impl Shift for Item {
+    fn shift(&mut self, by: usize) {
+        match self {
+            Self::Agent(Agent { span, content, .. }) => {
+                content.shift(by);
+                span.shift(by);
+            }
+            Self::Text(Text { span, .. })
+            | Self::Doc(Doc { span, .. })
+            | Self::Img(Img { span, .. })
+            | Self::Import(Import { span, .. }) => span.shift(by),
+        }
+    }
+}
