@@ -1,7 +1,7 @@
 //! A ChatMD file as a runnable graph.
 //!
 //! A run is one way through this crate: [`read_bytes`] and [`into_text`] read a prompt,
-//! [`Prompt::load`] turns it into settings, tools and messages, [`Turn::run`] lets the model and
+//! [`Surroundings::load`] turns it into settings, tools and messages, [`Turn::run`] lets the model and
 //! its tools answer on the graph engine of `logue-harness`, and each completed part goes to a
 //! [`Transcript`] before anybody is told of it. [`TranscriptFile`] is the one that keeps it: in the
 //! prompt's own file, in ChatMD.
@@ -18,6 +18,9 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod agent_tool;
+mod agents;
+mod answers;
 mod durable;
 mod element;
 mod identity;
@@ -25,14 +28,18 @@ mod listener;
 mod payload;
 mod prompt;
 mod source_file;
+mod surroundings;
 mod transcript_file;
 mod turn;
 mod world;
 
+pub use agents::{Agents, MAX_AGENT_CALLS, Model, Models};
+pub use answers::AnswerCache;
 pub use element::{Element, NoTranscript, Transcript, TranscriptError};
 pub use listener::{Listener, NoListener, TurnEvent};
 pub use prompt::{Prompt, toolbox};
 pub use source_file::{MAX_SOURCE_BYTES, SourceError, into_text, read_all, read_bytes};
+pub use surroundings::Surroundings;
 pub use transcript_file::TranscriptFile;
 pub use turn::{Turn, TurnError, TurnReport};
 pub use world::FileWorld;

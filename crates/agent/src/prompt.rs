@@ -3,13 +3,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use chatmd::{Config, Document, Element as DocumentElement, ToolDecl, ToolKind, World, evaluate};
+use chatmd::{
+    Config, Document, Element as DocumentElement, Evaluation, Loaded, Part, ToolDecl, ToolKind,
+    World, evaluate, load, source_map,
+};
 use logue_message::{ChatMessage, Repair, Role, ToolCall, repair_history};
 use logue_model::Settings;
-use logue_source::{Code, Diagnostic};
-use logue_tools::{Builtin, Roots, ShellOptions, ShellTool, Tool, Toolbox};
+use logue_source::{Code, Diagnostic, SourceMap};
+use logue_tools::{Builtin, ShellTool, Tool, Toolbox};
 
+use crate::agent_tool::AgentTool;
 use crate::element::Element;
+use crate::surroundings::Surroundings;
 
 /// What a run needs of a document.
 #[derive(Clone, Debug)]
@@ -23,40 +28,50 @@ pub struct Prompt {
     /// Everything that was found wrong or worth knowing, of parsing, typing and evaluating, in the
     /// order of the text. A prompt with an error cannot be run.
     pub diagnostics: Vec<Diagnostic>,
+    parts: Vec<Part<'static>>,
     reasoning_count: usize,
 }
 
 impl Prompt {
-    /// Reads a document and evaluates it against the world. Never fails: what is wrong is among the
-    /// diagnostics, and a document that does not parse is not evaluated.
-    pub fn load(text: &str, world: &mut dyn World) -> Self {
-        let tree = chatmd::parse(text);
-        let (document, typed) = Document::from_tree(&tree);
-        let mut diagnostics = tree.diagnostics().to_vec();
-        diagnostics.extend(typed);
-        let mut prompt = Self {
-            config: Config::default(),
-            tools: Vec::new(),
-            messages: Vec::new(),
-            diagnostics,
-            reasoning_count: 0,
-        };
-        if !prompt.diagnostics.iter().any(Diagnostic::is_error) {
-            let evaluation = evaluate(&document, world);
-            prompt.config = evaluation.config;
-            prompt.tools = evaluation.tools;
-            prompt.messages = evaluation.messages;
-            prompt.diagnostics.extend(evaluation.diagnostics);
+    /// Reads a document with its imports and evaluates it against the world, one request after the
+    /// other; [`Surroundings::load`] does the same with everything at once. Never fails: what is
+    /// wrong is among the diagnostics, and a document that does not parse is not evaluated.
+    pub fn load(name: &str, text: &str, world: &mut dyn World) -> Self {
+        let loaded = load(name, text, world);
+        if loaded.has_errors() {
+            return Self::unevaluated(loaded);
         }
-        prompt.reasoning_count = document
-            .elements
-            .iter()
-            .filter(|element| matches!(element, DocumentElement::Reasoning(_)))
-            .count();
-        prompt
-            .diagnostics
-            .sort_by_key(|diagnostic| diagnostic.primary.start);
-        prompt
+        let evaluation = evaluate(loaded.document(), world);
+        Self::evaluated(loaded, evaluation)
+    }
+
+    /// A document that has errors.
+    pub(crate) fn unevaluated(loaded: Loaded<'_>) -> Self {
+        Self::evaluated(loaded, Evaluation::default())
+    }
+
+    pub(crate) fn evaluated(loaded: Loaded<'_>, evaluation: Evaluation) -> Self {
+        let mut diagnostics = loaded.diagnostics().to_vec();
+        diagnostics.extend(evaluation.diagnostics);
+        diagnostics.sort_by_key(|diagnostic| diagnostic.primary.start);
+        let reasoning_count = reasoning_count(loaded.document());
+        Self {
+            config: evaluation.config,
+            tools: evaluation.tools,
+            messages: evaluation.messages,
+            diagnostics,
+            parts: loaded
+                .into_parts()
+                .into_iter()
+                .map(Part::into_owned)
+                .collect(),
+            reasoning_count,
+        }
+    }
+
+    /// Where the spans of the diagnostics are: in the document, or in what it imports.
+    pub fn source_map(&self) -> SourceMap<'_> {
+        source_map(&self.parts)
     }
 
     /// The sampling settings.
@@ -113,11 +128,8 @@ impl Prompt {
 ///
 /// # Errors
 /// A declaration that cannot be run, with its position.
-pub fn toolbox(
-    prompt: &Prompt,
-    roots: &Arc<Roots>,
-    shell: &ShellOptions,
-) -> Result<Toolbox, Box<Diagnostic>> {
+pub fn toolbox(prompt: &Prompt, surroundings: &Surroundings) -> Result<Toolbox, Box<Diagnostic>> {
+    let roots = surroundings.world.roots();
     let mut toolbox = Toolbox::new();
     for declaration in &prompt.tools {
         let refused = |code: Code, message: String| {
@@ -139,7 +151,19 @@ pub fn toolbox(
                 command,
                 description.as_deref(),
                 roots.base().to_owned(),
-                shell.clone(),
+                surroundings.shell.clone(),
+            )),
+            ToolKind::Agent {
+                name,
+                agent,
+                local,
+                description,
+            } => Arc::new(AgentTool::new(
+                name,
+                description.as_deref(),
+                agent,
+                *local,
+                surroundings.clone(),
             )),
             _ => {
                 let message = "tools of this kind cannot be run yet".to_owned();
@@ -151,4 +175,10 @@ pub fn toolbox(
             .map_err(|error| refused(Code::MdDuplicateTool, error.to_string()))?;
     }
     Ok(toolbox)
+}
+
+fn reasoning_count(document: &Document) -> usize {
+    let is_reasoning =
+        |element: &&DocumentElement| matches!(element, DocumentElement::Reasoning(_));
+    document.elements.iter().filter(is_reasoning).count()
 }

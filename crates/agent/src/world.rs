@@ -1,11 +1,15 @@
-//! Local documents for a prompt, from the disk and below the roots.
+//! What a prompt names on the disk: documents, imports, pictures, other prompts.
 
-use std::fs::{File, Metadata};
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use chatmd::{DocRequest, World, WorldError, WorldErrorKind};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use chatmd::{
+    DocRequest, DocumentText, ImgRequest, ImportRequest, Imported, Picture, World, WorldError,
+    WorldErrorKind,
+};
 use logue_tools::{RootError, Roots};
 
 /// Bytes of the largest document that is put into a message.
@@ -19,11 +23,12 @@ pub(crate) const PAYLOAD_FOLDER: &str = ".chatmd";
 /// A document is looked for below the roots, the prompt's folder first. Payload files of a
 /// transcript (`./.chatmd/…`) belong to the transcript's own folder and are looked for only in its
 /// `.chatmd`, so that a transcript elsewhere neither picks up another one's payloads nor opens the
-/// folder that it happens to be written to.
+/// folder that it happens to be written to. Imports count from the importing file.
 #[derive(Clone, Debug)]
 pub struct FileWorld {
     roots: Arc<Roots>,
     payloads: PathBuf,
+    file: Option<PathBuf>,
 }
 
 impl FileWorld {
@@ -32,56 +37,177 @@ impl FileWorld {
         Self {
             roots,
             payloads: transcript_folder.join(PAYLOAD_FOLDER),
+            file: None,
         }
     }
 
-    fn open(&self, src: &str) -> Result<(File, Metadata), RootError> {
-        match payload_name(src) {
-            None => self.roots.open_file(src),
-            Some(name) => {
-                let absent = |_| RootError::NotFound(src.to_owned());
-                Roots::new([self.payloads.clone()])
-                    .map_err(absent)?
-                    .open_file(name)
-            }
-        }
+    /// The same for a prompt that is in the file `path`, so that an import of it is known.
+    #[must_use]
+    pub fn of_file(mut self, path: &Path) -> Self {
+        self.file = path.canonicalize().ok();
+        self
+    }
+
+    /// The folders that may be read.
+    pub fn roots(&self) -> &Arc<Roots> {
+        &self.roots
+    }
+
+    /// The file that the prompt itself is in, where it really is.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// The text of another prompt, and where it really is.
+    pub(crate) fn prompt(&self, src: &str) -> Result<(String, PathBuf), WorldError> {
+        let bytes = read(&self.roots, src)?;
+        let path = self.roots.find(src).map_err(|error| refused(&error))?.path;
+        Ok((into_text(src, bytes)?, path))
     }
 }
 
 impl World for FileWorld {
-    fn document(&mut self, request: &DocRequest<'_>) -> Result<String, WorldError> {
+    fn document(&mut self, request: &DocRequest<'_>) -> Result<DocumentText, WorldError> {
         let src = request.src;
-        if !request.local || request.strip || request.markdown {
-            return Err(WorldError::new(
-                WorldErrorKind::Unsupported,
-                format!("{src}: only local documents as they are can be read yet"),
-            ));
+        if !request.local {
+            return Err(network_is_off(src));
         }
-        let (file, metadata) = self.open(src).map_err(|error| {
-            let kind = match error {
-                RootError::NotFound(_) => WorldErrorKind::NotFound,
-                RootError::Outside(_) => WorldErrorKind::OutsideRoots,
-                _ => WorldErrorKind::Other,
-            };
-            WorldError::new(kind, error.to_string())
-        })?;
-        if metadata.len() > MAX_DOCUMENT {
-            return Err(WorldError::new(
-                WorldErrorKind::TooLarge,
-                format!(
-                    "{src}: has {} bytes, more than the {MAX_DOCUMENT} that a document may have",
-                    metadata.len()
-                ),
-            ));
-        }
-        let mut bytes = Vec::new();
-        file.take(MAX_DOCUMENT)
-            .read_to_end(&mut bytes)
-            .map_err(|error| WorldError::new(WorldErrorKind::Other, format!("{src}: {error}")))?;
-        String::from_utf8(bytes).map_err(|_| {
-            WorldError::new(WorldErrorKind::NotUtf8, format!("{src}: is not UTF-8 text"))
+        let bytes = match payload_name(src) {
+            None => read(&self.roots, src)?,
+            Some(name) => {
+                let payloads = Roots::new([self.payloads.clone()]);
+                let payloads =
+                    payloads.map_err(|_| refused(&RootError::NotFound(src.to_owned())))?;
+                read(&payloads, name)?
+            }
+        };
+        Ok(DocumentText {
+            text: into_text(src, bytes)?,
+            media_type: is_html_name(src).then(|| "text/html".to_owned()),
         })
     }
+
+    fn import(&mut self, request: &ImportRequest<'_>) -> Result<Imported, WorldError> {
+        // The importing file is where its own canonical path says; the roots still decide.
+        let folder = request.importer.and_then(|path| Path::new(path).parent());
+        let path = match folder {
+            Some(folder) => folder.join(request.src).display().to_string(),
+            None => request.src.to_owned(),
+        };
+        let bytes = read(&self.roots, &path)?;
+        let real = self
+            .roots
+            .find(&path)
+            .map_err(|error| refused(&error))?
+            .path;
+        let name = match real.strip_prefix(self.roots.base()) {
+            Ok(inside) => inside.display().to_string(),
+            Err(_) => real.display().to_string(),
+        };
+        Ok(Imported {
+            text: into_text(&name, bytes)?,
+            id: real.display().to_string(),
+            name,
+        })
+    }
+
+    fn image(&mut self, request: &ImgRequest<'_>) -> Result<Picture, WorldError> {
+        let bytes = read(&self.roots, request.src)?;
+        let media_type = picture_type(&bytes).ok_or_else(|| {
+            let message = format!("{}: is no PNG, JPEG, GIF or WebP picture", request.src);
+            WorldError::new(WorldErrorKind::Other, message)
+                .with_help("convert it to one of the four; what a file is is told by its content")
+        })?;
+        Ok(Picture {
+            media_type: media_type.to_owned(),
+            base64: STANDARD.encode(bytes),
+        })
+    }
+
+    fn root_id(&self) -> Option<String> {
+        Some(self.file.as_ref()?.display().to_string())
+    }
+}
+
+/// Why something that is not on the disk is not fetched.
+pub(crate) fn network_is_off(src: &str) -> WorldError {
+    WorldError::new(
+        WorldErrorKind::Unsupported,
+        format!("{src}: the network is off for prompts"),
+    )
+    .with_help("for a file add `local`")
+}
+
+/// The media type of a picture, by its first bytes.
+fn picture_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => Some("image/png"),
+        [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'E',
+            b'B',
+            b'P',
+            ..,
+        ] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+fn is_html_name(src: &str) -> bool {
+    let ending = Path::new(src)
+        .extension()
+        .and_then(|ending| ending.to_str());
+    ending.is_some_and(|ending| {
+        ["html", "htm", "xhtml"]
+            .iter()
+            .any(|known| ending.eq_ignore_ascii_case(known))
+    })
+}
+
+fn read(roots: &Roots, src: &str) -> Result<Vec<u8>, WorldError> {
+    let (file, metadata) = roots.open_file(src).map_err(|error| refused(&error))?;
+    let too_large = || {
+        let message =
+            format!("{src}: has more than the {MAX_DOCUMENT} bytes that a document may have");
+        WorldError::new(WorldErrorKind::TooLarge, message)
+    };
+    if metadata.len() > MAX_DOCUMENT {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_DOCUMENT + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| WorldError::new(WorldErrorKind::Other, format!("{src}: {error}")))?;
+    // It may have grown since its size was asked for.
+    if bytes.len() as u64 > MAX_DOCUMENT {
+        return Err(too_large());
+    }
+    Ok(bytes)
+}
+
+fn into_text(src: &str, bytes: Vec<u8>) -> Result<String, WorldError> {
+    String::from_utf8(bytes)
+        .map_err(|_| WorldError::new(WorldErrorKind::NotUtf8, format!("{src}: is not UTF-8 text")))
+}
+
+fn refused(error: &RootError) -> WorldError {
+    let kind = match error {
+        RootError::NotFound(_) => WorldErrorKind::NotFound,
+        RootError::Outside(_) => WorldErrorKind::OutsideRoots,
+        _ => WorldErrorKind::Other,
+    };
+    WorldError::new(kind, error.to_string())
+        .with_help("paths are relative to the folder of the prompt")
 }
 
 /// The name of a payload in its folder: one plain name, with nothing that climbs.

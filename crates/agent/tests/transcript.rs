@@ -15,7 +15,7 @@ use proptest::prelude::*;
 
 fn load(folder: &Path, text: &str) -> Prompt {
     let roots = Arc::new(Roots::new([folder.to_owned()]).unwrap());
-    Prompt::load(text, &mut FileWorld::new(roots, folder))
+    Prompt::load("prompt.md", text, &mut FileWorld::new(roots, folder))
 }
 
 fn open(path: &Path) -> TranscriptFile {

@@ -56,6 +56,18 @@ pub struct Part<'a> {
     pub imported_at: Option<usize>,
 }
 
+impl Part<'_> {
+    /// The same, borrowing nothing.
+    pub fn into_owned(self) -> Part<'static> {
+        Part {
+            name: Cow::Owned(self.name.into_owned()),
+            text: Cow::Owned(self.text.into_owned()),
+            base: self.base,
+            imported_at: self.imported_at,
+        }
+    }
+}
+
 /// What an import stands for: the part with that index, taken as what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {

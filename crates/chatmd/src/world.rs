@@ -131,6 +131,13 @@ pub struct ImgRequest<'a> {
     pub src: &'a str,
 }
 
+impl<'a> ImgRequest<'a> {
+    /// A request for the file `src`.
+    pub fn local(src: &'a str) -> Self {
+        Self { src }
+    }
+}
+
 /// A picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {

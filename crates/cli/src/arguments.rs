@@ -92,6 +92,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
 
+    /// Ask every agent that the prompt names, also what was asked before
+    #[arg(long)]
+    pub(crate) no_cache: bool,
+
     /// Address of the model server, up to and with `/v1`
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
+use logue_agent::AnswerCache;
 use logue_model::Limits;
 use logue_source::{Code, Diagnostic, Source, Span, Style};
 use logue_tools::ShellOptions;
@@ -74,6 +75,7 @@ struct Tools {
 struct Run {
     max_turns: Option<NonZeroU32>,
     wait_seconds: Option<u64>,
+    agent_cache_hours: Option<u32>,
 }
 
 impl Config {
@@ -255,6 +257,15 @@ impl Config {
         let most = flag.or_else(|| self.first(|file| file.run.max_turns).map(NonZeroU32::get));
         most.and_then(|most| usize::try_from(most).ok())
             .unwrap_or(50)
+    }
+
+    /// Where answers of agents are kept, and for how long; `None` if they are not.
+    pub(crate) fn agent_cache(&self) -> Option<AnswerCache> {
+        let hours = self.first(|file| file.run.agent_cache_hours).unwrap_or(24);
+        let folders = etcetera::choose_base_strategy().ok()?;
+        let folder = folders.cache_dir().join("logue").join("agents");
+        let lifetime = Duration::from_secs(u64::from(hours) * 3600);
+        (hours > 0).then(|| AnswerCache::new(folder, lifetime))
     }
 
     /// How long to wait for a file that another run holds.

@@ -91,6 +91,11 @@ impl Input {
             .map_or_else(|| PathBuf::from("."), folder_of)
     }
 
+    /// The file of the prompt, unless it comes on standard input.
+    pub(super) fn prompt_file(&self) -> Option<&Path> {
+        self.prompt.as_deref()
+    }
+
     /// The folder of the transcript's payload files.
     pub(super) fn transcript_folder(&self) -> PathBuf {
         self.transcript_folder.clone()

@@ -7,23 +7,23 @@
 mod input;
 mod output;
 mod provider;
+mod reading;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use logue_agent::{
-    Element, FileWorld, NoTranscript, Prompt, SourceError, Transcript, TranscriptError, Turn,
-    TurnError, TurnReport, toolbox,
+    Element, NoTranscript, SourceError, Transcript, TranscriptError, Turn, TurnError, TurnReport,
+    toolbox,
 };
 use logue_message::{ChatMessage, Role};
-use logue_source::{Code, Source};
+use logue_source::Source;
 use logue_tools::Roots;
 
 use crate::arguments::RunArgs;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
-use crate::language::Language;
-use crate::terminal::{complain, error_style, write_failed};
+use crate::terminal::{error_style, write_failed};
 use input::Input;
 use output::Output;
 
@@ -61,16 +61,28 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
     let input = Input::open(arguments, config.patience(), |path| output.waiting(path))?;
     let prompt_folder = input.prompt_folder();
     let roots = roots(&prompt_folder, arguments, config)?;
-    let mut world = FileWorld::new(Arc::clone(&roots), &input.transcript_folder());
-
-    let prompt = load(&input, &mut world)?;
-    let toolbox = toolbox(&prompt, &roots, &config.shell_options()).map_err(|diagnostic| {
-        rendered(
-            &input.name,
-            input.text.as_bytes(),
-            std::slice::from_ref(&diagnostic),
-        )
-    })?;
+    let surroundings = reading::surroundings(&input, roots, arguments, config);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;
+    // Agents that the prompt names are asked while it is read, so this may take long as well.
+    let prompt = runtime.block_on(async {
+        tokio::select! {
+            biased;
+            exit = signalled() => Err(exit),
+            prompt = reading::load(&input, &surroundings) => Ok(prompt),
+        }
+    });
+    let prompt = match prompt {
+        Ok(prompt) => prompt?,
+        Err(exit) => {
+            runtime.shutdown_background();
+            return Ok(Ended::Signalled(exit, None));
+        }
+    };
+    let toolbox = toolbox(&prompt, &surroundings)
+        .map_err(|diagnostic| reading::rendered_in(&prompt.source_map(), [&*diagnostic]))?;
     let written = input.transcript.is_some().then(|| input.name.clone());
     let mut elements = prompt.unanswered_calls();
     let mut history = prompt.messages.clone();
@@ -104,7 +116,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
 
     let turn = Turn {
         provider: chosen.provider,
-        model: chosen.model,
+        model: chosen.name,
         settings: prompt.settings(),
         toolbox,
         history,
@@ -113,10 +125,6 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         max_requests: config.max_turns(arguments.max_turns),
     };
     output.started(&turn.model, &input.name);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;
     let ended = runtime.block_on(async {
         tokio::select! {
             biased;
@@ -135,45 +143,6 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         )),
         _ => failure,
     })
-}
-
-/// Reads the document and reports what is wrong with it.
-fn load(input: &Input, world: &mut FileWorld) -> Result<Prompt, Failure> {
-    let path = Path::new(&input.name);
-    if Language::of(Some(path), input.text.as_bytes()) == Language::Openchatml {
-        return Err(Failure::user(
-            "E-MD-TOP-LEVEL-TEXT",
-            format!(
-                "`{}` is an OpenChatML transcript, and only ChatMD prompts can be run",
-                input.name
-            ),
-        )
-        .with_help("`logue view` shows it; name it with -m replay:FILE to play it"));
-    }
-    let prompt = Prompt::load(&input.text, world);
-    let (mut errors, warnings): (Vec<_>, Vec<_>) = prompt
-        .diagnostics
-        .iter()
-        .cloned()
-        .partition(logue_source::Diagnostic::is_error);
-    for error in &mut errors {
-        if matches!(error.code, Code::MdDocument | Code::OutsideRoots) {
-            error
-                .help
-                .push("--root DIR lets the prompt read a further folder".to_owned());
-        }
-    }
-    if !errors.is_empty() {
-        return Err(rendered(&input.name, input.text.as_bytes(), &errors));
-    }
-    let source = Source::new(input.name.as_str(), input.text.as_bytes());
-    for warning in warnings
-        .iter()
-        .filter(|warning| warning.severity == logue_source::Severity::Warning)
-    {
-        complain(&format!("{}\n", source.render(warning, error_style())));
-    }
-    Ok(prompt)
 }
 
 /// The folders that may be read: the prompt's own, then flags, then configuration.

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use logue_agent::{Prompt, read_bytes};
+use logue_agent::{Model, Prompt, read_bytes};
 use logue_model::{
-    Category, ChatCompletions, ChatOptions, Echo, ModelSelection, Provider, ProviderError,
-    ProviderKind, Recorder, Recording, Replay,
+    Category, ChatCompletions, ChatOptions, Echo, ModelSelection, ProviderError, ProviderKind,
+    Recorder, Recording, Replay,
 };
 
 use super::source_failure;
@@ -14,10 +14,22 @@ use crate::arguments::RunArgs;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 
-pub(super) struct Chosen {
-    pub(super) provider: Arc<dyn Provider>,
-    /// The model's name at the provider.
-    pub(super) model: String,
+/// What is needed to reach a model server, beside the model's name.
+#[derive(Clone, Debug)]
+pub(super) struct Connection {
+    base_url: Option<String>,
+    api_key: Option<String>,
+    config: Config,
+}
+
+impl Connection {
+    pub(super) fn new(arguments: &RunArgs, config: &Config) -> Self {
+        Self {
+            base_url: arguments.base_url.clone(),
+            api_key: arguments.api_key.clone(),
+            config: config.clone(),
+        }
+    }
 }
 
 /// Sets the provider up: flag over prompt over environment and configuration.
@@ -26,53 +38,14 @@ pub(super) fn choose(
     config: &Config,
     prompt: &Prompt,
     prompt_folder: &Path,
-) -> Result<Chosen, Failure> {
+) -> Result<Model, Failure> {
     // A path in a prompt counts from the prompt, one on the command line from where it is typed.
     let (name, folder) = match (&arguments.model, &prompt.config.model) {
         (Some(name), _) => (name.clone(), PathBuf::new()),
         (None, Some(name)) => (name.clone(), prompt_folder.to_owned()),
         (None, None) => (config.model().ok_or_else(no_model)?, PathBuf::new()),
     };
-    let selection = ModelSelection::parse(&name);
-    let mut chosen = match selection.kind {
-        ProviderKind::Replay => {
-            let path = folder.join(&selection.model);
-            let bytes = read_bytes(&path).map_err(|error| source_failure(&error))?;
-            let name = path.display().to_string();
-            let recording = Recording::parse(&name, &bytes).map_err(|error| {
-                Failure::user(Category::ReplayUnreadable.as_str(), error.to_string())
-                    .with_help("`logue check` on the recording shows the place")
-            })?;
-            Chosen {
-                provider: Arc::new(Replay::new(recording)),
-                model: String::new(),
-            }
-        }
-        ProviderKind::Echo => Chosen {
-            provider: Arc::new(Echo),
-            model: String::new(),
-        },
-        ProviderKind::Reserved(prefix) => {
-            let message = format!("`{name}`: the provider `{prefix}` cannot be spoken to yet");
-            return Err(Failure::user("no_model", message).with_help(
-                "use a server that speaks Chat Completions: openai:NAME, or just NAME",
-            ));
-        }
-        _ => {
-            let address = config.address(arguments.base_url.as_deref());
-            let options = ChatOptions {
-                api_key: config.api_key(arguments.api_key.as_deref(), &address)?,
-                base_url: address.url,
-                limits: config.limits(),
-            };
-            let provider =
-                ChatCompletions::new(options).map_err(|error| provider_failure(&error))?;
-            Chosen {
-                provider: Arc::new(provider),
-                model: selection.model,
-            }
-        }
-    };
+    let mut chosen = connect(&name, &folder, &Connection::new(arguments, config))?;
     if let Some(path) = &arguments.record {
         let recorder = Recorder::new(chosen.provider, path).map_err(|error| {
             Failure::user(Category::RecordFailed.as_str(), error.to_string())
@@ -81,6 +54,58 @@ pub(super) fn choose(
         chosen.provider = Arc::new(recorder);
     }
     Ok(chosen)
+}
+
+/// The model of that name; a path in it counts from `folder`.
+pub(super) fn connect(
+    name: &str,
+    folder: &Path,
+    connection: &Connection,
+) -> Result<Model, Failure> {
+    let selection = ModelSelection::parse(name);
+    match selection.kind {
+        ProviderKind::Replay => {
+            let path = folder.join(&selection.model);
+            let bytes = read_bytes(&path).map_err(|error| source_failure(&error))?;
+            let shown = path.display().to_string();
+            let recording = Recording::parse(&shown, &bytes).map_err(|error| {
+                Failure::user(Category::ReplayUnreadable.as_str(), error.to_string())
+                    .with_help("`logue check` on the recording shows the place")
+            })?;
+            Ok(Model {
+                provider: Arc::new(Replay::new(recording)),
+                identity: format!("replay:{shown}"),
+                name: String::new(),
+            })
+        }
+        ProviderKind::Echo => Ok(Model {
+            provider: Arc::new(Echo),
+            identity: "echo:".to_owned(),
+            name: String::new(),
+        }),
+        ProviderKind::Reserved(prefix) => {
+            let message = format!("`{name}`: the provider `{prefix}` cannot be spoken to yet");
+            Err(Failure::user("no_model", message)
+                .with_help("use a server that speaks Chat Completions: openai:NAME, or just NAME"))
+        }
+        _ => {
+            let config = &connection.config;
+            let address = config.address(connection.base_url.as_deref());
+            let options = ChatOptions {
+                api_key: config.api_key(connection.api_key.as_deref(), &address)?,
+                base_url: address.url,
+                limits: config.limits(),
+            };
+            let identity = format!("{} {}", options.base_url, selection.model);
+            let provider =
+                ChatCompletions::new(options).map_err(|error| provider_failure(&error))?;
+            Ok(Model {
+                provider: Arc::new(provider),
+                identity,
+                name: selection.model,
+            })
+        }
+    }
 }
 
 fn no_model() -> Failure {

@@ -1,0 +1,224 @@
+//! Agents: other prompts that are run for their answer (ChatMD §5.3, §8.3).
+//!
+//! An agent has a history of its own: its prompt, and what it is told as one message of the user.
+//! Its paths count from its own folder, its tools are what its own prompt declares, and what it
+//! says last is the answer. Nothing of it is written into the caller's transcript.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use chatmd::{WorldError, WorldErrorKind};
+use logue_message::{Block, ChatMessage, Role};
+use logue_model::Provider;
+use logue_tools::{BoxFuture, Roots};
+
+use crate::answers::{AnswerCache, key_of};
+use crate::element::NoTranscript;
+use crate::listener::NoListener;
+use crate::prompt::{Prompt, toolbox};
+use crate::surroundings::Surroundings;
+use crate::turn::Turn;
+use crate::world::{FileWorld, network_is_off};
+
+/// How deep agents may call agents.
+pub const MAX_AGENT_CALLS: usize = 8;
+
+/// How agents are run.
+#[derive(Clone)]
+pub struct Agents {
+    /// Who answers for an agent.
+    pub models: Arc<dyn Models>,
+    /// Answers that need not be asked for again.
+    pub cache: Option<AnswerCache>,
+    /// How often an agent's model may be asked for one answer.
+    pub max_requests: usize,
+}
+
+impl std::fmt::Debug for Agents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agents")
+            .field("cache", &self.cache)
+            .field("max_requests", &self.max_requests)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Finds the model that a prompt names.
+pub trait Models: Send + Sync {
+    /// The model named `named` in a prompt of that folder, or the one in force if the prompt names
+    /// none.
+    ///
+    /// # Errors
+    /// There is no such model, or it cannot be set up: why, and what to do.
+    fn find(&self, named: Option<&str>, folder: &Path) -> Result<Model, String>;
+}
+
+/// A model that can be asked.
+#[derive(Clone)]
+pub struct Model {
+    /// Who answers.
+    pub provider: Arc<dyn Provider>,
+    /// What answers of it are told apart by from those of other servers and models.
+    pub identity: String,
+    /// Its name at the provider.
+    pub name: String,
+}
+
+/// Whether an earlier answer to the same question will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Freshness {
+    /// It will: the document asks it again each time that it is read.
+    MayRepeat,
+    /// It will not: a model asks, and may want another answer.
+    Fresh,
+}
+
+impl Surroundings {
+    /// What an agent says last when it is told `input`.
+    ///
+    /// # Errors
+    /// Agents are off here, nested too deeply, or the agent's prompt or model failed; the message
+    /// says which, the kind is [`WorldErrorKind::Agent`].
+    pub(crate) fn ask_agent<'a>(
+        &'a self,
+        src: &'a str,
+        local: bool,
+        input: Vec<Block>,
+        freshness: Freshness,
+    ) -> BoxFuture<'a, Result<String, WorldError>> {
+        // Boxed, because an agent may ask agents.
+        Box::pin(self.ask(src, local, input, freshness))
+    }
+
+    async fn ask(
+        &self,
+        src: &str,
+        local: bool,
+        input: Vec<Block>,
+        freshness: Freshness,
+    ) -> Result<String, WorldError> {
+        let Some(agents) = &self.agents else {
+            return Err(failed("agents are not run here".to_owned()));
+        };
+        if !local {
+            return Err(network_is_off(src));
+        }
+        let (text, path) = self.world.prompt(src).map_err(|error| WorldError {
+            kind: WorldErrorKind::Agent,
+            ..error
+        })?;
+        let chain = || {
+            let names = self
+                .callers
+                .iter()
+                .map(|caller| caller.display().to_string());
+            names
+                .chain([path.display().to_string()])
+                .collect::<Vec<_>>()
+                .join(" > ")
+        };
+        // What stands in a document is asked each time that it is read, so it would never end.
+        if freshness == Freshness::MayRepeat && self.callers.contains(&path) {
+            let message = format!("it asks for itself: {}", chain());
+            return Err(failed(message).with_help("remove the agent that asks for its own prompt"));
+        }
+        if self.callers.len() >= MAX_AGENT_CALLS {
+            let message = format!(
+                "agents call agents more than {MAX_AGENT_CALLS} deep: {}",
+                chain()
+            );
+            return Err(failed(message).with_help("let one of them do its part itself"));
+        }
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let outer = self.world.roots().folders().iter().cloned();
+        let roots = Roots::new(std::iter::once(folder.to_owned()).chain(outer));
+        let roots = Arc::new(roots.map_err(|error| failed(error.to_string()))?);
+        let inside = Self {
+            world: FileWorld::new(roots, folder).of_file(&path),
+            shell: self.shell.clone(),
+            agents: self.agents.clone(),
+            callers: [self.callers.clone(), vec![path.clone()]].concat(),
+        };
+        let prompt = inside.load(src, &text).await;
+        if let Some(error) = prompt.diagnostics.iter().find(|found| found.is_error()) {
+            let place = prompt.source_map().place(error.primary.start);
+            return Err(
+                failed(format!("{place}: {} ({})", error.message, error.code))
+                    .with_help(format!("`logue check {src}` shows what is wrong with it")),
+            );
+        }
+        agents.run(&inside, prompt, input, folder, freshness).await
+    }
+}
+
+impl Agents {
+    async fn run(
+        &self,
+        inside: &Surroundings,
+        prompt: Prompt,
+        input: Vec<Block>,
+        folder: &Path,
+        freshness: Freshness,
+    ) -> Result<String, WorldError> {
+        let mut history = prompt.messages.clone();
+        if !input.is_empty() {
+            history.push(ChatMessage::user(input));
+        }
+        if !matches!(
+            history.last().map(|last| last.role),
+            Some(Role::User | Role::Tool)
+        ) {
+            return Err(failed("it is told nothing that it could answer".to_owned())
+                .with_help("write what it shall do between `<agent …>` and `</agent>`"));
+        }
+        let model = self
+            .models
+            .find(prompt.config.model.as_deref(), folder)
+            .map_err(failed)?;
+        let toolbox = toolbox(&prompt, inside)
+            .map_err(|error| failed(format!("{} ({})", error.message, error.code)))?;
+        let settings = prompt.settings();
+        let key = key_of(&model.identity, &settings, toolbox.definitions(), &history);
+        // What tools find is not in the key, so an agent that has some is asked each time.
+        let may_repeat = freshness == Freshness::MayRepeat && toolbox.definitions().is_empty();
+        let cache = self.cache.as_ref().filter(|_| may_repeat);
+        if let Some(answer) = cache.and_then(|cache| cache.get(&key)) {
+            return Ok(answer);
+        }
+        let turn = Turn {
+            provider: model.provider,
+            model: model.name,
+            settings,
+            toolbox,
+            history,
+            transcript: Box::new(NoTranscript),
+            listener: Arc::new(NoListener),
+            max_requests: self.max_requests,
+        };
+        let report = turn.run().await.map_err(|error| {
+            let error_of_turn = failed(format!("{} ({})", error.message, error.category));
+            error
+                .help
+                .into_iter()
+                .fold(error_of_turn, WorldError::with_help)
+        })?;
+        let answer = report
+            .replies
+            .last()
+            .map(ChatMessage::text)
+            .unwrap_or_default();
+        if let Some(cut) = report.cut {
+            let reason = cut.as_str();
+            return Err(failed(format!("its answer is cut ({reason})"))
+                .with_help("raise `max_tokens` in its `<config>`"));
+        }
+        if let Some(cache) = cache {
+            cache.put(&key, &answer);
+        }
+        Ok(answer)
+    }
+}
+
+fn failed(message: String) -> WorldError {
+    WorldError::new(WorldErrorKind::Agent, message)
+}

@@ -1,0 +1,148 @@
+//! Everything that a prompt may reach while it is read and run: files below the roots, agents.
+//!
+//! A [`Surroundings`] drives the evaluation of a prompt: it takes what the evaluation needs and gets
+//! all of it at once, agents included. An agent's own prompt has surroundings of its own, one level
+//! deeper and based on its own folder.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use chatmd::{Answer, Evaluator, Request, RequestId, RequestKind, World as _, WorldError, load};
+use logue_message::Block;
+use logue_tools::ShellOptions;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::agents::{Agents, Freshness};
+use crate::prompt::Prompt;
+use crate::world::FileWorld;
+
+/// Things that a prompt needs and that are fetched at the same time.
+const AT_ONCE: usize = 4;
+
+/// What a prompt may reach.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    pub(crate) world: FileWorld,
+    pub(crate) shell: ShellOptions,
+    pub(crate) agents: Option<Arc<Agents>>,
+    /// The prompts of the agents that are being run, the outermost first.
+    pub(crate) callers: Vec<PathBuf>,
+}
+
+/// One request, with everything in it owned.
+enum Errand {
+    Document(String, bool, bool, bool),
+    Image(String),
+    Agent(String, bool, Vec<Block>),
+}
+
+impl Surroundings {
+    /// The disk alone: agents are refused.
+    pub fn new(world: FileWorld, shell: ShellOptions) -> Self {
+        Self {
+            shell,
+            agents: None,
+            callers: world_file(&world),
+            world,
+        }
+    }
+
+    /// The same with agents.
+    #[must_use]
+    pub fn with_agents(mut self, agents: Arc<Agents>) -> Self {
+        self.agents = Some(agents);
+        self
+    }
+
+    /// Reads a document with its imports and evaluates it; reports call it `name`. Never fails:
+    /// what is wrong is among the diagnostics, and a document that does not parse is not
+    /// evaluated. Documents and agents that do not depend on one another are fetched together.
+    ///
+    /// Dropping the future cancels what was started.
+    pub async fn load(&self, name: &str, text: &str) -> Prompt {
+        let loaded = load(name, text, &mut self.world.clone());
+        if loaded.has_errors() {
+            return Prompt::unevaluated(loaded);
+        }
+        let document = loaded.document().clone();
+        let mut evaluator = Evaluator::new(&document);
+        loop {
+            let requests = evaluator.requests();
+            if requests.is_empty() {
+                break;
+            }
+            for (id, answer) in self.fetch(&requests).await {
+                evaluator.answer(id, answer);
+            }
+        }
+        Prompt::evaluated(loaded, evaluator.finish())
+    }
+
+    async fn fetch(
+        &self,
+        requests: &[Request<'_>],
+    ) -> Vec<(RequestId, Result<Answer, WorldError>)> {
+        let permits = Arc::new(Semaphore::new(AT_ONCE));
+        let mut running = JoinSet::new();
+        for request in requests {
+            let Some(errand) = Errand::of(&request.kind) else {
+                continue;
+            };
+            let (this, id, permits) = (self.clone(), request.id, Arc::clone(&permits));
+            running.spawn(async move {
+                // The semaphore is never closed.
+                let _permit = permits.acquire_owned().await.ok();
+                (id, this.run(errand).await)
+            });
+        }
+        let mut answers = Vec::with_capacity(requests.len());
+        while let Some(ended) = running.join_next().await {
+            // A task that did not end well leaves its request unanswered, which is reported.
+            answers.extend(ended.ok());
+        }
+        answers
+    }
+
+    async fn run(self, errand: Errand) -> Result<Answer, WorldError> {
+        match errand {
+            Errand::Document(src, local, strip, markdown) => {
+                let mut request = chatmd::DocRequest::local(&src);
+                (request.local, request.strip, request.markdown) = (local, strip, markdown);
+                self.world.clone().document(&request).map(Answer::Document)
+            }
+            Errand::Image(src) => {
+                let request = chatmd::ImgRequest::local(&src);
+                self.world.clone().image(&request).map(Answer::Image)
+            }
+            Errand::Agent(src, local, input) => {
+                let asked = self.ask_agent(&src, local, input, Freshness::MayRepeat);
+                asked.await.map(Answer::Agent)
+            }
+        }
+    }
+}
+
+fn world_file(world: &FileWorld) -> Vec<PathBuf> {
+    world.file().map(PathBuf::from).into_iter().collect()
+}
+
+impl Errand {
+    fn of(kind: &RequestKind<'_>) -> Option<Self> {
+        match kind {
+            RequestKind::Document(asked) => Some(Self::Document(
+                asked.src.to_owned(),
+                asked.local,
+                asked.strip,
+                asked.markdown,
+            )),
+            RequestKind::Image(asked) => Some(Self::Image(asked.src.to_owned())),
+            RequestKind::Agent(asked) => Some(Self::Agent(
+                asked.src.to_owned(),
+                asked.local,
+                asked.input.clone(),
+            )),
+            _ => None,
+        }
+    }
+}

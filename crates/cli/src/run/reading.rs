@@ -1,0 +1,124 @@
+//! Reading a prompt for a run: its imports, documents, pictures and agents.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use logue_agent::{Agents, FileWorld, Models, Prompt, Surroundings};
+use logue_source::{Code, Diagnostic, Severity, SourceMap};
+use logue_tools::Roots;
+
+use super::input::Input;
+use super::provider::{self, Connection};
+use crate::arguments::RunArgs;
+use crate::config::Config;
+use crate::exit::Failure;
+use crate::language::Language;
+use crate::terminal::{complain, error_style};
+
+/// What the prompt may reach.
+pub(super) fn surroundings(
+    input: &Input,
+    roots: Arc<Roots>,
+    arguments: &RunArgs,
+    config: &Config,
+) -> Surroundings {
+    let mut world = FileWorld::new(roots, &input.transcript_folder());
+    if let Some(path) = input.prompt_file() {
+        world = world.of_file(path);
+    }
+    let agents = Agents {
+        models: Arc::new(ModelsInForce {
+            connection: Connection::new(arguments, config),
+            model: arguments.model.clone().or_else(|| config.model()),
+        }),
+        cache: (!arguments.no_cache)
+            .then(|| config.agent_cache())
+            .flatten(),
+        max_requests: config.max_turns(arguments.max_turns),
+    };
+    Surroundings::new(world, config.shell_options()).with_agents(Arc::new(agents))
+}
+
+/// Reads the document and reports what is wrong with it.
+pub(super) async fn load(input: &Input, surroundings: &Surroundings) -> Result<Prompt, Failure> {
+    let path = Path::new(&input.name);
+    if Language::of(Some(path), input.text.as_bytes()) == Language::Openchatml {
+        return Err(Failure::user(
+            "E-MD-TOP-LEVEL-TEXT",
+            format!(
+                "`{}` is an OpenChatML transcript, and only ChatMD prompts can be run",
+                input.name
+            ),
+        )
+        .with_help("`logue view` shows it; name it with -m replay:FILE to play it"));
+    }
+    let mut prompt = surroundings.load(&input.name, &input.text).await;
+    for error in prompt
+        .diagnostics
+        .iter_mut()
+        .filter(|found| found.is_error())
+    {
+        if matches!(error.code, Code::MdDocument | Code::OutsideRoots) {
+            error
+                .help
+                .push("--root DIR lets the prompt read a further folder".to_owned());
+        }
+    }
+    let map = prompt.source_map();
+    let (errors, others): (Vec<_>, Vec<_>) = prompt
+        .diagnostics
+        .iter()
+        .partition(|found| found.is_error());
+    if !errors.is_empty() {
+        return Err(rendered_in(&map, errors));
+    }
+    for warning in others
+        .iter()
+        .filter(|found| found.severity == Severity::Warning)
+    {
+        complain(&format!("{}\n", map.render(warning, error_style())));
+    }
+    drop(map);
+    Ok(prompt)
+}
+
+/// A failure from diagnostics of several texts: all of them are reported, the first one names it.
+pub(super) fn rendered_in<'d>(
+    map: &SourceMap<'_>,
+    errors: impl IntoIterator<Item = &'d Diagnostic>,
+) -> Failure {
+    let errors: Vec<&Diagnostic> = errors.into_iter().collect();
+    let reports: Vec<String> = errors
+        .iter()
+        .map(|error| map.render(error, error_style()))
+        .collect();
+    let (code, message) = errors
+        .first()
+        .map_or(("E-SOURCE-READ", String::new()), |first| {
+            let place = map.place(first.primary.start);
+            (first.code.as_str(), format!("{place}: {}", first.message))
+        });
+    Failure {
+        report: Some(reports.join("\n")),
+        ..Failure::user(code, message)
+    }
+}
+
+/// The models that agents name, or the one of the command line and the configuration.
+struct ModelsInForce {
+    connection: Connection,
+    model: Option<String>,
+}
+
+impl Models for ModelsInForce {
+    fn find(&self, named: Option<&str>, folder: &Path) -> Result<logue_agent::Model, String> {
+        let (name, folder) = match (named, &self.model) {
+            (Some(name), _) => (name, folder.to_owned()),
+            (None, Some(name)) => (name.as_str(), PathBuf::new()),
+            (None, None) => {
+                return Err("it names no model, and none is in force".to_owned());
+            }
+        };
+        provider::connect(name, &folder, &self.connection).map_err(|failure| failure.message)
+    }
+}
