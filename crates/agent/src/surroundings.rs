@@ -79,6 +79,12 @@ impl Surroundings {
         Prompt::evaluated(loaded, evaluator.finish())
     }
 
+    /// The model that a document or what it imports names, nothing evaluated.
+    pub fn model_named(&self, name: &str, text: &str) -> Option<String> {
+        let loaded = load(name, text, &mut self.world.clone());
+        loaded.document().config()?.model.clone()
+    }
+
     async fn fetch(
         &self,
         requests: &[Request<'_>],

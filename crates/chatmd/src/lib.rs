@@ -37,6 +37,7 @@ mod findings;
 mod import;
 mod lexer;
 mod outline;
+pub mod refine;
 mod shift;
 mod tag;
 mod tree;

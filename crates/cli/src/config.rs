@@ -262,10 +262,16 @@ impl Config {
     /// Where answers of agents are kept, and for how long; `None` if they are not.
     pub(crate) fn agent_cache(&self) -> Option<AnswerCache> {
         let hours = self.first(|file| file.run.agent_cache_hours).unwrap_or(24);
-        let folders = etcetera::choose_base_strategy().ok()?;
-        let folder = folders.cache_dir().join("logue").join("agents");
-        let lifetime = Duration::from_secs(u64::from(hours) * 3600);
+        let lifetime = Duration::from_hours(u64::from(hours));
+        let folder = cache_folder("agents")?;
         (hours > 0).then(|| AnswerCache::new(folder, lifetime))
+    }
+
+    /// Where rewritten prompts are kept: for so long that a conversation can go on from the same
+    /// words.
+    pub(crate) fn refined_prompts() -> Option<AnswerCache> {
+        let lifetime = Duration::from_hours(24 * 90);
+        Some(AnswerCache::new(cache_folder("refined")?, lifetime))
     }
 
     /// How long to wait for a file that another run holds.
@@ -275,8 +281,14 @@ impl Config {
 }
 
 /// An environment variable with something in it.
-fn variable(name: &str) -> Option<String> {
+pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// A folder for what can be had again, below the user's XDG cache folder.
+fn cache_folder(name: &str) -> Option<PathBuf> {
+    let folders = etcetera::choose_base_strategy().ok()?;
+    Some(folders.cache_dir().join("logue").join(name))
 }
 
 /// Where the model server is, and who says so.

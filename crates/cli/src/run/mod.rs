@@ -8,6 +8,7 @@ mod input;
 mod output;
 mod provider;
 mod reading;
+mod refining;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -58,7 +59,7 @@ enum Ended {
 fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<Ended, Failure> {
     // Nobody else waits for a file while this run waits for its message.
     let message = input::message(arguments)?;
-    let input = Input::open(arguments, config.patience(), |path| output.waiting(path))?;
+    let mut input = Input::open(arguments, config.patience(), |path| output.waiting(path))?;
     let prompt_folder = input.prompt_folder();
     let roots = roots(&prompt_folder, arguments, config)?;
     let surroundings = reading::surroundings(&input, roots, arguments, config);
@@ -71,7 +72,10 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         tokio::select! {
             biased;
             exit = signalled() => Err(exit),
-            prompt = reading::load(&input, &surroundings) => Ok(prompt),
+            prompt = async {
+                refining::refine(&mut input, &surroundings, arguments, config, output).await?;
+                reading::load(&input, &surroundings).await
+            } => Ok(prompt),
         }
     });
     let prompt = match prompt {
@@ -97,7 +101,12 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         }
     }
     require_question(&history)?;
-    let chosen = provider::choose(arguments, config, &prompt, &prompt_folder)?;
+    let chosen = provider::choose(
+        arguments,
+        config,
+        prompt.config.model.as_deref(),
+        &prompt_folder,
+    )?;
 
     let mut transcript: Box<dyn Transcript> = match input.transcript {
         Some(mut file) => {

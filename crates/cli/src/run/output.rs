@@ -72,6 +72,18 @@ impl Output {
         }
     }
 
+    /// The prompt was rewritten; its file was not.
+    pub(super) fn refined(&self, prompt: &str, file: &str) {
+        if self.json {
+            self.emit(&json!({"event": "prompt.refined", "file": file, "prompt": prompt}));
+        } else {
+            complain(&format!(
+                "the prompt is run in these words; {file} stays as it is:\n\n{}\n",
+                visible(prompt)
+            ));
+        }
+    }
+
     pub(super) fn completed(&self, report: &TurnReport) {
         if self.json {
             let usage = report.usage.map(|usage| {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use logue_agent::{Model, Prompt, read_bytes};
+use logue_agent::{Model, read_bytes};
 use logue_model::{
     Category, ChatCompletions, ChatOptions, Echo, ModelSelection, ProviderError, ProviderKind,
     Recorder, Recording, Replay,
@@ -36,16 +36,10 @@ impl Connection {
 pub(super) fn choose(
     arguments: &RunArgs,
     config: &Config,
-    prompt: &Prompt,
+    named: Option<&str>,
     prompt_folder: &Path,
 ) -> Result<Model, Failure> {
-    // A path in a prompt counts from the prompt, one on the command line from where it is typed.
-    let (name, folder) = match (&arguments.model, &prompt.config.model) {
-        (Some(name), _) => (name.clone(), PathBuf::new()),
-        (None, Some(name)) => (name.clone(), prompt_folder.to_owned()),
-        (None, None) => (config.model().ok_or_else(no_model)?, PathBuf::new()),
-    };
-    let mut chosen = connect(&name, &folder, &Connection::new(arguments, config))?;
+    let mut chosen = model(arguments, config, named, prompt_folder)?;
     if let Some(path) = &arguments.record {
         let recorder = Recorder::new(chosen.provider, path).map_err(|error| {
             Failure::user(Category::RecordFailed.as_str(), error.to_string())
@@ -54,6 +48,22 @@ pub(super) fn choose(
         chosen.provider = Arc::new(recorder);
     }
     Ok(chosen)
+}
+
+/// The model for a prompt that names `named`, without a recorder.
+pub(super) fn model(
+    arguments: &RunArgs,
+    config: &Config,
+    named: Option<&str>,
+    prompt_folder: &Path,
+) -> Result<Model, Failure> {
+    // A path in a prompt counts from the prompt, one on the command line from where it is typed.
+    let (name, folder) = match (&arguments.model, named) {
+        (Some(name), _) => (name.clone(), PathBuf::new()),
+        (None, Some(name)) => (name.to_owned(), prompt_folder.to_owned()),
+        (None, None) => (config.model().ok_or_else(no_model)?, PathBuf::new()),
+    };
+    connect(&name, &folder, &Connection::new(arguments, config))
 }
 
 /// The model of that name; a path in it counts from `folder`.

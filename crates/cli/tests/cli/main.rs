@@ -5,6 +5,7 @@
 mod bad_prompts;
 mod check;
 mod codes;
+mod composed;
 mod concurrent;
 mod convert;
 mod debug;

@@ -1,0 +1,152 @@
+//! Meta-refine: what a prompt asks for, and what a rewritten prompt may change (ChatMD §10).
+//!
+//! A prompt may ask to be rewritten by a model before it is run. The rewriting is somebody else's;
+//! here is what decides whether it is wanted, which part of a file is the prompt, and whether what
+//! came back may stand in its place: only words may change, no permission and no setting.
+
+use crate::document::{Document, Element, Item, Speaker};
+use crate::lexer::{COMMENT_CLOSE, COMMENT_OPEN, TokenKind};
+use crate::tree::Tree;
+use crate::{Tag, parse};
+
+/// The word in the comment that asks for it.
+const MARKER: &str = "META_REFINE";
+
+/// Whether a document asks to be rewritten: a comment of it says `META_REFINE` and nothing else. In
+/// a RAW block or an attribute there are no comments, so a tool's output never asks.
+///
+/// ```
+/// use chatmd::{parse, refine};
+///
+/// assert!(refine::is_requested(&parse("<!-- META_REFINE --><user>Hello</user>")));
+/// assert!(!refine::is_requested(&parse("<user>RAW|<!-- META_REFINE -->|RAW</user>")));
+/// ```
+pub fn is_requested(tree: &Tree<'_>) -> bool {
+    tree.tokens().any(|token| {
+        let text = token.span.text(tree.source()).unwrap_or_default();
+        let inside = text
+            .strip_prefix(COMMENT_OPEN)
+            .and_then(|text| text.strip_suffix(COMMENT_CLOSE));
+        token.kind == TokenKind::Comment && inside.is_some_and(|text| text.trim() == MARKER)
+    })
+}
+
+/// Whether the value of an environment variable says yes: `1`, `true`, `yes` or `on`.
+///
+/// ```
+/// assert!(chatmd::refine::is_truthy(" Yes "));
+/// assert!(!chatmd::refine::is_truthy("0"));
+/// ```
+pub fn is_truthy(value: &str) -> bool {
+    let value = value.trim();
+    ["1", "true", "yes", "on"]
+        .iter()
+        .any(|word| value.eq_ignore_ascii_case(word))
+}
+
+/// The length of the part of a text that is the prompt: everything before the first element that a
+/// run has appended. What follows is what happened, and nobody may rewrite that.
+///
+/// ```
+/// let text = "<user>Hello</user>\n<assistant>Hi</assistant>\n<user>And?</user>";
+/// let length = chatmd::refine::prompt_length(&chatmd::parse(text));
+/// assert_eq!(&text[..length], "<user>Hello</user>\n");
+/// ```
+pub fn prompt_length(tree: &Tree<'_>) -> usize {
+    let is_record = |tag: Tag| {
+        matches!(
+            tag,
+            Tag::Assistant | Tag::ToolCall | Tag::ToolResponse | Tag::Reasoning
+        )
+    };
+    let first = tree.elements().find(|node| {
+        let role = node.value("role");
+        is_record(node.tag())
+            || node.tag() == Tag::Msg && matches!(role.as_deref(), Some("assistant" | "tool"))
+    });
+    first.map_or(tree.source().len(), |node| node.span().start)
+}
+
+/// What a rewritten prompt changes beyond words, if anything: a sentence that names it.
+///
+/// Settings, tool declarations, imports and the speakers in their order must stay what they are,
+/// and every document, picture and agent that is named must have been named before: otherwise a
+/// model could give itself permissions.
+pub fn forbidden_change(original: &str, rewritten: &str) -> Option<String> {
+    let tree = parse(rewritten);
+    let (new, findings) = Document::from_tree(&tree);
+    let mut found = tree.diagnostics().iter().chain(&findings);
+    if let Some(error) = found.find(|found| found.is_error()) {
+        return Some(format!("it is no valid prompt: {}", error.message));
+    }
+    let (old, _) = Document::from_tree(&parse(original));
+    if settings(&old) != settings(&new) {
+        return Some("it changes the settings".to_owned());
+    }
+    if tools(&old) != tools(&new) {
+        return Some("it changes the tool declarations".to_owned());
+    }
+    if speakers(&old) != speakers(&new) {
+        return Some("it changes who speaks".to_owned());
+    }
+    let known = references(&old);
+    let added = references(&new)
+        .into_iter()
+        .find(|one| !known.contains(one));
+    added.map(|(kind, src, _)| format!("it names the {kind} {src:?}, which the prompt does not"))
+}
+
+fn settings(document: &Document) -> impl PartialEq + use<> {
+    let config = document.config().cloned().unwrap_or_default();
+    (
+        config.model,
+        config.max_tokens,
+        config.temperature,
+        config.reasoning_effort,
+        config.id,
+        config.show_tool_call,
+    )
+}
+
+fn tools(document: &Document) -> Vec<crate::ToolKind> {
+    document.tools().map(|tool| tool.kind.clone()).collect()
+}
+
+fn speakers(document: &Document) -> Vec<Speaker> {
+    let speaker = |element: &Element| match element {
+        Element::Message(message) => Some(message.speaker),
+        _ => None,
+    };
+    document.elements.iter().filter_map(speaker).collect()
+}
+
+/// Everything outside the text that it names.
+fn references(document: &Document) -> Vec<(&'static str, String, bool)> {
+    let mut found = Vec::new();
+    for element in &document.elements {
+        match element {
+            Element::Message(message) => items(&message.content, &mut found),
+            Element::ToolCall(call) => items(&call.content, &mut found),
+            Element::ToolResponse(response) => items(&response.content, &mut found),
+            Element::Import(import) => found.push(("import", import.src.clone(), true)),
+            Element::Config(_) | Element::Tool(_) | Element::Reasoning(_) => {}
+        }
+    }
+    found
+}
+
+/// Agents nest at most [`crate::MAX_AGENT_DEPTH`] deep.
+fn items(items: &[Item], found: &mut Vec<(&'static str, String, bool)>) {
+    for item in items {
+        match item {
+            Item::Text(_) => {}
+            Item::Doc(doc) => found.push(("document", doc.src.clone(), doc.local)),
+            Item::Img(img) => found.push(("picture", img.src.clone(), img.local)),
+            Item::Import(import) => found.push(("import", import.src.clone(), true)),
+            Item::Agent(agent) => {
+                found.push(("agent", agent.src.clone(), agent.local));
+                self::items(&agent.content, found);
+            }
+        }
+    }
+}
