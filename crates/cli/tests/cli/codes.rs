@@ -17,6 +17,7 @@ const OWN: &[&str] = &[
     "output_failed",
     "session_busy",
     "session_save_failed",
+    "refine_refused",
     "usage",
 ];
 
