@@ -23,6 +23,19 @@ macro_rules! codes {
                     $(Self::$variant => $text,)+
                 }
             }
+
+            /// What a finding of this code says, in one sentence.
+            ///
+            /// ```
+            /// use logue_source::Code;
+            ///
+            /// assert_eq!(Code::MdUnclosedTag.summary(), "An element is never closed.");
+            /// ```
+            pub fn summary(self) -> &'static str {
+                match self {
+                    $(Self::$variant => concat!($($doc),+).trim_start(),)+
+                }
+            }
         }
     };
 }

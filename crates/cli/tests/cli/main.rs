@@ -9,6 +9,7 @@ mod concurrent;
 mod convert;
 mod debug;
 mod example;
+mod formats;
 mod hostile;
 mod killed;
 mod program;
