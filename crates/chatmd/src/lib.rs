@@ -36,11 +36,14 @@ mod evaluate;
 mod findings;
 mod import;
 mod lexer;
+mod near;
 mod outline;
 mod shift;
 mod tag;
+mod tool_use;
 mod tree;
 mod view;
+mod vocabulary;
 mod world;
 pub mod write;
 
@@ -64,7 +67,9 @@ pub use world::{
 use logue_source::Diagnostic;
 
 /// Everything that can be said about a text without the files it names, in the order of the text:
-/// the diagnostics of its tree and of its typed view.
+/// the diagnostics of its tree and of its typed view, and what does not concern a run: calls of
+/// tools that nothing declares (`undeclared-tool`), and tools that were never called
+/// (`unused-tool`).
 ///
 /// ```
 /// let findings = chatmd::check("<user>Hello</user>\n<doc src=\"a.md\" local/>");
@@ -72,8 +77,9 @@ use logue_source::Diagnostic;
 /// ```
 pub fn check(text: &str) -> Vec<Diagnostic> {
     let tree = parse(text);
-    let (_, of_view) = Document::from_tree(&tree);
-    let mut findings = [tree.diagnostics().to_vec(), of_view].concat();
+    let (document, of_view) = Document::from_tree(&tree);
+    let of_history = tool_use::check(&document);
+    let mut findings = [tree.diagnostics().to_vec(), of_view, of_history].concat();
     findings.sort_by_key(|finding| finding.primary.start);
     findings
 }
