@@ -49,7 +49,7 @@ impl FileWorld {
 }
 
 impl World for FileWorld {
-    fn document(&mut self, request: &DocRequest<'_>) -> Result<String, WorldError> {
+    fn document(&mut self, request: &DocRequest<'_>) -> Result<chatmd::DocumentText, WorldError> {
         let src = request.src;
         if !request.local || request.strip || request.markdown {
             return Err(WorldError::new(
@@ -78,9 +78,11 @@ impl World for FileWorld {
         file.take(MAX_DOCUMENT)
             .read_to_end(&mut bytes)
             .map_err(|error| WorldError::new(WorldErrorKind::Other, format!("{src}: {error}")))?;
-        String::from_utf8(bytes).map_err(|_| {
-            WorldError::new(WorldErrorKind::NotUtf8, format!("{src}: is not UTF-8 text"))
-        })
+        String::from_utf8(bytes)
+            .map(chatmd::DocumentText::from)
+            .map_err(|_| {
+                WorldError::new(WorldErrorKind::NotUtf8, format!("{src}: is not UTF-8 text"))
+            })
     }
 }
 

@@ -23,7 +23,9 @@ impl Shift for Span {
 
 impl<T: Shift> Shift for Vec<T> {
     fn shift(&mut self, by: usize) {
-        self.iter_mut().for_each(|item| item.shift(by));
+        for item in self.iter_mut() {
+            item.shift(by);
+        }
     }
 }
 
