@@ -38,6 +38,7 @@ mod import;
 mod lexer;
 mod near;
 mod outline;
+mod reference;
 mod shift;
 mod tag;
 mod tool_use;
@@ -57,6 +58,7 @@ pub use document::{
 pub use evaluate::{Answer, Evaluation, Evaluator, Request, RequestId, RequestKind, evaluate};
 pub use import::{Loaded, MAX_IMPORT_DEPTH, Part, Target, load, source_map};
 pub use lexer::TokenKind;
+pub use reference::{Reference, ReferenceKind};
 pub use tag::Tag;
 pub use tree::{Child, Children, Node, Piece, TextRun, Token, Tree};
 pub use world::{
@@ -76,10 +78,14 @@ use logue_source::Diagnostic;
 /// assert_eq!(findings[0].code.as_str(), "content-dropped");
 /// ```
 pub fn check(text: &str) -> Vec<Diagnostic> {
-    let tree = parse(text);
-    let (document, of_view) = Document::from_tree(&tree);
+    check_tree(&parse(text)).1
+}
+
+/// The same for a text that is parsed already, with its typed view.
+pub fn check_tree(tree: &Tree<'_>) -> (Document, Vec<Diagnostic>) {
+    let (document, of_view) = Document::from_tree(tree);
     let of_history = tool_use::check(&document);
     let mut findings = [tree.diagnostics().to_vec(), of_view, of_history].concat();
     findings.sort_by_key(|finding| finding.primary.start);
-    findings
+    (document, findings)
 }

@@ -133,6 +133,10 @@ pub(crate) struct CheckArgs {
     /// Findings that make the exit status 8 as errors do
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) deny: Option<Denied>,
+
+    /// Do not look whether the files exist that a document names
+    #[arg(long)]
+    pub(crate) no_files: bool,
 }
 
 impl CheckArgs {

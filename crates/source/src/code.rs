@@ -172,6 +172,8 @@ codes! {
     UndeclaredTool = "undeclared-tool",
     /// A declared tool that the conversation never called.
     UnusedTool = "unused-tool",
+    /// A document names a file that does not exist.
+    MissingFile = "missing-file",
 }
 
 impl std::fmt::Display for Code {

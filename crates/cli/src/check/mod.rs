@@ -3,6 +3,7 @@
 //! Files are read one after the other. What is found in each is counted and told at once, except
 //! for SARIF, which is one document and is written when everything was looked at.
 
+mod files;
 mod format;
 mod sarif;
 
@@ -15,6 +16,7 @@ use logue_source::{Diagnostic, Severity, Source};
 
 pub(crate) use self::format::to_json;
 
+use self::files::missing;
 use self::format::annotation;
 use self::sarif::Sarif;
 use crate::arguments::{CheckArgs, Denied, FindingFormat};
@@ -157,10 +159,25 @@ impl Checker<'_> {
                 self.tell(name, path, &bytes, &read.diagnostics)
             }
             Language::Chatmd => match into_text(name, bytes) {
-                Ok(text) => self.tell(name, path, text.as_bytes(), &chatmd::check(&text)),
+                Ok(text) => {
+                    let found = self.chatmd(path, &text);
+                    self.tell(name, path, text.as_bytes(), &found)
+                }
                 Err(error) => self.unreadable(name, path, &error),
             },
         }
+    }
+
+    /// What stands on standard input has no folder that its paths could count from.
+    fn chatmd(&self, path: Option<&Path>, text: &str) -> Vec<Diagnostic> {
+        let (document, mut found) = chatmd::check_tree(&chatmd::parse(text));
+        if let Some(path) = path
+            && !self.arguments.no_files
+        {
+            found.extend(missing(&document, path));
+            found.sort_by_key(|finding| finding.primary.start);
+        }
+        found
     }
 
     fn unreadable(

@@ -12,6 +12,7 @@ mod example;
 mod formats;
 mod hostile;
 mod killed;
+mod missing_files;
 mod program;
 mod provider_errors;
 mod run;
