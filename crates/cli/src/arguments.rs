@@ -238,11 +238,12 @@ pub(crate) struct ScanArgs {
 
 /// Show what a person may see of a conversation
 ///
-/// Instructions, private reasoning and tool traffic stay hidden. Of a folder, every conversation
-/// in it is shown.
+/// Instructions, private reasoning and tool traffic stay hidden. Long texts are folded: their
+/// first lines are shown, and how much more there is. Of a folder, every conversation in it is
+/// shown.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  logue view review.md\n  logue view --debug-channels session.ocml"
+    after_help = "Examples:\n  logue view review.md\n  logue view --debug-channels --full session.ocml | less"
 )]
 pub(crate) struct ViewArgs {
     /// File in any dialect, or folder; `-` is standard input
@@ -251,6 +252,10 @@ pub(crate) struct ViewArgs {
     /// Show the hidden parts too
     #[arg(long)]
     pub(crate) debug_channels: bool,
+
+    /// Show long texts whole
+    #[arg(long)]
+    pub(crate) full: bool,
 
     /// Language of the file, where ending and content do not say it
     #[arg(long, value_enum)]
