@@ -7,6 +7,7 @@ use crate::document::{Agent, Doc, Img, Item, MAX_AGENT_DEPTH, Text};
 use crate::findings::Findings;
 use crate::tree::{Child, Node, TextRun, Tree};
 use crate::view::{dropped, import, literal, source};
+use crate::vocabulary;
 
 /// Where content stands, which decides about imports (ChatMD §9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,11 @@ fn items<'t>(
             }
             Child::Node(inner) => inner,
         };
+        match inner.tag() {
+            Tag::Doc | Tag::Img | Tag::Agent => vocabulary::check(inner, findings),
+            Tag::Import if place == Place::WithImports => vocabulary::check(inner, findings),
+            _ => {}
+        }
         match inner.tag() {
             Tag::Doc => {
                 stub(inner, findings);

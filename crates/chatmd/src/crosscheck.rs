@@ -8,6 +8,7 @@ use logue_source::{Code, Diagnostic, Span};
 use crate::declaration::{BUILTINS, Builtin, ToolKind};
 use crate::document::{Document, Element};
 use crate::findings::Findings;
+use crate::near::nearest;
 
 pub(crate) fn check(document: &Document, findings: &mut Findings) {
     configs(document, findings);
@@ -27,11 +28,11 @@ fn configs(document: &Document, findings: &mut Findings) {
     for span in spans {
         findings.push(
             Diagnostic::warning(
-                Code::ContentDropped,
-                "a second `<config>` has no effect",
+                Code::ConfigIgnored,
+                "this `<config>` has no effect, because the first one counts",
                 span,
             )
-            .with_label(first, "this one counts")
+            .with_label(first, "the first one")
             .with_help("merge the two"),
         );
     }
@@ -80,13 +81,27 @@ fn tools(document: &Document, findings: &mut Findings) {
 }
 
 fn unknown(name: &str, span: Span) -> Diagnostic {
-    Diagnostic::error(
+    let error = Diagnostic::error(
         Code::MdUnknownTool,
         format!("there is no built-in tool {name:?}"),
         span,
     )
-    .with_expected(format!("one of {}", supported()))
-    .with_help("for a command, an agent or a server add `command`, `agent` or `mcp_server`")
+    .with_expected(format!("one of {}", supported()));
+    let names = BUILTINS
+        .iter()
+        .flat_map(|builtin| [builtin.declared, builtin.exposed]);
+    // What the model calls a tool is not always what declares it.
+    let meant = nearest(name, names)
+        .and_then(|meant| {
+            let exact = Builtin::find(meant);
+            exact.or_else(|| BUILTINS.iter().find(|builtin| builtin.exposed == meant))
+        })
+        .map(|builtin| format!("did you mean `{}`?", builtin.declared));
+    let error = match meant {
+        Some(help) => error.with_help(help),
+        None => error,
+    };
+    error.with_help("for a command, an agent or a server add `command`, `agent` or `mcp_server`")
 }
 
 /// The names of the built-ins that exist here.

@@ -24,8 +24,8 @@ impl Document {
     /// Errors: a missing attribute, a value of the wrong kind, a tool declaration against the rules
     /// of ChatMD §5.5, an unknown role or built-in. An element that cannot be understood without
     /// what is missing is left out. Warnings: content that the model will not see
-    /// (`content-dropped`), calls and responses that do not pair up, built-ins that only exist
-    /// elsewhere.
+    /// (`content-dropped`), attributes without the effect that they seem to have, calls and
+    /// responses that do not pair up, built-ins that only exist elsewhere.
     ///
     /// Linear in the size of the tree, up to the sorting of ids.
     ///

@@ -36,12 +36,16 @@ mod evaluate;
 mod findings;
 mod import;
 mod lexer;
+mod near;
 mod outline;
+mod reference;
 pub mod refine;
 mod shift;
 mod tag;
+mod tool_use;
 mod tree;
 mod view;
+mod vocabulary;
 mod world;
 pub mod write;
 
@@ -55,6 +59,7 @@ pub use document::{
 pub use evaluate::{Answer, Evaluation, Evaluator, Request, RequestId, RequestKind, evaluate};
 pub use import::{Loaded, MAX_IMPORT_DEPTH, Part, Target, load, source_map};
 pub use lexer::TokenKind;
+pub use reference::{Reference, ReferenceKind};
 pub use tag::Tag;
 pub use tree::{Child, Children, Node, Piece, TextRun, Token, Tree};
 pub use world::{
@@ -65,16 +70,23 @@ pub use world::{
 use logue_source::Diagnostic;
 
 /// Everything that can be said about a text without the files it names, in the order of the text:
-/// the diagnostics of its tree and of its typed view.
+/// the diagnostics of its tree and of its typed view, and what does not concern a run: calls of
+/// tools that nothing declares (`undeclared-tool`), and tools that were never called
+/// (`unused-tool`).
 ///
 /// ```
 /// let findings = chatmd::check("<user>Hello</user>\n<doc src=\"a.md\" local/>");
 /// assert_eq!(findings[0].code.as_str(), "content-dropped");
 /// ```
 pub fn check(text: &str) -> Vec<Diagnostic> {
-    let tree = parse(text);
-    let (_, of_view) = Document::from_tree(&tree);
-    let mut findings = [tree.diagnostics().to_vec(), of_view].concat();
+    check_tree(&parse(text)).1
+}
+
+/// The same for a text that is parsed already, with its typed view.
+pub fn check_tree(tree: &Tree<'_>) -> (Document, Vec<Diagnostic>) {
+    let (document, of_view) = Document::from_tree(tree);
+    let of_history = tool_use::check(&document);
+    let mut findings = [tree.diagnostics().to_vec(), of_view, of_history].concat();
     findings.sort_by_key(|finding| finding.primary.start);
-    findings
+    (document, findings)
 }

@@ -18,6 +18,7 @@ use crate::document::{
 };
 use crate::findings::Findings;
 use crate::tree::{Child, Node, Tree};
+use crate::vocabulary;
 
 /// The typed view of a tree; what concerns several elements is not looked at.
 pub(crate) fn document(tree: &Tree<'_>) -> (Document, Findings) {
@@ -30,6 +31,9 @@ pub(crate) fn document(tree: &Tree<'_>) -> (Document, Findings) {
 }
 
 fn element(node: Node<'_>, findings: &mut Findings) -> Option<Element> {
+    if !matches!(node.tag(), Tag::Doc | Tag::Img | Tag::Agent | Tag::Summary) {
+        vocabulary::check(node, findings);
+    }
     match node.tag() {
         Tag::Config => {
             no_content(node, findings);
@@ -251,6 +255,7 @@ fn reasoning(node: Node<'_>, findings: &mut Findings) -> Reasoning {
 }
 
 fn summary(node: Node<'_>, findings: &mut Findings) -> Summary {
+    vocabulary::check(node, findings);
     let mut only_text = true;
     let mut text = String::new();
     let mut payload = String::new();

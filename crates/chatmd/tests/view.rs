@@ -18,8 +18,8 @@ fn findings(text: &str) -> Vec<(&'static str, &str)> {
         .iter()
         .map(|finding| {
             assert!(!finding.help.is_empty(), "{finding:?}");
-            let warns = finding.severity == Severity::Warning;
-            assert_eq!(warns, !finding.code.as_str().starts_with("E-"));
+            let fails = finding.severity == Severity::Error;
+            assert_eq!(fails, finding.code.as_str().starts_with("E-"));
             let place = finding.primary.text(text).unwrap_or_default();
             (finding.code.as_str(), place)
         })
@@ -30,7 +30,7 @@ fn findings(text: &str) -> Vec<(&'static str, &str)> {
 fn config_is_typed() {
     let document = document(
         "<config model=\"gpt-4o\" max_tokens=\"0x10\" temperature=\"0.5\" \
-         reasoning_effort=\"low\" id=\"main\" show_tool_call=\"false\"/>",
+         reasoning_effort=\"low\" id=\"main\" show_tool_call/>",
     );
     let config = document.config().unwrap();
     assert_eq!(config.model.as_deref(), Some("gpt-4o"));
@@ -42,11 +42,26 @@ fn config_is_typed() {
 }
 
 #[test]
+fn a_flag_is_on_whatever_its_value() {
+    let text = "<config show_tool_call=\"false\"/><user><doc src=\"a\" local=\"false\"/></user>";
+    assert_eq!(
+        findings(text),
+        [("flag-value", "false"), ("flag-value", "false")]
+    );
+    let (document, _) = Document::from_tree(&parse(text));
+    assert!(document.config().unwrap().show_tool_call);
+    let [_, Element::Message(message)] = document.elements.as_slice() else {
+        panic!("{document:?}");
+    };
+    assert!(matches!(&message.content[0], Item::Doc(doc) if doc.local));
+}
+
+#[test]
 fn the_first_config_wins() {
     let text = "<config model=\"a\"/><config model=\"b\"/>";
     assert_eq!(
         findings(text),
-        [("content-dropped", "<config model=\"b\"/>")]
+        [("config-ignored", "<config model=\"b\"/>")]
     );
     let (document, _) = Document::from_tree(&parse(text));
     assert_eq!(document.config().unwrap().model.as_deref(), Some("a"));
@@ -91,13 +106,17 @@ fn tool_records_are_typed_in_both_forms() {
     ] {
         let closer = |opener: &str| opener.split(' ').next().unwrap_or_default().to_owned();
         let text = format!(
-            "<{call} type=\"custom_tool_call\" tool_call_id=\"c\" function_name=\"f\" id=\"i\">x</{}>\
+            "<tool name=\"f\" command=\"f\"/>\
+             <{call} type=\"custom_tool_call\" tool_call_id=\"c\" function_name=\"f\" id=\"i\">x</{}>\
              <{response} tool_call_id=\"c\" id=\"j\"/>",
             closer(call)
         );
         let document = document(&text);
-        let [Element::ToolCall(call), Element::ToolResponse(response)] =
-            document.elements.as_slice()
+        let [
+            Element::Tool(_),
+            Element::ToolCall(call),
+            Element::ToolResponse(response),
+        ] = document.elements.as_slice()
         else {
             panic!("{document:?}");
         };
@@ -371,6 +390,7 @@ fn calls_and_responses_pair_up() {
             vec![("duplicate-id", C)],
         ),
     ] {
+        let text = format!("<tool name=\"f\" command=\"f\"/>{text}");
         assert_eq!(findings(&text), expected, "{text}");
     }
 }

@@ -113,9 +113,10 @@ pub(crate) struct RunArgs {
 ///
 /// Folders are searched for ChatMD files and transcripts in any dialect. Exit status 8 if there is an error.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  logue check prompts/\n  logue check --json review.md session.ocml"
-)]
+#[command(after_help = "Examples:\n  \
+    logue check prompts/\n  \
+    logue check --json review.md session.ocml\n  \
+    logue check --deny warnings --format sarif prompts/ > findings.sarif")]
 pub(crate) struct CheckArgs {
     /// Files and folders; `-` is standard input
     #[arg(required = true, value_name = "PATH")]
@@ -125,9 +126,52 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_enum)]
     pub(crate) lang: Option<Language>,
 
-    /// Print one JSON object a finding
-    #[arg(long)]
+    /// How findings are told
+    #[arg(long, value_enum, default_value_t = FindingFormat::Human)]
+    pub(crate) format: FindingFormat,
+
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,
+
+    /// Findings that make the exit status 8 as errors do
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) deny: Option<Denied>,
+
+    /// Do not look whether the files exist that a document names
+    #[arg(long)]
+    pub(crate) no_files: bool,
+}
+
+impl CheckArgs {
+    /// How findings are told, by either flag.
+    pub(crate) const fn format(&self) -> FindingFormat {
+        if self.json {
+            FindingFormat::Json
+        } else {
+            self.format
+        }
+    }
+}
+
+/// How findings are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FindingFormat {
+    /// Reports for people, on standard error.
+    Human,
+    /// One JSON object a finding.
+    Json,
+    /// One SARIF 2.1.0 log, for code scanners and editors.
+    Sarif,
+    /// Annotations as GitHub Actions reads them.
+    Github,
+}
+
+/// What is denied beyond errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Denied {
+    /// Warnings.
+    Warnings,
 }
 
 /// Convert conversations between dialects and forms
@@ -198,11 +242,12 @@ pub(crate) struct ScanArgs {
 
 /// Show what a person may see of a conversation
 ///
-/// Instructions, private reasoning and tool traffic stay hidden. Of a folder, every conversation
-/// in it is shown.
+/// Instructions, private reasoning and tool traffic stay hidden. Long texts are folded: their
+/// first lines are shown, and how much more there is. Of a folder, every conversation in it is
+/// shown.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  logue view review.md\n  logue view --debug-channels session.ocml"
+    after_help = "Examples:\n  logue view review.md\n  logue view --debug-channels --full session.ocml | less"
 )]
 pub(crate) struct ViewArgs {
     /// File in any dialect, or folder; `-` is standard input
@@ -211,6 +256,10 @@ pub(crate) struct ViewArgs {
     /// Show the hidden parts too
     #[arg(long)]
     pub(crate) debug_channels: bool,
+
+    /// Show long texts whole
+    #[arg(long)]
+    pub(crate) full: bool,
 
     /// Language of the file, where ending and content do not say it
     #[arg(long, value_enum)]

@@ -41,6 +41,13 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
+/// Writes to standard output at once what its caller has made harmless.
+pub(crate) fn print_as_is(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
 /// Writes to standard error, which may be gone: then nobody is there to be told of it.
 pub(crate) fn complain(text: &str) {
     let mut err = io::stderr().lock();

@@ -23,6 +23,19 @@ macro_rules! codes {
                     $(Self::$variant => $text,)+
                 }
             }
+
+            /// What a finding of this code says, in one sentence.
+            ///
+            /// ```
+            /// use logue_source::Code;
+            ///
+            /// assert_eq!(Code::MdUnclosedTag.summary(), "An element is never closed.");
+            /// ```
+            pub fn summary(self) -> &'static str {
+                match self {
+                    $(Self::$variant => concat!($($doc),+).trim_start(),)+
+                }
+            }
         }
     };
 }
@@ -143,6 +156,24 @@ codes! {
     ResponseWithoutCall = "response-without-call",
     /// An id that is used twice.
     DuplicateId = "duplicate-id",
+    /// A `<config>` behind the first one, which is the one that counts.
+    ConfigIgnored = "config-ignored",
+    /// An attribute that its element does not have.
+    UnknownAttribute = "unknown-attribute",
+    /// An attribute that is given twice with different values.
+    RepeatedAttribute = "repeated-attribute",
+    /// A flag with a value that means off, although a flag is on wherever it is given.
+    FlagValue = "flag-value",
+    /// The status of an answer that has no id.
+    StatusWithoutId = "status-without-id",
+    /// A model with an empty name.
+    EmptyModel = "empty-model",
+    /// A call of a tool that the document does not declare.
+    UndeclaredTool = "undeclared-tool",
+    /// A declared tool that the conversation never called.
+    UnusedTool = "unused-tool",
+    /// A document names a file that does not exist.
+    MissingFile = "missing-file",
 }
 
 impl std::fmt::Display for Code {

@@ -15,7 +15,9 @@ impl Code {
     /// ```
     pub const fn user_message(self) -> &'static str {
         match self {
-            Self::SourceRead | Self::MdDocument => "A document could not be opened.",
+            Self::SourceRead | Self::MdDocument | Self::MissingFile => {
+                "A document could not be opened."
+            }
             Self::SourceTooLarge => "The text is too long.",
             Self::SourceNotUtf8 => "Some of the text cannot be displayed.",
             Self::ConfigInvalid => "The application is not set up correctly.",
@@ -61,7 +63,9 @@ impl Code {
             | Self::MdSummaryElement
             | Self::MdUnknownRole => "The prompt has a mistake.",
             Self::MdToolDeclaration | Self::MdDuplicateTool => "A tool is not set up correctly.",
-            Self::MdUnknownTool | Self::ToolUnsupported => "A tool is not available.",
+            Self::MdUnknownTool | Self::ToolUnsupported | Self::UndeclaredTool => {
+                "A tool is not available."
+            }
             Self::MdImportCycle | Self::MdImportLimit => "The prompt includes too much.",
             Self::MdAgent => "A part of the prompt could not be worked out.",
             Self::OutsideRoots => "A document may not be opened.",
@@ -69,6 +73,13 @@ impl Code {
             Self::ContentDropped => "Some content was left out.",
             Self::CallWithoutResponse => "A tool has not answered.",
             Self::ResponseWithoutCall => "A tool answered without being asked.",
+            Self::ConfigIgnored
+            | Self::UnknownAttribute
+            | Self::RepeatedAttribute
+            | Self::FlagValue
+            | Self::StatusWithoutId
+            | Self::EmptyModel => "Some settings have no effect.",
+            Self::UnusedTool => "A tool was not used.",
             Self::DuplicateId => "Two uses of a tool cannot be told apart.",
         }
     }

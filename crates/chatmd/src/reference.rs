@@ -1,0 +1,103 @@
+//! What a document names: other documents, pictures, prompts, texts to include.
+
+use logue_source::Span;
+
+use crate::declaration::ToolKind;
+use crate::document::{Document, Element, Item};
+
+/// One thing that a document names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reference<'d> {
+    /// What it is named as.
+    pub kind: ReferenceKind,
+    /// Path or address, as written.
+    pub src: &'d str,
+    /// Whether it is a file rather than an address.
+    pub local: bool,
+    /// The element that names it.
+    pub span: Span,
+}
+
+/// What something is named as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ReferenceKind {
+    /// `<doc>` (ChatMD §8.1), in a message or as the payload of a tool.
+    Document,
+    /// `<img>` (ChatMD §8.2)
+    Image,
+    /// `<agent>` (ChatMD §8.3)
+    Agent,
+    /// `<tool agent>` (ChatMD §5.3)
+    AgentTool,
+    /// `<import>` (ChatMD §9), which is always a file.
+    Import,
+}
+
+impl Document {
+    /// Everything that the document names, in the order of the text; what an `<agent>` is told
+    /// follows it. A reference with an empty `src` is left out.
+    ///
+    /// Linear in the size of the document.
+    ///
+    /// ```
+    /// use chatmd::{Document, ReferenceKind};
+    ///
+    /// let tree = chatmd::parse("<user>Sum up: <doc src=\"a.md\" local/></user>");
+    /// let (document, _) = Document::from_tree(&tree);
+    /// let found: Vec<_> = document.references().collect();
+    /// assert_eq!((found[0].kind, found[0].src), (ReferenceKind::Document, "a.md"));
+    /// assert!(found[0].local);
+    /// ```
+    pub fn references(&self) -> impl Iterator<Item = Reference<'_>> {
+        let found = self.elements.iter().flat_map(|element| {
+            let mut found = Vec::new();
+            match element {
+                Element::Tool(tool) => {
+                    if let ToolKind::Agent { agent, local, .. } = &tool.kind {
+                        found.push(Reference {
+                            kind: ReferenceKind::AgentTool,
+                            src: agent,
+                            local: *local,
+                            span: tool.span,
+                        });
+                    }
+                }
+                Element::Import(import) => found.push(Reference {
+                    kind: ReferenceKind::Import,
+                    src: &import.src,
+                    local: true,
+                    span: import.span,
+                }),
+                Element::Message(message) => items(&message.content, &mut found),
+                Element::ToolCall(call) => items(&call.content, &mut found),
+                Element::ToolResponse(response) => items(&response.content, &mut found),
+                Element::Config(_) | Element::Reasoning(_) => {}
+            }
+            found
+        });
+        found.filter(|reference| !reference.src.is_empty())
+    }
+}
+
+/// Recursion ends at [`crate::MAX_AGENT_DEPTH`], which content never exceeds.
+fn items<'d>(content: &'d [Item], found: &mut Vec<Reference<'d>>) {
+    for item in content {
+        let (kind, src, local) = match item {
+            Item::Text(_) => continue,
+            Item::Doc(doc) => (ReferenceKind::Document, &doc.src, doc.local),
+            Item::Img(img) => (ReferenceKind::Image, &img.src, img.local),
+            Item::Agent(agent) => (ReferenceKind::Agent, &agent.src, agent.local),
+            Item::Import(import) => (ReferenceKind::Import, &import.src, true),
+        };
+        found.push(Reference {
+            kind,
+            src,
+            local,
+            span: item.span(),
+        });
+        if let Item::Agent(agent) = item {
+            items(&agent.content, found);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Attributes that do not do what they seem to: ones that nobody knows, ones that are given twice,
+//! flags that say `false`. Nothing here is an error, because the file is read all the same.
+
+use std::collections::BTreeMap;
+
+use logue_source::{Code, Diagnostic};
+
+use crate::Tag;
+use crate::attributes::Attribute;
+use crate::blank::is_blank;
+use crate::findings::Findings;
+use crate::near::nearest;
+use crate::tree::Node;
+
+/// Attributes that only have to be there.
+const FLAGS: &[&str] = &["local", "strip", "markdown", "strict", "show_tool_call"];
+
+/// Values by which somebody means that a flag is off.
+const OFF: &[&str] = &["false", "no", "off", "0"];
+
+/// Reports what the attributes of an element do not do.
+pub(crate) fn check(node: Node<'_>, findings: &mut Findings) {
+    let mut seen: BTreeMap<&str, Attribute<'_>> = BTreeMap::new();
+    for attribute in node.attributes() {
+        let name = attribute.name();
+        let first = seen.insert(name, attribute);
+        if let Some(first) = first {
+            if first.value() != attribute.value() {
+                findings.push(repeated(first, attribute));
+            }
+        } else if !known(node.tag()).contains(&name) {
+            findings.push(unknown(node.tag(), attribute));
+        } else if FLAGS.contains(&name) && OFF.contains(&attribute.value().as_ref()) {
+            findings.push(flag(attribute));
+        }
+    }
+    if node.tag() == Tag::Config
+        && let Some(model) = seen.get("model")
+        && is_blank(&model.value())
+    {
+        findings.push(
+            Diagnostic::warning(
+                Code::EmptyModel,
+                "the model's name is empty",
+                model.name_span(),
+            )
+            .with_help("name a model, or leave `model` out to use the one that is configured"),
+        );
+    }
+    let answers = match node.tag() {
+        Tag::Assistant => true,
+        Tag::Msg => node.value("role").as_deref() == Some("assistant"),
+        _ => false,
+    };
+    if answers
+        && let Some(status) = seen.get("status")
+        && !seen.contains_key("id")
+    {
+        findings.push(
+            Diagnostic::warning(
+                Code::StatusWithoutId,
+                "the status of an answer says nothing without its id",
+                status.name_span(),
+            )
+            .with_help("give the answer the `id` that the provider gave it, or remove `status`"),
+        );
+    }
+}
+
+/// The attributes that an element may have. What other programs write without effect, such as
+/// `phase`, is among them.
+const fn known(tag: Tag) -> &'static [&'static str] {
+    match tag {
+        Tag::Config => &[
+            "model",
+            "max_tokens",
+            "temperature",
+            "reasoning_effort",
+            "id",
+            "show_tool_call",
+        ],
+        Tag::Tool => &[
+            "name",
+            "command",
+            "agent",
+            "mcp_server",
+            "description",
+            "local",
+            "include",
+            "includes",
+            "strict",
+            "client_id_env",
+            "client_secret_env",
+        ],
+        Tag::User | Tag::System | Tag::Developer => &["id", "status", "name"],
+        Tag::Assistant => &["id", "status", "name", "phase"],
+        Tag::Msg => &[
+            "role",
+            "id",
+            "status",
+            "name",
+            "phase",
+            "type",
+            "tool_call",
+            "tool_call_id",
+            "function_name",
+        ],
+        Tag::ToolCall => &["tool_call_id", "function_name", "type", "id", "status"],
+        Tag::ToolResponse => &["tool_call_id", "type", "id", "status"],
+        Tag::Reasoning => &["id", "status"],
+        Tag::Summary => &[],
+        Tag::Doc => &["src", "local", "strip", "markdown"],
+        Tag::Img | Tag::Agent | Tag::Import => &["src", "local"],
+    }
+}
+
+fn unknown(tag: Tag, attribute: Attribute<'_>) -> Diagnostic {
+    let name = attribute.name();
+    let known = known(tag);
+    let help = match nearest(name, known.iter().copied()) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None if known.is_empty() => format!("remove it; `<{tag}>` has no attributes"),
+        None => format!("remove it; `<{tag}>` knows {}", known.join(", ")),
+    };
+    Diagnostic::warning(
+        Code::UnknownAttribute,
+        format!("`{name}` has no effect, because `<{tag}>` has no such attribute"),
+        attribute.name_span(),
+    )
+    .with_help(help)
+}
+
+fn repeated(first: Attribute<'_>, second: Attribute<'_>) -> Diagnostic {
+    let name = second.name();
+    Diagnostic::warning(
+        Code::RepeatedAttribute,
+        format!("`{name}` is given twice with different values, and the last one counts"),
+        second.place(),
+    )
+    .with_label(first.place(), "this one has no effect")
+    .with_help("remove one of them")
+}
+
+fn flag(attribute: Attribute<'_>) -> Diagnostic {
+    let name = attribute.name();
+    Diagnostic::warning(
+        Code::FlagValue,
+        format!("`{name}` is a flag: it is on wherever it is given, whatever its value"),
+        attribute.place(),
+    )
+    .with_help(format!("remove `{name}` to turn it off"))
+}

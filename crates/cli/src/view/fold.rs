@@ -1,0 +1,90 @@
+//! Long text, shortened for people: its first lines, and how much more there is.
+
+use std::borrow::Cow;
+
+/// How much of a text is shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// A text of more lines is folded.
+    pub(super) lines: usize,
+    /// Lines that a folded text begins with.
+    pub(super) head: usize,
+    /// Lines that a folded text ends with.
+    pub(super) tail: usize,
+    /// Bytes of a line; a longer one is cut.
+    pub(super) line: usize,
+}
+
+/// What tools and the model say to each other, and what the model thinks.
+pub(super) const TRAFFIC: Limits = Limits {
+    lines: 12,
+    head: 8,
+    tail: 0,
+    line: 600,
+};
+
+/// What somebody says. What follows a pasted file is often the question, so the end is shown, too.
+pub(super) const SAID: Limits = Limits {
+    lines: 60,
+    head: 30,
+    tail: 10,
+    line: 4000,
+};
+
+/// The text within limits. Linear in its length.
+pub(super) fn fold(text: &str, limits: Limits) -> Cow<'_, str> {
+    let lines: Vec<&str> = text.lines().collect();
+    if lines.len() <= limits.lines && lines.iter().all(|line| line.len() <= limits.line) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::new();
+    let (head, tail) = if lines.len() > limits.lines {
+        (limits.head, lines.len() - limits.tail)
+    } else {
+        (lines.len(), lines.len())
+    };
+    for line in lines.iter().take(head) {
+        cut(line, limits.line, &mut shown);
+    }
+    if tail > head {
+        let folded = lines.iter().take(tail).skip(head);
+        let bytes: usize = folded.map(|line| line.len() + 1).sum();
+        let more = format!("… {} more lines ({})\n", tail - head, size(count(bytes)));
+        shown.push_str(&more);
+    }
+    for line in lines.iter().skip(tail) {
+        cut(line, limits.line, &mut shown);
+    }
+    Cow::Owned(shown)
+}
+
+fn cut(line: &str, limit: usize, out: &mut String) {
+    let end = line.floor_char_boundary(limit);
+    out.push_str(line.get(..end).unwrap_or(line));
+    if end < line.len() {
+        let more = size(count(line.len() - end));
+        out.push_str(&format!("… {more} more in this line"));
+    }
+    out.push('\n');
+}
+
+fn count(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+/// A number of bytes for people, with one digit behind the point.
+pub(super) fn size(bytes: u64) -> String {
+    if bytes < 1000 {
+        return format!("{bytes} B");
+    }
+    let mut tenths = bytes / 100;
+    let mut unit = "KB";
+    for larger in ["MB", "GB", "TB"] {
+        if tenths < 10_000 {
+            break;
+        }
+        tenths /= 1000;
+        unit = larger;
+    }
+    format!("{}.{} {unit}", tenths / 10, tenths % 10)
+}

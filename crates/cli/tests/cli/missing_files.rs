@@ -1,0 +1,77 @@
+//! `logue check` looks whether the files exist that a document names.
+
+use insta::assert_snapshot;
+
+use crate::program::{folder, run, run_with_input};
+
+const PROMPT: &str = "<import src=\"rules.md\"/>
+<tool name=\"t\" agent=\"agents/t.md\" local/>
+<user>
+<doc src=\"here.md\" local/> <doc src=\"gone.md\" local/> <doc src=\"gone.md\" local/>
+<img src=\"gone.png\" local/> <img src=\"https://example.org/gone.png\"/>
+<agent src=\"gone/agent.md\" local><doc src=\"./folder\" local/></agent>
+</user>
+";
+
+#[test]
+fn missing_files_are_named_where_they_are_named_first() {
+    let folder = folder(&[
+        ("in/prompt.md", PROMPT),
+        ("in/here.md", "# Here\n"),
+        ("in/folder/x.md", "# Inside\n"),
+        ("rules.md", "# Not the one beside the prompt\n"),
+    ]);
+    let ran = run(folder.path(), ["check", "in/prompt.md"]);
+    assert_eq!(ran.status, 0);
+    let told: Vec<&str> = ran
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("warning") || line.contains("-->"))
+        .collect();
+    assert_snapshot!(told.join("\n"), @r#"
+    warning[missing-file]: the text to import "rules.md" does not exist
+     --> in/prompt.md:1:1
+    warning[missing-file]: the prompt "agents/t.md" does not exist
+     --> in/prompt.md:2:1
+    warning[missing-file]: the document "gone.md" does not exist
+     --> in/prompt.md:4:28
+    warning[missing-file]: the picture "gone.png" does not exist
+     --> in/prompt.md:5:1
+    warning[missing-file]: the prompt "gone/agent.md" does not exist
+     --> in/prompt.md:6:1
+    warning[missing-file]: the document "./folder" is a folder
+     --> in/prompt.md:6:34
+    "#);
+}
+
+#[test]
+fn nobody_looks_where_it_is_not_wanted_or_has_no_place() {
+    let folder = folder(&[("prompt.md", PROMPT)]);
+    let ran = run(folder.path(), ["check", "--no-files", "prompt.md"]);
+    assert_eq!(ran.stderr, "1 file checked: 0 errors, 0 warnings\n");
+    let ran = run_with_input(folder.path(), &["check", "-"], PROMPT);
+    assert_eq!(ran.stderr, "1 file checked: 0 errors, 0 warnings\n");
+}
+
+#[test]
+fn hundreds_of_lost_payloads_do_not_drown_the_rest() {
+    let mut text = String::from("<user>\n");
+    for number in 0..300 {
+        text.push_str(&format!("<doc src=\"./.chatmd/{number}.json\" local/>\n"));
+    }
+    text.push_str("<doc src=\"nul\0\" local/></user>\n");
+    let folder = folder(&[("prompt.md", &text)]);
+    let ran = run(folder.path(), ["check", "prompt.md"]);
+    assert!(
+        ran.stderr
+            .ends_with("1 file checked: 0 errors, 20 warnings\n"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr
+            .contains("help: 281 more missing files are not shown"),
+        "{}",
+        ran.stderr
+    );
+}
