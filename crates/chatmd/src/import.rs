@@ -21,6 +21,7 @@ use crate::crosscheck;
 use crate::document::{Document, Element, Import, Item, Text};
 use crate::findings::Findings;
 use crate::shift::Shift as _;
+use crate::tool_use;
 use crate::tree::{Child, Tree};
 use crate::view;
 use crate::world::{ImportRequest, World};
@@ -147,6 +148,15 @@ impl<'a> Loaded<'a> {
     /// first.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
+    }
+
+    /// The same with what does not concern a run: calls of tools that nothing declares
+    /// (`undeclared-tool`), and tools that were never called (`unused-tool`).
+    pub fn check(&self) -> Vec<Diagnostic> {
+        let mut findings = self.diagnostics.clone();
+        findings.extend(tool_use::check(&self.document));
+        findings.sort_by_key(|diagnostic| diagnostic.primary.start);
+        findings
     }
 
     /// Whether a diagnostic is an error.

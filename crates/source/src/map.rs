@@ -104,6 +104,16 @@ impl<'a> SourceMap<'a> {
         Some(source.line_column(offset))
     }
 
+    /// The text that a finding is in, and the finding with the offsets of that text: for reports
+    /// that know one text at a time. What it says of other texts, and the imports that led there,
+    /// come first among its advice.
+    pub fn resolve(&self, diagnostic: &Diagnostic) -> Option<(&Source<'a>, Diagnostic)> {
+        let file = self.file(diagnostic.primary.start)?;
+        let (mut local, notes) = self.localise(diagnostic, file);
+        local.help.splice(0..0, notes);
+        Some((&file.source, local))
+    }
+
     /// The report of a finding in whichever text it is, with the imports that led there.
     pub fn render(&self, diagnostic: &Diagnostic, style: Style) -> String {
         let Some(file) = self.file(diagnostic.primary.start) else {

@@ -9,10 +9,12 @@ mod sarif;
 
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
-use logue_agent::{SourceError, into_text, read_all, read_bytes};
+use logue_agent::{FileWorld, SourceError, into_text, read_all, read_bytes};
 use logue_source::{Diagnostic, Severity, Source};
+use logue_tools::Roots;
 
 pub(crate) use self::format::to_json;
 
@@ -107,6 +109,21 @@ impl std::fmt::Display for Tally {
     }
 }
 
+/// The files below the prompt's own folder; `None` if there is no such folder.
+fn world_of(path: &Path) -> Option<FileWorld> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let roots = Roots::new([folder.to_owned()]).ok()?;
+    Some(FileWorld::new(Arc::new(roots), folder).of_file(path))
+}
+
+/// A path that counts from the folder of `path`.
+fn beside(path: &Path, name: &str) -> PathBuf {
+    path.parent().unwrap_or(Path::new("")).join(name)
+}
+
 struct Checker<'a> {
     arguments: &'a CheckArgs,
     format: FindingFormat,
@@ -159,25 +176,31 @@ impl Checker<'_> {
                 self.tell(name, path, &bytes, &read.diagnostics)
             }
             Language::Chatmd => match into_text(name, bytes) {
-                Ok(text) => {
-                    let found = self.chatmd(path, &text);
-                    self.tell(name, path, text.as_bytes(), &found)
-                }
+                Ok(text) => self.chatmd(name, path, &text),
                 Err(error) => self.unreadable(name, path, &error),
             },
         }
     }
 
     /// What stands on standard input has no folder that its paths could count from.
-    fn chatmd(&self, path: Option<&Path>, text: &str) -> Vec<Diagnostic> {
-        let (document, mut found) = chatmd::check_tree(&chatmd::parse(text));
-        if let Some(path) = path
-            && !self.arguments.no_files
-        {
-            found.extend(missing(&document, path));
-            found.sort_by_key(|finding| finding.primary.start);
-        }
-        found
+    fn chatmd(&mut self, name: &str, path: Option<&Path>, text: &str) -> Result<(), Failure> {
+        let world = path.filter(|_| !self.arguments.no_files).and_then(world_of);
+        let (Some(mut world), Some(path)) = (world, path) else {
+            return self.tell(name, path, text.as_bytes(), &chatmd::check(text));
+        };
+        let loaded = chatmd::load(name, text, &mut world);
+        let mut found = loaded.check();
+        found.extend(missing(loaded.document(), path));
+        found.sort_by_key(|finding| finding.primary.start);
+        let map = loaded.source_map();
+        found.iter().try_for_each(|finding| {
+            let Some((source, local)) = map.resolve(finding) else {
+                return Ok(());
+            };
+            // Reports of an imported file name that file; its name counts from the prompt's folder.
+            let of_import = (source.name() != name).then(|| beside(path, source.name()));
+            self.tell_one(of_import.as_deref().or(Some(path)), source, &local)
+        })
     }
 
     fn unreadable(
@@ -202,28 +225,37 @@ impl Checker<'_> {
             return Ok(());
         }
         let source = Source::new(name, text);
-        found.iter().try_for_each(|diagnostic| {
-            match diagnostic.severity {
-                Severity::Error => self.tally.errors += 1,
-                Severity::Warning => self.tally.warnings += 1,
-                Severity::Note => {}
+        found
+            .iter()
+            .try_for_each(|diagnostic| self.tell_one(path, &source, diagnostic))
+    }
+
+    fn tell_one(
+        &mut self,
+        path: Option<&Path>,
+        source: &Source<'_>,
+        diagnostic: &Diagnostic,
+    ) -> Result<(), Failure> {
+        match diagnostic.severity {
+            Severity::Error => self.tally.errors += 1,
+            Severity::Warning => self.tally.warnings += 1,
+            Severity::Note => {}
+        }
+        let line = match self.format {
+            FindingFormat::Human => {
+                let report = format!("{}\n", source.render(diagnostic, error_style()));
+                self.bar.suspend(|| complain(&report));
+                return Ok(());
             }
-            let line = match self.format {
-                FindingFormat::Human => {
-                    let report = format!("{}\n", source.render(diagnostic, error_style()));
-                    self.bar.suspend(|| complain(&report));
-                    return Ok(());
-                }
-                FindingFormat::Sarif => {
-                    self.sarif.add(path, &source, diagnostic);
-                    return Ok(());
-                }
-                FindingFormat::Json => format!("{}\n", to_json(&source, diagnostic)),
-                FindingFormat::Github => format!("{}\n", annotation(&source, diagnostic)),
-            };
-            let printed = self.bar.suspend(|| print(&line));
-            closed_pipe_is_done(printed).map(drop)
-        })
+            FindingFormat::Sarif => {
+                self.sarif.add(path, source, diagnostic);
+                return Ok(());
+            }
+            FindingFormat::Json => format!("{}\n", to_json(source, diagnostic)),
+            FindingFormat::Github => format!("{}\n", annotation(source, diagnostic)),
+        };
+        let printed = self.bar.suspend(|| print(&line));
+        closed_pipe_is_done(printed).map(drop)
     }
 
     fn end(self) -> Result<Exit, Failure> {

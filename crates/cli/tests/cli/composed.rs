@@ -160,3 +160,42 @@ fn a_rewritten_prompt_cannot_take_permissions() {
     );
     assert_eq!(contents(folder.path()), before);
 }
+
+#[test]
+fn check_reads_what_is_imported_and_names_the_file_of_each_finding() {
+    let folder = folder(&[
+        (
+            "p/prompt.md",
+            "<user>hello</user>\n<import src=\"sub/tools.md\"/>\n<import src=\"gone.md\"/>\n",
+        ),
+        ("p/sub/tools.md", "<tool name=\"read_file\"/>\n<user>open"),
+    ]);
+    let ran = run(folder.path(), ["check", "--json", "p/prompt.md"]);
+    assert_eq!(ran.status, 8);
+    let found: Vec<serde_json::Value> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let shown: Vec<_> = found
+        .iter()
+        .map(|one| {
+            (
+                one["file"].as_str().unwrap(),
+                one["code"].as_str().unwrap(),
+                one["start"]["line"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("p/prompt.md", "E-MD-DOCUMENT", 3),
+            ("sub/tools.md", "E-MD-UNCLOSED-TAG", 2),
+        ]
+    );
+    assert_eq!(found[1]["help"][0], "imported at p/prompt.md:2:1");
+    // Without the files, only the text itself is looked at.
+    let ran = run(folder.path(), ["check", "--no-files", "p/prompt.md"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+}
