@@ -35,12 +35,14 @@ mod document;
 mod evaluate;
 mod findings;
 mod import;
+mod json;
 mod lexer;
 mod outline;
 mod shift;
 mod tag;
 mod tree;
 mod view;
+mod walk;
 mod world;
 pub mod write;
 
