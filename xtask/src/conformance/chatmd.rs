@@ -7,10 +7,15 @@
 //! expected values still hold the backslash that escapes a quote. Where `expect` has elements of a
 //! larger language, `expect_seed` counts, which is said of the same text by the smaller one.
 //!
-//! Two things differ on purpose: what others find when a document is used is found here when it is
-//! read, so such errors are no failure; and a message whose role nobody knows is no element.
+//! Three things differ on purpose. What others find when a document is used is found here when it is
+//! read, so such errors are no failure. A message whose role nobody knows is no element. And the
+//! path of an import counts from the importing file, where others count from the first document: a
+//! case that is not met one way is tried the other way.
 
-use chatmd::{Document, Tag, Tree, check, parse};
+use chatmd::{
+    DocRequest, DocumentText, ImportRequest, Imported, MemoryWorld, Tag, Tree, World, WorldError,
+    check, load, parse,
+};
 use logue_source::{Code, Diagnostic};
 use serde_json::{Value, json};
 
@@ -35,8 +40,35 @@ pub(super) fn run(case: &Value) -> Result<(), String> {
     }
     match case["layer"].as_str() {
         Some("ast") => raw(&tree, expect, case["backslash_decoded"] == true),
-        Some("prompt-seed") => seed(&tree, expect),
+        Some("prompt-seed") => {
+            let world = files(case);
+            seed(input, expect, &mut world.clone())
+                .or_else(|why| seed(input, expect, &mut FromTheFirst(world)).map_err(|_| why))
+        }
         _ => Err("no `layer` that is known".to_owned()),
+    }
+}
+
+fn files(case: &Value) -> MemoryWorld {
+    let files = case["files"].as_object().into_iter().flatten();
+    files.fold(MemoryWorld::new(), |world, (path, text)| {
+        world.with(path, text.as_str().unwrap_or_default())
+    })
+}
+
+/// Imports whose paths count from the first document, wherever they stand.
+struct FromTheFirst(MemoryWorld);
+
+impl World for FromTheFirst {
+    fn document(&mut self, request: &DocRequest<'_>) -> Result<DocumentText, WorldError> {
+        self.0.document(request)
+    }
+
+    fn import(&mut self, request: &ImportRequest<'_>) -> Result<Imported, WorldError> {
+        self.0.import(&ImportRequest {
+            importer: None,
+            ..*request
+        })
     }
 }
 
@@ -109,9 +141,10 @@ const STRICTER: [Code; 5] = [
     Code::MdSummaryElement,
 ];
 
-fn seed(tree: &Tree<'_>, expect: &Value) -> Result<(), String> {
-    let (document, of_view) = Document::from_tree(tree);
-    let diagnostics = [tree.diagnostics(), &of_view].concat();
+fn seed(input: &str, expect: &Value, world: &mut dyn World) -> Result<(), String> {
+    let tree = parse(input);
+    let loaded = load("case", input, world);
+    let (document, diagnostics) = (loaded.document(), loaded.diagnostics());
     let mut found: Vec<Value> = document.elements.iter().map(typed::element).collect();
     for (value, element) in found.iter_mut().zip(&document.elements) {
         let node = tree.elements().find(|node| node.span() == element.span());
@@ -120,7 +153,7 @@ fn seed(tree: &Tree<'_>, expect: &Value) -> Result<(), String> {
         }
     }
     if expect["ok"] != true {
-        return error_is_due(&diagnostics, &json!(found));
+        return error_is_due(diagnostics, &json!(found));
     }
     let mut errors = diagnostics.iter().filter(|found| found.is_error());
     if let Some(error) = errors.find(|error| !STRICTER.contains(&error.code)) {
