@@ -17,14 +17,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask tidy | bench [BYTES] | codegen o200k [--check] [ASSET]
-                   | bench openchatml [--size MB] | conformance --harmony FILE | wasm
+                   | bench openchatml [--size MB] | wasm
+                   | conformance --harmony FILE | conformance --chatmd FILE
   tidy          crate edges, file sizes, forbidden names, settings of the pure crates
   bench         start-up time and parser throughput, each against a baseline of the same run;
                 openchatml: every job of the envelope beside a scan or a peer, over 64 MB
   codegen       o200k: the table of crates/o200k, from the asset `o200k_base.tiktoken`, which is
                 looked for in the sources of the package tiktoken-rs; --check compares instead of
                 writing
-  conformance   the reader of Harmony against cases, one JSON object a line
+  conformance   the reader of Harmony or ChatMD against cases, one JSON object a line
   wasm          the pure crates, built for wasm32 where that target is installed";
 
 fn main() -> ExitCode {
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::tidy(&root()),
         ["bench", rest @ ..] => bench::bench(&root(), rest),
         ["conformance", "--harmony", file] => conformance::harmony(Path::new(file)),
+        ["conformance", "--chatmd", file] => conformance::chatmd(Path::new(file)),
         ["wasm"] => wasm::wasm(&root()),
         ["codegen", "o200k", rest @ ..] => o200k::codegen(&root(), rest),
         _ => {

@@ -110,9 +110,9 @@ pub(crate) enum TagProblem {
 /// Finds the end of the recognised tag whose name ends at `name_end`.
 ///
 /// `>` inside quotes is data, but a quote that somebody forgot to close also has one behind it. So
-/// a tag with a `>` in a value must look as if every value ended where it was meant to: no
-/// recognised tag in that value, an attribute or the end of the tag behind it, and no quote and no
-/// `<` outside of values. Otherwise the quote is reported and the tag ends at the `>`, so that the
+/// a tag with a `>` in a value must look as if every value ended where it was meant to: white space,
+/// an attribute or the end of the tag behind it, and no quote and no `<` outside of values. No flag
+/// may touch a value that holds a recognised tag, as prose in quotes would do. Otherwise the quote is reported and the tag ends at the `>`, so that the
 /// rest of the text can be read.
 ///
 /// Linear over all tags, though some are read twice. Text behind a reported `>` was inside quotes,
@@ -137,9 +137,8 @@ pub(crate) fn tag_end(bytes: &[u8], name_end: usize) -> TagEnd {
                 stray |= inside.iter().copied().any(is_stray);
             } else if let Some(close) = memchr(b'>', inside) {
                 doubtful = Some((value.span.start - 1, value.span.start + close));
-                ends_well = value.closed
-                    && is_plausible_end(bytes, value.span.end + 1)
-                    && !holds_tag(inside);
+                ends_well =
+                    value.closed && is_plausible_end(bytes, value.span.end + 1, !holds_tag(inside));
             } else if !value.closed {
                 ends_well = false;
                 doubtful = Some((value.span.start - 1, end));
@@ -179,13 +178,13 @@ const fn is_stray(byte: u8) -> bool {
 
 /// Whether a quote that closes a value with a `>` in it is one that closes, rather than the opening
 /// quote of a later tag or of prose: white space, `/`, the end of the tag or another attribute
-/// follows.
-fn is_plausible_end(bytes: &[u8], after: usize) -> bool {
+/// follows, which may be a flag only if `flags` says so.
+fn is_plausible_end(bytes: &[u8], after: usize, flags: bool) -> bool {
     let rest = bytes.get(after..).unwrap_or_default();
     let name = rest.iter().take_while(|byte| is_name(**byte)).count();
     match rest.get(name) {
         Some(b'=') => name > 0,
-        Some(&byte) => is_space(byte) || matches!(byte, b'/' | b'>'),
+        Some(&byte) => (name == 0 || flags) && (is_space(byte) || matches!(byte, b'/' | b'>')),
         None => false,
     }
 }

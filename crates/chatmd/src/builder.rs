@@ -164,6 +164,11 @@ impl<'a> Builder<'a> {
         )
         .with_expected("an element such as `<user>`");
         error = match markup_name(shown) {
+            // Behind the last `>` nothing is a tag.
+            Some(name) if Tag::parse(name).is_some() && !self.holds_end(span.start) => error
+                .with_help(format!(
+                    "the tag `<{name}` never ends: close its quotes, and end it in `>` or `/>`"
+                )),
             Some(name) if Tag::parse(&name.to_ascii_lowercase()).is_some() => error.with_help(
                 format!("`{name}` is not a ChatMD tag as it is written here; names are lower case and end at white space, `>` or `/>`"),
             ),
@@ -173,6 +178,11 @@ impl<'a> Builder<'a> {
             None => error.with_help("wrap it in `<user>…</user>` or `<system>…</system>`"),
         };
         self.findings.push(error);
+    }
+
+    /// Whether a `>` stands somewhere behind `at`.
+    fn holds_end(&self, at: usize) -> bool {
+        self.text.get(at..).is_some_and(|rest| rest.contains('>'))
     }
 
     /// Closes what the closer at slot `index` closes.

@@ -35,6 +35,7 @@ mod document;
 mod evaluate;
 mod findings;
 mod import;
+mod json;
 mod lexer;
 mod near;
 mod outline;
@@ -46,6 +47,7 @@ mod tool_use;
 mod tree;
 mod view;
 mod vocabulary;
+mod walk;
 mod world;
 pub mod write;
 

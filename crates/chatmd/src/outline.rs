@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::lexer::TokenKind;
-use crate::tree::{Node, TextRun, Tree};
+use crate::tree::Tree;
+use crate::walk::{Step, Walk};
 
 /// Levels that are shown by indentation; deeper ones are named by their number, so that the text
 /// of a deep tree stays linear in its size.
@@ -19,45 +19,40 @@ impl Tree<'_> {
     /// ```
     pub fn outline(&self) -> String {
         let mut outline = String::new();
-        let mut ends: Vec<usize> = Vec::new();
-        let mut at = 0;
-        while at < self.slots().len() {
-            while ends.last().is_some_and(|end| *end <= at) {
-                ends.pop();
-            }
-            let limit = ends.last().copied().unwrap_or(self.slots().len());
-            if let Some(node) = Node::at(self, at) {
-                indent(&mut outline, ends.len());
-                outline.push_str(node.tag().as_str());
-                for attribute in node.attributes() {
-                    outline.push(' ');
-                    outline.push_str(attribute.name());
-                    if !attribute.is_flag() {
-                        // Writing to a string cannot fail.
-                        let _ = write!(outline, "={:?}", attribute.value());
+        let mut walk = Walk::new(self);
+        loop {
+            let depth = walk.depth();
+            let Some(step) = walk.next() else {
+                return outline;
+            };
+            match step {
+                Step::Enter(node) => {
+                    indent(&mut outline, depth);
+                    outline.push_str(node.tag().as_str());
+                    for attribute in node.attributes() {
+                        outline.push(' ');
+                        outline.push_str(attribute.name());
+                        if !attribute.is_flag() {
+                            // Writing to a string cannot fail.
+                            let _ = write!(outline, "={:?}", attribute.value());
+                        }
+                    }
+                    outline.push('\n');
+                }
+                Step::Text(run) => {
+                    let between_elements = depth == 0 && run.is_blank();
+                    if !between_elements && run.pieces().next().is_some() {
+                        indent(&mut outline, depth);
+                        let _ = writeln!(outline, "{:?}", run.content());
                     }
                 }
-                outline.push('\n');
-                if let Some(slot) = self.slots().get(at) {
-                    ends.push(slot.end());
-                }
-                at += 1;
-            } else if let Some(run) = TextRun::at(self, at, limit) {
-                let between_elements = ends.is_empty() && run.is_blank();
-                if !between_elements && run.pieces().next().is_some() {
-                    indent(&mut outline, ends.len());
-                    let _ = writeln!(outline, "{:?}", run.content());
-                }
-                at = run.end();
-            } else {
-                if let Some(TokenKind::Stray(tag)) = self.slots().get(at).map(|slot| slot.kind) {
-                    indent(&mut outline, ends.len());
+                Step::Stray(tag) => {
+                    indent(&mut outline, depth);
                     let _ = writeln!(outline, "stray </{tag}>");
                 }
-                at += 1;
+                Step::Leave => {}
             }
         }
-        outline
     }
 }
 

@@ -119,15 +119,19 @@ fn number<T>(
     number
 }
 
-/// A whole number, also with a base prefix and with `_` between digits.
+/// A whole number, also with a base prefix and with `_` behind digits.
 fn integer(text: &str) -> Option<u64> {
-    let digits = text.replace('_', "");
-    for (prefix, radix) in [("0x", 16), ("0o", 8), ("0b", 2)] {
-        if let Some(digits) = digits.to_ascii_lowercase().strip_prefix(prefix) {
-            return u64::from_str_radix(digits, radix).ok();
-        }
+    let text = text.strip_prefix('+').unwrap_or(text).to_ascii_lowercase();
+    let bases = [("0x", 16), ("0o", 8), ("0b", 2), ("0u", 10)];
+    let (digits, radix) = bases
+        .into_iter()
+        .find_map(|(prefix, radix)| Some((text.strip_prefix(prefix)?, radix)))
+        .unwrap_or((&text, 10));
+    // What could also be read as a second sign is none.
+    if !digits.starts_with(|first: char| first.is_digit(radix)) {
+        return None;
     }
-    digits.parse().ok()
+    u64::from_str_radix(&digits.replace('_', ""), radix).ok()
 }
 
 fn float(text: &str) -> Option<f64> {
@@ -342,13 +346,18 @@ pub(crate) fn literal(node: Node<'_>) -> String {
 /// The warning that an element inside another one does not reach the model.
 pub(crate) fn dropped(node: Node<'_>, within: &str) -> Diagnostic {
     let tag = node.tag();
+    let written = if node.is_self_closing() {
+        format!("<{tag} …/>")
+    } else {
+        format!("<{tag}>…</{tag}>")
+    };
     Diagnostic::warning(
         Code::ContentDropped,
         format!("the model does not see this `<{tag}>`, because it stands inside {within}"),
         node.opener(),
     )
     .with_help(format!(
-        "if it is meant as text, put it into a RAW block: `RAW|<{tag}>…</{tag}>|RAW`"
+        "if it is meant as text, put it into a RAW block: `RAW|{written}|RAW`"
     ))
 }
 

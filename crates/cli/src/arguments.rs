@@ -382,6 +382,7 @@ pub(crate) struct RenderArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum DebugCommand {
     Frames(FramesArgs),
+    Tree(TreeArgs),
 }
 
 /// Print the messages of an envelope, hidden ones included, and what is wrong with it
@@ -407,6 +408,24 @@ pub(crate) struct FramesArgs {
     /// The file holds token ids of `o200k_harmony`, so the envelope is Harmony
     #[arg(long)]
     pub(crate) tokens: bool,
+
+    /// Print JSON
+    #[arg(long, required = true)]
+    pub(crate) json: bool,
+}
+
+/// Print the elements and texts of a ChatMD file
+///
+/// Prints one JSON list of `{"tag", "attrs", "children"}` and `{"text"}`; nothing that the file
+/// names is read. Malformed input is read as far as it goes; what is wrong is told on standard
+/// error, and the exit status is then 8.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  logue debug tree --json review.md\n  git show HEAD:review.md | logue debug tree --json -"
+)]
+pub(crate) struct TreeArgs {
+    /// File with the document; `-` is standard input
+    pub(crate) file: PathBuf,
 
     /// Print JSON
     #[arg(long, required = true)]

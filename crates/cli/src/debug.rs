@@ -1,20 +1,41 @@
-//! `logue debug frames`: what a reader makes of an envelope, hidden parts included, as JSON.
+//! `logue debug`: what a reader makes of a file, hidden parts included, as JSON. `frames` shows an
+//! envelope, `tree` the elements of ChatMD.
 
 use std::path::Path;
 
-use logue_source::Diagnostic;
+use logue_agent::into_text;
+use logue_source::{Diagnostic, Source};
 use openchatml::{Frame, Role, Terminator, harmony};
 use serde_json::{Value, json};
 
-use crate::arguments::{DebugCommand, Dialect, FramesArgs, StartRole};
+use crate::arguments::{DebugCommand, Dialect, FramesArgs, StartRole, TreeArgs};
 use crate::exit::{Exit, Failure};
-use crate::terminal::{closed_pipe_is_done, print};
+use crate::run::source_failure;
+use crate::terminal::{closed_pipe_is_done, complain, error_style, print};
 use crate::tokens::{ids_of, whole};
 
 pub(crate) fn debug(command: &DebugCommand) -> Result<Exit, Failure> {
     match command {
         DebugCommand::Frames(arguments) => frames(arguments),
+        DebugCommand::Tree(arguments) => tree(arguments),
     }
+}
+
+/// The tree in whole, then what is wrong with it.
+fn tree(arguments: &TreeArgs) -> Result<Exit, Failure> {
+    let (name, bytes) = whole(&arguments.file)?;
+    let text = into_text(&name, bytes).map_err(|error| source_failure(&error))?;
+    let tree = chatmd::parse(&text);
+    closed_pipe_is_done(print(&format!("{}\n", tree.to_json())))?;
+    let source = Source::new(&name, text.as_bytes());
+    for diagnostic in tree.diagnostics() {
+        complain(&format!("{}\n", source.render(diagnostic, error_style())));
+    }
+    Ok(if tree.has_errors() {
+        Exit::Findings
+    } else {
+        Exit::Done
+    })
 }
 
 fn frames(arguments: &FramesArgs) -> Result<Exit, Failure> {

@@ -1,4 +1,4 @@
-//! `logue debug frames` prints what the readers see.
+//! `logue debug frames` and `logue debug tree` print what the readers see.
 
 use serde_json::{Value, json};
 
@@ -88,4 +88,61 @@ fn token_ids_are_no_openchatml() {
 fn logue(arguments: &[&str], input: &str) -> String {
     let folder = folder(&[]);
     run_with_input(folder.path(), arguments, input).stdout
+}
+
+#[test]
+fn a_chatmd_file_gives_its_elements_and_texts() {
+    let text = "\u{FEFF}<!-- c -->\n<import src='absent.md'/>\n\
+                <user\tname=\"a &lt;\\\" b\" x= y>RAW|<b>|RAW\u{1}<i>\"<doc src=\"x\" local/></user >";
+    let wanted = json!([
+        {"tag": "import", "attrs": [["src", "absent.md"]], "children": []},
+        {"tag": "user", "attrs": [["name", "a <\" b"], ["x", "y"]], "children": [
+            {"text": "<b>\u{1}<i>\""},
+            {"tag": "doc", "attrs": [["src", "x"], ["local", ""]], "children": []},
+        ]},
+    ]);
+    let folder = folder(&[("a.md", text)]);
+    for ran in [
+        run(folder.path(), ["debug", "tree", "--json", "a.md"]),
+        run_with_input(folder.path(), &["debug", "tree", "--json", "-"], text),
+    ] {
+        assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+        let found: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(found, wanted);
+    }
+}
+
+#[test]
+fn a_malformed_chatmd_file_gives_its_tree_and_what_is_wrong() {
+    let folder = folder(&[("a.md", "<user>x</doc>y</user>")]);
+    let ran = run(folder.path(), ["debug", "tree", "--json", "a.md"]);
+    assert_eq!(ran.status, 8);
+    assert_eq!(
+        ran.stdout,
+        "[{\"tag\":\"user\",\"attrs\":[],\"children\":[{\"text\":\"x\"},{\"text\":\"y\"}]}]\n"
+    );
+    assert!(
+        ran.stderr.contains("error[E-MD-MISMATCHED-TAG]"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("a.md:1:8"), "{}", ran.stderr);
+
+    std::fs::write(folder.path().join("a.md"), b"<user>\xFF</user>").unwrap();
+    let ran = run(folder.path(), ["debug", "tree", "--json", "a.md"]);
+    assert_eq!((ran.status, ran.stdout.as_str()), (3, ""));
+    assert!(ran.stderr.contains("E-SOURCE-NOT-UTF8"), "{}", ran.stderr);
+}
+
+#[test]
+fn the_depth_of_a_tree_costs_no_stack() {
+    let levels = 1_000_000 / "<user>".len();
+    let ran = run_with_input(
+        folder(&[]).path(),
+        &["debug", "tree", "--json", "-"],
+        &("<user>".repeat(levels) + &"</user>".repeat(levels)),
+    );
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    assert_eq!(ran.stdout.matches("{\"tag\":\"user\"").count(), levels);
+    assert!(ran.stdout.ends_with(&("]}".repeat(levels) + "]\n")));
 }

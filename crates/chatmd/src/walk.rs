@@ -1,0 +1,72 @@
+//! A tree from its first token to its last, without recursion: whatever writes a tree down goes
+//! this way, so the depth of a text costs it nothing.
+
+use crate::lexer::TokenKind;
+use crate::tag::Tag;
+use crate::tree::{Node, TextRun, Tree};
+
+/// What comes next in a tree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step<'t> {
+    /// An element begins.
+    Enter(Node<'t>),
+    /// The innermost element ends.
+    Leave,
+    /// Text, which may consist of comments and trivia only.
+    Text(TextRun<'t>),
+    /// A closer that closes nothing.
+    Stray(Tag),
+}
+
+/// The steps through a tree; each element that is entered is left again.
+#[derive(Debug)]
+pub(crate) struct Walk<'t> {
+    tree: &'t Tree<'t>,
+    at: usize,
+    /// Where the open elements end, outermost first.
+    ends: Vec<usize>,
+}
+
+impl<'t> Walk<'t> {
+    pub(crate) fn new(tree: &'t Tree<'t>) -> Self {
+        Self {
+            tree,
+            at: 0,
+            ends: Vec::new(),
+        }
+    }
+
+    /// How many elements are open.
+    pub(crate) fn depth(&self) -> usize {
+        self.ends.len()
+    }
+}
+
+impl<'t> Iterator for Walk<'t> {
+    type Item = Step<'t>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if self.ends.last().is_some_and(|end| *end <= self.at) {
+                self.ends.pop();
+                return Some(Step::Leave);
+            }
+            let slots = self.tree.slots();
+            let slot = slots.get(self.at)?;
+            let at = self.at;
+            self.at += 1;
+            if let Some(node) = Node::at(self.tree, at) {
+                self.ends.push(slot.end());
+                return Some(Step::Enter(node));
+            }
+            let limit = self.ends.last().copied().unwrap_or(slots.len());
+            if let Some(run) = TextRun::at(self.tree, at, limit) {
+                self.at = run.end();
+                return Some(Step::Text(run));
+            }
+            if let TokenKind::Stray(tag) = slot.kind {
+                return Some(Step::Stray(tag));
+            }
+        }
+    }
+}
