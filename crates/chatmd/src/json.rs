@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
-use crate::tree::Tree;
+use crate::import::{Loaded, Target};
+use crate::tree::{Node, Tree};
 use crate::walk::{Step, Walk};
+use crate::{Tag, parse};
 
 impl Tree<'_> {
     /// The tree as one line of JSON: a list of elements
@@ -24,46 +26,168 @@ impl Tree<'_> {
     /// );
     /// ```
     pub fn to_json(&self) -> String {
-        let mut json = String::from("[");
-        let mut first = true;
-        let mut walk = Walk::new(self);
+        let mut writer = Writer::default();
+        writer.tree(self, Level::Document);
+        writer.finish()
+    }
+}
+
+impl Loaded<'_> {
+    /// The same with what each import stands for in its place. An import that was not expanded is
+    /// an element.
+    ///
+    /// Linear in the size of the expanded document.
+    ///
+    /// ```
+    /// let mut world = chatmd::MemoryWorld::new().with("a.md", "x &amp; y");
+    /// let loaded = chatmd::load("p.md", "<user>[<import src=\"a.md\"/>]</user>", &mut world);
+    /// let text = r#"[{"tag":"user","attrs":[],"children":[{"text":"[x &amp; y]"}]}]"#;
+    /// assert_eq!(loaded.to_json(), text);
+    /// ```
+    pub fn to_json(&self) -> String {
+        let mut writer = Writer {
+            loaded: Some(self),
+            ..Writer::default()
+        };
+        writer.part(0, Level::Document);
+        writer.finish()
+    }
+}
+
+/// Where the children of a tree are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    /// At the top level, where white space is between elements.
+    Document,
+    /// Inside an element, where it is content.
+    Content,
+}
+
+#[derive(Debug, Default)]
+struct Writer<'l> {
+    json: String,
+    /// Whether nothing stands before the next item of its list.
+    first: bool,
+    /// Text that more text may follow.
+    text: Option<String>,
+    /// Whose imports are expanded.
+    loaded: Option<&'l Loaded<'l>>,
+    /// The address of the tree that is written.
+    base: usize,
+}
+
+impl Writer<'_> {
+    fn tree(&mut self, tree: &Tree<'_>, level: Level) {
+        let is_outermost = self.json.is_empty();
+        if is_outermost {
+            self.json.push('[');
+            self.first = true;
+        }
+        let mut walk = Walk::new(tree);
+        // The depth behind which a step is inside an import that is written as something else.
+        let mut replaced: Option<usize> = None;
         while let Some(step) = walk.next() {
+            if let Some(depth) = replaced {
+                if matches!(step, Step::Leave) && walk.depth() < depth {
+                    replaced = None;
+                }
+                continue;
+            }
             match step {
                 Step::Enter(node) => {
-                    separate(&mut json, &mut first);
-                    json.push_str("{\"tag\":");
-                    quote(&mut json, node.tag().as_str());
-                    json.push_str(",\"attrs\":[");
-                    let mut first_attribute = true;
-                    for attribute in node.attributes() {
-                        separate(&mut json, &mut first_attribute);
-                        json.push('[');
-                        quote(&mut json, attribute.name());
-                        json.push(',');
-                        quote(&mut json, &attribute.value());
-                        json.push(']');
+                    let is_inside = walk.depth() > 1 || level == Level::Content;
+                    if self.import(node, is_inside) {
+                        replaced = Some(walk.depth());
+                        continue;
                     }
-                    json.push_str("],\"children\":[");
-                    first = true;
+                    self.enter(node);
                 }
                 Step::Leave => {
-                    json.push_str("]}");
-                    first = false;
+                    self.flush();
+                    self.json.push_str("]}");
+                    self.first = false;
                 }
                 Step::Text(run) => {
-                    let between_elements = walk.depth() == 0 && run.is_blank();
-                    if !between_elements && run.pieces().next().is_some() {
-                        separate(&mut json, &mut first);
-                        json.push_str("{\"text\":");
-                        quote(&mut json, &run.content());
-                        json.push('}');
+                    let is_layout = walk.depth() == 0 && level == Level::Document && run.is_blank();
+                    if !is_layout && run.pieces().next().is_some() {
+                        let text = run.content();
+                        self.text.get_or_insert_default().push_str(&text);
                     }
                 }
                 Step::Stray(_) => {}
             }
         }
-        json.push(']');
-        json
+        if is_outermost {
+            self.flush();
+            self.json.push(']');
+        }
+    }
+
+    /// Writes a part of the loaded document. Recursion ends at [`crate::MAX_IMPORT_DEPTH`].
+    fn part(&mut self, index: usize, level: Level) {
+        let Some(part) = self.loaded.and_then(|loaded| loaded.parts().get(index)) else {
+            return;
+        };
+        let outer = std::mem::replace(&mut self.base, part.base);
+        self.tree(&parse(&part.text), level);
+        self.base = outer;
+    }
+
+    /// Writes what an import stands for, if that is known.
+    fn import(&mut self, node: Node<'_>, is_inside: bool) -> bool {
+        let Some(loaded) = self.loaded.filter(|_| node.tag() == Tag::Import) else {
+            return false;
+        };
+        match loaded.target(self.base + node.span().start) {
+            None => false,
+            Some(Target::Document(part)) => {
+                self.part(part, Level::Document);
+                true
+            }
+            Some(Target::Fragment(part)) if is_inside => {
+                self.part(part, Level::Content);
+                true
+            }
+            Some(Target::Verbatim(part)) if is_inside => {
+                let part = loaded.parts().get(part);
+                let text = part.map(|part| part.text.as_ref()).unwrap_or_default();
+                self.text.get_or_insert_default().push_str(text);
+                true
+            }
+            Some(Target::Fragment(_) | Target::Verbatim(_)) => false,
+        }
+    }
+
+    fn enter(&mut self, node: Node<'_>) {
+        self.flush();
+        separate(&mut self.json, &mut self.first);
+        self.json.push_str("{\"tag\":");
+        quote(&mut self.json, node.tag().as_str());
+        self.json.push_str(",\"attrs\":[");
+        let mut first_attribute = true;
+        for attribute in node.attributes() {
+            separate(&mut self.json, &mut first_attribute);
+            self.json.push('[');
+            quote(&mut self.json, attribute.name());
+            self.json.push(',');
+            quote(&mut self.json, &attribute.value());
+            self.json.push(']');
+        }
+        self.json.push_str("],\"children\":[");
+        self.first = true;
+    }
+
+    fn flush(&mut self) {
+        if let Some(text) = self.text.take() {
+            separate(&mut self.json, &mut self.first);
+            self.json.push_str("{\"text\":");
+            quote(&mut self.json, &text);
+            self.json.push('}');
+        }
+    }
+
+    fn finish(self) -> String {
+        self.json
     }
 }
 

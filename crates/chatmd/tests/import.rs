@@ -233,3 +233,19 @@ fn each_import_says_what_it_stands_for() {
         .collect();
     assert_eq!(names, ["prompt.md", "a.md", "b.md"]);
 }
+
+#[test]
+fn the_expanded_tree_has_what_is_imported_in_its_place() {
+    let mut world = world(&[
+        ("talk.md", "\n<user>one <import src=\"prose.md\"/></user>\n"),
+        ("prose.md", "two <b>"),
+    ]);
+    let text = "<import src=\"talk.md\"/>\n<import src=\"prose.md\"/><import src=\"gone.md\"/>";
+    let loaded = load("prompt.md", text, &mut world);
+    let expected = concat!(
+        r#"[{"tag":"user","attrs":[],"children":[{"text":"one two <b>"}]},"#,
+        r#"{"tag":"import","attrs":[["src","prose.md"]],"children":[]},"#,
+        r#"{"tag":"import","attrs":[["src","gone.md"]],"children":[]}]"#,
+    );
+    assert_eq!(loaded.to_json(), expected);
+}

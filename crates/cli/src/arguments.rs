@@ -427,6 +427,10 @@ pub(crate) struct TreeArgs {
     /// File with the document; `-` is standard input
     pub(crate) file: PathBuf,
 
+    /// Put what each import stands for in its place
+    #[arg(long)]
+    pub(crate) expand: bool,
+
     /// Print JSON
     #[arg(long, required = true)]
     pub(crate) json: bool,

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::{DebugCommand, Dialect, FramesArgs, StartRole, TreeArgs};
 use crate::exit::{Exit, Failure};
+use crate::folder::file_world;
 use crate::run::source_failure;
 use crate::terminal::{closed_pipe_is_done, complain, error_style, print};
 use crate::tokens::{ids_of, whole};
@@ -25,6 +26,9 @@ pub(crate) fn debug(command: &DebugCommand) -> Result<Exit, Failure> {
 fn tree(arguments: &TreeArgs) -> Result<Exit, Failure> {
     let (name, bytes) = whole(&arguments.file)?;
     let text = into_text(&name, bytes).map_err(|error| source_failure(&error))?;
+    if arguments.expand {
+        return expanded(&name, &text, &arguments.file);
+    }
     let tree = chatmd::parse(&text);
     closed_pipe_is_done(print(&format!("{}\n", tree.to_json())))?;
     let source = Source::new(&name, text.as_bytes());
@@ -32,6 +36,27 @@ fn tree(arguments: &TreeArgs) -> Result<Exit, Failure> {
         complain(&format!("{}\n", source.render(diagnostic, error_style())));
     }
     Ok(if tree.has_errors() {
+        Exit::Findings
+    } else {
+        Exit::Done
+    })
+}
+
+/// The same with what is imported, from the folder of the file and below.
+fn expanded(name: &str, text: &str, path: &Path) -> Result<Exit, Failure> {
+    let mut world = file_world(path).map_err(|error| {
+        Failure::user(
+            "E-SOURCE-READ",
+            format!("the folder cannot be read: {error}"),
+        )
+    })?;
+    let loaded = chatmd::load(name, text, &mut world);
+    closed_pipe_is_done(print(&format!("{}\n", loaded.to_json())))?;
+    let map = loaded.source_map();
+    for error in loaded.diagnostics().iter().filter(|found| found.is_error()) {
+        complain(&format!("{}\n", map.render(error, error_style())));
+    }
+    Ok(if loaded.has_errors() {
         Exit::Findings
     } else {
         Exit::Done

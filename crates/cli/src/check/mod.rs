@@ -9,12 +9,10 @@ mod sarif;
 
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
-use logue_agent::{FileWorld, SourceError, into_text, read_all, read_bytes};
+use logue_agent::{SourceError, into_text, read_all, read_bytes};
 use logue_source::{Diagnostic, Severity, Source};
-use logue_tools::Roots;
 
 pub(crate) use self::format::to_json;
 
@@ -23,7 +21,7 @@ use self::format::annotation;
 use self::sarif::Sarif;
 use crate::arguments::{CheckArgs, Denied, FindingFormat};
 use crate::exit::{Exit, Failure};
-use crate::folder::find_files;
+use crate::folder::{file_world, find_files};
 use crate::language::Language;
 use crate::terminal::{closed_pipe_is_done, complain, error_style, print};
 
@@ -109,16 +107,6 @@ impl std::fmt::Display for Tally {
     }
 }
 
-/// The files below the prompt's own folder; `None` if there is no such folder.
-fn world_of(path: &Path) -> Option<FileWorld> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    let roots = Roots::new([folder.to_owned()]).ok()?;
-    Some(FileWorld::new(Arc::new(roots), folder).of_file(path))
-}
-
 /// A path that counts from the folder of `path`.
 fn beside(path: &Path, name: &str) -> PathBuf {
     path.parent().unwrap_or(Path::new("")).join(name)
@@ -184,7 +172,9 @@ impl Checker<'_> {
 
     /// What stands on standard input has no folder that its paths could count from.
     fn chatmd(&mut self, name: &str, path: Option<&Path>, text: &str) -> Result<(), Failure> {
-        let world = path.filter(|_| !self.arguments.no_files).and_then(world_of);
+        let world = path
+            .filter(|_| !self.arguments.no_files)
+            .and_then(|path| file_world(path).ok());
         let (Some(mut world), Some(path)) = (world, path) else {
             return self.tell(name, path, text.as_bytes(), &chatmd::check(text));
         };
