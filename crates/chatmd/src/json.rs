@@ -139,7 +139,6 @@ impl Writer<'_> {
             return false;
         };
         match loaded.target(self.base + node.span().start) {
-            None => false,
             Some(Target::Document(part)) => {
                 self.part(part, Level::Document);
                 true
@@ -154,7 +153,8 @@ impl Writer<'_> {
                 self.text.get_or_insert_default().push_str(text);
                 true
             }
-            Some(Target::Fragment(_) | Target::Verbatim(_)) => false,
+            // Text has no place at the top level.
+            Some(Target::Fragment(_) | Target::Verbatim(_)) | None => false,
         }
     }
 
