@@ -24,6 +24,7 @@ mod identity;
 mod listener;
 mod payload;
 mod prompt;
+mod replace;
 mod source_file;
 mod transcript_file;
 mod turn;

@@ -32,10 +32,13 @@ mod content;
 mod crosscheck;
 mod declaration;
 mod document;
+pub mod edit;
 mod evaluate;
 mod findings;
+mod format;
 mod lexer;
 mod outline;
+mod repair;
 mod tag;
 mod tree;
 mod view;
@@ -50,7 +53,9 @@ pub use document::{
     Speaker, Summary, Text, ToolCallElement, ToolResponseElement,
 };
 pub use evaluate::{Evaluation, evaluate};
+pub use format::{format, format_changes};
 pub use lexer::TokenKind;
+pub use repair::{Change, Repair, RepairKind, repair};
 pub use tag::Tag;
 pub use tree::{Child, Children, Node, Piece, TextRun, Token, Tree};
 pub use world::{DocRequest, MemoryWorld, World, WorldError, WorldErrorKind};

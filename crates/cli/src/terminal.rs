@@ -41,6 +41,16 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
+/// Writes text of our own that holds colours, made harmless already, to standard output.
+pub(crate) fn print_styled(text: &str, style: Style) -> io::Result<()> {
+    if style == Style::Plain {
+        return print(text);
+    }
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
 /// Writes to standard error, which may be gone: then nobody is there to be told of it.
 pub(crate) fn complain(text: &str) {
     let mut err = io::stderr().lock();
