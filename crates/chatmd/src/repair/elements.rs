@@ -7,7 +7,7 @@ use logue_source::Span;
 use super::{Draft, RepairKind, insert, wrap};
 use crate::Tag;
 use crate::attributes::tag_end;
-use crate::blank::is_blank;
+use crate::blank::{is_blank, trim_end};
 use crate::lexer::TokenKind;
 use crate::tree::{Node, Tree};
 
@@ -99,51 +99,61 @@ impl Walk<'_, '_> {
     }
 
     fn finish(mut self) -> Vec<Draft> {
-        let mut wide: Vec<Range<usize>> = Vec::new();
+        let mut merged: Vec<Range<usize>> = Vec::new();
         for mention in std::mem::take(&mut self.mentions) {
-            let mention = self.widen(mention);
-            match wide.last_mut() {
-                Some(last) if mention.start <= last.end => last.end = last.end.max(mention.end),
-                _ => wide.push(mention),
+            match merged.last_mut() {
+                // White space between two blocks would stop counting.
+                Some(last) if (last.end..mention.start).all(|at| self.is_white(at)) => {
+                    last.end = mention.end;
+                }
+                _ => merged.push(mention),
             }
         }
-        for mention in wide {
+        for mention in merged {
             let draft = self.mention(mention);
             self.drafts.push(draft);
         }
         self.drafts
     }
 
-    /// White space between a mention and what stands in a RAW block or element beside it would stop
-    /// counting when the mention becomes a block itself; so it goes into the block.
-    fn widen(&self, mention: Range<usize>) -> Range<usize> {
-        let Range { mut start, mut end } = mention;
-        let before = start
-            .checked_sub(2)
-            .and_then(|at| self.tree.slots().get(at));
-        let opens =
-            before.is_some_and(|slot| matches!(slot.kind, TokenKind::Open(tag) if tag.is_entry()));
-        if start.checked_sub(1).is_some_and(|at| self.is_white(at)) && !opens {
-            start -= 1;
+    /// Where the block for a mention begins. White space before a RAW block counts only behind text
+    /// that can be no part of markup; so before a mention it goes into the block.
+    fn start(&self, mention: usize) -> usize {
+        let start = self.tree.span(mention).start;
+        let Some(before) = mention.checked_sub(1) else {
+            return start;
+        };
+        let kind = |at: usize| self.tree.slots().get(at).map(|slot| slot.kind);
+        if kind(before) != Some(TokenKind::Text) {
+            return start;
         }
-        let behind = self.tree.slots().get(end + 1);
-        if self.is_white(end) && behind.is_some_and(|slot| slot.kind == TokenKind::Raw) {
-            end += 1;
+        let text = self.tree.span(before).text(self.tree.source());
+        let text = text.unwrap_or_default();
+        let said = trim_end(text);
+        let counts = if said.is_empty() {
+            let opener = before.checked_sub(1).and_then(kind);
+            matches!(opener, Some(TokenKind::Open(tag)) if tag.is_entry())
+        } else {
+            !said.ends_with(['|', '<', '>'])
+        };
+        if counts {
+            start
+        } else {
+            start - (text.len() - said.len())
         }
-        start..end
     }
 
     fn is_white(&self, at: usize) -> bool {
         let kind = self.tree.slots().get(at).map(|slot| slot.kind);
         let text = self.tree.span(at).text(self.tree.source());
-        matches!(kind, Some(TokenKind::Text | TokenKind::Trivia)) && text.is_some_and(is_blank)
+        kind == Some(TokenKind::Text) && text.is_some_and(is_blank)
     }
 
     /// Puts tokens into RAW blocks; blocks and comments among them stay what they are.
     fn mention(&self, mention: Range<usize>) -> Draft {
         let text = self.tree.source();
         let mut edits = Vec::new();
-        let mut part: Option<Span> = None;
+        let mut part = Some(Span::empty(self.start(mention.start)));
         let mut tag = None;
         for at in mention.clone() {
             let span = self.tree.span(at);
@@ -160,7 +170,7 @@ impl Walk<'_, '_> {
                     {
                         tag.get_or_insert((found, span));
                     }
-                    part = Some(part.map_or(span, |part| part.join(span)));
+                    part = Some(part.map_or(span, |part: Span| part.join(span)));
                 }
             }
         }
