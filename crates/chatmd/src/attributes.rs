@@ -358,6 +358,11 @@ fn decode(raw: &str, quote: u8) -> Cow<'_, str> {
     Cow::Owned(decoded)
 }
 
+/// Whether an attribute can have this name.
+pub(crate) fn is_attribute_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(is_name)
+}
+
 /// Appends ` name="value"` such that reading gives `value` back, whatever it holds.
 pub(crate) fn write_attribute(out: &mut String, name: &str, value: &str) {
     out.push(' ');
