@@ -28,6 +28,7 @@ mod listener;
 mod payload;
 mod prompt;
 mod refine;
+mod replace;
 mod source_file;
 mod surroundings;
 mod transcript_file;

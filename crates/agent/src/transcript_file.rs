@@ -132,6 +132,11 @@ impl TranscriptFile {
         &self.content
     }
 
+    /// Notes what the file says now.
+    pub(crate) fn set_content(&mut self, content: &[u8]) {
+        content.clone_into(&mut self.content);
+    }
+
     /// The file, with links followed.
     pub fn path(&self) -> &Path {
         &self.path
@@ -259,7 +264,7 @@ impl TranscriptFile {
 
     /// Puts the file with `content` in place, durably, and holds the lock on it. `false`: another
     /// program wrote to the file in the meantime, and nothing was done.
-    fn put(&mut self, content: &[u8]) -> io::Result<bool> {
+    pub(crate) fn put(&mut self, content: &[u8]) -> io::Result<bool> {
         let (temporary, mut file) = self.temporary()?;
         let placed = (|| {
             file.try_lock()?;
@@ -305,7 +310,7 @@ impl TranscriptFile {
         Ok((path, file))
     }
 
-    fn check_size(&self, size: usize) -> Result<(), TranscriptError> {
+    pub(crate) fn check_size(&self, size: usize) -> Result<(), TranscriptError> {
         if size as u64 > MAX_SOURCE_BYTES {
             return Err(TranscriptError::TooLarge(self.path.display().to_string()));
         }

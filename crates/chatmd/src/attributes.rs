@@ -51,6 +51,17 @@ impl<'t> Attribute<'t> {
         self.part.value.map(|value| value.span)
     }
 
+    /// The whole attribute: from its name to the closing quote of its value.
+    pub fn span(&self) -> Span {
+        Span::new(self.part.name.start, self.part.end)
+    }
+
+    /// Its value as it is written, quotes included; `None` for a flag.
+    pub(crate) fn written(&self) -> Option<(&'t str, Option<u8>)> {
+        let value = self.part.value?;
+        Some((value.span.text(self.text).unwrap_or_default(), value.quote))
+    }
+
     /// Where the attribute is: its value if it has one, else its name.
     pub fn place(&self) -> Span {
         self.value_span().unwrap_or(self.part.name)
@@ -202,6 +213,8 @@ fn holds_tag(value: &[u8]) -> bool {
 struct Part {
     name: Span,
     value: Option<Value>,
+    /// Behind the closing quote, the value, the `=` without one, or the name.
+    end: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -228,7 +241,11 @@ fn next_part(bytes: &[u8], at: &mut usize, end: usize) -> Option<Part> {
     let name = Span::new(name_start, *at);
     let equals = skip_spaces(bytes, *at, end);
     if bytes.get(equals) != Some(&b'=') {
-        return Some(Part { name, value: None });
+        return Some(Part {
+            name,
+            value: None,
+            end: name.end,
+        });
     }
     let start = skip_spaces(bytes, equals + 1, end);
     *at = start;
@@ -257,7 +274,11 @@ fn next_part(bytes: &[u8], at: &mut usize, end: usize) -> Option<Part> {
             })
         }
     };
-    Some(Part { name, value })
+    let end = match value {
+        Some(_) => *at,
+        None => equals + 1,
+    };
+    Some(Part { name, value, end })
 }
 
 const fn is_name(byte: u8) -> bool {
@@ -285,6 +306,11 @@ const ENTITIES: [(&str, char); 6] = [
     ("apos", '\''),
     ("#92", '\\'),
 ];
+
+/// Whether a value says the same between both kinds of quotes.
+pub(crate) fn fits_double_quotes(raw: &str) -> bool {
+    !raw.contains('"') && decode(raw, b'"') == decode(raw, b'\'')
+}
 
 /// What a quoted value says. The name of an entity is everything up to the next `;`, so an unknown
 /// one hides a known one inside it.
@@ -331,11 +357,22 @@ fn decode(raw: &str, quote: u8) -> Cow<'_, str> {
     Cow::Owned(decoded)
 }
 
+/// Whether an attribute can have this name.
+pub(crate) fn is_attribute_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(is_name)
+}
+
 /// Appends ` name="value"` such that reading gives `value` back, whatever it holds.
 pub(crate) fn write_attribute(out: &mut String, name: &str, value: &str) {
     out.push(' ');
     out.push_str(name);
-    out.push_str("=\"");
+    out.push('=');
+    write_value(out, value);
+}
+
+/// Appends a value in double quotes such that reading gives it back.
+pub(crate) fn write_value(out: &mut String, value: &str) {
+    out.push('"');
     for (at, character) in value.char_indices() {
         match character {
             '&' => out.push_str("&amp;"),

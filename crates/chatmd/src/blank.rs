@@ -23,6 +23,11 @@ pub(crate) fn trim_start(text: &str) -> &str {
     text.trim_start_matches(is_space_character)
 }
 
+/// A text without white space at its end.
+pub(crate) fn trim_end(text: &str) -> &str {
+    text.trim_end_matches(is_space_character)
+}
+
 /// A text without white space at its ends.
 pub(crate) fn trim(text: &str) -> &str {
     text.trim_matches(is_space_character)

@@ -105,6 +105,13 @@ impl<'a> Lexer<'a> {
         }
     }
 
+    /// Goes on at `at`, which is not before what was handed out.
+    pub(crate) fn skip_to(&mut self, at: usize) {
+        self.at = at;
+        self.ready = None;
+        self.trivia = None;
+    }
+
     fn scan(&mut self) -> Option<Lexeme> {
         let start = self.at;
         if start >= self.bytes.len() {

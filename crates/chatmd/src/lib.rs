@@ -32,8 +32,10 @@ mod content;
 mod crosscheck;
 mod declaration;
 mod document;
+pub mod edit;
 mod evaluate;
 mod findings;
+mod format;
 mod import;
 mod json;
 mod lexer;
@@ -41,6 +43,7 @@ mod near;
 mod outline;
 mod reference;
 pub mod refine;
+mod repair;
 mod shift;
 mod tag;
 mod tool_use;
@@ -59,9 +62,11 @@ pub use document::{
     Speaker, Summary, Text, ToolCallElement, ToolResponseElement,
 };
 pub use evaluate::{Answer, Evaluation, Evaluator, Request, RequestId, RequestKind, evaluate};
+pub use format::{format, format_changes};
 pub use import::{Loaded, MAX_IMPORT_DEPTH, Part, Target, load, source_map};
 pub use lexer::TokenKind;
 pub use reference::{Reference, ReferenceKind};
+pub use repair::{Change, Repair, RepairKind, repair};
 pub use tag::Tag;
 pub use tree::{Child, Children, Node, Piece, TextRun, Token, Tree};
 pub use world::{

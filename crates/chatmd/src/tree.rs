@@ -170,6 +170,24 @@ impl<'t> Node<'t> {
         }
     }
 
+    /// Its place in the list of tokens.
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Whether it is a node of that very tree.
+    pub(crate) fn is_in(&self, tree: &Tree<'_>) -> bool {
+        std::ptr::eq(
+            std::ptr::from_ref(self.tree).cast::<()>(),
+            std::ptr::from_ref(tree).cast::<()>(),
+        )
+    }
+
+    /// The text of the whole document.
+    pub(crate) fn document(&self) -> &'t str {
+        self.tree.text
+    }
+
     /// Its name.
     pub fn tag(&self) -> Tag {
         self.tag

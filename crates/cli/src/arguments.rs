@@ -27,6 +27,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Run(RunArgs),
     Check(CheckArgs),
+    Fmt(FmtArgs),
+    Fix(FixArgs),
     Convert(ConvertArgs),
     View(ViewArgs),
     /// Count tokens, turn text into token ids and back, render prompts
@@ -172,6 +174,76 @@ pub(crate) enum FindingFormat {
 pub(crate) enum Denied {
     /// Warnings.
     Warnings,
+}
+
+/// Lay out ChatMD files
+///
+/// Only layout changes: white space between elements, the spelling of tags. What the model sees stays
+/// the same, byte by byte. A file with errors is left alone, and so is one in another language. Of a
+/// folder, every ChatMD file in it is laid out. Exit status 8 if a file has errors.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    logue fmt prompts/\n  \
+    logue fmt --check --diff prompts/\n  \
+    logue fmt - < draft.md > review.md")]
+pub(crate) struct FmtArgs {
+    /// Files and folders; `-` is standard input, which goes to standard output
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// Write nothing; name the files that would change, and exit with 8 if there are any
+    #[arg(long)]
+    pub(crate) check: bool,
+
+    /// Write nothing; show what would change, and exit with 8 if anything would
+    #[arg(long)]
+    pub(crate) diff: bool,
+
+    /// Language of the files, where ending and content do not say it
+    #[arg(long, value_enum)]
+    pub(crate) lang: Option<Language>,
+
+    /// Print one JSON object a file
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Repair transcripts that an earlier program wrote and that cannot be read back
+///
+/// Says what it would change, and why, and writes nothing without --write. Stubs get their slash,
+/// quoted tags go into RAW blocks, added indentation and empty messages are taken away; what anybody
+/// said stays, byte by byte. Exit status 8 if there is something to repair, or an error that cannot
+/// be repaired.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    logue fix session.md\n  \
+    logue fix --write transcripts/\n  \
+    logue fix --write - < session.md > repaired.md")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+pub(crate) struct FixArgs {
+    /// Files and folders; `-` is standard input, which --write repairs to standard output
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// Write the repaired files, and keep each original as NAME.orig
+    #[arg(long)]
+    pub(crate) write: bool,
+
+    /// Keep no originals
+    #[arg(long, requires = "write")]
+    pub(crate) no_backup: bool,
+
+    /// Show the repairs as a diff
+    #[arg(long)]
+    pub(crate) diff: bool,
+
+    /// Language of the files, where ending and content do not say it
+    #[arg(long, value_enum)]
+    pub(crate) lang: Option<Language>,
+
+    /// Print one JSON object a file
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Convert conversations between dialects and forms

@@ -11,9 +11,12 @@ mod config;
 mod convert;
 mod debug;
 mod exit;
+mod fix;
+mod fmt;
 mod folder;
 mod language;
 mod manual;
+mod rewrite;
 mod run;
 mod scan;
 mod terminal;
@@ -44,6 +47,8 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::check(&arguments),
+        Command::Fmt(arguments) => fmt::fmt(&arguments),
+        Command::Fix(arguments) => fix::fix(&arguments),
         Command::Convert(arguments) => convert::convert(&arguments),
         Command::Scan(arguments) => scan::scan(&arguments),
         Command::View(arguments) => view::view(&arguments),

@@ -41,6 +41,14 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
+/// Writes text of our own that holds colours, made harmless already, to standard output.
+pub(crate) fn print_styled(text: &str, style: Style) -> io::Result<()> {
+    if style == Style::Plain {
+        return print(text);
+    }
+    print_as_is(text)
+}
+
 /// Writes to standard output at once what its caller has made harmless.
 pub(crate) fn print_as_is(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();

@@ -1,0 +1,294 @@
+//! The canonical layout of a document.
+//!
+//! Only layout changes: white space that the tree counts as no content, the spelling of tags, and
+//! what stands between top-level elements. Text of messages, RAW blocks and comments stay byte for
+//! byte. Every change is a [`Replacement`], so an editor can apply them one by one.
+
+use logue_source::{Diagnostic, Span};
+
+use crate::Tag;
+use crate::attributes::{fits_double_quotes, write_value};
+use crate::blank::is_blank;
+use crate::document::Document;
+use crate::edit::{Replacement, apply};
+use crate::lexer::TokenKind;
+use crate::tree::{Node, Tree};
+
+/// A text in its canonical layout.
+///
+/// - Between top-level elements there is a newline or, where the author left at least one blank
+///   line, exactly one; between declarations (`<config>`, `<tool>`, `<import>`) and the conversation
+///   always. A comment may stay behind an element on its line. No white space stands before the
+///   first element, and one newline behind the last.
+/// - Tags have one space between attributes, or the line break and indentation that the author
+///   chose, none around `=` or before the end, and double quotes, except around a value that holds
+///   them or would read differently. Order, duplicates and values stay. A tag with anything else in
+///   it than attributes is left alone.
+/// - `<doc …></doc>` and its like, with nothing but white space inside, become `<doc …/>`.
+/// - White space in front of a RAW block that is no content has at most one blank line, and none at
+///   the ends of its lines.
+/// - Line ends of all this are `\r\n` in a text without a lone `\n`, and `\n` in every other. A
+///   byte order mark, which other readers take for text, is left out.
+///
+/// What the document says does not change, and neither does a text that was formatted before. A text
+/// without elements stays as it is. Linear in the text.
+///
+/// # Errors
+/// The text has errors: these, in the order of the text. It is not known then what is layout.
+///
+/// ```
+/// let text = "<config model='m' />\n\n\n<tool name = \"read_file\"></tool>\n<user>Hi!</user >";
+/// assert_eq!(
+///     chatmd::format(text).unwrap(),
+///     "<config model=\"m\"/>\n\n<tool name=\"read_file\"/>\n\n<user>Hi!</user>\n",
+/// );
+/// ```
+pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
+    let tree = crate::parse(text);
+    let changes = format_changes(&tree)?;
+    // The changes are made token by token, so they neither overlap nor leave the text.
+    Ok(apply(text, changes).unwrap_or_else(|_| text.to_owned()))
+}
+
+/// The changes that [`format`] makes, in the order of the text; none for a formatted one.
+///
+/// # Errors
+/// Those of [`format`].
+pub fn format_changes(tree: &Tree<'_>) -> Result<Vec<Replacement>, Vec<Diagnostic>> {
+    let (_, of_view) = Document::from_tree(tree);
+    let mut errors = [tree.diagnostics(), &of_view].concat();
+    errors.retain(Diagnostic::is_error);
+    if !errors.is_empty() {
+        errors.sort_by_key(|error| error.primary.start);
+        return Err(errors);
+    }
+    let mut layout = Layout {
+        tree,
+        newline: newline(tree.source()),
+        changes: Vec::new(),
+    };
+    layout.top_level();
+    Ok(layout.changes)
+}
+
+/// The line end of a text: `\r\n` if every line ends so.
+fn newline(text: &str) -> &'static str {
+    let bytes = text.as_bytes();
+    let mut ends = memchr::memchr_iter(b'\n', bytes).peekable();
+    let windows = ends.peek().is_some()
+        && ends.all(|at| at.checked_sub(1).and_then(|before| bytes.get(before)) == Some(&b'\r'));
+    if windows { "\r\n" } else { "\n" }
+}
+
+/// What stands at the top level.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Declaration,
+    Entry,
+    Comment,
+    /// A blank RAW block.
+    Block,
+}
+
+struct Layout<'t, 'a> {
+    tree: &'t Tree<'a>,
+    newline: &'static str,
+    changes: Vec<Replacement>,
+}
+
+impl Layout<'_, '_> {
+    fn change(&mut self, span: Span, text: String) {
+        if span.text(self.tree.source()) != Some(text.as_str()) {
+            self.changes.push(Replacement { span, text });
+        }
+    }
+
+    fn top_level(&mut self) {
+        if self.tree.elements().next().is_none() {
+            return;
+        }
+        let mut before: Option<(Kind, usize)> = None;
+        let mut at = 0;
+        while let Some(slot) = self.tree.slots().get(at) {
+            let (kind, span, next) = match slot.kind {
+                TokenKind::Open(tag) | TokenKind::Empty(tag) => {
+                    let Some(node) = Node::at(self.tree, at) else {
+                        return;
+                    };
+                    let kind = if tag.is_entry() {
+                        Kind::Entry
+                    } else {
+                        Kind::Declaration
+                    };
+                    (kind, node.span(), slot.end())
+                }
+                TokenKind::Comment => (Kind::Comment, self.tree.span(at), at + 1),
+                TokenKind::Raw => (Kind::Block, self.tree.span(at), at + 1),
+                _ => {
+                    at += 1;
+                    continue;
+                }
+            };
+            let gap = Span::new(before.map_or(0, |(_, end)| end), span.start);
+            self.gap(gap, before.map(|(kind, _)| kind), kind);
+            if matches!(kind, Kind::Declaration | Kind::Entry) {
+                self.element(at, next);
+            }
+            before = Some((kind, span.end));
+            at = next.max(at + 1);
+        }
+        if let Some((_, end)) = before {
+            let rest = Span::new(end, self.tree.source().len());
+            self.change(rest, self.newline.to_owned());
+        }
+    }
+
+    /// The white space between two top-level neighbours.
+    fn gap(&mut self, span: Span, before: Option<Kind>, kind: Kind) {
+        let text = span.text(self.tree.source()).unwrap_or_default();
+        let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
+        let separator = match before {
+            None => String::new(),
+            Some(_) if lines == 0 && kind == Kind::Comment => " ".to_owned(),
+            Some(before) => {
+                let parts = matches!(
+                    (before, kind),
+                    (Kind::Declaration, Kind::Entry) | (Kind::Entry, Kind::Declaration)
+                );
+                self.newline.repeat(if parts || lines > 1 { 2 } else { 1 })
+            }
+        };
+        self.change(span, separator);
+    }
+
+    /// The tags and the trivia of a top-level element.
+    fn element(&mut self, first: usize, end: usize) {
+        let mut at = first;
+        while at < end {
+            let Some(slot) = self.tree.slots().get(at) else {
+                return;
+            };
+            let (kind, slot_end) = (slot.kind, slot.end());
+            let span = self.tree.span(at);
+            at += 1;
+            match kind {
+                TokenKind::Open(tag) | TokenKind::Empty(tag) => {
+                    let Some(node) = Node::at(self.tree, at - 1) else {
+                        return;
+                    };
+                    let is_text =
+                        tag == Tag::Import && at - 1 != first && node.children().next().is_some();
+                    if is_text {
+                        // Where imports do not expand, its text is content as it stands.
+                        at = slot_end;
+                    } else if tag.is_stub() && self.is_hollow(at, slot_end) {
+                        let text = self.tag(node, "/>");
+                        self.change(node.span(), text);
+                        at = slot_end;
+                    } else {
+                        let tail = if node.is_self_closing() { "/>" } else { ">" };
+                        let text = self.tag(node, tail);
+                        self.change(span, text);
+                    }
+                }
+                TokenKind::Close(tag) => self.change(span, format!("</{tag}>")),
+                TokenKind::Trivia => {
+                    let text = span.text(self.tree.source()).unwrap_or_default();
+                    let text = self.white_space(text);
+                    self.change(span, text);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether between an opener and its closer there is nothing but white space.
+    fn is_hollow(&self, first: usize, end: usize) -> bool {
+        let Some((last, inside)) = self
+            .tree
+            .slots()
+            .get(first..end)
+            .and_then(<[_]>::split_last)
+        else {
+            return false;
+        };
+        matches!(last.kind, TokenKind::Close(_))
+            && inside.iter().enumerate().all(|(offset, slot)| {
+                let text = self.tree.span(first + offset).text(self.tree.source());
+                slot.kind == TokenKind::Text && text.is_some_and(is_blank)
+            })
+    }
+
+    /// An opening tag that ends in `tail`.
+    fn tag(&self, node: Node<'_>, tail: &str) -> String {
+        let source = self.tree.source();
+        let opener = node.opener();
+        let old_tail = if node.is_self_closing() { 2 } else { 1 };
+        let inside_end = opener.end - old_tail;
+        let mut out = format!("<{}", node.tag());
+        let mut end = opener.start + out.len();
+        for attribute in node.attributes() {
+            let gap = source
+                .get(end..attribute.span().start)
+                .filter(|gap| is_blank(gap));
+            let Some(gap) = gap else {
+                return self.as_written(opener, inside_end, tail);
+            };
+            out.push_str(&self.break_or_space(gap));
+            out.push_str(attribute.name());
+            if let Some((raw, quote)) = attribute.written() {
+                out.push('=');
+                match quote {
+                    Some(b'\'') if !fits_double_quotes(raw) => {
+                        out.push('\'');
+                        out.push_str(raw);
+                        out.push('\'');
+                    }
+                    Some(_) => {
+                        out.push('"');
+                        out.push_str(raw);
+                        out.push('"');
+                    }
+                    None => write_value(&mut out, raw),
+                }
+            }
+            end = attribute.span().end;
+        }
+        if !source.get(end..inside_end).is_some_and(is_blank) {
+            return self.as_written(opener, inside_end, tail);
+        }
+        out.push_str(tail);
+        out
+    }
+
+    /// A tag as it is, but for its end.
+    fn as_written(&self, opener: Span, inside_end: usize, tail: &str) -> String {
+        let inside = self.tree.source().get(opener.start..inside_end);
+        [inside.unwrap_or_default(), tail].concat()
+    }
+
+    /// White space between attributes: one space, or the author's line break and indentation.
+    fn break_or_space(&self, gap: &str) -> String {
+        match indentation(gap) {
+            Some(indentation) => [self.newline, &indentation].concat(),
+            None => " ".to_owned(),
+        }
+    }
+
+    /// White space that is no content, and is never left out: it may keep text apart.
+    fn white_space(&self, text: &str) -> String {
+        match indentation(text) {
+            Some(indentation) => {
+                let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
+                [&self.newline.repeat(lines.min(2)), indentation.as_str()].concat()
+            }
+            None => " ".to_owned(),
+        }
+    }
+}
+
+/// The spaces and tabs behind the last line break, if there is one.
+fn indentation(text: &str) -> Option<String> {
+    let (_, last) = text.rsplit_once('\n')?;
+    Some(last.chars().filter(|c| matches!(c, ' ' | '\t')).collect())
+}

@@ -1,0 +1,192 @@
+//! Tags without their slash, and tags in messages that were meant as text.
+
+use std::ops::Range;
+
+use logue_source::Span;
+
+use super::{Draft, RepairKind, insert, wrap};
+use crate::Tag;
+use crate::attributes::tag_end;
+use crate::blank::{is_blank, trim_end};
+use crate::lexer::TokenKind;
+use crate::tree::{Node, Tree};
+
+pub(super) fn drafts(tree: &Tree<'_>) -> Vec<Draft> {
+    let mut walk = Walk {
+        tree,
+        drafts: Vec::new(),
+        mentions: Vec::new(),
+    };
+    let mut at = 0;
+    while let Some(slot) = tree.slots().get(at) {
+        if let Some(node) = Node::at(tree, at) {
+            match node.tag() {
+                // Its summaries were looked at as text.
+                Tag::Reasoning => {}
+                tag if tag.is_entry() => walk.content(at + 1, slot.end()),
+                _ => walk.stub(node),
+            }
+        }
+        at = match slot.kind {
+            TokenKind::Open(_) => slot.end().max(at + 1),
+            _ => at + 1,
+        };
+    }
+    walk.finish()
+}
+
+struct Walk<'t, 'a> {
+    tree: &'t Tree<'a>,
+    drafts: Vec<Draft>,
+    /// Tokens that are to be text, in order.
+    mentions: Vec<Range<usize>>,
+}
+
+impl Walk<'_, '_> {
+    /// Looks at the content of a message, call or result.
+    fn content(&mut self, first: usize, end: usize) {
+        let mut at = first;
+        while at < end {
+            let Some(slot) = self.tree.slots().get(at) else {
+                return;
+            };
+            let next = match slot.kind {
+                TokenKind::Open(_) => slot.end().max(at + 1),
+                _ => at + 1,
+            };
+            if matches!(slot.kind, TokenKind::Stray(_)) {
+                self.mentions.push(at..at + 1);
+            }
+            let Some(node) = Node::at(self.tree, at) else {
+                at += 1;
+                continue;
+            };
+            let inline = matches!(node.tag(), Tag::Doc | Tag::Img | Tag::Import | Tag::Agent);
+            let named = node.attributes().next().is_some();
+            let closed = node.is_self_closing() || node.closer().is_some();
+            at = if !inline || !named {
+                // An element that was never closed is one tag in a sentence.
+                let end = if closed { next } else { at + 1 };
+                self.mentions.push(at..end);
+                end
+            } else if node.tag() == Tag::Agent {
+                at + 1
+            } else {
+                self.stub(node);
+                next
+            };
+        }
+    }
+
+    /// Gives a tag that is all attributes the slash that it lacks.
+    fn stub(&mut self, node: Node<'_>) {
+        let opener = node.opener();
+        let text = opener.text(self.tree.source()).unwrap_or_default();
+        let lacks = node.tag().is_stub() && !node.is_self_closing() && node.closer().is_none();
+        let named = node.attributes().next().is_some();
+        let sound = text.ends_with('>')
+            && tag_end(text.as_bytes(), 1 + node.tag().as_str().len())
+                .problem
+                .is_none();
+        if lacks && named && sound {
+            self.drafts.push(Draft {
+                span: opener,
+                kind: RepairKind::Stub,
+                what: format!("end `<{}>` in `/>`", node.tag()),
+                edits: vec![insert(opener.end - 1, "/")],
+            });
+        }
+    }
+
+    fn finish(mut self) -> Vec<Draft> {
+        let mut merged: Vec<Range<usize>> = Vec::new();
+        for mention in std::mem::take(&mut self.mentions) {
+            match merged.last_mut() {
+                // White space between two blocks would stop counting.
+                Some(last) if (last.end..mention.start).all(|at| self.is_white(at)) => {
+                    last.end = mention.end;
+                }
+                _ => merged.push(mention),
+            }
+        }
+        for mention in merged {
+            let draft = self.mention(mention);
+            self.drafts.push(draft);
+        }
+        self.drafts
+    }
+
+    /// Where the block for a mention begins. White space before a RAW block counts only behind text
+    /// that can be no part of markup; so before a mention it goes into the block.
+    fn start(&self, mention: usize) -> usize {
+        let start = self.tree.span(mention).start;
+        let Some(before) = mention.checked_sub(1) else {
+            return start;
+        };
+        let kind = |at: usize| self.tree.slots().get(at).map(|slot| slot.kind);
+        if kind(before) != Some(TokenKind::Text) {
+            return start;
+        }
+        let text = self.tree.span(before).text(self.tree.source());
+        let text = text.unwrap_or_default();
+        let said = trim_end(text);
+        let counts = if said.is_empty() {
+            let opener = before.checked_sub(1).and_then(kind);
+            matches!(opener, Some(TokenKind::Open(tag)) if tag.is_entry())
+        } else {
+            !said.ends_with(['|', '<', '>'])
+        };
+        if counts {
+            start
+        } else {
+            start - (text.len() - said.len())
+        }
+    }
+
+    fn is_white(&self, at: usize) -> bool {
+        let kind = self.tree.slots().get(at).map(|slot| slot.kind);
+        let text = self.tree.span(at).text(self.tree.source());
+        kind == Some(TokenKind::Text) && text.is_some_and(is_blank)
+    }
+
+    /// Puts tokens into RAW blocks; blocks and comments among them stay what they are.
+    fn mention(&self, mention: Range<usize>) -> Draft {
+        let text = self.tree.source();
+        let mut edits = Vec::new();
+        let mut part = Some(Span::empty(self.start(mention.start)));
+        let mut tag = None;
+        for at in mention.clone() {
+            let span = self.tree.span(at);
+            match self.tree.slots().get(at).map(|slot| slot.kind) {
+                Some(TokenKind::Raw | TokenKind::Comment) => {
+                    if let Some(part) = part.take() {
+                        wrap(text, part, &mut edits);
+                    }
+                }
+                kind => {
+                    if let Some(
+                        TokenKind::Open(found) | TokenKind::Empty(found) | TokenKind::Stray(found),
+                    ) = kind
+                    {
+                        tag.get_or_insert((found, span));
+                    }
+                    part = Some(part.map_or(span, |part: Span| part.join(span)));
+                }
+            }
+        }
+        if let Some(part) = part {
+            wrap(text, part, &mut edits);
+        }
+        let whole = self
+            .tree
+            .span(mention.start)
+            .join(self.tree.span(mention.end.saturating_sub(1)));
+        let (tag, span) = tag.unwrap_or((Tag::Tool, whole));
+        Draft {
+            span,
+            kind: RepairKind::Mention,
+            what: format!("make text of `{tag}` tags by putting them into RAW blocks"),
+            edits,
+        }
+    }
+}

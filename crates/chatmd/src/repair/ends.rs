@@ -1,0 +1,127 @@
+//! The end of a transcript: an element that was not finished, messages that were never filled in.
+
+use logue_source::Span;
+
+use super::{Draft, RepairKind, insert, remove};
+use crate::Tag;
+use crate::blank::{is_blank, skip_spaces};
+use crate::lexer::{COMMENT_CLOSE, RAW_CLOSE, TokenKind};
+use crate::tree::{Child, Node, Tree};
+
+pub(super) fn drafts(tree: &Tree<'_>) -> Vec<Draft> {
+    match unclosed(tree) {
+        Some(draft) => vec![draft],
+        None => templates(tree),
+    }
+}
+
+/// Whether a line of a text begins with the tag of an entry, opening or closing.
+pub(super) fn holds_entry(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    memchr::memchr_iter(b'\n', bytes).any(|end| {
+        let at = skip_spaces(bytes, end + 1, bytes.len());
+        let name = at + 1 + usize::from(bytes.get(at + 1) == Some(&b'/'));
+        bytes.get(at) == Some(&b'<') && Tag::at(bytes, name).is_some_and(|(tag, _)| tag.is_entry())
+    })
+}
+
+/// Closes the last element.
+fn unclosed(tree: &Tree<'_>) -> Option<Draft> {
+    let text = tree.source();
+    let node = tree.elements().last()?;
+    let first = tree.slots().len().checked_sub(1)?;
+    let last = tree.slots().get(first)?;
+    let tag = node.tag();
+    if !tag.is_entry() || node.is_self_closing() || node.closer().is_some() {
+        return None;
+    }
+    if node.span().end != text.len() || holds_unclosed(node) {
+        return None;
+    }
+    let tail = tree.span(first).text(text)?;
+    let mut closing = String::new();
+    match last.kind {
+        TokenKind::Raw if !is_closed_block(tail) => {
+            if holds_entry(tail) || tag == Tag::ToolCall {
+                return None;
+            }
+            closing.push_str(RAW_CLOSE);
+            closing.push('\n');
+        }
+        TokenKind::Comment if !tail.ends_with(COMMENT_CLOSE) => return None,
+        TokenKind::Open(_) | TokenKind::Empty(_) if !tail.ends_with('>') => return None,
+        _ => {}
+    }
+    let says_something = node.children().any(|child| match child {
+        Child::Node(_) => true,
+        Child::Text(run) => !run.is_blank(),
+    });
+    if tag == Tag::ToolCall && !says_something {
+        return None;
+    }
+    closing.push_str(&format!("</{tag}>\n"));
+    Some(Draft {
+        span: node.opener(),
+        kind: RepairKind::Unclosed,
+        what: format!("close `<{tag}>` at the end of the text"),
+        edits: vec![insert(text.len(), closing)],
+    })
+}
+
+fn is_closed_block(block: &str) -> bool {
+    block.len() >= 2 * RAW_CLOSE.len() && block.ends_with(RAW_CLOSE)
+}
+
+/// Whether an element inside this one lacks its end, too.
+fn holds_unclosed(node: Node<'_>) -> bool {
+    let mut waiting = vec![node];
+    while let Some(node) = waiting.pop() {
+        for child in node.children() {
+            if let Child::Node(inner) = child {
+                if !inner.is_self_closing() && inner.closer().is_none() {
+                    return true;
+                }
+                waiting.push(inner);
+            }
+        }
+    }
+    false
+}
+
+/// Removes messages of the user that say nothing, where a transcript ends or another one follows.
+fn templates(tree: &Tree<'_>) -> Vec<Draft> {
+    let text = tree.source();
+    let mut drafts = Vec::new();
+    let mut answered = false;
+    let mut nodes = tree.elements().peekable();
+    while let Some(node) = nodes.next() {
+        let next = nodes.peek();
+        let superseded = next.is_none_or(|next| next.tag() == Tag::User);
+        if answered && superseded && is_template(tree, node) {
+            let span = node.span();
+            let end = next.map_or(text.len(), |next| next.span().start);
+            let gap = Span::new(span.end, end);
+            let blank = gap.text(text).is_some_and(is_blank);
+            let end = if blank { end } else { span.end };
+            drafts.push(Draft {
+                span,
+                kind: RepairKind::Template,
+                what: "remove an empty `<user>`".to_owned(),
+                edits: vec![remove(Span::new(span.start, end))],
+            });
+        }
+        answered |= matches!(
+            node.tag(),
+            Tag::Assistant | Tag::ToolCall | Tag::ToolResponse | Tag::Reasoning
+        );
+    }
+    drafts
+}
+
+/// Whether an element is a `<user>` with nothing but white space in it, comments neither.
+fn is_template(tree: &Tree<'_>, node: Node<'_>) -> bool {
+    let inside = node
+        .closer()
+        .and_then(|closer| tree.source().get(node.opener().end..closer.start));
+    node.tag() == Tag::User && node.opener().len() == "<user>".len() && inside.is_some_and(is_blank)
+}

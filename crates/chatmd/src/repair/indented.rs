@@ -1,0 +1,65 @@
+//! RAW blocks whose lines an earlier program indented.
+//!
+//! It wrote a tab before the block, a line break and two tabs before each line of the text, and a
+//! line break and a tab behind it. Only a block in exactly this layout, alone in its element, is
+//! taken back to the text that it was made of.
+
+use logue_source::Span;
+use memchr::memmem;
+
+use super::{Draft, RepairKind, remove};
+use crate::Tag;
+use crate::lexer::{RAW_CLOSE, RAW_OPEN};
+use crate::tree::{Node, Tree};
+
+const BEFORE: &str = "\n\t";
+const LINE: &str = "\n\t\t";
+const BEHIND: &str = "\n";
+
+pub(super) fn drafts(tree: &Tree<'_>) -> Vec<Draft> {
+    tree.elements()
+        .filter_map(|node| draft(tree, node))
+        .collect()
+}
+
+fn draft(tree: &Tree<'_>, node: Node<'_>) -> Option<Draft> {
+    if !matches!(
+        node.tag(),
+        Tag::Assistant | Tag::ToolCall | Tag::ToolResponse
+    ) {
+        return None;
+    }
+    let inside = Span::new(node.opener().end, node.closer()?.start);
+    let text = inside.text(tree.source())?;
+    let head = [BEFORE, RAW_OPEN].concat();
+    let tail = [BEFORE, RAW_CLOSE, BEHIND].concat();
+    let body = text.strip_prefix(&head)?.strip_suffix(&tail)?;
+    if !body.starts_with(LINE) || body.contains(RAW_CLOSE) {
+        return None;
+    }
+    let breaks = || memchr::memchr_iter(b'\n', body.as_bytes());
+    let indented = |at: usize| body.get(at..).is_some_and(|rest| rest.starts_with(LINE));
+    if !breaks().all(indented) {
+        return None;
+    }
+    let start = inside.start + head.len();
+    let end = start + body.len();
+    // The tab before the block, the line break and tabs before the first line, the tabs before the
+    // others, and the line break and tab behind the last.
+    let mut edits = vec![
+        remove(Span::new(inside.start + 1, inside.start + BEFORE.len())),
+        remove(Span::new(start, start + LINE.len())),
+    ];
+    let later = memmem::find_iter(body.as_bytes(), LINE).skip(1);
+    edits.extend(later.map(|at| remove(Span::new(start + at + 1, start + at + LINE.len()))));
+    edits.push(remove(Span::new(end, end + BEFORE.len())));
+    Some(Draft {
+        span: Span::new(start - RAW_OPEN.len(), end + BEFORE.len() + RAW_CLOSE.len()),
+        kind: RepairKind::Indentation,
+        what: format!(
+            "take the indentation out of the text of a `<{}>`",
+            node.tag()
+        ),
+        edits,
+    })
+}

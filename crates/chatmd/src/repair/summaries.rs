@@ -1,0 +1,296 @@
+//! Summaries that quote tags.
+//!
+//! What a summary quotes may be anything, also half a tag or the begin of a RAW block, and then no
+//! tree says where the summary ends. So its end is looked for in the text, between the opening tag
+//! of one `<reasoning>` and that of the next: a `</summary>` counts if another `<summary>` or the end
+//! of the record follows. Where the record is laid out in lines, as programs write it, those tags
+//! must begin lines, so that a record quoted in a sentence does not count.
+
+use logue_source::Span;
+use memchr::memmem;
+
+use super::{Draft, RepairKind, insert, wrap};
+use crate::Tag;
+use crate::attributes::tag_end;
+use crate::blank::{is_space, skip_spaces};
+use crate::lexer::{COMMENT_CLOSE, COMMENT_OPEN, Lexer, RAW_CLOSE, RAW_OPEN, TokenKind};
+
+pub(super) fn drafts(text: &str) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    let mut lexer = Lexer::new(text);
+    while let Some(lexeme) = lexer.next() {
+        let opens = lexeme.kind == TokenKind::Open(Tag::Reasoning) && lexeme.problem.is_none();
+        if opens && begins_element(text.as_bytes(), lexeme.start) {
+            let limit = next_record(text, lexeme.end);
+            let mut record = Record::new(text, lexeme.end, limit);
+            record.read();
+            lexer.skip_to(record.at);
+            drafts.append(&mut record.drafts);
+        }
+    }
+    drafts
+}
+
+/// Whether what stands at `at` begins a line, or follows a tag.
+fn begins_element(bytes: &[u8], at: usize) -> bool {
+    let before = bytes.get(..at).unwrap_or_default();
+    let last = before
+        .iter()
+        .rev()
+        .find(|byte| !matches!(byte, b' ' | b'\t'));
+    last.is_none_or(|byte| matches!(byte, b'\n' | b'>'))
+}
+
+fn begins_line(bytes: &[u8], at: usize) -> bool {
+    let before = bytes.get(..at).unwrap_or_default();
+    let last = before
+        .iter()
+        .rev()
+        .find(|byte| !matches!(byte, b' ' | b'\t'));
+    last.is_none_or(|byte| *byte == b'\n')
+}
+
+/// Where the next `<reasoning>` begins, or the end of the text.
+fn next_record(text: &str, from: usize) -> usize {
+    let bytes = text.as_bytes();
+    let rest = bytes.get(from..).unwrap_or_default();
+    memmem::find_iter(rest, "<reasoning")
+        .map(|found| from + found)
+        .find(|&at| opener(bytes, at, Tag::Reasoning).is_some() && begins_element(bytes, at))
+        .unwrap_or(bytes.len())
+}
+
+/// The end of the name of an opening tag at `at`.
+fn opener(bytes: &[u8], at: usize, wanted: Tag) -> Option<usize> {
+    if bytes.get(at) != Some(&b'<') {
+        return None;
+    }
+    let (tag, name_end) = Tag::at(bytes, at + 1)?;
+    let follows = *bytes.get(name_end)?;
+    (tag == wanted && (is_space(follows) || matches!(follows, b'>' | b'/'))).then_some(name_end)
+}
+
+/// The end of a closing tag at `at`.
+fn closer(bytes: &[u8], at: usize, wanted: Tag) -> Option<usize> {
+    if bytes.get(at..at + 2) != Some(b"</") {
+        return None;
+    }
+    let (tag, name_end) = Tag::at(bytes, at + 2)?;
+    let end = skip_spaces(bytes, name_end, bytes.len());
+    (tag == wanted && bytes.get(end) == Some(&b'>')).then_some(end + 1)
+}
+
+/// A `</summary>` that may end a summary.
+#[derive(Clone, Copy)]
+struct Candidate {
+    span: Span,
+    /// Whether it and what follows it begin lines.
+    in_lines: bool,
+}
+
+/// One `<reasoning>`, read from behind its opening tag.
+struct Record<'a> {
+    text: &'a str,
+    at: usize,
+    limit: usize,
+    candidates: Vec<Candidate>,
+    /// Of each candidate, the first at or behind it that stands in lines.
+    in_lines: Vec<usize>,
+    /// The `</reasoning>` tags that begin lines.
+    ends: Vec<usize>,
+    /// The `|RAW` that was looked for last: from where, and where it is.
+    raw_close: Option<(usize, usize)>,
+    drafts: Vec<Draft>,
+}
+
+impl<'a> Record<'a> {
+    fn new(text: &'a str, at: usize, limit: usize) -> Self {
+        let bytes = text.as_bytes().get(..limit).unwrap_or_default();
+        let region = bytes.get(at..).unwrap_or_default();
+        let mut candidates = Vec::new();
+        for found in memmem::find_iter(region, "</summary") {
+            let start = at + found;
+            let Some(end) = closer(bytes, start, Tag::Summary) else {
+                continue;
+            };
+            let next = skip_spaces(bytes, end, bytes.len());
+            let counts = opener(bytes, next, Tag::Summary)
+                .or_else(|| closer(bytes, next, Tag::Reasoning))
+                .is_some();
+            if counts {
+                candidates.push(Candidate {
+                    span: Span::new(start, end),
+                    in_lines: begins_line(bytes, start) && begins_line(bytes, next),
+                });
+            }
+        }
+        let mut in_lines = vec![candidates.len(); candidates.len()];
+        let mut next = candidates.len();
+        for (index, candidate) in candidates.iter().enumerate().rev() {
+            if candidate.in_lines {
+                next = index;
+            }
+            if let Some(entry) = in_lines.get_mut(index) {
+                *entry = next;
+            }
+        }
+        let ends = memmem::find_iter(region, "</reasoning")
+            .map(|found| at + found)
+            .filter(|&end| closer(bytes, end, Tag::Reasoning).is_some() && begins_line(bytes, end))
+            .collect();
+        Self {
+            text,
+            at,
+            limit,
+            candidates,
+            in_lines,
+            ends,
+            raw_close: None,
+            drafts: Vec::new(),
+        }
+    }
+
+    fn bytes(&self) -> &'a [u8] {
+        self.text.as_bytes().get(..self.limit).unwrap_or_default()
+    }
+
+    /// Reads summaries as long as what stands there is one; [`Self::at`] is then behind the last.
+    fn read(&mut self) {
+        let bytes = self.bytes();
+        loop {
+            let at = skip_spaces(bytes, self.at, bytes.len());
+            let rest = bytes.get(at..).unwrap_or_default();
+            if rest.starts_with(COMMENT_OPEN.as_bytes()) {
+                let Some(end) = memmem::find(rest, COMMENT_CLOSE.as_bytes()) else {
+                    return;
+                };
+                self.at = at + end + COMMENT_CLOSE.len();
+            } else if let Some(name_end) = opener(bytes, at, Tag::Summary) {
+                let tag = tag_end(bytes, name_end);
+                if tag.problem.is_some() {
+                    return;
+                }
+                if tag.empty {
+                    self.at = tag.end;
+                } else if !self.summary(Span::new(at, tag.end)) {
+                    return;
+                }
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Reads the summary with that opening tag; `false` if it has no end.
+    fn summary(&mut self, tag: Span) -> bool {
+        if let Some(end) = self.blocks(tag.end) {
+            self.at = end;
+            return true;
+        }
+        let Some(end) = self.end(tag.end) else {
+            self.unfinished(tag);
+            return false;
+        };
+        if is_damaged(self.text, tag.end, end) {
+            let mut edits = Vec::new();
+            wrap(self.text, Span::new(tag.end, end.start), &mut edits);
+            self.drafts.push(Draft {
+                span: tag,
+                kind: RepairKind::Summary,
+                what: "put the text of a summary that quotes tags into RAW blocks".to_owned(),
+                edits,
+            });
+        }
+        self.at = end.end;
+        true
+    }
+
+    /// The end of a summary that is all RAW blocks.
+    fn blocks(&mut self, start: usize) -> Option<usize> {
+        let bytes = self.bytes();
+        let mut at = skip_spaces(bytes, start, bytes.len());
+        let mut found = false;
+        while bytes
+            .get(at..)
+            .unwrap_or_default()
+            .starts_with(RAW_OPEN.as_bytes())
+        {
+            found = true;
+            at = self.next_raw_close(at + RAW_OPEN.len())? + RAW_CLOSE.len();
+            at = skip_spaces(bytes, at, bytes.len());
+        }
+        closer(bytes, at, Tag::Summary).filter(|_| found)
+    }
+
+    fn next_raw_close(&mut self, from: usize) -> Option<usize> {
+        let bytes = self.bytes();
+        let known = self
+            .raw_close
+            .filter(|known| (known.0..=known.1).contains(&from));
+        let (_, found) = known.unwrap_or_else(|| {
+            let rest = bytes.get(from..).unwrap_or_default();
+            let found = memmem::find(rest, RAW_CLOSE.as_bytes());
+            (from, found.map_or(bytes.len(), |found| from + found))
+        });
+        self.raw_close = Some(known.unwrap_or((from, found)));
+        (found < bytes.len()).then_some(found)
+    }
+
+    /// The `</summary>` of a summary whose text begins at `start`.
+    fn end(&self, start: usize) -> Option<Span> {
+        let first = self
+            .candidates
+            .partition_point(|candidate| candidate.span.start < start);
+        let rest = self.bytes().get(start..).unwrap_or_default();
+        let written_in_lines = rest.starts_with(b"\n") || rest.starts_with(b"\r\n");
+        let in_lines = self
+            .in_lines
+            .get(first)
+            .and_then(|&index| self.candidates.get(index))
+            .filter(|candidate| {
+                let end = self.ends.get(self.ends.partition_point(|end| *end < start));
+                written_in_lines && end.is_none_or(|end| candidate.span.start < *end)
+            });
+        let candidate = in_lines.or_else(|| self.candidates.get(first))?;
+        Some(candidate.span)
+    }
+
+    /// Closes a summary that ends with the text: its record is the last element, and writing ended
+    /// inside it.
+    fn unfinished(&mut self, tag: Span) {
+        let rest = self.text.get(tag.end..).unwrap_or_default();
+        let is_last = self.limit == self.text.len()
+            && !rest.contains("</reasoning")
+            && !super::ends::holds_entry(rest);
+        if !is_last {
+            return;
+        }
+        let end = self.text.len();
+        let mut edits = Vec::new();
+        if is_damaged(self.text, tag.end, Span::empty(end)) {
+            wrap(self.text, Span::new(tag.end, end), &mut edits);
+        }
+        edits.push(insert(end, "</summary>\n</reasoning>\n"));
+        self.drafts.push(Draft {
+            span: tag,
+            kind: RepairKind::Unclosed,
+            what: "close a summary and its `<reasoning>` at the end of the text".to_owned(),
+            edits,
+        });
+        self.at = end;
+    }
+}
+
+/// Whether a summary reads as anything but text. `end` is its closing tag.
+fn is_damaged(text: &str, start: usize, end: Span) -> bool {
+    let body = text.get(start..end.end).unwrap_or_default();
+    Lexer::new(body).any(|lexeme| {
+        let is_text = matches!(
+            lexeme.kind,
+            TokenKind::Text | TokenKind::Raw | TokenKind::Comment | TokenKind::Trivia
+        );
+        let is_end =
+            lexeme.kind == TokenKind::Close(Tag::Summary) && start + lexeme.start == end.start;
+        lexeme.problem.is_some() || !(is_text || is_end)
+    })
+}

@@ -1,0 +1,376 @@
+//! Rewriting files: what `fmt` and `fix` have in common.
+//!
+//! The paths of the command line become files, each file's text becomes another one, and that is
+//! shown or put in the file's place: whole, durable, with its mode, and only while no run holds the
+//! file. A file that cannot be rewritten does not stop the others.
+
+mod diff;
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use logue_agent::{TranscriptError, TranscriptFile, into_text, read_all, read_bytes};
+use logue_source::{Diagnostic, Source, visible};
+use serde_json::{Value, json};
+
+use crate::check::to_json;
+use crate::exit::{Exit, Failure};
+use crate::folder::find_files;
+use crate::language::Language;
+use crate::run::source_failure;
+use crate::terminal::{
+    closed_pipe_is_done, complain, error_style, output_style, print, print_styled,
+};
+
+/// How a command rewrites.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Options {
+    /// Puts new texts in the place of the old ones.
+    pub(crate) write: bool,
+    /// Keeps the old ones beside them.
+    pub(crate) backup: bool,
+    /// Shows what changes as a diff.
+    pub(crate) diff: bool,
+    /// Prints JSON.
+    pub(crate) json: bool,
+    /// The language that the command line gives.
+    pub(crate) lang: Option<Language>,
+    /// What is said of a file that changes: "formatted".
+    pub(crate) done: &'static str,
+    /// What is said of one that would: "would be formatted".
+    pub(crate) would: &'static str,
+}
+
+/// What a command makes of a text.
+#[derive(Debug)]
+pub(crate) struct Made {
+    /// The new text; `None` if it cannot be made.
+    pub(crate) text: Option<String>,
+    /// Each change and its reason, where the command gives them.
+    pub(crate) changes: Vec<chatmd::Change>,
+    /// What is wrong and stays so.
+    pub(crate) remaining: Vec<Diagnostic>,
+}
+
+impl Made {
+    /// Text that stays as it is.
+    fn untouched(text: &str) -> Self {
+        Self {
+            text: Some(text.to_owned()),
+            changes: Vec::new(),
+            remaining: Vec::new(),
+        }
+    }
+}
+
+/// Rewrites files.
+pub(crate) fn rewrite(
+    paths: &[std::path::PathBuf],
+    options: Options,
+    make: &dyn Fn(&str) -> Made,
+) -> Result<Exit, Failure> {
+    let mut work = Work {
+        options,
+        make,
+        tally: Tally::default(),
+    };
+    for path in paths {
+        if path.as_os_str() == "-" {
+            work.input()?;
+        } else if path.is_dir() {
+            for file in find_files(path, Language::is_candidate)? {
+                work.file(&file, true)?;
+            }
+        } else {
+            work.file(path, false)?;
+        }
+    }
+    if !options.json {
+        complain(&format!("{}\n", work.tally.text(&options)));
+    }
+    Ok(work.tally.exit(&options))
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    changed: usize,
+    unchanged: usize,
+    /// Texts in other languages.
+    left: usize,
+    /// Files with something wrong that stays so.
+    faulty: usize,
+    failed: usize,
+    busy: usize,
+}
+
+impl Tally {
+    fn text(&self, options: &Options) -> String {
+        let files = |count: usize| match count {
+            1 => "1 file".to_owned(),
+            _ => format!("{count} files"),
+        };
+        let what = if options.write {
+            options.done
+        } else {
+            options.would
+        };
+        let mut text = format!(
+            "{} {what}, {} unchanged",
+            files(self.changed),
+            self.unchanged
+        );
+        if self.faulty > 0 {
+            text.push_str(&format!(", {} with errors", self.faulty));
+        }
+        if self.failed + self.busy > 0 {
+            text.push_str(&format!(", {} failed", self.failed + self.busy));
+        }
+        text
+    }
+
+    fn exit(&self, options: &Options) -> Exit {
+        if self.busy > 0 {
+            Exit::Busy
+        } else if self.failed > 0 {
+            Exit::UserCorrectable
+        } else if self.faulty > 0 || (self.changed > 0 && !options.write) {
+            Exit::Findings
+        } else {
+            Exit::Done
+        }
+    }
+}
+
+struct Work<'m> {
+    options: Options,
+    make: &'m dyn Fn(&str) -> Made,
+    tally: Tally,
+}
+
+impl Work<'_> {
+    fn input(&mut self) -> Result<(), Failure> {
+        let name = "<stdin>";
+        let read = read_all(name, io::stdin().lock()).and_then(|bytes| into_text(name, bytes));
+        let text = match read {
+            Ok(text) => text,
+            Err(error) => return self.fail(name, &source_failure(&error)),
+        };
+        let language = self
+            .options
+            .lang
+            .unwrap_or_else(|| Language::of(None, text.as_bytes()));
+        if language != Language::Chatmd {
+            self.leave(name);
+            let passes = self.options.write && !self.options.json;
+            return match passes {
+                true => closed_pipe_is_done(print(&text)).map(drop),
+                false => Ok(()),
+            };
+        }
+        let made = self.made(language, &text);
+        let passes = self.options.write && !self.options.json;
+        if let Some(new) = made.text.as_ref().filter(|_| passes) {
+            closed_pipe_is_done(print(new)).map(drop)?;
+        }
+        self.tell(name, &text, &made, None)
+    }
+
+    fn file(&mut self, path: &Path, found: bool) -> Result<(), Failure> {
+        let name = path.display().to_string();
+        let bytes = match read_bytes(path) {
+            Ok(bytes) => bytes,
+            Err(error) => return self.fail(&name, &source_failure(&error)),
+        };
+        let language = self
+            .options
+            .lang
+            .unwrap_or_else(|| Language::of(Some(path), &bytes));
+        if found && is_other(path, language, &bytes) {
+            return Ok(());
+        }
+        if language != Language::Chatmd {
+            self.leave(&name);
+            return Ok(());
+        }
+        let text = match into_text(&name, bytes) {
+            Ok(text) => text,
+            Err(error) => return self.fail(&name, &source_failure(&error)),
+        };
+        let made = self.made(language, &text);
+        let changes = made.text.as_ref().is_some_and(|new| *new != text);
+        if !changes || !self.options.write {
+            return self.tell(&name, &text, &made, None);
+        }
+        match self.place(path, language) {
+            Ok(Placed { old, made, copy }) => self.tell(&name, &old, &made, copy.as_deref()),
+            Err(failure) => self.fail(&name, &failure),
+        }
+    }
+
+    fn made(&self, language: Language, text: &str) -> Made {
+        if language == Language::Chatmd {
+            return (self.make)(text);
+        }
+        Made::untouched(text)
+    }
+
+    /// Makes the text again from what the file says now that it is locked, and puts it in its place.
+    fn place(&self, path: &Path, language: Language) -> Result<Placed, Failure> {
+        let failed = |error: TranscriptError| place_failure(&error);
+        let mut file = TranscriptFile::open(path, Duration::ZERO, || {}).map_err(failed)?;
+        let name = path.display().to_string();
+        let old =
+            into_text(&name, file.content().to_vec()).map_err(|error| source_failure(&error))?;
+        let made = self.made(language, &old);
+        let mut copy = None;
+        if let Some(new) = made.text.as_ref().filter(|new| **new != old) {
+            if self.options.backup {
+                copy = Some(file.keep_copy().map_err(failed)?.display().to_string());
+            }
+            file.replace(new.as_bytes()).map_err(failed)?;
+        }
+        Ok(Placed { old, made, copy })
+    }
+
+    /// Says that a text in another language stays as it is.
+    fn leave(&mut self, name: &str) {
+        self.tally.left += 1;
+        complain(&format!(
+            "note: {} is left as it is: it is no ChatMD; `logue convert` writes it anew\n",
+            visible(name)
+        ));
+    }
+
+    fn fail(&mut self, name: &str, failure: &Failure) -> Result<(), Failure> {
+        match failure.exit {
+            Exit::Busy => self.tally.busy += 1,
+            _ => self.tally.failed += 1,
+        }
+        if self.options.json {
+            let object = json!({
+                "file": name,
+                "changed": false,
+                "written": false,
+                "error": {"code": failure.code, "message": failure.message, "help": failure.help},
+            });
+            return self.line(&object);
+        }
+        complain(&failure.text());
+        Ok(())
+    }
+
+    fn line(&self, object: &Value) -> Result<(), Failure> {
+        closed_pipe_is_done(print(&format!("{object}\n"))).map(drop)
+    }
+
+    /// Says what was or would be done with a text.
+    fn tell(
+        &mut self,
+        name: &str,
+        old: &str,
+        made: &Made,
+        copy: Option<&str>,
+    ) -> Result<(), Failure> {
+        let new = made.text.as_deref().filter(|new| *new != old);
+        match new {
+            Some(_) => self.tally.changed += 1,
+            None if made.remaining.is_empty() => self.tally.unchanged += 1,
+            None => {}
+        }
+        if !made.remaining.is_empty() {
+            self.tally.faulty += 1;
+        }
+        let style = if self.options.json {
+            logue_source::Style::Plain
+        } else {
+            output_style()
+        };
+        let diff = new
+            .filter(|_| self.options.diff)
+            .map(|new| diff::unified(name, old, new, style));
+        let source = Source::new(name, old.as_bytes());
+        if self.options.json {
+            let mut object = json!({
+                "file": name,
+                "changed": new.is_some(),
+                "written": new.is_some() && self.options.write,
+                "changes": made.changes.iter().map(|change| change_json(&source, change)).collect::<Vec<_>>(),
+                "diagnostics": made.remaining.iter().map(|found| to_json(&source, found)).collect::<Vec<_>>(),
+            });
+            if let Some(copy) = copy {
+                object["copy"] = copy.into();
+            }
+            if let Some(diff) = diff {
+                object["diff"] = diff.into();
+            }
+            if name == "<stdin>" && self.options.write {
+                object["text"] = new.or(made.text.as_deref()).into();
+            }
+            return self.line(&object);
+        }
+        let passes = name == "<stdin>" && self.options.write;
+        let mut said = String::new();
+        for change in &made.changes {
+            let place = source.place(change.span.start);
+            said.push_str(&format!(
+                "{place}: {}: {}\n",
+                change.what,
+                change.kind.reason()
+            ));
+        }
+        if made.changes.is_empty() && new.is_some() {
+            said.push_str(&format!("{}\n", source.name()));
+        }
+        if passes {
+            complain(&said);
+        } else if let Some(diff) = diff {
+            closed_pipe_is_done(print_styled(&diff, style)).map(drop)?;
+        } else {
+            closed_pipe_is_done(print(&said)).map(drop)?;
+        }
+        for finding in &made.remaining {
+            complain(&format!("{}\n", source.render(finding, error_style())));
+        }
+        Ok(())
+    }
+}
+
+struct Placed {
+    old: String,
+    made: Made,
+    copy: Option<String>,
+}
+
+/// Whether a file that a search found is none of ours: another language, or prose in Markdown.
+fn is_other(path: &Path, language: Language, bytes: &[u8]) -> bool {
+    let prose = path.extension().is_some_and(|ending| ending == "md")
+        && !std::str::from_utf8(bytes).is_ok_and(Language::looks_like_chatmd);
+    language != Language::Chatmd || prose
+}
+
+fn change_json(source: &Source<'_>, change: &chatmd::Change) -> Value {
+    let place = |offset: usize| {
+        let place = source.line_column(offset);
+        json!({"offset": offset, "line": place.line, "column": place.column})
+    };
+    json!({
+        "repair": change.kind.as_str(),
+        "start": place(change.span.start),
+        "end": place(change.span.end),
+        "what": change.what,
+        "why": change.kind.reason(),
+    })
+}
+
+fn place_failure(error: &TranscriptError) -> Failure {
+    let exit = match error {
+        TranscriptError::Busy(_) => Exit::Busy,
+        _ => Exit::UserCorrectable,
+    };
+    let help = match error {
+        TranscriptError::Busy(_) => "wait until the other run has ended",
+        _ => "the file is as it was; give its content on standard input with `-`",
+    };
+    Failure::new(exit, error.category(), error.to_string()).with_help(help)
+}
