@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use logue_agent::{SourceError, into_text, read_all, read_bytes};
-use logue_source::{Diagnostic, Severity, Source};
+use logue_source::{Code, Diagnostic, Severity, Source};
 
 pub(crate) use self::format::to_json;
 
@@ -180,6 +180,13 @@ impl Checker<'_> {
         };
         let loaded = chatmd::load(name, text, &mut world);
         let mut found = loaded.check();
+        // A run needs the file; who checks may not have it here.
+        for finding in &mut found {
+            if finding.code == Code::MdDocument {
+                finding.code = Code::MissingFile;
+                finding.severity = Severity::Warning;
+            }
+        }
         found.extend(missing(loaded.document(), path));
         found.sort_by_key(|finding| finding.primary.start);
         let map = loaded.source_map();

@@ -190,7 +190,7 @@ fn check_reads_what_is_imported_and_names_the_file_of_each_finding() {
     assert_eq!(
         shown,
         [
-            ("p/prompt.md", "E-MD-DOCUMENT", 3),
+            ("p/prompt.md", "missing-file", 3),
             ("sub/tools.md", "E-MD-UNCLOSED-TAG", 2),
         ]
     );
