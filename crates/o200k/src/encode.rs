@@ -3,10 +3,10 @@
 use std::fmt;
 
 use crate::cache::{Cache, Entry};
+use crate::index::{self, Key};
 use crate::merge::Merger;
 use crate::pieces::piece_end;
 use crate::special::{self, SpecialSet};
-use crate::table::{self, Key};
 
 /// The tokens of `text`, all of it ordinary: what looks like a special is text and never becomes
 /// a special's id.
@@ -190,7 +190,7 @@ impl Encoder {
             let end = piece_end(text, at);
             if end - at <= Key::LONGEST {
                 self.short(text, at, end, sink);
-            } else if let Some(id) = table::find(text, at, end) {
+            } else if let Some(id) = index::find(text, at, end) {
                 sink(id);
             } else {
                 self.merger.merge(text, at, end, sink);

@@ -33,6 +33,7 @@ mod class;
 mod decode;
 mod encode;
 mod hash;
+mod index;
 mod merge;
 mod pieces;
 pub mod special;
