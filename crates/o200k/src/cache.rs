@@ -1,9 +1,9 @@
-//! What the pieces seen last became.
+//! What the pieces seen last became that are no token by themselves.
 //!
-//! Texts repeat their words. A piece of up to sixteen bytes that became up to three tokens is kept
-//! with them in one place that its hash names; another piece of the same place drives it out. Thus
-//! most words cost one look at memory that is near, and none of them waits for a lock, for the
-//! cache belongs to one encoder.
+//! Texts repeat their words, and to merge one takes longer than anything else. A piece of up to
+//! sixteen bytes that became up to three tokens is kept with them in one place that its hash names;
+//! another piece of the same place drives it out. Thus most of these pieces cost one look at memory
+//! that is near, and none of them waits for a lock, for the cache belongs to one encoder.
 
 use crate::index::Key;
 

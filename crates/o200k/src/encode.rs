@@ -203,14 +203,15 @@ impl Encoder {
     #[inline]
     fn short(&mut self, text: &[u8], start: usize, end: usize, sink: &mut impl FnMut(u32)) {
         let key = Key::new(text, start, end);
+        if let Some(id) = key.find() {
+            sink(id);
+            return;
+        }
         let place = self.cache.place(&key);
         if let Some(ids) = place.of(&key) {
             for &id in ids {
                 sink(id);
             }
-        } else if let Some(id) = key.find() {
-            sink(id);
-            place.keep(&key, &[id]);
         } else {
             let mut ids = [0; Entry::MOST_IDS];
             let mut count = 0;
