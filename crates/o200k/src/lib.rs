@@ -36,6 +36,7 @@ mod hash;
 mod index;
 mod merge;
 mod pieces;
+mod quick;
 pub mod special;
 mod split;
 mod table;
