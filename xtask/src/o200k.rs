@@ -201,7 +201,16 @@ fn lines(tokens: &[Vec<u8>], longest: usize, count: usize, room: usize) -> Resul
             }
         }
         let bytes = used[at] * longest;
-        lines[at][bytes..bytes + token.len()].copy_from_slice(token);
+        let mut padded = token.clone();
+        padded.resize(longest, 0);
+        // A look-up takes the first of the same words, and then asks for its length.
+        let mut others = lines[at][..bytes].chunks(longest);
+        if others.any(|other| other == padded) {
+            return Err(format!(
+                "token {id} differs from another in zeros at its end only"
+            ));
+        }
+        lines[at][bytes..bytes + longest].copy_from_slice(&padded);
         let entries = room * longest + used[at] * entry.len();
         lines[at][entries..entries + entry.len()].copy_from_slice(&entry);
         used[at] += 1;

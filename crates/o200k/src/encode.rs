@@ -2,7 +2,9 @@
 
 use std::fmt;
 
+use crate::brief;
 use crate::cache::{Cache, Entry};
+use crate::hash::EMPTY;
 use crate::index::{self, Key};
 use crate::merge::Merger;
 use crate::pieces::piece_end;
@@ -203,7 +205,8 @@ impl Encoder {
     #[inline]
     fn short(&mut self, text: &[u8], start: usize, end: usize, sink: &mut impl FnMut(u32)) {
         let key = Key::new(text, start, end);
-        if let Some(id) = key.find() {
+        let id = key.id();
+        if id != EMPTY {
             sink(id);
             return;
         }
@@ -215,7 +218,7 @@ impl Encoder {
         } else {
             let mut ids = [0; Entry::MOST_IDS];
             let mut count = 0;
-            self.merger.merge(text, start, end, &mut |id| {
+            brief::merge(&key, |id| {
                 if let Some(room) = ids.get_mut(count) {
                     *room = id;
                 }

@@ -49,16 +49,49 @@ impl Key {
         }
     }
 
-    /// The ordinary token of these bytes, if there is one.
+    /// The key of the first `length` bytes of `bytes`, one to sixteen.
     #[inline]
-    pub(crate) fn find(&self) -> Option<u32> {
-        let [first, second] = self.words;
-        if self.length <= 8 {
-            short(first, self.length, self.state)
+    pub(crate) fn of(bytes: u128, length: usize) -> Self {
+        let [first, second] = halves(bytes);
+        let begin = hash::begin(length);
+        if length <= 8 {
+            let first = first & hash::mask(length);
+            Self {
+                words: [first, 0],
+                length,
+                state: hash::fold(begin, first),
+            }
         } else {
-            middle([first, second], self.length, self.state)
+            let second = second & hash::mask(length - 8);
+            Self {
+                words: [first, second],
+                length,
+                state: hash::fold(hash::fold(begin, first), second),
+            }
         }
     }
+
+    /// The bytes, the first one lowest.
+    #[inline]
+    pub(crate) fn bytes(&self) -> u128 {
+        u128::from(self.words[0]) | u128::from(self.words[1]) << 64
+    }
+
+    /// The ordinary token of these bytes, or `EMPTY`.
+    #[inline]
+    pub(crate) fn id(&self) -> u32 {
+        if self.length <= 8 {
+            short(self.words[0], self.length, self.state)
+        } else {
+            middle(self.bytes(), self.length, self.state)
+        }
+    }
+}
+
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "each half is cut off")]
+fn halves(bytes: u128) -> [u64; 2] {
+    [bytes as u64, (bytes >> 64) as u64]
 }
 
 /// The ordinary token whose bytes are `text[start..end]`, at least one, if there is such a token.
@@ -67,7 +100,8 @@ impl Key {
 pub(crate) fn find(text: &[u8], start: usize, end: usize) -> Option<u32> {
     let length = end - start;
     if length <= Key::LONGEST {
-        Key::new(text, start, end).find()
+        let id = Key::new(text, start, end).id();
+        (id != EMPTY).then_some(id)
     } else if length <= LONGEST {
         long(text, start, end)
     } else {
@@ -75,79 +109,67 @@ pub(crate) fn find(text: &[u8], start: usize, end: usize) -> Option<u32> {
     }
 }
 
-/// The token of up to eight bytes, which are this word.
+/// The token of up to eight bytes, which are this word, or `EMPTY`.
 #[inline]
-fn short(word: u64, length: usize, state: u64) -> Option<u32> {
-    const WORDS: usize = SHORT_ROOM * 8;
+fn short(word: u64, length: usize, state: u64) -> u32 {
     let mut at = hash::place(state, SHORT_LINES);
     loop {
-        let line = SHORT.get(at)?;
-        let (words, entries) = line.split_first_chunk::<WORDS>()?;
-        let mut found = 0;
-        // All of them, without an early end: which one it is cannot be foreseen.
-        for (other, entry) in words
-            .as_chunks::<8>()
-            .0
-            .iter()
-            .zip(entries.as_chunks::<4>().0)
-        {
-            if u64::from_le_bytes(*other) == word {
-                found |= of_length(*entry, length);
-            }
+        let Some(line) = SHORT.get(at) else {
+            return EMPTY;
+        };
+        let (words, _) = line.as_chunks::<8>();
+        let mut same = 0;
+        for (place, other) in words.iter().take(SHORT_ROOM).enumerate() {
+            same |= u32::from(u64::from_le_bytes(*other) == word) << place;
         }
-        if found != 0 {
-            return Some(found & ID_MASK);
+        let (id, passed) = token_of::<SHORT_ROOM>(line, same, length, state);
+        if !passed {
+            return id;
         }
-        at = next_line(line, at, state, SHORT_LINES)?;
+        at = if at + 1 == SHORT_LINES { 0 } else { at + 1 };
     }
 }
 
-/// The token of nine to sixteen bytes, which are these words.
+/// The token of nine to sixteen bytes, or `EMPTY`.
 #[inline]
-fn middle(words: [u64; 2], length: usize, state: u64) -> Option<u32> {
-    const WORDS: usize = MIDDLE_ROOM * 16;
-    let bytes = u128::from(words[0]) | u128::from(words[1]) << 64;
+fn middle(bytes: u128, length: usize, state: u64) -> u32 {
     let mut at = hash::place(state, MIDDLE_LINES);
     loop {
-        let line = MIDDLE.get(at)?;
-        let (words, entries) = line.split_first_chunk::<WORDS>()?;
-        let mut found = 0;
-        for (other, entry) in words
-            .as_chunks::<16>()
-            .0
-            .iter()
-            .zip(entries.as_chunks::<4>().0)
-        {
-            if u128::from_le_bytes(*other) == bytes {
-                found |= of_length(*entry, length);
-            }
+        let Some(line) = MIDDLE.get(at) else {
+            return EMPTY;
+        };
+        let (words, _) = line.as_chunks::<16>();
+        let mut same = 0;
+        for (place, other) in words.iter().take(MIDDLE_ROOM).enumerate() {
+            same |= u32::from(u128::from_le_bytes(*other) == bytes) << place;
         }
-        if found != 0 {
-            return Some(found & ID_MASK);
+        let (id, passed) = token_of::<MIDDLE_ROOM>(line, same, length, state);
+        if !passed {
+            return id;
         }
-        at = next_line(line, at, state, MIDDLE_LINES)?;
+        at = if at + 1 == MIDDLE_LINES { 0 } else { at + 1 };
     }
 }
 
-/// An entry if its token has this length, or else zero. Only tokens that end in zeros need it.
+/// The token of a line with room for so many whose words are the `same`, a bit each, or `EMPTY`;
+/// and whether it is to be sought in the next line. The length tells apart what ends in zeros.
+///
+/// All words are compared before, and no branch depends on the answer, since neither which of them
+/// it is nor whether it is any can be foreseen.
 #[inline]
-fn of_length(entry: [u8; 4], length: usize) -> u32 {
-    let entry = u32::from_le_bytes(entry);
-    if (entry >> ID_BITS) as usize == length {
-        entry
-    } else {
-        0
-    }
-}
-
-/// The line to look at after this one, if there may be one.
-#[inline]
-fn next_line(line: &[u8; LINE], at: usize, state: u64, count: usize) -> Option<usize> {
-    let passed = u32::from_le_bytes(*line.last_chunk()?);
-    if passed & hash::passed(state) == 0 {
-        return None;
-    }
-    Some(if at + 1 == count { 0 } else { at + 1 })
+fn token_of<const ROOM: usize>(
+    line: &[u8; LINE],
+    same: u32,
+    length: usize,
+    state: u64,
+) -> (u32, bool) {
+    let (parts, _) = line.as_chunks::<4>();
+    let part = |at: usize| u32::from_le_bytes(parts.get(at).copied().unwrap_or_default());
+    // Without any, the bits after the last entry: they are there, and not taken.
+    let entry = part(LINE / 4 - 1 - ROOM + (same | 1 << ROOM).trailing_zeros() as usize);
+    let found = same != 0 && (entry >> ID_BITS) as usize == length;
+    let passed = !found && part(LINE / 4 - 1) & hash::passed(state) != 0;
+    (if found { entry & ID_MASK } else { EMPTY }, passed)
 }
 
 /// The token of more than sixteen bytes, `text[start..end]`.

@@ -28,6 +28,7 @@
 #[doc = include_str!("../README.md")]
 mod readme {}
 
+mod brief;
 mod cache;
 mod class;
 mod decode;
