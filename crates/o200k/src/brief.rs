@@ -16,7 +16,7 @@ const PLACE_BITS: u32 = 4;
 /// just written as vectors.
 const NONE: u64 = u64::MAX;
 
-/// Gives the tokens of a piece of two bytes or more to `sink`, in order.
+/// Gives the tokens of a piece to `sink`, in order.
 pub(crate) fn merge(piece: &Key, mut sink: impl FnMut(u32)) {
     let length = piece.length;
     let bytes = piece.bytes();

@@ -9,6 +9,7 @@ use crate::index::{self, Key};
 use crate::merge::Merger;
 use crate::pieces::piece_end;
 use crate::special::{self, SpecialSet};
+use crate::windows::Windows;
 
 /// The tokens of `text`, all of it ordinary: what looks like a special is text and never becomes
 /// a special's id.
@@ -93,7 +94,11 @@ pub fn count_with_specials(text: &str, allowed: &SpecialSet) -> usize {
 pub struct Encoder {
     cache: Cache,
     merger: Merger,
+    windows: Windows,
 }
+
+/// Bytes of the longest piece that is merged as a whole at once.
+const LONG: usize = 64;
 
 impl Encoder {
     /// An encoder that has seen nothing yet.
@@ -101,6 +106,7 @@ impl Encoder {
         Self {
             cache: Cache::largest(),
             merger: Merger::new(),
+            windows: Windows::default(),
         }
     }
 
@@ -171,6 +177,7 @@ impl Encoder {
         Self {
             cache: Cache::for_text(text.len()),
             merger: Merger::new(),
+            windows: Windows::default(),
         }
     }
 
@@ -195,9 +202,22 @@ impl Encoder {
             } else if let Some(id) = index::find(text, at, end) {
                 sink(id);
             } else {
-                self.merger.merge(text, at, end, sink);
+                self.long(text, at, end, sink);
             }
             at = end;
+        }
+    }
+
+    /// Gives the tokens of a piece that is none and cannot be kept to `sink`.
+    fn long(&mut self, text: &[u8], start: usize, end: usize, sink: &mut impl FnMut(u32)) {
+        if end - start > LONG
+            && let Some(ids) = self.windows.merge(&mut self.cache, text, start, end)
+        {
+            for &id in ids {
+                sink(id);
+            }
+        } else {
+            self.merger.merge(text, start, end, sink);
         }
     }
 

@@ -41,6 +41,7 @@ mod quick;
 pub mod special;
 mod split;
 mod table;
+mod windows;
 
 pub use decode::{DecodeError, TextStream, UnknownId};
 pub use decode::{decode, decode_lossy, decode_text, token_bytes, token_id};
