@@ -22,7 +22,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use class::{BLOCK, CASELESS, DISTINCT, LINE_END, LOWER, MARK, NUMBER, OTHER, SPACE, UPPER};
-use hash::{EMPTY, ID_BITS, SLOTS};
+use hash::{EMPTY, ID_BITS, MIDDLE_LINES, MIDDLE_ROOM, SHORT_LINES, SHORT_ROOM, SLOTS};
 
 /// The digest of `o200k_base.tiktoken`.
 const DIGEST: &str = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d";
@@ -145,7 +145,9 @@ fn table(tokens: &[Vec<u8>]) -> Result<Vec<u8>, String> {
         return Err(format!("{distinct} different blocks, not {DISTINCT}"));
     }
     let mut table = Vec::new();
-    for slot in index(tokens)? {
+    table.extend(lines(tokens, 8, SHORT_LINES, SHORT_ROOM)?);
+    table.extend(lines(tokens, 16, MIDDLE_LINES, MIDDLE_ROOM)?);
+    for slot in slots(tokens)? {
         table.extend_from_slice(&slot.to_le_bytes());
     }
     let mut pairs = vec![EMPTY; 1 << 16];
@@ -170,22 +172,76 @@ fn table(tokens: &[Vec<u8>]) -> Result<Vec<u8>, String> {
     Ok(table)
 }
 
-/// The slots of the hash, ordinary tokens only, frequent ones first.
-fn index(tokens: &[Vec<u8>]) -> Result<Vec<u32>, String> {
-    let mut slots = vec![EMPTY; SLOTS];
-    for (id, token) in tokens.iter().enumerate().take(ORDINARY) {
-        let state = hash::hash(token, 0, token.len());
-        let id = u32::try_from(id).map_err(|error| error.to_string())?;
-        if id >> ID_BITS != 0 {
-            return Err(format!("id {id} has more than {ID_BITS} bits"));
+/// Bytes of a line of an index.
+const LINE: usize = 64;
+
+/// The `count` lines of the ordinary tokens of up to `longest` bytes, the frequent ones first: each
+/// has the words of `room` tokens, their entries, and the bits of tokens that found no room.
+fn lines(tokens: &[Vec<u8>], longest: usize, count: usize, room: usize) -> Result<Vec<u8>, String> {
+    let mut lines = vec![[0_u8; LINE]; count];
+    let mut used = vec![0; count];
+    let lengths = longest - 7..=longest;
+    for (id, token) in (0..).zip(tokens).take(ORDINARY) {
+        if !lengths.contains(&token.len()) {
+            continue;
         }
-        let mut at = hash::slot(state);
+        let length = u32::try_from(token.len()).map_err(|error| error.to_string())?;
+        let entry = (length << ID_BITS | checked(id)?).to_le_bytes();
+        let state = hash::hash(token, 0, token.len());
+        let mut at = hash::place(state, count);
+        let mut tried = 0;
+        while used[at] == room {
+            let [.., a, b, c, d] = &mut lines[at];
+            let passed = u32::from_le_bytes([*a, *b, *c, *d]) | hash::passed(state);
+            [*a, *b, *c, *d] = passed.to_le_bytes();
+            at = (at + 1) % count;
+            tried += 1;
+            if tried == count {
+                return Err(format!("no room for the tokens of up to {longest} bytes"));
+            }
+        }
+        let bytes = used[at] * longest;
+        let mut padded = token.clone();
+        padded.resize(longest, 0);
+        // A look-up takes the first of the same words, and then asks for its length.
+        let mut others = lines[at][..bytes].chunks(longest);
+        if others.any(|other| other == padded) {
+            return Err(format!(
+                "token {id} differs from another in zeros at its end only"
+            ));
+        }
+        lines[at][bytes..bytes + longest].copy_from_slice(&padded);
+        let entries = room * longest + used[at] * entry.len();
+        lines[at][entries..entries + entry.len()].copy_from_slice(&entry);
+        used[at] += 1;
+    }
+    Ok(lines.concat())
+}
+
+/// The slots of the ordinary tokens of more than sixteen bytes.
+fn slots(tokens: &[Vec<u8>]) -> Result<Vec<u32>, String> {
+    let mut slots = vec![EMPTY; SLOTS];
+    for (id, token) in (0..).zip(tokens).take(ORDINARY) {
+        if token.len() <= 16 {
+            continue;
+        }
+        let state = hash::hash(token, 0, token.len());
+        let mut at = hash::place(state, SLOTS);
         while slots[at] != EMPTY {
             at = (at + 1) % SLOTS;
         }
-        slots[at] = hash::tag(state) | id;
+        slots[at] = hash::tag(state) | checked(id)?;
     }
     Ok(slots)
+}
+
+/// The id, if it leaves the other bits of its entry free.
+fn checked(id: u32) -> Result<u32, String> {
+    if id >> ID_BITS == 0 {
+        Ok(id)
+    } else {
+        Err(format!("id {id} has more than {ID_BITS} bits"))
+    }
 }
 
 /// The two stages of the table of classes.

@@ -21,6 +21,32 @@ pub(crate) const LINE_END: u8 = 64;
 /// Everything else: punctuation, symbols, controls, unassigned.
 pub(crate) const OTHER: u8 = 128;
 
+/// Every letter.
+pub(crate) const LETTER: u8 = UPPER | LOWER | CASELESS;
+
+/// The class of a byte of ASCII; zero for the bytes of longer characters.
+#[inline]
+pub(crate) const fn ascii(byte: u8) -> u8 {
+    ASCII[byte as usize]
+}
+
+const ASCII: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        classes[byte as usize] = match byte {
+            b'A'..=b'Z' => UPPER,
+            b'a'..=b'z' => LOWER,
+            b'0'..=b'9' => NUMBER,
+            b'\r' | b'\n' => LINE_END,
+            b' ' | b'\t' | 0x0B | 0x0C => SPACE,
+            _ => OTHER,
+        };
+        byte += 1;
+    }
+    classes
+};
+
 /// Code points that share an entry of the first stage.
 pub(crate) const BLOCK: usize = 128;
 /// Entries of the first stage.

@@ -74,7 +74,7 @@ pub fn token_id(bytes: &[u8]) -> Option<u32> {
     if bytes.is_empty() {
         return None;
     }
-    table::find(bytes, 0, bytes.len())
+    crate::index::find(bytes, 0, bytes.len())
 }
 
 /// The bytes of all `ids`, one after the other. They need not be UTF-8, for a token can end within

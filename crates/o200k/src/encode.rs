@@ -2,11 +2,14 @@
 
 use std::fmt;
 
+use crate::brief;
 use crate::cache::{Cache, Entry};
+use crate::hash::EMPTY;
+use crate::index::{self, Key};
 use crate::merge::Merger;
 use crate::pieces::piece_end;
 use crate::special::{self, SpecialSet};
-use crate::table::{self, Key};
+use crate::windows::Windows;
 
 /// The tokens of `text`, all of it ordinary: what looks like a special is text and never becomes
 /// a special's id.
@@ -91,7 +94,11 @@ pub fn count_with_specials(text: &str, allowed: &SpecialSet) -> usize {
 pub struct Encoder {
     cache: Cache,
     merger: Merger,
+    windows: Windows,
 }
+
+/// Bytes of the longest piece that is merged as a whole at once.
+const LONG: usize = 64;
 
 impl Encoder {
     /// An encoder that has seen nothing yet.
@@ -99,6 +106,7 @@ impl Encoder {
         Self {
             cache: Cache::largest(),
             merger: Merger::new(),
+            windows: Windows::default(),
         }
     }
 
@@ -169,6 +177,7 @@ impl Encoder {
         Self {
             cache: Cache::for_text(text.len()),
             merger: Merger::new(),
+            windows: Windows::default(),
         }
     }
 
@@ -190,12 +199,25 @@ impl Encoder {
             let end = piece_end(text, at);
             if end - at <= Key::LONGEST {
                 self.short(text, at, end, sink);
-            } else if let Some(id) = table::find(text, at, end) {
+            } else if let Some(id) = index::find(text, at, end) {
                 sink(id);
             } else {
-                self.merger.merge(text, at, end, sink);
+                self.long(text, at, end, sink);
             }
             at = end;
+        }
+    }
+
+    /// Gives the tokens of a piece that is none and cannot be kept to `sink`.
+    fn long(&mut self, text: &[u8], start: usize, end: usize, sink: &mut impl FnMut(u32)) {
+        if end - start > LONG
+            && let Some(ids) = self.windows.merge(&mut self.cache, text, start, end)
+        {
+            for &id in ids {
+                sink(id);
+            }
+        } else {
+            self.merger.merge(text, start, end, sink);
         }
     }
 
@@ -203,18 +225,20 @@ impl Encoder {
     #[inline]
     fn short(&mut self, text: &[u8], start: usize, end: usize, sink: &mut impl FnMut(u32)) {
         let key = Key::new(text, start, end);
+        let id = key.id();
+        if id != EMPTY {
+            sink(id);
+            return;
+        }
         let place = self.cache.place(&key);
         if let Some(ids) = place.of(&key) {
             for &id in ids {
                 sink(id);
             }
-        } else if let Some(id) = key.find() {
-            sink(id);
-            place.keep(&key, &[id]);
         } else {
             let mut ids = [0; Entry::MOST_IDS];
             let mut count = 0;
-            self.merger.merge(text, start, end, &mut |id| {
+            brief::merge(&key, |id| {
                 if let Some(room) = ids.get_mut(count) {
                     *room = id;
                 }

@@ -1,17 +1,27 @@
-//! The hash of the table's index.
+//! The hash of the table's indexes, and their sizes.
 //!
 //! The program that generates the table and the crate that reads it compile this same file, so the
 //! two cannot disagree. The hash reads a token as little-endian words of eight bytes, the last one
 //! padded with zeros: text is looked up in place, a word at a time, without copying it.
 
-/// Slots of the index. With 199,998 tokens the load is 0.61, and since frequent tokens have low ids
-/// and are entered first, most look-ups end at the first slot they read.
-pub(crate) const SLOTS: usize = 5 << 16;
+/// Lines for the tokens of up to eight bytes.
+pub(crate) const SHORT_LINES: usize = 17 << 11;
+/// Tokens of up to eight bytes that a line has room for.
+pub(crate) const SHORT_ROOM: usize = 5;
 
-/// What a slot without a token holds: its id is larger than any of the vocabulary.
+/// Lines for the tokens of nine to sixteen bytes.
+pub(crate) const MIDDLE_LINES: usize = 9 << 11;
+/// Tokens of nine to sixteen bytes that a line has room for.
+pub(crate) const MIDDLE_ROOM: usize = 3;
+
+/// Slots for the longer tokens, four thousand of them.
+pub(crate) const SLOTS: usize = 1 << 13;
+
+/// What a slot or a pair without a token holds: its id is larger than any of the vocabulary.
 pub(crate) const EMPTY: u32 = u32::MAX;
 
-/// Bits of a slot that hold the id; the others hold the tag.
+/// Bits of an entry or a slot that hold the id; those above hold the length of an entry, which is
+/// zero if there is none, or the tag of a slot.
 pub(crate) const ID_BITS: u32 = 18;
 
 const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -29,11 +39,17 @@ pub(crate) const fn fold(state: u64, word: u64) -> u64 {
     product ^ (product >> 32)
 }
 
-/// The slot where a look-up begins; it goes on to the following ones, and from the last to the
-/// first.
+/// The line or slot, of as many as `count`, where a look-up begins; it goes on to the following
+/// ones, and from the last to the first.
 #[inline]
-pub(crate) const fn slot(state: u64) -> usize {
-    (((state >> 32) * SLOTS as u64) >> 32) as usize
+pub(crate) const fn place(state: u64, count: usize) -> usize {
+    (((state >> 32) * count as u64) >> 32) as usize
+}
+
+/// The bit of a line that says whether a token with this hash is to be sought in the next line too.
+#[inline]
+pub(crate) const fn passed(state: u64) -> u32 {
+    1 << (state & 31)
 }
 
 /// The bits of the hash that a slot keeps, in their place above the id, so that nearly every token

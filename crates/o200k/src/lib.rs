@@ -28,16 +28,20 @@
 #[doc = include_str!("../README.md")]
 mod readme {}
 
+mod brief;
 mod cache;
 mod class;
 mod decode;
 mod encode;
 mod hash;
+mod index;
 mod merge;
 mod pieces;
+mod quick;
 pub mod special;
 mod split;
 mod table;
+mod windows;
 
 pub use decode::{DecodeError, TextStream, UnknownId};
 pub use decode::{decode, decode_lossy, decode_text, token_bytes, token_id};

@@ -9,7 +9,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::hash::EMPTY;
-use crate::table::{byte_id, find, pair_id};
+use crate::index::find;
+use crate::table::{byte_id, pair_id};
 
 /// Bytes of the longest piece that takes the short way: a bit each in a word.
 const SHORT: usize = 1 << PLACE_BITS;

@@ -18,7 +18,8 @@
 //! bounded number of times: where a matcher would step back, they remember the place while they go
 //! forward.
 
-use crate::class::{CASELESS, LINE_END, LOWER, MARK, NUMBER, OTHER, SPACE, UPPER};
+use crate::class::{CASELESS, LETTER, LINE_END, LOWER, MARK, NUMBER, OTHER, SPACE, UPPER, ascii};
+use crate::quick::quick_end;
 use crate::table;
 
 /// What may stand in the first part of a word.
@@ -27,34 +28,17 @@ const HEAD: u8 = UPPER | CASELESS | MARK;
 const TAIL: u8 = LOWER | CASELESS | MARK;
 /// What may stand in both.
 const BOTH: u8 = CASELESS | MARK;
-const LETTER: u8 = UPPER | LOWER | CASELESS;
 const SIGN: u8 = OTHER | MARK;
 const WHITE: u8 = SPACE | LINE_END;
-
-/// Classes of ASCII; zero for the bytes of longer characters.
-const ASCII: [u8; 256] = ascii();
-
-const fn ascii() -> [u8; 256] {
-    let mut classes = [0; 256];
-    let mut byte = 0;
-    while byte < 128 {
-        classes[byte as usize] = match byte {
-            b'A'..=b'Z' => UPPER,
-            b'a'..=b'z' => LOWER,
-            b'0'..=b'9' => NUMBER,
-            b'\r' | b'\n' => LINE_END,
-            b' ' | b'\t' | 0x0B | 0x0C => SPACE,
-            _ => OTHER,
-        };
-        byte += 1;
-    }
-    classes
-}
 
 /// The end of the piece that begins at `at`, which is a character's boundary before the end of
 /// `text`.
 #[inline]
 pub(crate) fn piece_end(text: &[u8], at: usize) -> usize {
+    quick_end(text, at).unwrap_or_else(|| any_end(text, at))
+}
+
+fn any_end(text: &[u8], at: usize) -> usize {
     let (class, next) = step(text, at);
     if class & LETTER != 0 {
         return word_without_lead(text, at);
@@ -93,7 +77,7 @@ fn step(text: &[u8], at: usize) -> (u8, usize) {
         return (0, at);
     };
     if byte < 0x80 {
-        return (ASCII[byte as usize], at + 1);
+        return (ascii(byte), at + 1);
     }
     long_step(text, at, byte)
 }

@@ -5,19 +5,22 @@
 //!
 //! | part | entries | what |
 //! |---|---|---|
-//! | index | `SLOTS` × 4 bytes | open addressing; a slot is a tag of the hash above an id, or `EMPTY` |
+//! | short | `SHORT_LINES` × 64 bytes | the tokens of one to eight bytes, with their bytes |
+//! | middle | `MIDDLE_LINES` × 64 bytes | the tokens of nine to sixteen bytes, with their bytes |
+//! | long | `SLOTS` × 4 bytes | longer tokens; a slot is a tag of the hash above an id, or `EMPTY` |
 //! | pairs | 65,536 × 4 bytes | the token of each two bytes, the first one counting more, or `EMPTY` |
 //! | offsets | `VOCABULARY` + 1, × 4 bytes | where the bytes of each id begin, and where the last end |
 //! | class blocks | `BLOCKS` × 1 byte | which block of classes a block of code points has |
 //! | classes | `DISTINCT` × `BLOCK` bytes | the class of each code point of a block |
 //! | bytes | the rest | the bytes of all tokens in the order of ids, specials last |
 //!
-//! Specials have bytes but no place in the index, so no text can be looked up to one.
+//! The first three are indexes, which `index` explains. Specials have bytes but no place in an
+//! index, so no text can be looked up to one.
 //!
 //! `cargo xtask codegen o200k` writes the file and, with `--check`, verifies it.
 
 use crate::class::{BLOCK, BLOCKS, DISTINCT};
-use crate::hash::{self, EMPTY, ID_BITS, SLOTS};
+use crate::hash::{EMPTY, MIDDLE_LINES, SHORT_LINES, SLOTS};
 
 /// The first id that is a special; the ids below it are ordinary tokens.
 pub(crate) const FIRST_SPECIAL: u32 = 199_998;
@@ -34,18 +37,30 @@ pub(crate) const LONGEST: usize = 128;
 /// Different sequences of two bytes.
 const PAIRS: usize = 1 << 16;
 
-static FILE: &[u8] = include_bytes!("../data/o200k.bin");
+/// Bytes at an address that is a multiple of 64, so that each line of an index is one of memory.
+#[repr(C, align(64))]
+struct InLines<B: ?Sized>(B);
 
-const PAIRS_AT: usize = SLOTS * 4;
+static IN_LINES: &InLines<[u8]> = &InLines(*include_bytes!("../data/o200k.bin"));
+static FILE: &[u8] = &IN_LINES.0;
+
+/// Bytes of a line.
+pub(crate) const LINE: usize = 64;
+
+const MIDDLE_AT: usize = SHORT_LINES * LINE;
+const LONG_AT: usize = MIDDLE_AT + MIDDLE_LINES * LINE;
+const PAIRS_AT: usize = LONG_AT + SLOTS * 4;
 const OFFSETS_AT: usize = PAIRS_AT + PAIRS * 4;
 const CLASS_BLOCKS_AT: usize = OFFSETS_AT + (VOCABULARY + 1) * 4;
 const CLASSES_AT: usize = CLASS_BLOCKS_AT + BLOCKS;
 const BYTES_AT: usize = CLASSES_AT + DISTINCT * BLOCK;
 
-static INDEX: &[[u8; 4]; SLOTS] = words(0);
-static PAIR_IDS: &[[u8; 4]; PAIRS] = words(PAIRS_AT);
+pub(crate) static SHORT: &[[u8; LINE]; SHORT_LINES] = chunked(0);
+pub(crate) static MIDDLE: &[[u8; LINE]; MIDDLE_LINES] = chunked(MIDDLE_AT);
+pub(crate) static LONG: &[[u8; 4]; SLOTS] = chunked(LONG_AT);
+static PAIR_IDS: &[[u8; 4]; PAIRS] = chunked(PAIRS_AT);
 static BYTE_IDS: [u32; 256] = byte_ids();
-static OFFSETS: &[[u8; 4]; VOCABULARY + 1] = words(OFFSETS_AT);
+static OFFSETS: &[[u8; 4]; VOCABULARY + 1] = chunked(OFFSETS_AT);
 static CLASS_BLOCKS: &[u8; BLOCKS] = part(CLASS_BLOCKS_AT);
 static CLASSES: &[u8; DISTINCT * BLOCK] = part(CLASSES_AT);
 static BYTES: &[u8] = FILE.split_at(BYTES_AT).1;
@@ -57,8 +72,8 @@ const fn part<const N: usize>(at: usize) -> &'static [u8; N] {
     }
 }
 
-const fn words<const N: usize>(at: usize) -> &'static [[u8; 4]; N] {
-    match FILE.split_at(at).1.as_chunks::<4>().0.first_chunk() {
+const fn chunked<const SIZE: usize, const N: usize>(at: usize) -> &'static [[u8; SIZE]; N] {
+    match FILE.split_at(at).1.as_chunks::<SIZE>().0.first_chunk() {
         Some(part) => part,
         None => panic!("data/o200k.bin is too short"),
     }
@@ -111,108 +126,6 @@ pub(crate) fn bytes() -> &'static [u8] {
 pub(crate) fn token(id: u32) -> Option<&'static [u8]> {
     let (begin, end) = bounds(id)?;
     BYTES.get(begin..end)
-}
-
-/// Up to sixteen bytes as two words, with their hash.
-#[derive(Clone, Copy)]
-pub(crate) struct Key {
-    pub(crate) words: [u64; 2],
-    pub(crate) length: usize,
-    pub(crate) state: u64,
-}
-
-impl Key {
-    /// Bytes of the longest key.
-    pub(crate) const LONGEST: usize = 16;
-
-    /// The key of `text[start..end]`, one to sixteen bytes.
-    #[inline]
-    pub(crate) fn new(text: &[u8], start: usize, end: usize) -> Self {
-        let length = end - start;
-        let begin = hash::begin(length);
-        let first = hash::word(text, start);
-        if length <= 8 {
-            let first = first & hash::mask(length);
-            Self {
-                words: [first, 0],
-                length,
-                state: hash::fold(begin, first),
-            }
-        } else {
-            let second = hash::word(text, start + 8) & hash::mask(length - 8);
-            Self {
-                words: [first, second],
-                length,
-                state: hash::fold(hash::fold(begin, first), second),
-            }
-        }
-    }
-
-    /// The ordinary token of these bytes, if there is one.
-    #[inline]
-    pub(crate) fn find(&self) -> Option<u32> {
-        let Self {
-            words: [first, second],
-            length,
-            state,
-        } = *self;
-        if length <= 8 {
-            let mask = hash::mask(length);
-            probe(state, |begin, end| {
-                end - begin == length && hash::word(BYTES, begin) & mask == first
-            })
-        } else {
-            let mask = hash::mask(length - 8);
-            probe(state, |begin, end| {
-                end - begin == length
-                    && hash::word(BYTES, begin) == first
-                    && hash::word(BYTES, begin + 8) & mask == second
-            })
-        }
-    }
-}
-
-/// The ordinary token whose bytes are `text[start..end]`, at least one, if there is such a token.
-/// Constant time.
-#[inline]
-pub(crate) fn find(text: &[u8], start: usize, end: usize) -> Option<u32> {
-    let length = end - start;
-    if length <= Key::LONGEST {
-        Key::new(text, start, end).find()
-    } else if length <= LONGEST {
-        let state = hash::hash(text, start, length);
-        probe(state, |begin, stop| {
-            BYTES.get(begin..stop) == text.get(start..end)
-        })
-    } else {
-        None
-    }
-}
-
-/// The first token along the slots of a hash for whose bounds `same` says yes.
-#[inline]
-fn probe(state: u64, same: impl Fn(usize, usize) -> bool) -> Option<u32> {
-    const ID_MASK: u32 = (1 << ID_BITS) - 1;
-    let tag = hash::tag(state);
-    let mut at = hash::slot(state);
-    loop {
-        let slot = u32::from_le_bytes(*INDEX.get(at)?);
-        if slot & !ID_MASK == tag {
-            let id = slot & ID_MASK;
-            if let Some((begin, end)) = bounds(id)
-                && same(begin, end)
-            {
-                return Some(id);
-            }
-        }
-        if slot == EMPTY {
-            return None;
-        }
-        at += 1;
-        if at == SLOTS {
-            at = 0;
-        }
-    }
 }
 
 /// The class of a code point.

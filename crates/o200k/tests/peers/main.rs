@@ -59,6 +59,36 @@ fn hard_texts() {
 }
 
 #[test]
+fn long_pieces_of_tokens_of_one_kind() {
+    let peer = o200k_harmony_singleton();
+    let kinds: [fn(&char) -> bool; 4] = [
+        char::is_ascii_lowercase,
+        |c| ('\u{3040}'..='\u{9FFF}').contains(c),
+        char::is_ascii_punctuation,
+        |c| matches!(c, ' ' | '\t' | '\n'),
+    ];
+    let mut random = Random::new(4);
+    for kind in kinds {
+        let tokens: Vec<&str> = (0..199_998)
+            .filter_map(|id| std::str::from_utf8(logue_o200k::token_bytes(id)?).ok())
+            .filter(|token| token.chars().all(|c| kind(&c)))
+            .collect();
+        assert!(tokens.len() > 50, "{} tokens", tokens.len());
+        for most in [2, 10, tokens.len()] {
+            for _ in 0..500 {
+                let mut text = String::new();
+                let length = 65 + random.below(300);
+                let set = random.below(tokens.len() - most + 1);
+                while text.len() < length {
+                    text.push_str(tokens[set + random.below(most)]);
+                }
+                compare(peer, &text);
+            }
+        }
+    }
+}
+
+#[test]
 fn every_token_alone_and_after_an_apostrophe() {
     let peer = o200k_harmony_singleton();
     for id in 0..199_998 {
