@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Gives a file its name unless something has it already.
 pub(crate) fn link_new(temporary: &Path, path: &Path) -> io::Result<()> {
@@ -13,6 +13,26 @@ pub(crate) fn link_new(temporary: &Path, path: &Path) -> io::Result<()> {
         Err(_) if !path.exists() => std::fs::rename(temporary, path),
         Err(error) => Err(error),
     }
+}
+
+/// A new private file beside `path`, hidden. One that a killed run left behind is removed: whoever
+/// holds the lock on `path` knows that nobody is using it. Without a lock (`held` is false) the name
+/// is this process's own.
+pub(crate) fn temporary(path: &Path, held: bool) -> io::Result<(PathBuf, File)> {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    if !held {
+        name.push(format!(".{}", std::process::id()));
+    }
+    name.push(".logue-tmp");
+    let path = path.with_file_name(name);
+    match std::fs::remove_file(&path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let file = private(OpenOptions::new().read(true).write(true).create_new(true)).open(&path)?;
+    Ok((path, file))
 }
 
 pub(crate) fn folder_of(path: &Path) -> &Path {

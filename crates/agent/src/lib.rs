@@ -34,6 +34,7 @@ mod surroundings;
 mod transcript_file;
 mod turn;
 mod world;
+mod writing;
 
 pub use agents::{Agents, MAX_AGENT_CALLS, Model, Models};
 pub use answers::AnswerCache;
@@ -46,3 +47,4 @@ pub use surroundings::Surroundings;
 pub use transcript_file::TranscriptFile;
 pub use turn::{Turn, TurnError, TurnReport};
 pub use world::FileWorld;
+pub use writing::DEFAULT_INLINE_BYTES;

@@ -15,14 +15,11 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use chatmd::write;
-use logue_message::CallKind;
-
-use crate::durable::{folder_of, link_new, private, sync_folder};
+use crate::durable::{folder_of, link_new, private, sync_folder, temporary};
 use crate::element::{Element, Transcript, TranscriptError};
 use crate::identity::Identity;
-use crate::payload::PayloadFolder;
 use crate::source_file::MAX_SOURCE_BYTES;
+use crate::writing::Writing;
 
 /// How often a waiting run looks whether the file is free.
 const POLL: Duration = Duration::from_millis(50);
@@ -37,8 +34,7 @@ pub struct TranscriptFile {
     content: Vec<u8>,
     /// The file on the disk; `None` for a transcript that is not made yet.
     held: Option<Held>,
-    payloads: Option<PayloadFolder>,
-    reasoning_count: usize,
+    writing: Writing,
 }
 
 #[derive(Debug)]
@@ -105,12 +101,12 @@ impl TranscriptFile {
             .file_name()
             .ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
         let folder = folder_of(path).canonicalize().map_err(failed)?;
+        let path = folder.join(name);
         Ok(Self {
-            path: folder.join(name),
+            writing: Writing::beside(&path),
+            path,
             content: content.to_vec(),
             held: None,
-            payloads: None,
-            reasoning_count: 0,
         })
     }
 
@@ -119,11 +115,10 @@ impl TranscriptFile {
             read_locked(&mut file).map_err(|error| io_error(&path, "read", error))?;
         let held = Some(Held { file, seen });
         Ok(Self {
+            writing: Writing::beside(&path),
             path,
             content,
             held,
-            payloads: None,
-            reasoning_count: 0,
         })
     }
 
@@ -145,55 +140,18 @@ impl TranscriptFile {
     /// Puts the payloads of tool calls and results into files of their own (ChatMD §7.3) instead of
     /// into the transcript (§7.2).
     pub fn externalise_payloads(&mut self) {
-        self.payloads = Some(PayloadFolder::beside(folder_of(&self.path)));
+        self.writing.externalise();
+    }
+
+    /// Puts payloads of more than `bytes` into files that are known by what they hold, whether or
+    /// not the others are inline; [`crate::DEFAULT_INLINE_BYTES`] if this is never called.
+    pub fn set_inline_bytes(&mut self, bytes: usize) {
+        self.writing.set_inline_bytes(bytes);
     }
 
     /// How many reasoning elements the transcript has already: their ids count on from there.
     pub fn set_reasoning_count(&mut self, count: usize) {
-        self.reasoning_count = count;
-    }
-
-    fn text_of(&mut self, element: &Element) -> Result<String, TranscriptError> {
-        Ok(match element {
-            Element::User(text) => write::user(text),
-            Element::Assistant(text) => write::assistant(text, None),
-            Element::Reasoning { id, text } => {
-                self.reasoning_count += 1;
-                let id = id
-                    .clone()
-                    .unwrap_or_else(|| format!("reasoning_{}", self.reasoning_count));
-                write::reasoning(&id, &[text.as_str()])
-            }
-            Element::ToolCall(call) => {
-                let payload = self.payload("tool-call", &call.id, call.arguments.as_str())?;
-                write::tool_call(&write::ToolCall {
-                    id: None,
-                    tool_call_id: &call.id,
-                    function_name: &call.name,
-                    custom: call.kind == CallKind::Custom,
-                    payload: payload.as_write(call.arguments.as_str()),
-                })
-            }
-            Element::ToolResponse { call, text } => {
-                let payload = self.payload("tool-call-result", &call.id, text)?;
-                write::tool_response(&write::ToolResponse {
-                    id: None,
-                    tool_call_id: &call.id,
-                    custom: call.kind == CallKind::Custom,
-                    payload: payload.as_write(text),
-                })
-            }
-        })
-    }
-
-    fn payload(&mut self, kind: &str, id: &str, text: &str) -> Result<Place, TranscriptError> {
-        let Some(folder) = &mut self.payloads else {
-            return Ok(Place::Inline);
-        };
-        folder
-            .write(kind, id, text)
-            .map(Place::File)
-            .map_err(|error| io_error(folder.path(), "written", error))
+        self.writing.set_reasoning_count(count);
     }
 
     /// Takes in what another program made of the file since it was read: an editor, say. What is
@@ -289,25 +247,9 @@ impl TranscriptFile {
         Ok(true)
     }
 
-    /// A new private file beside the transcript. One that a killed run left behind is removed: who
-    /// holds the lock knows that nobody is using it. A transcript that is not made yet has no lock,
-    /// so there the name is this process's own.
+    /// A new private file beside the transcript.
     fn temporary(&self) -> io::Result<(PathBuf, File)> {
-        let mut name = std::ffi::OsString::from(".");
-        name.push(self.path.file_name().unwrap_or_default());
-        if self.held.is_none() {
-            name.push(format!(".{}", std::process::id()));
-        }
-        name.push(".logue-tmp");
-        let path = self.path.with_file_name(name);
-        match std::fs::remove_file(&path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-        let file =
-            private(OpenOptions::new().read(true).write(true).create_new(true)).open(&path)?;
-        Ok((path, file))
+        temporary(&self.path, self.held.is_some())
     }
 
     pub(crate) fn check_size(&self, size: usize) -> Result<(), TranscriptError> {
@@ -341,7 +283,7 @@ impl Transcript for TranscriptFile {
         }
         let mut added = String::new();
         for element in elements {
-            added.push_str(&self.text_of(element)?);
+            added.push_str(&self.writing.text_of(element, self.held.is_some())?);
         }
         for _ in 0..TRIES {
             if self.refresh()? && !takes_elements(&self.content) {
@@ -362,21 +304,6 @@ impl Transcript for TranscriptFile {
             }
         }
         Err(self.rescue(&added)?)
-    }
-}
-
-/// Where a payload stands.
-enum Place {
-    Inline,
-    File(String),
-}
-
-impl Place {
-    fn as_write<'a>(&'a self, text: &'a str) -> write::Payload<'a> {
-        match self {
-            Self::Inline => write::Payload::Inline(text),
-            Self::File(path) => write::Payload::External(path),
-        }
     }
 }
 

@@ -12,6 +12,9 @@ use chatmd::{
 };
 use logue_tools::{RootError, Roots};
 
+use crate::payload::is_as_named;
+use crate::source_file::MAX_SOURCE_BYTES;
+
 /// Bytes of the largest document that is put into a message.
 const MAX_DOCUMENT: u64 = 16 * 1024 * 1024;
 
@@ -60,9 +63,40 @@ impl FileWorld {
 
     /// The text of another prompt, and where it really is.
     pub(crate) fn prompt(&self, src: &str) -> Result<(String, PathBuf), WorldError> {
-        let bytes = read(&self.roots, src)?;
+        let bytes = read(&self.roots, src, MAX_DOCUMENT)?;
         let path = self.roots.find(src).map_err(|error| refused(&error))?.path;
         Ok((into_text(src, bytes)?, path))
+    }
+
+    /// A payload of the transcript, which may be as large as the transcript could hold it.
+    fn payload(&self, src: &str, name: &str) -> Result<Vec<u8>, WorldError> {
+        let folder = Roots::new([self.payloads.clone()]);
+        let found = folder.map_err(|_| RootError::NotFound(name.to_owned()));
+        let found = found
+            .map_err(|error| refused(&error))
+            .and_then(|folder| read(&folder, name, MAX_SOURCE_BYTES));
+        let bytes = found.map_err(|error| match error.kind {
+            WorldErrorKind::NotFound => WorldError::new(
+                WorldErrorKind::PayloadMissing,
+                format!("{src}: there is no such payload beside the transcript"),
+            )
+            .with_help(
+                "the folder `.chatmd` belongs beside the transcript: bring it along, or remove \
+                 the tool call and its response",
+            ),
+            _ => error,
+        })?;
+        if !is_as_named(name, &bytes) {
+            return Err(WorldError::new(
+                WorldErrorKind::PayloadChanged,
+                format!("{src}: the payload was changed after the transcript named it"),
+            )
+            .with_help(
+                "bring the original back; to keep the change, give the file another name and \
+                 name that in the transcript",
+            ));
+        }
+        Ok(bytes)
     }
 }
 
@@ -73,13 +107,8 @@ impl World for FileWorld {
             return Err(network_is_off(src));
         }
         let bytes = match payload_name(src) {
-            None => read(&self.roots, src)?,
-            Some(name) => {
-                let payloads = Roots::new([self.payloads.clone()]);
-                let payloads =
-                    payloads.map_err(|_| refused(&RootError::NotFound(src.to_owned())))?;
-                read(&payloads, name)?
-            }
+            None => read(&self.roots, src, MAX_DOCUMENT)?,
+            Some(name) => self.payload(src, name)?,
         };
         Ok(DocumentText {
             text: into_text(src, bytes)?,
@@ -94,7 +123,7 @@ impl World for FileWorld {
             Some(folder) => folder.join(request.src).display().to_string(),
             None => request.src.to_owned(),
         };
-        let bytes = read(&self.roots, &path)?;
+        let bytes = read(&self.roots, &path, MAX_DOCUMENT)?;
         let real = self
             .roots
             .find(&path)
@@ -112,7 +141,7 @@ impl World for FileWorld {
     }
 
     fn image(&mut self, request: &ImgRequest<'_>) -> Result<Picture, WorldError> {
-        let bytes = read(&self.roots, request.src)?;
+        let bytes = read(&self.roots, request.src, MAX_DOCUMENT)?;
         let media_type = picture_type(&bytes).ok_or_else(|| {
             let message = format!("{}: is no PNG, JPEG, GIF or WebP picture", request.src);
             WorldError::new(WorldErrorKind::Other, message)
@@ -174,22 +203,21 @@ fn is_html_name(src: &str) -> bool {
     })
 }
 
-fn read(roots: &Roots, src: &str) -> Result<Vec<u8>, WorldError> {
+fn read(roots: &Roots, src: &str, most: u64) -> Result<Vec<u8>, WorldError> {
     let (file, metadata) = roots.open_file(src).map_err(|error| refused(&error))?;
     let too_large = || {
-        let message =
-            format!("{src}: has more than the {MAX_DOCUMENT} bytes that a document may have");
+        let message = format!("{src}: has more than the {most} bytes that a document may have");
         WorldError::new(WorldErrorKind::TooLarge, message)
     };
-    if metadata.len() > MAX_DOCUMENT {
+    if metadata.len() > most {
         return Err(too_large());
     }
     let mut bytes = Vec::new();
-    file.take(MAX_DOCUMENT + 1)
+    file.take(most + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| WorldError::new(WorldErrorKind::Other, format!("{src}: {error}")))?;
     // It may have grown since its size was asked for.
-    if bytes.len() as u64 > MAX_DOCUMENT {
+    if bytes.len() as u64 > most {
         return Err(too_large());
     }
     Ok(bytes)

@@ -212,6 +212,10 @@ pub enum WorldErrorKind {
     Unsupported,
     /// An agent cannot be run, or failed.
     Agent,
+    /// A payload file of the transcript (ChatMD §7.3) is not there.
+    PayloadMissing,
+    /// A payload file is named by what it holds, and holds something else.
+    PayloadChanged,
     /// Anything else.
     Other,
 }
@@ -226,6 +230,8 @@ impl WorldErrorKind {
             Self::TooLarge => Code::SourceTooLarge,
             Self::Unsupported => Code::MdUnsupported,
             Self::Agent => Code::MdAgent,
+            Self::PayloadMissing => Code::MdPayloadMissing,
+            Self::PayloadChanged => Code::MdPayloadChanged,
         }
     }
 }

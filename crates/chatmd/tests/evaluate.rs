@@ -255,6 +255,8 @@ fn a_document_that_cannot_be_had_is_an_error_where_it_is_named() {
         (WorldErrorKind::TooLarge, Code::SourceTooLarge),
         (WorldErrorKind::Unsupported, Code::MdUnsupported),
         (WorldErrorKind::Other, Code::MdDocument),
+        (WorldErrorKind::PayloadMissing, Code::MdPayloadMissing),
+        (WorldErrorKind::PayloadChanged, Code::MdPayloadChanged),
     ] {
         let evaluation = evaluate(&document, &mut Refusing(kind));
         let [finding] = evaluation.diagnostics.as_slice() else {

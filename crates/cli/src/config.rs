@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
-use logue_agent::AnswerCache;
+use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES};
 use logue_model::Limits;
 use logue_source::{Code, Diagnostic, Source, Span, Style};
 use logue_tools::ShellOptions;
@@ -43,6 +43,8 @@ struct File {
     tools: Tools,
     #[serde(default)]
     run: Run,
+    #[serde(default)]
+    transcript: Transcript,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -76,6 +78,12 @@ struct Run {
     max_turns: Option<NonZeroU32>,
     wait_seconds: Option<u64>,
     agent_cache_hours: Option<u32>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Transcript {
+    inline_bytes: Option<usize>,
 }
 
 impl Config {
@@ -272,6 +280,12 @@ impl Config {
     pub(crate) fn refined_prompts() -> Option<AnswerCache> {
         let lifetime = Duration::from_hours(24 * 90);
         Some(AnswerCache::new(cache_folder("refined")?, lifetime))
+    }
+
+    /// Bytes of the largest payload that is not put into a file that is named by what it holds.
+    pub(crate) fn inline_bytes(&self) -> usize {
+        self.first(|file| file.transcript.inline_bytes)
+            .unwrap_or(DEFAULT_INLINE_BYTES)
     }
 
     /// How long to wait for a file that another run holds.

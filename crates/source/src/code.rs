@@ -136,6 +136,10 @@ codes! {
     MdUnknownRole = "E-MD-UNKNOWN-ROLE",
     /// A document named by `<doc>` cannot be read.
     MdDocument = "E-MD-DOCUMENT",
+    /// A payload file that a tool call or response names is not there.
+    MdPayloadMissing = "E-MD-PAYLOAD-MISSING",
+    /// A payload file holds something else than when the transcript named it.
+    MdPayloadChanged = "E-MD-PAYLOAD-CHANGED",
     /// A text imports itself, directly or through others.
     MdImportCycle = "E-MD-IMPORT-CYCLE",
     /// Imports are nested too deeply, too many or too large.

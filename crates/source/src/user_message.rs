@@ -15,9 +15,11 @@ impl Code {
     /// ```
     pub const fn user_message(self) -> &'static str {
         match self {
-            Self::SourceRead | Self::MdDocument | Self::MissingFile => {
-                "A document could not be opened."
-            }
+            Self::SourceRead
+            | Self::MdDocument
+            | Self::MdPayloadMissing
+            | Self::MdPayloadChanged
+            | Self::MissingFile => "A document could not be opened.",
             Self::SourceTooLarge => "The text is too long.",
             Self::SourceNotUtf8 => "Some of the text cannot be displayed.",
             Self::ConfigInvalid => "The application is not set up correctly.",

@@ -113,6 +113,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
             if !prompt.config.show_tool_call {
                 file.externalise_payloads();
             }
+            file.set_inline_bytes(config.inline_bytes());
             file.set_reasoning_count(prompt.reasoning_count());
             Box::new(file)
         }

@@ -1,0 +1,129 @@
+//! Elements as text: which payload stands in the transcript and which beside it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use chatmd::write;
+use logue_message::{CallKind, ToolCall};
+
+use crate::element::{Element, TranscriptError};
+use crate::payload::PayloadFolder;
+use crate::source_file::MAX_SOURCE_BYTES;
+
+/// Bytes of the largest payload that is kept inline, or under a name of its own, where nobody says
+/// otherwise.
+pub const DEFAULT_INLINE_BYTES: usize = 64 * 1024;
+
+/// How one transcript's elements are written.
+#[derive(Debug)]
+pub(crate) struct Writing {
+    transcript: PathBuf,
+    payloads: PayloadFolder,
+    external: bool,
+    inline_bytes: usize,
+    reasoning_count: usize,
+}
+
+impl Writing {
+    /// For a transcript that keeps its payloads inline.
+    pub(crate) fn beside(transcript: &Path) -> Self {
+        Self {
+            transcript: transcript.to_owned(),
+            payloads: PayloadFolder::beside(transcript),
+            external: false,
+            inline_bytes: DEFAULT_INLINE_BYTES,
+            reasoning_count: 0,
+        }
+    }
+
+    pub(crate) fn externalise(&mut self) {
+        self.external = true;
+    }
+
+    pub(crate) fn set_inline_bytes(&mut self, bytes: usize) {
+        self.inline_bytes = bytes;
+    }
+
+    pub(crate) fn set_reasoning_count(&mut self, count: usize) {
+        self.reasoning_count = count;
+    }
+
+    /// The text of an element. Payload files that it names are on the disk; `held` says whether the
+    /// lock on the transcript is held.
+    pub(crate) fn text_of(
+        &mut self,
+        element: &Element,
+        held: bool,
+    ) -> Result<String, TranscriptError> {
+        Ok(match element {
+            Element::User(text) => write::user(text),
+            Element::Assistant(text) => write::assistant(text, None),
+            Element::Reasoning { id, text } => {
+                self.reasoning_count += 1;
+                let id = id
+                    .clone()
+                    .unwrap_or_else(|| format!("reasoning_{}", self.reasoning_count));
+                write::reasoning(&id, &[text.as_str()])
+            }
+            Element::ToolCall(call) => {
+                let text = call.arguments.as_str();
+                let place = self.place("tool-call", call, text, held)?;
+                write::tool_call(&write::ToolCall {
+                    id: None,
+                    tool_call_id: &call.id,
+                    function_name: &call.name,
+                    custom: call.kind == CallKind::Custom,
+                    payload: payload(place.as_deref(), text),
+                })
+            }
+            Element::ToolResponse { call, text } => {
+                let place = self.place("tool-call-result", call, text, held)?;
+                write::tool_response(&write::ToolResponse {
+                    id: None,
+                    tool_call_id: &call.id,
+                    custom: call.kind == CallKind::Custom,
+                    payload: payload(place.as_deref(), text),
+                })
+            }
+        })
+    }
+
+    /// The file that a payload was put into; `None` for one that stays inline.
+    fn place(
+        &mut self,
+        kind: &str,
+        call: &ToolCall,
+        text: &str,
+        held: bool,
+    ) -> Result<Option<String>, TranscriptError> {
+        let is_large = text.len() > self.inline_bytes;
+        if !is_large && !self.external {
+            return Ok(None);
+        }
+        // A larger one could not be read again.
+        if text.len() as u64 > MAX_SOURCE_BYTES {
+            return Err(TranscriptError::TooLarge(
+                self.transcript.display().to_string(),
+            ));
+        }
+        let written = if is_large {
+            self.payloads.store(text, held)
+        } else {
+            self.payloads.write(kind, &call.id, text)
+        };
+        written
+            .map(Some)
+            .map_err(|error: io::Error| TranscriptError::Io {
+                path: self.payloads.path().display().to_string(),
+                action: "written",
+                error,
+            })
+    }
+}
+
+fn payload<'a>(place: Option<&'a str>, text: &'a str) -> write::Payload<'a> {
+    match place {
+        Some(path) => write::Payload::External(path),
+        None => write::Payload::Inline(text),
+    }
+}
