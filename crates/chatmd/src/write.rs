@@ -22,9 +22,9 @@
 
 use memchr::memmem;
 
-use crate::Tag;
 use crate::attributes::write_attribute;
 use crate::lexer::{RAW_CLOSE, RAW_OPEN};
+use crate::{Speaker, Tag};
 
 /// Where the payload of a tool call or response is (ChatMD §7.2, §7.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +103,43 @@ pub fn config(config: &Config<'_>) -> String {
     }
     out.push_str("/>\n");
     out
+}
+
+/// A message to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// Who speaks; the element is the speaker's own.
+    pub speaker: Speaker,
+    /// A participant's name.
+    pub name: Option<&'a str>,
+    /// The provider's id of an assistant message.
+    pub id: Option<&'a str>,
+    /// What is said.
+    pub text: &'a str,
+}
+
+/// A message with everything that it may carry.
+///
+/// ```
+/// use chatmd::{Speaker, write};
+///
+/// let message = write::Message {
+///     speaker: Speaker::User,
+///     name: Some("Ada"),
+///     id: None,
+///     text: "Hello",
+/// };
+/// assert_eq!(write::message(&message), "<user name=\"Ada\">\nRAW|Hello|RAW</user>\n");
+/// ```
+pub fn message(message: &Message<'_>) -> String {
+    let tag = match message.speaker {
+        Speaker::User => Tag::User,
+        Speaker::Assistant => Tag::Assistant,
+        Speaker::System => Tag::System,
+        Speaker::Developer => Tag::Developer,
+    };
+    let attributes = [("name", message.name), ("id", message.id)];
+    element(tag, &attributes, Payload::Inline(message.text))
 }
 
 /// `<system>`

@@ -115,8 +115,14 @@ impl Form {
         Some((Self::Dialect(found.dialect), found.certain))
     }
 
-    /// Reads a conversation.
-    pub(super) fn read(self, text: &[u8], certain: bool, options: &Options) -> Conversation {
+    /// Reads a conversation; `folder` is that of its file, where it is one.
+    pub(super) fn read(
+        self,
+        text: &[u8],
+        certain: bool,
+        folder: Option<&Path>,
+        options: &Options,
+    ) -> Conversation {
         match self {
             Self::Dialect(dialect) => {
                 let read = convert::read(text, Some(dialect), options);
@@ -142,7 +148,7 @@ impl Form {
                     losses: read.losses,
                 }
             }
-            Self::Chatmd | Self::Text => chatmd::read(text, certain),
+            Self::Chatmd | Self::Text => chatmd::read(text, certain, folder),
         }
     }
 

@@ -219,7 +219,8 @@ impl Converter<'_> {
         {
             return self.array(&name, &bytes, &parts, form, job);
         }
-        let read = form.read(&bytes, certain, &self.options);
+        let folder = path.map(|path| path.parent().unwrap_or(Path::new("")));
+        let read = form.read(&bytes, certain, folder, &self.options);
         let which = Which {
             name: &name,
             text: &bytes,
@@ -334,7 +335,7 @@ impl Converter<'_> {
         // A line that nothing knows is told about as what most lines are.
         let (form, certain) =
             form.unwrap_or((Form::Projection(project::Projection::OpenAi), false));
-        let read = form.read(bytes, certain, &self.options);
+        let read = form.read(bytes, certain, None, &self.options);
         let which = match &inner {
             // Places in a text within a line are no places in the file.
             Some(text) => Which {
@@ -380,7 +381,7 @@ impl Converter<'_> {
                 },
                 one_of_many: true,
             };
-            let read = form.read(which.text, true, &self.options);
+            let read = form.read(which.text, true, None, &self.options);
             match self.one(which, &read, sink.is_report())? {
                 Some(text) => {
                     sink.write(before)?;

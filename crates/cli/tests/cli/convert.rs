@@ -336,7 +336,7 @@ RAW|Done.|RAW</assistant>
     <|start|>tool name=functions.look call_id=c1 to=assistant<|channel|>commentary<|message|>seen<|end|>
     <|start|>assistant<|channel|>final<|message|>Done.<|return|>
     --- stderr
-    a.md: message 3: the id of a reasoning item dropped
+    a.md: transcript: `id` of a `<reasoning>` dropped
     "#);
     let back = run_with_input(folder.path(), &["convert", "--to", "chatmd"], &ran.stdout);
     assert_eq!((back.stdout.as_str(), back.stderr.as_str()), (text, ""));
@@ -354,7 +354,7 @@ fn what_chatmd_names_is_listed() {
       {"role":"user","content":"Sum up "}
     ]
     --- stderr
-    <stdin>: transcript: the tool declarations dropped
+    <stdin>: transcript: the tool declaration dropped: read_file
     <stdin>: transcript: line 2: a document is not fetched
     "#);
 }

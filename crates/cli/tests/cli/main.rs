@@ -8,6 +8,7 @@ mod codes;
 mod composed;
 mod concurrent;
 mod convert;
+mod convert_chatmd;
 mod debug;
 mod example;
 mod formats;

@@ -1,0 +1,420 @@
+//! `logue convert` between ChatMD and the envelope: nothing is lost in silence.
+
+use std::path::Path;
+
+use chatmd::{Document, Evaluation, MemoryWorld, evaluate, write};
+use insta::assert_snapshot;
+use logue_message::{Block, ChatMessage, Content, ToolCall};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::program::{folder, run, run_with_input};
+
+/// Every element and attribute that means something, and a few that do not.
+const EVERYTHING: &str = r#"<!-- a note -->
+<config model="gpt-4o" max_tokens="800" temperature="0.25" reasoning_effort="low" id="main" show_tool_call/>
+<config model="other"/>
+<tool name="read_file"/>
+<tool name="rg" command="rg" description="search"/>
+<tool name="t" agent="a.md" local/>
+<tool mcp_server="stdio:x" include="a,b" strict/>
+<doc src="top.md" local/>
+<import src="rules.md"/>
+<system>Rules. <import src="r.md"/></system>
+<developer name="d">Be brief.</developer>
+<user name="Ada" id="u1" status="x">Look <doc src="x.md" local/><img src="a.png" local/><img src="https://example.org/a.png"/><agent src="b.md" local>go</agent><summary>gone</summary></user>
+<reasoning id="r1" status="completed"><summary>RAW|one|RAW</summary><summary kind="x">two</summary></reasoning>
+<reasoning id="r2"/>
+<assistant id="m1" status="completed" phase="final" name="Bot">RAW|I look.|RAW</assistant>
+<tool_call type="custom_tool_call" tool_call_id="c1" function_name="apply_patch" id="i1"><doc src="./.chatmd/p.json" local/></tool_call>
+<tool_response tool_call_id="c1" id="0"><doc src="./.chatmd/gone.json" local/></tool_response>
+<msg role="tool" tool_call tool_call_id="c2" function_name="rg">{}</msg>
+<msg role="tool" tool_call_id="c2">ok</msg>
+<assistant>  </assistant>
+"#;
+
+#[test]
+fn whatever_is_not_carried_is_listed() {
+    let folder = folder(&[
+        ("a.chatmd", EVERYTHING),
+        (".chatmd/p.json", "the patch"),
+        ("x.md", "not a payload"),
+    ]);
+    let ran = run(folder.path(), ["convert", "a.chatmd", "--to", "ocml2.2"]);
+    assert_eq!(ran.status, 0);
+    assert_snapshot!(ran.stdout, @r#"
+    version: 2.2
+    model: gpt-4o
+    generation_settings: {"temperature": 0.25, "max_tokens": 800, "reasoning_effort": "low"}
+    <|start|>system<|message|>Rules. <|end|>
+    <|start|>developer name=d<|message|>Be brief.<|end|>
+    <|start|>user name=Ada<|message|>Look <|end|>
+    <|start|>assistant name=Bot<|channel|>analysis<|message|>one
+
+    two<|end|>
+    <|start|>assistant name=Bot intent=preamble<|channel|>commentary<|message|>I look.<|end|>
+    <|start|>assistant to=functions.apply_patch call_id=c1 name=Bot content_type=text<|channel|>commentary<|message|>the patch<|call|>
+    <|start|>tool name=functions.apply_patch call_id=c1 to=assistant<|channel|>commentary<|message|><|end|>
+    <|start|>assistant to=functions.rg call_id=c2<|channel|>commentary<|constrain|>json<|message|>{}<|call|>
+    <|start|>tool name=functions.rg call_id=c2 to=assistant<|channel|>commentary<|message|>ok<|end|>
+    "#);
+    assert_snapshot!(ran.stderr.replace("a.chatmd: ", ""), @r"
+    transcript: 4 tool declarations dropped: read_file, rg, t, an MCP server
+    transcript: a comment dropped
+    transcript: `id` of a `<user>` dropped
+    transcript: `status` of a `<user>` dropped
+    transcript: `id` of a `<assistant>` dropped
+    transcript: `phase` of a `<assistant>` dropped
+    transcript: `status` of a `<assistant>` dropped
+    transcript: `id` of a `<tool_call>` dropped
+    transcript: `id` of a `<tool_response>` dropped
+    transcript: `id` of 2 `<reasoning>` dropped
+    transcript: `status` of a `<reasoning>` dropped
+    transcript: `kind` of a `<summary>` dropped
+    transcript: `id` of a `<config>` dropped
+    transcript: `show_tool_call` of a `<config>` dropped
+    transcript: the summaries of a `<reasoning>` joined to one
+    transcript: line 3: this `<config>` has no effect, because the first one counts
+    transcript: line 8: the model does not see this `<doc>`, because it stands outside every message
+    transcript: line 9: an import is not expanded
+    transcript: line 10: an import is not expanded
+    transcript: line 12: a document is not fetched
+    transcript: line 12: a picture is not fetched
+    transcript: line 12: an agent is not run, and what it is told is dropped
+    transcript: line 12: the model does not see this `<summary>`, because it stands inside `<user>`
+    transcript: line 14: a `<reasoning>` without words dropped
+    transcript: line 17: the `type` of a response becomes that of its call
+    transcript: line 17: a document is not fetched
+    transcript: line 20: the model does not see this message of the assistant, because it is empty
+    message 3: an image dropped
+    ");
+    let strict = run(
+        folder.path(),
+        ["convert", "a.chatmd", "--to", "ocml2.2", "--strict"],
+    );
+    assert_eq!((strict.status, strict.stdout.as_str()), (3, ""));
+    let json = run(
+        folder.path(),
+        ["convert", "a.chatmd", "--to", "json", "--json"],
+    );
+    let told: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert!(told["losses"].as_array().unwrap().len() >= 28, "{told}");
+}
+
+#[test]
+fn only_payload_files_beside_the_transcript_are_read() {
+    let text = |src: &str| {
+        format!(
+            "<tool_call tool_call_id=\"c\" function_name=\"f\"><doc src=\"{src}\" local/></tool_call>\n\
+             <tool_response tool_call_id=\"c\">ok</tool_response>\n"
+        )
+    };
+    let folder = folder(&[
+        ("secret", "a secret"),
+        ("in/secret", "a secret"),
+        ("in/.chatmd/p.json", "{\"a\":1}"),
+        ("in/.chatmd/deep/p.json", "a secret"),
+    ]);
+    std::os::unix::fs::symlink("../secret", folder.path().join("in/.chatmd/link")).unwrap();
+    for (src, read) in [
+        ("./.chatmd/p.json", true),
+        (".chatmd/p.json", true),
+        ("./.chatmd/gone.json", false),
+        ("./.chatmd/link", false),
+        ("./.chatmd/../secret", false),
+        ("./.chatmd/deep/p.json", false),
+        ("secret", false),
+        ("../secret", false),
+    ] {
+        std::fs::write(folder.path().join("in/a.chatmd"), text(src)).unwrap();
+        let ran = run(folder.path(), ["convert", "in/a.chatmd", "--to", "ocml2.2"]);
+        assert_eq!(ran.stdout.contains("{\"a\":1}"), read, "{src}");
+        assert_eq!(!ran.stderr.contains("is not fetched"), read, "{src}");
+        assert!(!ran.stdout.contains("a secret"), "{src}");
+    }
+    // What has no folder has no payloads.
+    let ran = run_with_input(
+        &folder.path().join("in"),
+        &["convert", "-", "--from", "chatmd", "--to", "ocml2.2"],
+        &text("./.chatmd/p.json"),
+    );
+    assert!(!ran.stdout.contains("{\"a\":1}"));
+}
+
+#[test]
+fn what_chatmd_has_no_place_for_is_listed() {
+    let text = r#"version: 2.2
+model: m
+generation_settings: {"top_p": 0.5, "max_tokens": "many"}
+note: of somebody
+<|start|>user name=Ada<|message|>hi<|end|>
+<|start|>assistant name=Bot<|channel|>analysis<|message|>hm<|end|>
+<|start|>assistant name=Bot to=functions.f call_id=c1<|channel|>commentary<|constrain|>json<|message|>{}<|call|>
+<|start|>tool name=functions.g call_id=c1 to=assistant<|channel|>commentary<|message|>ok<|end|>
+<|start|>assistant intent=preamble<|channel|>commentary<|message|>one<|end|>
+<|start|>assistant<|channel|>analysis<|message|>two<|end|>
+<|start|>assistant<|channel|>final<|message|>three<|return|>
+"#;
+    let folder = folder(&[]);
+    let ran = run_with_input(folder.path(), &["convert", "-", "--to", "chatmd"], text);
+    assert_snapshot!(ran.stderr, @r#"
+    <stdin>: transcript: the setting "top_p" dropped
+    <stdin>: transcript: the setting "max_tokens" dropped
+    <stdin>: transcript: the key "note" of the header dropped
+    <stdin>: message 2: the name of a message without words dropped
+    <stdin>: message 3: the name of a tool dropped, as its call does not say it
+    <stdin>: message 4: a preamble becomes an answer
+    <stdin>: message 4: reasoning behind a text begins a message of its own
+    <stdin>: message 4: a message of several texts becomes several messages
+    "#);
+    assert_snapshot!(ran.stdout, @r#"
+    <config model="m"/>
+    <user name="Ada">
+    RAW|hi|RAW</user>
+    <reasoning id="reasoning_1">
+    <summary>
+    RAW|hm|RAW</summary>
+    </reasoning>
+    <tool_call tool_call_id="c1" function_name="f">
+    RAW|{}|RAW</tool_call>
+    <tool_response tool_call_id="c1">
+    RAW|ok|RAW</tool_response>
+    <assistant>
+    RAW|one|RAW</assistant>
+    <reasoning id="reasoning_2">
+    <summary>
+    RAW|two|RAW</summary>
+    </reasoning>
+    <assistant>
+    RAW|three|RAW</assistant>
+    "#);
+    let strict = run_with_input(
+        folder.path(),
+        &["convert", "-", "--to", "chatmd", "--strict"],
+        text,
+    );
+    assert_eq!((strict.status, strict.stdout.as_str()), (3, ""));
+}
+
+#[test]
+fn answers_that_reason_between_calls_are_told_of() {
+    let call =
+        |id: &str| format!("<tool_call tool_call_id=\"{id}\" function_name=\"f\">{{}}</tool_call>");
+    let response = |id: &str| format!("<tool_response tool_call_id=\"{id}\">ok</tool_response>");
+    let thought = "<reasoning id=\"r\"><summary>hm</summary></reasoning>";
+    let text = [
+        call("1"),
+        thought.to_owned(),
+        call("2"),
+        response("1"),
+        response("2"),
+    ];
+    let folder = folder(&[("a.chatmd", &text.concat())]);
+    let ran = run(folder.path(), ["convert", "a.chatmd", "--to", "ocml2.2"]);
+    assert!(
+        ran.stderr.contains("are grouped in another way"),
+        "{}",
+        ran.stderr
+    );
+}
+
+/// Texts with everything that either language could take for its own.
+fn words() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("RAW|".to_owned()),
+        Just("|RAW".to_owned()),
+        Just("</user>".to_owned()),
+        Just("<doc src=\"x\" local/>".to_owned()),
+        Just("<|end|>".to_owned()),
+        Just("<|start|>user<|message|>".to_owned()),
+        Just("<|literal|>".to_owned()),
+        Just("\n".to_owned()),
+        Just("é🦀 \\ \"".to_owned()),
+        "[a-z<>|&]{1,6}",
+    ];
+    prop::collection::vec(piece, 1..6)
+        .prop_map(|pieces| pieces.concat())
+        .prop_filter("a blank message is none", |text| !text.trim().is_empty())
+}
+
+fn name() -> impl Strategy<Value = Option<String>> {
+    prop::option::of("[a-zA-Z][a-zA-Z0-9_-]{0,8}")
+}
+
+/// One turn: what somebody says, or an answer with its calls and their responses.
+fn turn() -> impl Strategy<Value = String> {
+    let said = (0..3_usize, name(), words()).prop_map(|(who, name, text)| {
+        let speakers = [
+            chatmd::Speaker::User,
+            chatmd::Speaker::System,
+            chatmd::Speaker::Developer,
+        ];
+        write::message(&write::Message {
+            speaker: speakers[who],
+            name: name.as_deref(),
+            id: None,
+            text: &text,
+        })
+    });
+    let call = (any::<bool>(), words(), words());
+    let answer = (
+        prop::collection::vec(words(), 0..3),
+        prop::option::of((name(), words())),
+        prop::collection::vec(call, 0..3),
+        any::<u32>(),
+    );
+    let answer = answer.prop_map(|(thoughts, said, calls, number)| {
+        let mut text = String::new();
+        for thought in &thoughts {
+            text.push_str(&write::reasoning("r", &[thought]));
+        }
+        if let Some((name, said)) = &said {
+            text.push_str(&write::message(&write::Message {
+                speaker: chatmd::Speaker::Assistant,
+                name: name.as_deref(),
+                id: None,
+                text: said,
+            }));
+        }
+        let mut responses = String::new();
+        for (index, (custom, arguments, result)) in calls.iter().enumerate() {
+            let id = format!("c{number}_{index}");
+            let arguments = if *custom {
+                arguments.clone()
+            } else {
+                json!({ "text": arguments }).to_string()
+            };
+            text.push_str(&write::tool_call(&write::ToolCall {
+                id: None,
+                tool_call_id: &id,
+                function_name: "look_up",
+                custom: *custom,
+                payload: write::Payload::Inline(&arguments),
+            }));
+            responses.push_str(&write::tool_response(&write::ToolResponse {
+                id: None,
+                tool_call_id: &id,
+                custom: *custom,
+                payload: write::Payload::Inline(result),
+            }));
+        }
+        text + &responses
+    });
+    prop_oneof![said, answer]
+}
+
+fn document() -> impl Strategy<Value = String> {
+    let config = (
+        prop::option::of("[a-z0-9.:-]{1,12}"),
+        prop::option::of(any::<u32>()),
+        prop::option::of(0..400_u32),
+        prop::option::of("low|medium|high"),
+    );
+    (config, prop::collection::vec(turn(), 1..6)).prop_map(|(config, turns)| {
+        let (model, max_tokens, temperature, effort) = config;
+        let config = write::Config {
+            model: model.as_deref(),
+            max_tokens: max_tokens.map(u64::from),
+            temperature: temperature.map(|value| f64::from(value) / 100.0),
+            reasoning_effort: effort.as_deref(),
+        };
+        let config = if config == write::Config::default() {
+            String::new()
+        } else {
+            write::config(&config)
+        };
+        config + &turns.concat()
+    })
+}
+
+fn evaluated(text: &str) -> Evaluation {
+    let tree = chatmd::parse(text);
+    assert!(!tree.has_errors(), "{text}");
+    let (document, _) = Document::from_tree(&tree);
+    evaluate(&document, &mut MemoryWorld::new())
+}
+
+/// What of a message must come back: who, its thoughts, its words, its calls, what it answers.
+#[derive(Debug, PartialEq)]
+struct Kept {
+    role: logue_message::Role,
+    developer: bool,
+    name: Option<String>,
+    thoughts: Vec<String>,
+    words: String,
+    calls: Vec<ToolCall>,
+    answers: Option<String>,
+}
+
+fn kept(message: &ChatMessage) -> Kept {
+    let thoughts = match &message.content {
+        Content::Blocks(blocks) => blocks
+            .iter()
+            .filter_map(|block| match block {
+                Block::Thinking { text, .. } => Some(text.clone()),
+                _ => None,
+            })
+            .collect(),
+        _ => Vec::new(),
+    };
+    Kept {
+        role: message.role,
+        developer: message.developer,
+        name: message.name.clone(),
+        thoughts,
+        words: message.text(),
+        calls: message.tool_calls.clone(),
+        answers: message.tool_call_id.clone(),
+    }
+}
+
+/// Converts texts, one a line, and gives the new ones with what was lost of each.
+fn converted(folder: &Path, texts: &[String], from: &str, to: &str) -> Vec<(String, String)> {
+    let lines: String = texts
+        .iter()
+        .map(|text| json!({ "text": text }).to_string() + "\n")
+        .collect();
+    let arguments = [
+        "convert", "--lines", "--json", "--from", from, "--to", to, "-",
+    ];
+    let ran = run_with_input(folder, &arguments, &lines);
+    ran.stdout
+        .lines()
+        .map(|line| {
+            let told: Value = serde_json::from_str(line).unwrap();
+            let text = told["text"].as_str().unwrap_or_default().to_owned();
+            (text, told["losses"].to_string())
+        })
+        .collect()
+}
+
+proptest! {
+    // Each case is two processes and a score of documents.
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #[test]
+    fn there_and_back_keeps_what_was_said(texts in prop::collection::vec(document(), 20)) {
+        let folder = folder(&[]);
+        let there = converted(folder.path(), &texts, "chatmd", "ocml2.2");
+        let frames: Vec<String> = there.iter().map(|(text, _)| text.clone()).collect();
+        let back = converted(folder.path(), &frames, "ocml2.2", "chatmd");
+        prop_assert_eq!((there.len(), back.len()), (texts.len(), texts.len()));
+        for ((text, (frames, lost)), (again, more)) in texts.iter().zip(&there).zip(&back) {
+            let (before, after) = (evaluated(text), evaluated(again));
+            prop_assert_eq!(&before.config.model, &after.config.model);
+            prop_assert_eq!(before.config.max_tokens, after.config.max_tokens);
+            prop_assert_eq!(before.config.temperature, after.config.temperature);
+            prop_assert_eq!(&before.config.reasoning_effort, &after.config.reasoning_effort);
+            let before: Vec<Kept> = before.messages.iter().map(kept).collect();
+            let after: Vec<Kept> = after.messages.iter().map(kept).collect();
+            prop_assert!(before == after, "{text}\n--\n{frames}\n--\n{again}\n{lost}\n{more}");
+            // The generator gives ids to reasoning, which has no place for them there.
+            for losses in [lost, more] {
+                let listed: Vec<Value> = serde_json::from_str(losses).unwrap();
+                for loss in listed {
+                    let text = loss["text"].as_str().unwrap();
+                    prop_assert!(text.starts_with("`id` of ") && text.contains("<reasoning>"), "{}", text);
+                }
+            }
+        }
+    }
+}
