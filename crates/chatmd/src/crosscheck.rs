@@ -44,7 +44,7 @@ fn tools(document: &Document, findings: &mut Findings) {
         if let ToolKind::Builtin { name } = &tool.kind {
             match Builtin::find(name) {
                 None => {
-                    findings.push(unknown(name, tool.span));
+                    findings.push_made(Code::MdUnknownTool, || unknown(name, tool.span));
                     continue;
                 }
                 Some(builtin) if !builtin.supported => findings.push(

@@ -16,11 +16,17 @@ pub(crate) struct Findings {
 
 impl Findings {
     pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
-        let (count, last) = self.counts.entry(diagnostic.code).or_default();
+        self.push_made(diagnostic.code, || diagnostic);
+    }
+
+    /// The same for a finding of `code` that is made only if it is kept: looking for what somebody
+    /// meant is too much work to do for each of a million findings.
+    pub(crate) fn push_made(&mut self, code: Code, make: impl FnOnce() -> Diagnostic) {
+        let (count, last) = self.counts.entry(code).or_default();
         *count += 1;
         if *count <= KEPT {
             *last = self.list.len();
-            self.list.push(diagnostic);
+            self.list.push(make());
         }
     }
 

@@ -6,6 +6,9 @@ const LONGEST: usize = 40;
 /// Letters that a beginning must have in common with the whole to count as short for it.
 const BEGINNING: usize = 4;
 
+/// Candidates that a name is compared with: a document may declare any number of tools.
+const COMPARED: usize = 500;
+
 /// The candidate that a name was most likely meant to be: one that differs in case or punctuation
 /// only, in a few letters, or that the name is the beginning of. The first of several equally near.
 pub(crate) fn nearest<'c>(
@@ -18,7 +21,7 @@ pub(crate) fn nearest<'c>(
     let name = letters(name);
     let allowed = name.len().div_ceil(3).min(3);
     let mut best = None;
-    for candidate in candidates {
+    for candidate in candidates.into_iter().take(COMPARED) {
         if candidate.len() > LONGEST {
             continue;
         }

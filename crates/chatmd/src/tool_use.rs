@@ -76,15 +76,17 @@ fn undeclared(document: &Document, findings: &mut Findings) {
         if offered.names.contains(name) || !reported.insert(name) {
             continue;
         }
-        let finding = Diagnostic::warning(
-            Code::UndeclaredTool,
-            format!("the tool {name:?} is called here, but nothing declares it"),
-            call.opener,
-        );
-        findings.push(match nearest(name, offered.names.iter().copied()) {
-            Some(meant) => finding.with_help(format!("did you mean `{meant}`?")),
-            None => finding
-                .with_help("declare it with `<tool …/>`; the model may only call what is declared"),
+        findings.push_made(Code::UndeclaredTool, || {
+            let finding = Diagnostic::warning(
+                Code::UndeclaredTool,
+                format!("the tool {name:?} is called here, but nothing declares it"),
+                call.opener,
+            );
+            finding.with_help(match nearest(name, offered.names.iter().copied()) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => "declare it with `<tool …/>`; the model may only call what is declared"
+                    .to_owned(),
+            })
         });
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn check(node: Node<'_>, findings: &mut Findings) {
                 findings.push(repeated(first, attribute));
             }
         } else if !known(node.tag()).contains(&name) {
-            findings.push(unknown(node.tag(), attribute));
+            findings.push_made(Code::UnknownAttribute, || unknown(node.tag(), attribute));
         } else if FLAGS.contains(&name) && OFF.contains(&attribute.value().as_ref()) {
             findings.push(flag(attribute));
         }

@@ -332,6 +332,20 @@ fn what_the_model_does_not_see_is_named() {
         ("<agent src=\"a\">x</agent>", "<agent src=\"a\">"),
         ("<summary>x</summary>", "<summary>"),
         ("<user>a <summary>T</summary></user>", "<summary>"),
+        ("<user>a <reasoning>T</reasoning></user>", "<reasoning>"),
+        ("<system>a <user>T</user></system>", "<user>"),
+        (
+            "<assistant>a <tool_call>T</tool_call></assistant>",
+            "<tool_call>",
+        ),
+        (
+            "<msg role=\"user\">a <developer>T</developer></msg>",
+            "<developer>",
+        ),
+        (
+            "<user><agent src=\"a\">b <config/></agent></user>",
+            "<config/>",
+        ),
         ("<user>use <tool/> now</user>", "<tool/>"),
         (
             "<user>a <config model=\"x\"/></user>",

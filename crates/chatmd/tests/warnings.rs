@@ -301,3 +301,23 @@ fn hundreds_of_unused_tools_are_one_note() {
     let told = found[0].help.join("\n");
     assert!(told.contains("279 more tools"), "{told}");
 }
+
+/// What somebody meant is looked for in the findings that are shown only: every name with every
+/// other would take minutes here.
+#[test]
+fn thousands_of_unknown_names_are_compared_only_where_it_is_shown() {
+    let mut text = String::new();
+    for number in 0..5_000 {
+        text.push_str(&format!(
+            "<tool name=\"tool_number_{number}\" command=\"c\"/>"
+        ));
+    }
+    for number in 0..5_000 {
+        text.push_str(&called(&format!("toolnumbr_{number}"), &number.to_string()));
+    }
+    let found = check(&text);
+    let undeclared = found
+        .iter()
+        .filter(|finding| finding.code.as_str() == "undeclared-tool");
+    assert_eq!(undeclared.count(), 20);
+}
