@@ -228,6 +228,17 @@ impl<'t> Node<'t> {
         slot.is_some_and(|slot| matches!(slot.kind, TokenKind::Empty(_)))
     }
 
+    /// Whether something is wrong with its opening tag, so that its attributes may be no attributes.
+    /// Logarithmic in the number of findings, which come in the order of the text.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        let opener = self.opener();
+        let found = self.tree.diagnostics();
+        let next = found.partition_point(|finding| finding.primary.start < opener.start);
+        found
+            .get(next)
+            .is_some_and(|finding| finding.primary.start < opener.end)
+    }
+
     /// Its attributes in order, duplicates included.
     pub fn attributes(&self) -> Attributes<'t> {
         let opener = self.opener();

@@ -18,8 +18,12 @@ const FLAGS: &[&str] = &["local", "strip", "markdown", "strict", "show_tool_call
 /// Values by which somebody means that a flag is off.
 const OFF: &[&str] = &["false", "no", "off", "0"];
 
-/// Reports what the attributes of an element do not do.
+/// Reports what the attributes of an element do not do. Of a tag that is an error itself nothing
+/// more is said.
 pub(crate) fn check(node: Node<'_>, findings: &mut Findings) {
+    if node.is_doubtful() {
+        return;
+    }
     let mut seen: BTreeMap<&str, Attribute<'_>> = BTreeMap::new();
     for attribute in node.attributes() {
         let name = attribute.name();

@@ -5,7 +5,8 @@
 //!
 //! - `tree`: the raw tree, as `Tree::outline` shows it,
 //! - `findings`: what `check` finds: severity, code, place and the text there, then what was
-//!   expected and the help; without such a block nothing may be found,
+//!   expected and the help; without such a block nothing may be found but attributes and tools
+//!   whose names are made up, as most names in cases are,
 //! - `view`: the typed view, one line for each element (see `view.rs`),
 //! - `file NAME`: no expectation, but a file that the text may name; where there is one, imports
 //!   are expanded before anything but the tree is looked at, and findings name their file,
@@ -17,7 +18,7 @@ mod view;
 use std::fmt::Write as _;
 
 use chatmd::{Document, MemoryWorld, check, evaluate, load, parse};
-use logue_source::{Diagnostic, SourceMap, Span};
+use logue_source::{Code, Diagnostic, SourceMap, Span};
 
 use cases::{Case, cases};
 
@@ -130,13 +131,18 @@ fn dump(case: &Case) -> Vec<(String, String)> {
             has_files = true;
         }
     }
+    let asks = case.blocks.iter().any(|block| block.0 == "findings");
     let (document, findings) = if has_files {
         let loaded = load("case.md", text, &mut world);
-        let findings = told(loaded.diagnostics(), &loaded.source_map());
+        let findings = told(
+            &of_interest(loaded.diagnostics(), asks),
+            &loaded.source_map(),
+        );
         (loaded.document().clone(), findings)
     } else {
         let map = SourceMap::of("case.md", text.as_bytes());
-        (Document::from_tree(&tree).0, told(&check(text), &map))
+        let findings = told(&of_interest(&check(text), asks), &map);
+        (Document::from_tree(&tree).0, findings)
     };
     let wants = |kind: &str| case.blocks.iter().any(|block| block.0 == kind);
     let mut found = Vec::new();
@@ -160,6 +166,18 @@ fn dump(case: &Case) -> Vec<(String, String)> {
         add("sent", &sent);
     }
     found
+}
+
+/// All findings for a case that asks for them, else those that are not about made-up names.
+fn of_interest(findings: &[Diagnostic], asks: bool) -> Vec<Diagnostic> {
+    let made_up = |finding: &Diagnostic| {
+        matches!(finding.code, Code::UnknownAttribute | Code::UndeclaredTool)
+    };
+    let findings = findings.iter();
+    findings
+        .filter(|finding| asks || !made_up(finding))
+        .cloned()
+        .collect()
 }
 
 /// Places are named with their file where it is not the case's own.
