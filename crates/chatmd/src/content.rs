@@ -5,6 +5,7 @@ use logue_source::{Code, Diagnostic};
 use crate::Tag;
 use crate::document::{Agent, Doc, Img, Item, MAX_AGENT_DEPTH, Text};
 use crate::findings::Findings;
+use crate::repair::FIX;
 use crate::tree::{Child, Node, TextRun, Tree};
 use crate::view::{dropped, import, literal, source};
 use crate::vocabulary;
@@ -105,7 +106,7 @@ fn items<'t>(
                 text: literal(inner),
                 payload: None,
             })),
-            _ => findings.push(dropped(inner, within)),
+            _ => findings.push(dropped(inner, within).with_help(FIX)),
         }
     }
     items

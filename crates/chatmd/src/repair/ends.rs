@@ -11,12 +11,14 @@ use crate::tree::{Child, Node, Tree};
 pub(super) fn drafts(tree: &Tree<'_>) -> Vec<Draft> {
     match unclosed(tree) {
         Some(draft) => vec![draft],
+        // In a broken text an empty message may be part of something else.
+        None if tree.has_errors() => Vec::new(),
         None => templates(tree),
     }
 }
 
 /// Whether a line of a text begins with the tag of an entry, opening or closing.
-pub(super) fn holds_entry(text: &str) -> bool {
+pub(crate) fn holds_entry(text: &str) -> bool {
     let bytes = text.as_bytes();
     memchr::memchr_iter(b'\n', bytes).any(|end| {
         let at = skip_spaces(bytes, end + 1, bytes.len());

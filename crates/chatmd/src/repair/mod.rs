@@ -18,6 +18,11 @@ use crate::lexer::{RAW_CLOSE, RAW_OPEN};
 /// Passes over a text; each may uncover what the one before it hid.
 const PASSES: usize = 8;
 
+pub(crate) use ends::holds_entry;
+
+/// The help of an error that [`repair`] mends.
+pub(crate) const FIX: &str = "run `logue fix FILE` to repair it";
+
 /// A repaired text.
 #[derive(Clone, Debug)]
 pub struct Repair {
