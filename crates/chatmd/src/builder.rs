@@ -8,7 +8,7 @@ use logue_source::{Code, Diagnostic, Span};
 use crate::blank::{is_blank, trim, trim_start};
 use crate::findings::Findings;
 use crate::lexer::{Lexeme, Lexer, Problem, TokenKind};
-use crate::repair::{FIX, holds_entry};
+use crate::repair::{FIX, is_cut};
 use crate::tag::Tag;
 use crate::tree::{Slot, Tree};
 use crate::view::RAW_SUMMARY;
@@ -301,7 +301,7 @@ impl<'a> Builder<'a> {
         let outermost = self.open.first().and_then(|&index| self.tag(index));
         let in_message = outermost.is_some_and(|tag| tag.is_entry() && tag != Tag::Reasoning);
         let closes_outer = self.counts[tag as usize] > 0;
-        let strays = !closes_outer && !(tag.is_entry() && open.is_entry());
+        let strays = !(closes_outer || tag.is_entry() && open.is_entry());
         let is_agent = open == Tag::Agent && self.has_attributes(inner);
         in_message && (strays || closes_outer && !is_agent)
     }
@@ -391,9 +391,8 @@ impl<'a> Builder<'a> {
     /// Whether the RAW block at `start` looks as if writing had ended in it.
     fn is_cut_at(&self, start: usize) -> bool {
         let [only] = self.open[..] else { return false };
-        let tag = self.tag(only);
-        tag.is_some_and(|tag| tag.is_entry() && tag != Tag::ToolCall)
-            && !holds_entry(self.text.get(start..).unwrap_or_default())
+        let block = self.text.get(start..).unwrap_or_default();
+        self.tag(only).is_some_and(|tag| is_cut(block, tag))
     }
 
     fn finish(mut self) -> Tree<'a> {

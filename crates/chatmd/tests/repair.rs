@@ -230,6 +230,7 @@ fn the_last_element_is_closed_where_that_is_safe() {
         CALL.to_owned(),
         // The block was left open long before the end.
         "<assistant>RAW|x\n</assistant>\n<user>y</user>\n".to_owned(),
+        "<assistant>RAW|x</assistant>".to_owned(),
         "<assistant>x <!-- y".to_owned(),
         "<assistant id=\"".to_owned(),
         "<user>x\n<assistant>y</assistant>".to_owned(),

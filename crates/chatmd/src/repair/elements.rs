@@ -192,7 +192,7 @@ impl Walk<'_, '_> {
         Draft {
             span,
             kind: RepairKind::Mention,
-            what: format!("make text of `{tag}` tags by putting them into RAW blocks"),
+            what: format!("put `<{tag}>`, which is only mentioned, into a RAW block"),
             edits,
         }
     }

@@ -17,8 +17,17 @@ pub(super) fn drafts(tree: &Tree<'_>) -> Vec<Draft> {
     }
 }
 
+/// Whether a RAW block without an end looks as if writing had ended in it: it has taken in neither
+/// the closing tag of its element nor another entry. Arguments that were cut are none.
+pub(crate) fn is_cut(block: &str, tag: Tag) -> bool {
+    tag.is_entry()
+        && tag != Tag::ToolCall
+        && !block.contains(&format!("</{tag}"))
+        && !holds_entry(block)
+}
+
 /// Whether a line of a text begins with the tag of an entry, opening or closing.
-pub(crate) fn holds_entry(text: &str) -> bool {
+pub(super) fn holds_entry(text: &str) -> bool {
     let bytes = text.as_bytes();
     memchr::memchr_iter(b'\n', bytes).any(|end| {
         let at = skip_spaces(bytes, end + 1, bytes.len());
@@ -44,7 +53,7 @@ fn unclosed(tree: &Tree<'_>) -> Option<Draft> {
     let mut closing = String::new();
     match last.kind {
         TokenKind::Raw if !is_closed_block(tail) => {
-            if holds_entry(tail) || tag == Tag::ToolCall {
+            if !is_cut(tail, tag) {
                 return None;
             }
             closing.push_str(RAW_CLOSE);

@@ -162,11 +162,10 @@ impl Work<'_> {
             .unwrap_or_else(|| Language::of(None, text.as_bytes()));
         if language != Language::Chatmd {
             self.leave(name);
-            let passes = self.options.write && !self.options.json;
-            return match passes {
-                true => closed_pipe_is_done(print(&text)).map(drop),
-                false => Ok(()),
-            };
+            if self.options.write && !self.options.json {
+                return closed_pipe_is_done(print(&text)).map(drop);
+            }
+            return Ok(());
         }
         let made = self.made(language, &text);
         let passes = self.options.write && !self.options.json;

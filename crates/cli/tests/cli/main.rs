@@ -10,6 +10,8 @@ mod concurrent;
 mod convert;
 mod debug;
 mod example;
+mod fix;
+mod fmt;
 mod formats;
 mod hostile;
 mod killed;
