@@ -252,7 +252,7 @@ fn document() -> impl Strategy<Value = String> {
     prop::collection::vec(content, 1..4).prop_map(|contents| {
         contents
             .iter()
-            .map(|content| format!("<user id=u>{content}</user>\n<tool name=\"t\"/>"))
+            .flat_map(|content| ["<user id=u>", content, "</user>\n<tool name=\"t\"/>"])
             .collect()
     })
 }

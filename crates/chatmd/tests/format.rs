@@ -120,7 +120,7 @@ fn errors_come_back_instead() {
     ] {
         let expected: Vec<_> = check(text)
             .into_iter()
-            .filter(|found| found.is_error())
+            .filter(logue_source::Diagnostic::is_error)
             .collect();
         assert!(!expected.is_empty());
         assert_eq!(format(text), Err(expected));
@@ -217,7 +217,7 @@ fn comments(text: &str) -> Vec<String> {
         .tokens()
         .filter(|token| token.kind == chatmd::TokenKind::Comment);
     comments
-        .map(|token| token.span.text(text).unwrap().to_owned())
+        .filter_map(|token| token.span.text(text).map(str::to_owned))
         .collect()
 }
 
@@ -225,7 +225,7 @@ fn assert_keeps_meaning(text: &str) {
     let formatted = match format(text) {
         Ok(formatted) => formatted,
         Err(errors) => {
-            assert!(check(text).iter().any(|found| found.is_error()));
+            assert!(check(text).iter().any(logue_source::Diagnostic::is_error));
             assert!(!errors.is_empty());
             return;
         }
@@ -284,7 +284,7 @@ fn element() -> impl Strategy<Value = String> {
     let attributes = prop::collection::vec((gap(), name, value), 0..4).prop_map(|parts| {
         parts
             .into_iter()
-            .map(|(gap, name, value)| format!("{gap}{name}{value}"))
+            .flat_map(|(gap, name, value)| [gap.to_owned(), name.to_owned(), value])
             .collect::<String>()
     });
     let tag = prop::sample::select(vec![

@@ -349,7 +349,7 @@ fn comments(text: &str) -> Vec<String> {
     let tree = parse(text);
     tree.tokens()
         .filter(|token| token.kind == chatmd::TokenKind::Comment)
-        .map(|token| token.span.text(text).unwrap().to_owned())
+        .filter_map(|token| token.span.text(text).map(str::to_owned))
         .collect()
 }
 

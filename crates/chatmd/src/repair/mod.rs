@@ -81,9 +81,7 @@ impl RepairKind {
         match self {
             Self::Stub => "a tag without its slash stays open and swallows what follows",
             Self::Summary => "a summary is text, and the tags that it quotes are read as elements",
-            Self::Mention => {
-                "the model does not see a tag that means nothing where it stands"
-            }
+            Self::Mention => "the model does not see a tag that means nothing where it stands",
             Self::Indentation => "the tabs were added when the text was saved",
             Self::Unclosed => "writing ended before the element did",
             Self::Template => "the model would see an empty message",
