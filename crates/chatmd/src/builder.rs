@@ -8,6 +8,7 @@ use logue_source::{Code, Diagnostic, Span};
 use crate::blank::{is_blank, trim, trim_start};
 use crate::findings::Findings;
 use crate::lexer::{Lexeme, Lexer, Problem, TokenKind};
+use crate::repair::{FIX, is_cut};
 use crate::tag::Tag;
 use crate::tree::{Slot, Tree};
 use crate::view::RAW_SUMMARY;
@@ -286,7 +287,29 @@ impl<'a> Builder<'a> {
                 "tags that are meant as text go into a RAW block: `RAW|</{tag}>|RAW`"
             ))
         };
+        if self.mends_mismatch(inner, open, tag) {
+            error = error.with_help(FIX);
+        }
         self.findings.push(error);
+    }
+
+    /// Whether a repair makes text of the tag that does not match, or ends `open` where it stands.
+    fn mends_mismatch(&self, inner: usize, open: Tag, tag: Tag) -> bool {
+        if self.in_summary() {
+            return true;
+        }
+        let outermost = self.open.first().and_then(|&index| self.tag(index));
+        let in_message = outermost.is_some_and(|tag| tag.is_entry() && tag != Tag::Reasoning);
+        let closes_outer = self.counts[tag as usize] > 0;
+        let strays = !(closes_outer || tag.is_entry() && open.is_entry());
+        let is_agent = open == Tag::Agent && self.has_attributes(inner);
+        in_message && (strays || closes_outer && !is_agent)
+    }
+
+    /// Whether the tag of a slot is longer than its name.
+    fn has_attributes(&self, index: usize) -> bool {
+        let name = self.tag(index).map_or("", Tag::as_str);
+        self.span(index).len() > name.len() + 2
     }
 
     fn report(&mut self, problem: Problem, lexeme: Lexeme) {
@@ -347,7 +370,9 @@ impl<'a> Builder<'a> {
             }
         };
         let error = if self.in_summary() && problem != Problem::Raw {
-            error.with_help(RAW_SUMMARY)
+            error.with_help(RAW_SUMMARY).with_help(FIX)
+        } else if self.in_summary() || problem == Problem::Raw && self.is_cut_at(start) {
+            error.with_help(FIX)
         } else {
             error
         };
@@ -363,6 +388,13 @@ impl<'a> Builder<'a> {
         });
     }
 
+    /// Whether the RAW block at `start` looks as if writing had ended in it.
+    fn is_cut_at(&self, start: usize) -> bool {
+        let [only] = self.open[..] else { return false };
+        let block = self.text.get(start..).unwrap_or_default();
+        self.tag(only).is_some_and(|tag| is_cut(block, tag))
+    }
+
     fn finish(mut self) -> Tree<'a> {
         let outermost = self.open.first().copied();
         let unclosed = self.open.clone();
@@ -372,9 +404,10 @@ impl<'a> Builder<'a> {
         }
         let entry = outermost.and_then(|index| self.entry_inside(index));
         if !self.truncated {
+            let mended = entry.is_none() && self.is_last_of(&unclosed);
             for &index in unclosed.iter().take(UNCLOSED_SHOWN) {
                 let within = entry.filter(|_| Some(index) == outermost);
-                self.report_unclosed(index, within, unclosed.len());
+                self.report_unclosed(index, within, unclosed.len(), mended);
             }
         }
         if let (Some(index), Some(entry)) = (outermost, entry)
@@ -403,7 +436,21 @@ impl<'a> Builder<'a> {
         None
     }
 
-    fn report_unclosed(&mut self, index: usize, entry: Option<usize>, all: usize) {
+    /// Whether what is not closed, tags without their slash aside, is one element at the end, or a
+    /// summary in its record.
+    fn is_last_of(&self, unclosed: &[usize]) -> bool {
+        let mut tags = unclosed
+            .iter()
+            .filter_map(|&index| self.tag(index))
+            .filter(|tag| !tag.is_stub());
+        match (tags.next(), tags.next(), tags.next()) {
+            (Some(tag), None, _) => tag.is_entry(),
+            (Some(Tag::Reasoning), Some(Tag::Summary), None) => true,
+            _ => false,
+        }
+    }
+
+    fn report_unclosed(&mut self, index: usize, entry: Option<usize>, all: usize, mended: bool) {
         let Some(tag) = self.tag(index) else { return };
         let mut error = Diagnostic::error(
             Code::MdUnclosedTag,
@@ -429,6 +476,9 @@ impl<'a> Builder<'a> {
                 "add `</{tag}>`, or write `RAW|<{tag}>|RAW` if it is meant as text"
             ))
         };
+        if mended && !tag.is_stub() || tag.is_stub() && self.has_attributes(index) {
+            error = error.with_help(FIX);
+        }
         if all > UNCLOSED_SHOWN {
             error = error.with_help(format!("{all} elements are open at the end of the text"));
         }

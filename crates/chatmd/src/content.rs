@@ -5,6 +5,7 @@ use logue_source::{Code, Diagnostic};
 use crate::Tag;
 use crate::document::{Agent, Doc, Img, Item, MAX_AGENT_DEPTH, Text};
 use crate::findings::Findings;
+use crate::repair::FIX;
 use crate::tree::{Child, Node, TextRun, Tree};
 use crate::view::{dropped, import, literal, source};
 use crate::vocabulary;
@@ -21,19 +22,34 @@ pub(crate) enum Place {
 /// The content of an element.
 pub(crate) fn content(node: Node<'_>, place: Place, findings: &mut Findings) -> Vec<Item> {
     let within = format!("`<{}>`", node.tag());
-    items(node.children(), &within, place, 0, findings)
+    let within = Within {
+        what: &within,
+        mended: true,
+    };
+    items(node.children(), within, place, 0, findings)
 }
 
 /// The content that a whole text contributes to a message which imports it.
 pub(crate) fn fragment(tree: &Tree<'_>, findings: &mut Findings) -> Vec<Item> {
-    let within = "a text that a message imports";
+    let within = Within {
+        what: "a text that a message imports",
+        mended: false,
+    };
     items(tree.content(), within, Place::WithImports, 0, findings)
+}
+
+/// What content stands in, as reports name it.
+#[derive(Clone, Copy)]
+struct Within<'a> {
+    what: &'a str,
+    /// Whether a repair makes text of elements that mean nothing there.
+    mended: bool,
 }
 
 /// Recursion ends at [`MAX_AGENT_DEPTH`].
 fn items<'t>(
     children: impl Iterator<Item = Child<'t>>,
-    within: &str,
+    within: Within<'_>,
     place: Place,
     depth: usize,
     findings: &mut Findings,
@@ -81,7 +97,10 @@ fn items<'t>(
             ),
             Tag::Agent => {
                 let src = source(inner, findings);
-                let within = "`<agent>`";
+                let within = Within {
+                    what: "`<agent>`",
+                    ..within
+                };
                 let content = self::items(
                     inner.children(),
                     within,
@@ -105,7 +124,14 @@ fn items<'t>(
                 text: literal(inner),
                 payload: None,
             })),
-            _ => findings.push(dropped(inner, within)),
+            _ => {
+                let warning = dropped(inner, within.what);
+                findings.push(if within.mended {
+                    warning.with_help(FIX)
+                } else {
+                    warning
+                });
+            }
         }
     }
     items

@@ -464,13 +464,16 @@ fn checked(elements: &str) -> Result<&str, EditError> {
     Ok(elements)
 }
 
-/// Whether the end of one text and the begin of another are, together, the begin of a RAW block or
-/// comment.
+/// Whether the end of one text and the begin of another are, together, the begin of a RAW block, a
+/// comment or a closing tag.
 fn forms_markup(before: &str, after: &str) -> bool {
-    [RAW_OPEN, COMMENT_OPEN].iter().any(|marker| {
-        (1..marker.len()).any(|cut| {
-            let (head, tail) = marker.split_at(cut);
-            before.ends_with(head) && after.starts_with(tail)
+    let closes =
+        before.ends_with("</") && after.starts_with(|next: char| next.is_ascii_alphabetic());
+    closes
+        || [RAW_OPEN, COMMENT_OPEN].iter().any(|marker| {
+            (1..marker.len()).any(|cut| {
+                let (head, tail) = marker.split_at(cut);
+                before.ends_with(head) && after.starts_with(tail)
+            })
         })
-    })
 }

@@ -17,6 +17,7 @@ use crate::document::{
     ToolResponseElement,
 };
 use crate::findings::Findings;
+use crate::repair::FIX;
 use crate::tree::{Child, Node, Tree};
 use crate::vocabulary;
 
@@ -304,6 +305,7 @@ fn quoted_tag(node: Node<'_>) -> Diagnostic {
         node.opener(),
     )
     .with_help(RAW_SUMMARY)
+    .with_help(FIX)
 }
 
 pub(crate) fn import(node: Node<'_>, findings: &mut Findings) -> Import {

@@ -144,6 +144,7 @@ fn what_is_removed_does_not_make_markup_of_its_neighbours() {
             "<user>R<doc src=\"a\"/>A<doc src=\"a\"/>W|x</user>",
             "RAW|x",
         ),
+        ("<user></<doc src=\"a\"/>user> x</user>", "</user> x"),
         ("<user><!-<doc src=\"a\"/>- x --></user>", "<!-- x -->"),
     ] {
         let tree = parse(text);
@@ -230,6 +231,10 @@ fn document() -> impl Strategy<Value = String> {
         "|",
         "<",
         "| ",
+        "</",
+        "user>",
+        "W|",
+        "!--",
     ]);
     let tag = prop::sample::select(vec![
         "<doc src='a b' local/>",
@@ -247,7 +252,7 @@ fn document() -> impl Strategy<Value = String> {
     prop::collection::vec(content, 1..4).prop_map(|contents| {
         contents
             .iter()
-            .map(|content| format!("<user id=u>{content}</user>\n<tool name=\"t\"/>"))
+            .flat_map(|content| ["<user id=u>", content, "</user>\n<tool name=\"t\"/>"])
             .collect()
     })
 }
@@ -276,7 +281,9 @@ proptest! {
         name in prop::sample::select(vec!["src", "id", "local", "new"])
     ) {
         let tree = parse(&text);
-        prop_assume!(!tree.has_errors());
+        if tree.has_errors() {
+            return Ok(());
+        }
         let found = nodes(&tree);
         let index = pick.index(found.len());
         let mut edits = Edits::new(&tree).unwrap();
@@ -299,7 +306,9 @@ proptest! {
         text in document(), pick in any::<prop::sample::Index>(), payload in any::<String>()
     ) {
         let tree = parse(&text);
-        prop_assume!(!tree.has_errors());
+        if tree.has_errors() {
+            return Ok(());
+        }
         let found: Vec<_> = nodes(&tree)
             .into_iter()
             .filter(|node| !node.tag().is_stub())
@@ -329,7 +338,9 @@ proptest! {
         text in document(), pick in any::<prop::sample::Index>()
     ) {
         let tree = parse(&text);
-        prop_assume!(!tree.has_errors());
+        if tree.has_errors() {
+            return Ok(());
+        }
         let found = nodes(&tree);
         let node = found[pick.index(found.len())];
         let outside = |other: &&Node<'_>| {

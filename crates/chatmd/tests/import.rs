@@ -130,6 +130,7 @@ fn a_finding_in_an_imported_file_names_that_file_and_the_imports_that_led_there(
       = note: imported at sub/a.md:2:1
       = note: imported at prompt.md:2:1
       = help: add `</user>`, or write `RAW|<user>|RAW` if it is meant as text
+      = help: run `logue fix FILE` to repair it
     "#);
 }
 

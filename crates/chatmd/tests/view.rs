@@ -371,7 +371,10 @@ fn an_element_in_a_summary_is_an_error_that_names_the_repair() {
         "an import is text there"
     );
     let raw = "put the summary's text into a RAW block: `<summary>RAW|…|RAW</summary>`";
-    assert_eq!(check(text)[0].help, [raw]);
+    assert_eq!(
+        check(text)[0].help,
+        [raw, "run `logue fix FILE` to repair it"]
+    );
     let repaired = "<reasoning id=\"r\"><summary>RAW|I use <tool name=\"x\"/> now|RAW</summary>\
                     </reasoning>";
     let document = document(repaired);

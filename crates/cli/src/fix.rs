@@ -12,7 +12,7 @@ pub(crate) fn fix(arguments: &FixArgs) -> Result<Exit, Failure> {
         json: arguments.json,
         lang: arguments.lang,
         done: "repaired",
-        would: "would be repaired",
+        would: "would be repaired with --write",
     };
     rewrite(&arguments.paths, options, &|text| {
         let repair = chatmd::repair(text);

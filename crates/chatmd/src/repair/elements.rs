@@ -117,7 +117,8 @@ impl Walk<'_, '_> {
     }
 
     /// Where the block for a mention begins. White space before a RAW block counts only behind text
-    /// that can be no part of markup; so before a mention it goes into the block.
+    /// that can be no part of markup, and with a `<` before it the block would be markup; so both
+    /// go into the block.
     fn start(&self, mention: usize) -> usize {
         let start = self.tree.span(mention).start;
         let Some(before) = mention.checked_sub(1) else {
@@ -129,17 +130,23 @@ impl Walk<'_, '_> {
         }
         let text = self.tree.span(before).text(self.tree.source());
         let text = text.unwrap_or_default();
-        let said = trim_end(text);
-        let counts = if said.is_empty() {
-            let opener = before.checked_sub(1).and_then(kind);
-            matches!(opener, Some(TokenKind::Open(tag)) if tag.is_entry())
-        } else {
-            !said.ends_with(['|', '<', '>'])
-        };
-        if counts {
-            start
-        } else {
-            start - (text.len() - said.len())
+        let opener = before.checked_sub(1).and_then(kind);
+        let begins = matches!(opener, Some(TokenKind::Open(tag)) if tag.is_entry());
+        let mut outside = text;
+        loop {
+            let said = trim_end(outside);
+            let lost = if said.is_empty() {
+                !begins
+            } else {
+                said.ends_with(['|', '<', '>'])
+            };
+            let shorter = if lost { said } else { outside };
+            let shorter = shorter.strip_suffix("</").unwrap_or(shorter);
+            let shorter = shorter.trim_end_matches('<');
+            if shorter.len() == outside.len() {
+                return start - (text.len() - outside.len());
+            }
+            outside = shorter;
         }
     }
 
@@ -185,7 +192,7 @@ impl Walk<'_, '_> {
         Draft {
             span,
             kind: RepairKind::Mention,
-            what: format!("make text of `{tag}` tags by putting them into RAW blocks"),
+            what: format!("put `<{tag}>`, which is only mentioned, into a RAW block"),
             edits,
         }
     }

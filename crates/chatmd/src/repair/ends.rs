@@ -11,8 +11,19 @@ use crate::tree::{Child, Node, Tree};
 pub(super) fn drafts(tree: &Tree<'_>) -> Vec<Draft> {
     match unclosed(tree) {
         Some(draft) => vec![draft],
+        // In a broken text an empty message may be part of something else.
+        None if tree.has_errors() => Vec::new(),
         None => templates(tree),
     }
+}
+
+/// Whether a RAW block without an end looks as if writing had ended in it: it has taken in neither
+/// the closing tag of its element nor another entry. Arguments that were cut are none.
+pub(crate) fn is_cut(block: &str, tag: Tag) -> bool {
+    tag.is_entry()
+        && tag != Tag::ToolCall
+        && !block.contains(&format!("</{tag}"))
+        && !holds_entry(block)
 }
 
 /// Whether a line of a text begins with the tag of an entry, opening or closing.
@@ -42,7 +53,7 @@ fn unclosed(tree: &Tree<'_>) -> Option<Draft> {
     let mut closing = String::new();
     match last.kind {
         TokenKind::Raw if !is_closed_block(tail) => {
-            if holds_entry(tail) || tag == Tag::ToolCall {
+            if !is_cut(tail, tag) {
                 return None;
             }
             closing.push_str(RAW_CLOSE);

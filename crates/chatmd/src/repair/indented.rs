@@ -56,10 +56,7 @@ fn draft(tree: &Tree<'_>, node: Node<'_>) -> Option<Draft> {
     Some(Draft {
         span: Span::new(start - RAW_OPEN.len(), end + BEFORE.len() + RAW_CLOSE.len()),
         kind: RepairKind::Indentation,
-        what: format!(
-            "take the indentation out of the text of a `<{}>`",
-            node.tag()
-        ),
+        what: format!("take the indentation out of the text of `<{}>`", node.tag()),
         edits,
     })
 }

@@ -18,6 +18,11 @@ use crate::lexer::{RAW_CLOSE, RAW_OPEN};
 /// Passes over a text; each may uncover what the one before it hid.
 const PASSES: usize = 8;
 
+pub(crate) use ends::is_cut;
+
+/// The help of an error that [`repair`] mends.
+pub(crate) const FIX: &str = "run `logue fix FILE` to repair it";
+
 /// A repaired text.
 #[derive(Clone, Debug)]
 pub struct Repair {
@@ -76,9 +81,7 @@ impl RepairKind {
         match self {
             Self::Stub => "a tag without its slash stays open and swallows what follows",
             Self::Summary => "a summary is text, and the tags that it quotes are read as elements",
-            Self::Mention => {
-                "the model does not see an element that has no meaning where it stands"
-            }
+            Self::Mention => "the model does not see a tag that means nothing where it stands",
             Self::Indentation => "the tabs were added when the text was saved",
             Self::Unclosed => "writing ended before the element did",
             Self::Template => "the model would see an empty message",

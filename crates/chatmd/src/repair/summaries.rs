@@ -20,7 +20,7 @@ pub(super) fn drafts(text: &str) -> Vec<Draft> {
     let mut lexer = Lexer::new(text);
     while let Some(lexeme) = lexer.next() {
         let opens = lexeme.kind == TokenKind::Open(Tag::Reasoning) && lexeme.problem.is_none();
-        if opens && begins_element(text.as_bytes(), lexeme.start) {
+        if opens && is_record(text.as_bytes(), lexeme.start) {
             let limit = next_record(text, lexeme.end);
             let mut record = Record::new(text, lexeme.end, limit);
             record.read();
@@ -31,14 +31,18 @@ pub(super) fn drafts(text: &str) -> Vec<Draft> {
     drafts
 }
 
-/// Whether what stands at `at` begins a line, or follows a tag.
-fn begins_element(bytes: &[u8], at: usize) -> bool {
+/// Whether a record begins at `at`: a `<reasoning` with attributes that begins a line or follows a
+/// tag. Every program gives a record its id.
+fn is_record(bytes: &[u8], at: usize) -> bool {
+    let named = opener(bytes, at, Tag::Reasoning)
+        .and_then(|name_end| bytes.get(name_end))
+        .is_some_and(|byte| is_space(*byte));
     let before = bytes.get(..at).unwrap_or_default();
     let last = before
         .iter()
         .rev()
         .find(|byte| !matches!(byte, b' ' | b'\t'));
-    last.is_none_or(|byte| matches!(byte, b'\n' | b'>'))
+    named && last.is_none_or(|byte| matches!(byte, b'\n' | b'>'))
 }
 
 fn begins_line(bytes: &[u8], at: usize) -> bool {
@@ -50,13 +54,13 @@ fn begins_line(bytes: &[u8], at: usize) -> bool {
     last.is_none_or(|byte| *byte == b'\n')
 }
 
-/// Where the next `<reasoning>` begins, or the end of the text.
+/// Where the next record begins, or the end of the text.
 fn next_record(text: &str, from: usize) -> usize {
     let bytes = text.as_bytes();
     let rest = bytes.get(from..).unwrap_or_default();
     memmem::find_iter(rest, "<reasoning")
         .map(|found| from + found)
-        .find(|&at| opener(bytes, at, Tag::Reasoning).is_some() && begins_element(bytes, at))
+        .find(|&at| is_record(bytes, at))
         .unwrap_or(bytes.len())
 }
 

@@ -25,6 +25,10 @@ use crate::terminal::{
 
 /// How a command rewrites.
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
 pub(crate) struct Options {
     /// Puts new texts in the place of the old ones.
     pub(crate) write: bool,
@@ -96,8 +100,6 @@ pub(crate) fn rewrite(
 struct Tally {
     changed: usize,
     unchanged: usize,
-    /// Texts in other languages.
-    left: usize,
     /// Files with something wrong that stays so.
     faulty: usize,
     failed: usize,
@@ -161,12 +163,11 @@ impl Work<'_> {
             .lang
             .unwrap_or_else(|| Language::of(None, text.as_bytes()));
         if language != Language::Chatmd {
-            self.leave(name);
-            let passes = self.options.write && !self.options.json;
-            return match passes {
-                true => closed_pipe_is_done(print(&text)).map(drop),
-                false => Ok(()),
-            };
+            leave(name);
+            if self.options.write && !self.options.json {
+                return closed_pipe_is_done(print(&text)).map(drop);
+            }
+            return Ok(());
         }
         let made = self.made(language, &text);
         let passes = self.options.write && !self.options.json;
@@ -190,7 +191,7 @@ impl Work<'_> {
             return Ok(());
         }
         if language != Language::Chatmd {
-            self.leave(&name);
+            leave(&name);
             return Ok(());
         }
         let text = match into_text(&name, bytes) {
@@ -233,15 +234,6 @@ impl Work<'_> {
         Ok(Placed { old, made, copy })
     }
 
-    /// Says that a text in another language stays as it is.
-    fn leave(&mut self, name: &str) {
-        self.tally.left += 1;
-        complain(&format!(
-            "note: {} is left as it is: it is no ChatMD; `logue convert` writes it anew\n",
-            visible(name)
-        ));
-    }
-
     fn fail(&mut self, name: &str, failure: &Failure) -> Result<(), Failure> {
         match failure.exit {
             Exit::Busy => self.tally.busy += 1,
@@ -254,14 +246,10 @@ impl Work<'_> {
                 "written": false,
                 "error": {"code": failure.code, "message": failure.message, "help": failure.help},
             });
-            return self.line(&object);
+            return print_line(&object);
         }
         complain(&failure.text());
         Ok(())
-    }
-
-    fn line(&self, object: &Value) -> Result<(), Failure> {
-        closed_pipe_is_done(print(&format!("{object}\n"))).map(drop)
     }
 
     /// Says what was or would be done with a text.
@@ -307,7 +295,7 @@ impl Work<'_> {
             if name == "<stdin>" && self.options.write {
                 object["text"] = new.or(made.text.as_deref()).into();
             }
-            return self.line(&object);
+            return print_line(&object);
         }
         let passes = name == "<stdin>" && self.options.write;
         let mut said = String::new();
@@ -336,6 +324,19 @@ impl Work<'_> {
     }
 }
 
+/// Says that a text in another language stays as it is.
+fn leave(name: &str) {
+    complain(&format!(
+        "note: {} is left as it is: it is no ChatMD; `logue convert` writes it anew\n",
+        visible(name)
+    ));
+}
+
+fn print_line(object: &Value) -> Result<(), Failure> {
+    closed_pipe_is_done(print(&format!("{object}\n"))).map(drop)
+}
+
+/// A file that was rewritten under its lock.
 struct Placed {
     old: String,
     made: Made,

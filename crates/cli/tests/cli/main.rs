@@ -11,6 +11,8 @@ mod convert;
 mod convert_chatmd;
 mod debug;
 mod example;
+mod fix;
+mod fmt;
 mod formats;
 mod hostile;
 mod killed;
