@@ -113,12 +113,12 @@ impl<'a> Lexer<'a> {
     /// Tells every token, in order.
     pub(crate) fn tell(mut self, mut told: impl FnMut(Lexeme)) {
         while self.at < self.bytes.len() {
-            self.scan(&mut told);
+            self.step(&mut told);
         }
     }
 
     /// Tells the next markup or RAW block and what stands before it.
-    fn scan(&mut self, told: &mut impl FnMut(Lexeme)) {
+    fn step(&mut self, told: &mut impl FnMut(Lexeme)) {
         let start = self.at;
         if start == 0 && self.bytes.starts_with(BYTE_ORDER_MARK.as_bytes()) {
             self.at = BYTE_ORDER_MARK.len();
@@ -331,7 +331,7 @@ impl Iterator for Lexer<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         if self.waiting.is_empty() && self.at < self.bytes.len() {
             let mut waiting = std::mem::take(&mut self.waiting);
-            self.scan(&mut |lexeme| waiting.push_back(lexeme));
+            self.step(&mut |lexeme| waiting.push_back(lexeme));
             self.waiting = waiting;
         }
         self.waiting.pop_front()
