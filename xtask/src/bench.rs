@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: builds the release program and the bench, and prints both.
 
+mod chatmd;
 mod openchatml;
 
 use std::path::{Path, PathBuf};
@@ -12,6 +13,9 @@ const STARTS: usize = 200;
 pub(crate) fn bench(root: &Path, arguments: &[&str]) -> Result<(), String> {
     if let ["openchatml", rest @ ..] = arguments {
         return openchatml::bench(root, rest);
+    }
+    if let ["chatmd", rest @ ..] = arguments {
+        return chatmd::bench(root, rest);
     }
     cargo(
         root,

@@ -38,9 +38,7 @@ pub fn parse(text: &str) -> Tree<'_> {
         return Tree::new(text, slots, vec![error]);
     }
     let mut builder = Builder::new(text);
-    for lexeme in Lexer::new(text) {
-        builder.push(lexeme);
-    }
+    Lexer::new(text).tell(|lexeme| builder.push(lexeme));
     builder.finish()
 }
 
@@ -155,6 +153,9 @@ impl<'a> Builder<'a> {
             return;
         }
         self.stray_text = true;
+        if self.findings.is_full(Code::MdTopLevelText) {
+            return;
+        }
         let lead = text.len() - trim_start(text).len();
         let shown = trim(text).lines().next().unwrap_or_default();
         let span = Span::new(start + lead, start + lead + shown.len());
@@ -189,16 +190,9 @@ impl<'a> Builder<'a> {
     /// Closes what the closer at slot `index` closes.
     fn close(&mut self, tag: Tag, index: usize, span: Span) {
         let Some(&inner) = self.open.last() else {
-            self.findings.push(
-                Diagnostic::error(
-                    Code::MdStrayCloser,
-                    format!("`</{tag}>` closes nothing"),
-                    span,
-                )
-                .with_help(format!(
-                    "remove it, or write `RAW|</{tag}>|RAW` inside a message if it is meant as text"
-                )),
-            );
+            if !self.findings.is_full(Code::MdStrayCloser) {
+                self.findings.push(stray_closer(tag, span));
+            }
             self.set_stray(index, tag);
             return;
         };
@@ -271,6 +265,9 @@ impl<'a> Builder<'a> {
 
     fn mismatch(&mut self, inner: usize, tag: Tag, span: Span) {
         let Some(open) = self.tag(inner) else { return };
+        if self.findings.is_full(Code::MdMismatchedTag) {
+            return;
+        }
         let mut error = Diagnostic::error(
             Code::MdMismatchedTag,
             format!("`</{tag}>` stands where `<{open}>` is open"),
@@ -318,14 +315,23 @@ impl<'a> Builder<'a> {
             _ => "",
         };
         let start = lexeme.start;
+        let code = match problem {
+            Problem::Quote(_) => Code::MdUnterminatedQuote,
+            Problem::Tag => Code::MdUnclosedTag,
+            Problem::Raw => Code::MdUnterminatedRaw,
+            Problem::Comment => Code::MdUnterminatedComment,
+        };
+        self.truncated |= !matches!(problem, Problem::Quote(_)) || lexeme.end == self.text.len();
+        if self.findings.is_full(code) {
+            return;
+        }
         let error = match problem {
             Problem::Quote(at) => {
-                self.truncated |= lexeme.end == self.text.len();
                 let quote = self.text.get(at..=at).unwrap_or("\"");
                 let line = self.text.get(at..lexeme.end).unwrap_or_default();
                 let shown = line.lines().next().map_or(0, str::len).max(1);
                 Diagnostic::error(
-                    Code::MdUnterminatedQuote,
+                    code,
                     format!("a quoted value of `<{name}>` is never closed"),
                     Span::new(at, at + shown),
                 )
@@ -338,36 +344,27 @@ impl<'a> Builder<'a> {
                     "close the value with `{quote}`; inside a value write `&quot;` and `&gt;`"
                 ))
             }
-            Problem::Tag => {
-                self.truncated = true;
-                Diagnostic::error(
-                    Code::MdUnclosedTag,
-                    format!("the tag `<{name}` has no `>`"),
-                    Span::new(start, start + 1 + name.len()),
-                )
-                .with_expected("a tag that ends in `>` or `/>`")
-                .with_help("end the tag in `>` or `/>`, or put it into a RAW block")
-            }
-            Problem::Raw => {
-                self.truncated = true;
-                Diagnostic::error(
-                    Code::MdUnterminatedRaw,
-                    "a RAW block is never closed",
-                    Span::new(start, start + 4),
-                )
-                .with_expected("a block that ends in `|RAW`")
-                .with_help("write `|RAW` where the literal text ends")
-            }
-            Problem::Comment => {
-                self.truncated = true;
-                Diagnostic::error(
-                    Code::MdUnterminatedComment,
-                    "a comment is never closed",
-                    Span::new(start, start + 4),
-                )
-                .with_expected("a comment that ends in `-->`")
-                .with_help("write `-->` where the comment ends")
-            }
+            Problem::Tag => Diagnostic::error(
+                code,
+                format!("the tag `<{name}` has no `>`"),
+                Span::new(start, start + 1 + name.len()),
+            )
+            .with_expected("a tag that ends in `>` or `/>`")
+            .with_help("end the tag in `>` or `/>`, or put it into a RAW block"),
+            Problem::Raw => Diagnostic::error(
+                code,
+                "a RAW block is never closed",
+                Span::new(start, start + 4),
+            )
+            .with_expected("a block that ends in `|RAW`")
+            .with_help("write `|RAW` where the literal text ends"),
+            Problem::Comment => Diagnostic::error(
+                code,
+                "a comment is never closed",
+                Span::new(start, start + 4),
+            )
+            .with_expected("a comment that ends in `-->`")
+            .with_help("write `-->` where the comment ends"),
         };
         let error = if self.in_summary() && problem != Problem::Raw {
             error.with_help(RAW_SUMMARY).with_help(FIX)
@@ -484,6 +481,17 @@ impl<'a> Builder<'a> {
         }
         self.findings.push(error);
     }
+}
+
+fn stray_closer(tag: Tag, span: Span) -> Diagnostic {
+    Diagnostic::error(
+        Code::MdStrayCloser,
+        format!("`</{tag}>` closes nothing"),
+        span,
+    )
+    .with_help(format!(
+        "remove it, or write `RAW|</{tag}>|RAW` inside a message if it is meant as text"
+    ))
 }
 
 /// The name of the markup that a text begins with, recognised or not.

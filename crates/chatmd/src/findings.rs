@@ -30,6 +30,18 @@ impl Findings {
         }
     }
 
+    /// Whether one more finding of that code would only be counted. It is counted then, and need
+    /// not be made.
+    pub(crate) fn is_full(&mut self, code: Code) -> bool {
+        match self.counts.get_mut(&code) {
+            Some((count, _)) if *count >= KEPT => {
+                *count += 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// The findings in the order of their places in the text.
     pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
         for (code, (count, last)) in self.counts {

@@ -8,6 +8,8 @@
 //! block. All other markup is text; it runs to the next `>` unless a recognised closer ends there,
 //! which it then leaves alone.
 
+use std::collections::VecDeque;
+
 use memchr::{memchr, memchr2, memmem, memrchr};
 
 use crate::attributes::{TagEnd, TagProblem, tag_end};
@@ -78,10 +80,8 @@ const BYTE_ORDER_MARK: &str = "\u{FEFF}";
 pub(crate) struct Lexer<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// The token behind the text or trivia that was handed out last.
-    ready: Option<Lexeme>,
-    /// Trivia between that text and that token.
-    trivia: Option<Lexeme>,
+    /// Tokens that were found with the one that was handed out last.
+    waiting: VecDeque<Lexeme>,
     /// The last `>` of the text: behind it there are no tags.
     last_close: Option<usize>,
     /// The `>` that was looked for last, and the recognised closer that ends there.
@@ -96,8 +96,7 @@ impl<'a> Lexer<'a> {
         Self {
             bytes,
             at: 0,
-            ready: None,
-            trivia: None,
+            waiting: VecDeque::new(),
             last_close: memrchr(b'>', bytes),
             next_close: None,
             raw_close: memmem::Finder::new(RAW_CLOSE),
@@ -108,63 +107,82 @@ impl<'a> Lexer<'a> {
     /// Goes on at `at`, which is not before what was handed out.
     pub(crate) fn skip_to(&mut self, at: usize) {
         self.at = at;
-        self.ready = None;
-        self.trivia = None;
+        self.waiting.clear();
     }
 
-    fn scan(&mut self) -> Option<Lexeme> {
-        let start = self.at;
-        if start >= self.bytes.len() {
-            return None;
+    /// Tells every token, in order.
+    pub(crate) fn tell(mut self, mut told: impl FnMut(Lexeme)) {
+        while self.at < self.bytes.len() {
+            self.step(&mut told);
         }
+    }
+
+    /// Tells the next markup or RAW block and what stands before it.
+    fn step(&mut self, told: &mut impl FnMut(Lexeme)) {
+        let start = self.at;
         if start == 0 && self.bytes.starts_with(BYTE_ORDER_MARK.as_bytes()) {
             self.at = BYTE_ORDER_MARK.len();
-            return Some(Lexeme::new(TokenKind::Trivia, 0, self.at));
+            told(Lexeme::new(TokenKind::Trivia, 0, self.at));
+            return;
         }
         // Behind a pipe or unknown markup a new run of text begins: white space there and before
         // a RAW block is trivia, and no earlier byte can be part of `RAW|`.
         let mut run = start;
-        let mut from = start;
         loop {
-            let rest = self.bytes.get(from..).unwrap_or_default();
-            let Some(found) = memchr2(b'<', b'|', rest) else {
-                self.at = self.bytes.len();
-                return Some(Lexeme::new(TokenKind::Text, start, self.at));
+            let at = if matches!(self.bytes.get(run), Some(b'<' | b'|')) {
+                run
+            } else {
+                let rest = self.bytes.get(run..).unwrap_or_default();
+                let Some(found) = memchr2(b'<', b'|', rest) else {
+                    self.at = self.bytes.len();
+                    told(Lexeme::new(TokenKind::Text, start, self.at));
+                    return;
+                };
+                run + found
             };
-            let at = from + found;
-            if self.bytes.get(at) == Some(&b'|') {
+            let found = if self.bytes.get(at) == Some(&b'|') {
                 let opener = at.saturating_sub(3);
                 if opener >= run && self.bytes.get(opener..=at) == Some(RAW_OPEN.as_bytes()) {
-                    let raw = self.raw(opener);
-                    return Some(self.deliver(start, run, raw));
+                    Ok(self.raw(opener))
+                } else {
+                    Err(at + 1)
                 }
-                run = at + 1;
             } else {
-                match self.markup(at) {
-                    Ok(lexeme) => return Some(self.deliver(start, run, lexeme)),
-                    Err(end) => run = end,
+                self.markup(at)
+            };
+            match found {
+                Ok(lexeme) => {
+                    self.at = lexeme.end;
+                    self.tell_before(&lexeme, start, run, told);
+                    told(lexeme);
+                    return;
                 }
+                Err(end) => run = end,
             }
-            from = run;
         }
     }
 
-    /// Hands out the text before `lexeme`, if any, and keeps `lexeme` for later.
-    fn deliver(&mut self, start: usize, run: usize, lexeme: Lexeme) -> Lexeme {
-        self.at = lexeme.end;
-        if lexeme.start == start {
-            return lexeme;
-        }
-        self.ready = Some(lexeme);
+    /// Tells the text between `start` and `lexeme`, whose last run begins at `run`.
+    fn tell_before(
+        &self,
+        lexeme: &Lexeme,
+        start: usize,
+        run: usize,
+        told: &mut impl FnMut(Lexeme),
+    ) {
         let mut end = lexeme.start;
-        if lexeme.kind == TokenKind::Raw && run > start && run < end {
+        if lexeme.kind == TokenKind::Raw && run > start {
             let blank = self.bytes.get(run..end).unwrap_or_default();
             if blank.iter().copied().all(is_space) {
-                self.trivia = Some(Lexeme::new(TokenKind::Trivia, run, end));
                 end = run;
             }
         }
-        Lexeme::new(TokenKind::Text, start, end)
+        if start < end {
+            told(Lexeme::new(TokenKind::Text, start, end));
+        }
+        if end < lexeme.start {
+            told(Lexeme::new(TokenKind::Trivia, end, lexeme.start));
+        }
     }
 
     /// The token at the `<` at `at`, or the end of the text that this is.
@@ -306,17 +324,17 @@ impl<'a> Lexer<'a> {
     }
 }
 
+/// The same one by one, for a reader that does not want all of them.
 impl Iterator for Lexer<'_> {
     type Item = Lexeme;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if let Some(trivia) = self.trivia.take() {
-            return Some(trivia);
+        if self.waiting.is_empty() && self.at < self.bytes.len() {
+            let mut waiting = std::mem::take(&mut self.waiting);
+            self.step(&mut |lexeme| waiting.push_back(lexeme));
+            self.waiting = waiting;
         }
-        if let Some(ready) = self.ready.take() {
-            return Some(ready);
-        }
-        self.scan()
+        self.waiting.pop_front()
     }
 }
 

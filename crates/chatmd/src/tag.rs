@@ -78,7 +78,8 @@ impl Tag {
 
     /// The tag of a name; names are case-sensitive.
     pub fn parse(name: &str) -> Option<Self> {
-        Self::from_bytes(name.as_bytes())
+        let (tag, end) = Self::at(name.as_bytes(), 0)?;
+        (end == name.len()).then_some(tag)
     }
 
     /// Whether the element is an entry of the conversation: a message, a record of a tool or
@@ -110,37 +111,48 @@ impl Tag {
         )
     }
 
-    /// The recognised name that begins at `at`, and its end. What follows is not looked at.
+    /// The recognised name that begins at `at`, and its end. Behind it no name goes on; what else
+    /// follows is not looked at.
+    #[inline]
     pub(crate) fn at(bytes: &[u8], at: usize) -> Option<(Self, usize)> {
         let rest = bytes.get(at..)?;
-        let length = rest
-            .iter()
-            .take(LONGEST_NAME + 1)
-            .take_while(|byte| is_name_byte(**byte))
-            .count();
-        let tag = Self::from_bytes(rest.get(..length)?)?;
-        Some((tag, at + length))
-    }
-
-    fn from_bytes(name: &[u8]) -> Option<Self> {
-        Some(match name {
-            b"msg" => Self::Msg,
-            b"user" => Self::User,
-            b"assistant" => Self::Assistant,
-            b"system" => Self::System,
-            b"developer" => Self::Developer,
-            b"tool" => Self::Tool,
-            b"tool_call" => Self::ToolCall,
-            b"tool_response" => Self::ToolResponse,
-            b"doc" => Self::Doc,
-            b"img" => Self::Img,
-            b"agent" => Self::Agent,
-            b"import" => Self::Import,
-            b"reasoning" => Self::Reasoning,
-            b"summary" => Self::Summary,
-            b"config" => Self::Config,
+        // Spelled out, as that is compared byte by byte without a call.
+        let tag = match rest {
+            [b'u', b's', b'e', b'r', ..] => Self::User,
+            [b'a', b's', b's', b'i', b's', b't', b'a', b'n', b't', ..] => Self::Assistant,
+            [b't', b'o', b'o', b'l', b'_', b'c', b'a', b'l', b'l', ..] => Self::ToolCall,
+            [
+                b't',
+                b'o',
+                b'o',
+                b'l',
+                b'_',
+                b'r',
+                b'e',
+                b's',
+                b'p',
+                b'o',
+                b'n',
+                b's',
+                b'e',
+                ..,
+            ] => Self::ToolResponse,
+            [b't', b'o', b'o', b'l', ..] => Self::Tool,
+            [b'r', b'e', b'a', b's', b'o', b'n', b'i', b'n', b'g', ..] => Self::Reasoning,
+            [b's', b'u', b'm', b'm', b'a', b'r', b'y', ..] => Self::Summary,
+            [b's', b'y', b's', b't', b'e', b'm', ..] => Self::System,
+            [b'd', b'e', b'v', b'e', b'l', b'o', b'p', b'e', b'r', ..] => Self::Developer,
+            [b'd', b'o', b'c', ..] => Self::Doc,
+            [b'i', b'm', b'g', ..] => Self::Img,
+            [b'a', b'g', b'e', b'n', b't', ..] => Self::Agent,
+            [b'i', b'm', b'p', b'o', b'r', b't', ..] => Self::Import,
+            [b'm', b's', b'g', ..] => Self::Msg,
+            [b'c', b'o', b'n', b'f', b'i', b'g', ..] => Self::Config,
             _ => return None,
-        })
+        };
+        let length = tag.as_str().len();
+        let goes_on = rest.get(length).copied().is_some_and(is_name_byte);
+        (!goes_on).then_some((tag, at + length))
     }
 }
 

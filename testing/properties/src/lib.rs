@@ -2,11 +2,14 @@
 //!
 //! Each property is a function of bytes that panics where it does not hold. The fuzzer in `fuzz/`
 //! calls them with bytes of its own; the tests of this crate call them with the committed corpus
-//! and with every case of `conformance/openchatml`, so what was once found stays found.
+//! and with every case of `conformance`, so what was once found stays found.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod accounted;
+mod chatmd_edit;
+mod chatmd_read;
+mod chatmd_write;
 mod convert;
 mod declare;
 mod events;
@@ -21,6 +24,9 @@ mod round_trip;
 mod stream;
 mod visibility;
 
+pub use chatmd_edit::chatmd_edit;
+pub use chatmd_read::chatmd_read;
+pub use chatmd_write::chatmd_write;
 pub use convert::convert;
 pub use declare::declare;
 pub use forging::forging;
@@ -37,7 +43,10 @@ pub use visibility::visibility;
 pub type Property = fn(&[u8]);
 
 /// Every property by the name of its target and of its folder in `fuzz/corpus`.
-pub const PROPERTIES: [(&str, Property); 11] = [
+pub const PROPERTIES: [(&str, Property); 14] = [
+    ("chatmd_edit", chatmd_edit),
+    ("chatmd_read", chatmd_read),
+    ("chatmd_write", chatmd_write),
     ("convert", convert),
     ("declare", declare),
     ("forging", forging),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use openchatml::Role;
 use openchatml::harmony::Options;
-use properties::{PROPERTIES, harmony_text_in_parts};
+use properties::{PROPERTIES, chatmd_edit, chatmd_read, chatmd_write, harmony_text_in_parts};
 
 fn top() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -66,10 +66,10 @@ fn below(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
-/// The first code block under each heading of the cases.
-fn cases() -> Vec<(String, String)> {
+/// The first code block under each heading of the cases of a language.
+fn cases(language: &str) -> Vec<(String, String)> {
     let mut cases = Vec::new();
-    for (path, bytes) in below(&top().join("conformance/openchatml")) {
+    for (path, bytes) in below(&top().join("conformance").join(language)) {
         let suite = String::from_utf8(bytes).unwrap();
         for case in suite.split("\n## ").skip(1) {
             let (title, rest) = case.split_once('\n').unwrap();
@@ -85,7 +85,7 @@ fn cases() -> Vec<(String, String)> {
 
 #[test]
 fn the_cases_hold() {
-    let cases = cases();
+    let cases = cases("openchatml");
     assert!(cases.len() >= 140, "only {} cases were found", cases.len());
     for (title, text) in cases {
         for (name, property) in PROPERTIES {
@@ -102,6 +102,83 @@ fn the_cases_hold() {
             };
             let _naming = Naming("harmony_stream", title.clone());
             harmony_text_in_parts(text.as_bytes(), &options, 1);
+        }
+    }
+}
+
+#[test]
+fn the_cases_of_chatmd_hold() {
+    let cases = cases("chatmd");
+    assert!(cases.len() >= 300, "only {} cases were found", cases.len());
+    for (title, text) in cases {
+        let _naming = Naming("chatmd_read", title.clone());
+        chatmd_read(text.as_bytes());
+        for choices in ["\u{0}\n", "\u{1}a|RAW</user>\"\\\n"] {
+            let _naming = Naming("chatmd_edit", format!("{title} behind {choices:?}"));
+            chatmd_edit(&[choices.as_bytes(), text.as_bytes()].concat());
+        }
+        // Every element in turn, with all values and with none of them.
+        for tag in 0..8 {
+            for choices in [&[tag, 0][..], &[tag, 0xFF], &[tag, 0x17]] {
+                let _naming = Naming("chatmd_write", format!("{title} behind {choices:?}"));
+                chatmd_write(&[choices, text.as_bytes()].concat());
+            }
+        }
+    }
+}
+
+/// A text of a megabyte that a reader which is not linear would not come to the end of.
+#[test]
+fn repeated_constructs_are_read() {
+    let inside = [
+        "<",
+        "|",
+        "&",
+        "\"",
+        "'",
+        "<b ",
+        "<b>",
+        "</b>",
+        "<b x=\"",
+        "<!",
+        "<?",
+        "RAW|",
+        "|RAW",
+        "RAW||RAW ",
+        "<!--",
+        "<!---->",
+        "<doc src=\"a\"/>",
+        "<user>",
+        "</user>",
+        "<user ",
+        "<user></user>",
+        "<agent>",
+        "</doc>",
+        "<user a=\"",
+        "<user a='x>",
+        "<user a=\"x>y\" ",
+        "<img a=\">\"b",
+        "<<user>",
+        "<summary>",
+        "<tool_call>",
+        "x",
+        "\n",
+        "\u{FEFF}",
+        "é",
+    ];
+    for construct in inside {
+        let repeated = construct.repeat(1_000_000 / construct.len());
+        let texts = [
+            repeated.clone(),
+            format!("<user>{repeated}</user>"),
+            format!("<user a=\"{repeated}\">x</user>"),
+            format!("<reasoning id=\"r\"><summary>{repeated}</summary></reasoning>"),
+        ];
+        for text in texts {
+            let tree = chatmd::parse(&text);
+            assert_eq!(tree.print(), text);
+            assert!(chatmd::check(&text).len() < 400, "{construct}");
+            assert!(tree.to_json().len() < text.len() * 12 + 100, "{construct}");
         }
     }
 }

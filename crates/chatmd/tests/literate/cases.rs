@@ -27,7 +27,7 @@ pub(crate) fn cases(suite: &str) -> Vec<Case> {
             let kind = line[fence.len()..].trim();
             let inside: Vec<&str> = lines.by_ref().take_while(|line| *line != fence).collect();
             let inside = inside.join("\n");
-            let case = cases.last_mut().expect("a heading stands before a block");
+            let case = cases.last_mut().unwrap();
             if seen_text {
                 case.blocks.push((kind.to_owned(), inside));
             } else {
@@ -61,7 +61,7 @@ fn unescape(text: &str) -> String {
                 let number = u32::from_str_radix(digits.trim_start_matches('{'), 16).unwrap();
                 out.push(char::from_u32(number).unwrap());
             }
-            other => out.push(other.expect("something behind a backslash")),
+            other => out.push(other.unwrap()),
         }
     }
     out

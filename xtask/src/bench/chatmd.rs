@@ -1,0 +1,58 @@
+//! `cargo xtask bench chatmd`: the table of ChatMD, and the whole process `logue check`.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::{cargo, median, time};
+
+/// Bytes of the session that is checked.
+const SESSION: &str = "455000";
+/// Runs of the program that are measured.
+const RUNS: usize = 60;
+/// Most milliseconds that checking it may take.
+const GOAL: f64 = 15.0;
+
+pub(super) fn bench(root: &Path, arguments: &[&str]) -> Result<(), String> {
+    let megabytes = match arguments {
+        [] => None,
+        ["--size", megabytes] => Some(*megabytes),
+        _ => return Err("usage: cargo xtask bench chatmd [--size MB]".to_owned()),
+    };
+    let packages = ["--package", "logue-cli", "--package", "logue-bench"];
+    cargo(root, &[&["build", "--release"][..], &packages].concat())?;
+    let folder = super::target(root).join("release");
+    let program = folder.join("logue-bench-chatmd");
+    let failed = |error| format!("{}: {error}", program.display());
+    let status = Command::new(&program)
+        .args(megabytes)
+        .status()
+        .map_err(failed)?;
+    if !status.success() {
+        return Err("the bench failed".to_owned());
+    }
+    let session = Command::new(&program)
+        .args(["--session", SESSION])
+        .output()
+        .map_err(failed)?;
+    let file = folder.join("logue-bench-session.chatmd");
+    std::fs::write(&file, &session.stdout)
+        .map_err(|error| format!("{}: {error}", file.display()))?;
+    whole_process(&folder.join("logue"), &file, session.stdout.len())
+}
+
+fn whole_process(program: &Path, file: &Path, size: usize) -> Result<(), String> {
+    let (mut own, mut least) = (Vec::new(), Vec::new());
+    for _ in 0..RUNS {
+        own.push(time(Command::new(program).arg("check").arg(file))?);
+        least.push(time(&mut Command::new("true"))?);
+    }
+    let own = median(&mut own).as_secs_f64() * 1e3;
+    let least = median(&mut least).as_secs_f64() * 1e3;
+    let reached = if own < GOAL { "reached" } else { "NOT reached" };
+    println!(
+        "logue check of {:.0} KB, whole process, median of {RUNS}: {own:.1} ms (`true`: {least:.1} ms); \
+         goal < {GOAL} ms {reached}",
+        f64::from(u32::try_from(size).unwrap_or(u32::MAX)) / 1e3,
+    );
+    Ok(())
+}
