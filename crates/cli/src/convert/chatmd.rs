@@ -190,10 +190,20 @@ impl Writing<'_> {
                             }
                             self.said(text);
                         }
-                        Block::Thinking { text, .. } => {
+                        Block::Thinking {
+                            text,
+                            signature,
+                            id,
+                        } => {
                             *self.reasoning += 1;
-                            let id = format!("reasoning_{}", self.reasoning);
-                            self.out.push_str(&element::reasoning(&id, &[text]));
+                            let record = element::Reasoning {
+                                id: id.as_deref(),
+                                number: *self.reasoning,
+                                signature: signature.as_deref(),
+                                summaries: &[text],
+                                ..element::Reasoning::default()
+                            };
+                            self.out.push_str(&element::reasoning_record(&record));
                         }
                         _ => self.note("content of an unknown kind dropped"),
                     }
@@ -207,6 +217,7 @@ impl Writing<'_> {
                 tool_call_id: &call.id,
                 function_name: &call.name,
                 custom: call.kind == CallKind::Custom,
+                signature: call.signature.as_deref(),
                 payload: element::Payload::Inline(call.arguments.as_str()),
             }));
         }
