@@ -120,6 +120,7 @@ pub(crate) fn chatmd(bytes: usize) -> String {
                 tool_call_id: id,
                 function_name: "read_file",
                 custom: false,
+                signature: None,
                 payload: write::Payload::Inline(arguments),
             }));
             text.push_str(&write::tool_response(&write::ToolResponse {

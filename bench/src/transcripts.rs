@@ -25,6 +25,7 @@ pub fn written(frames: &[FrameBuf]) -> String {
                 tool_call_id: id,
                 function_name: "read_file",
                 custom: false,
+                signature: None,
                 payload: Payload::Inline(&frame.body),
             }),
             Role::Assistant if frame.channel == Some(Channel::Analysis) => {

@@ -1,21 +1,19 @@
 //! What a turn adds to a transcript, one completed thing at a time.
 
-use logue_message::{ChatMessage, ToolCall};
+use logue_message::{Block, ChatMessage, Content, ToolCall};
 
 /// A completed part of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Element {
     /// A message of the user.
     User(String),
-    /// Private reasoning of the model.
-    Reasoning {
-        /// The provider's id of it, if it has one.
-        id: Option<String>,
-        /// The reasoning.
-        text: String,
+    /// What the model thought or said: a piece of its answer.
+    Answer {
+        /// The piece: words or reasoning.
+        block: Block,
+        /// Whether words of the same answer stand before it.
+        continued: bool,
     },
-    /// What the model said.
-    Assistant(String),
     /// A call that the model decided on.
     ToolCall(ToolCall),
     /// The result of a call.
@@ -28,6 +26,57 @@ pub enum Element {
 }
 
 impl Element {
+    /// Plain words of the model.
+    pub fn assistant(text: impl Into<String>) -> Self {
+        Self::Answer {
+            block: Block::text(text),
+            continued: false,
+        }
+    }
+
+    /// The elements that an answer of the model is written as: reasoning and words in their order,
+    /// then calls. Read back they are the same message again, with these exceptions: text that is
+    /// empty is no text, and white space alone is an answer only beside something that is more.
+    ///
+    /// ```
+    /// use logue_agent::Element;
+    /// use logue_message::{ChatMessage, ToolCall};
+    ///
+    /// let call = ToolCall::new("c1", "read_file", "{}");
+    /// let answer = ChatMessage::assistant("Let me look.").with_tool_calls(vec![call.clone()]);
+    /// assert_eq!(
+    ///     Element::of_answer(&answer),
+    ///     [Element::assistant("Let me look."), Element::ToolCall(call)]
+    /// );
+    /// ```
+    pub fn of_answer(answer: &ChatMessage) -> Vec<Self> {
+        let blocks = match &answer.content {
+            Content::Absent => Vec::new(),
+            Content::Text(text) => vec![Block::text(text.clone())],
+            Content::Blocks(blocks) => blocks.clone(),
+        };
+        let says_something = !answer.tool_calls.is_empty() || !answer.text().trim().is_empty();
+        let mut elements = Vec::with_capacity(blocks.len() + answer.tool_calls.len());
+        let mut continued = false;
+        for block in blocks {
+            let is_words = match &block {
+                Block::Text {
+                    text, signature, ..
+                } if says_something && (!text.is_empty() || signature.is_some()) => true,
+                Block::Thinking {
+                    text, signature, ..
+                } if !text.is_empty() || signature.is_some() => false,
+                Block::RedactedThinking { .. } => false,
+                // Nothing that a model can answer.
+                _ => continue,
+            };
+            elements.push(Self::Answer { block, continued });
+            continued |= is_words;
+        }
+        elements.extend(answer.tool_calls.iter().cloned().map(Self::ToolCall));
+        elements
+    }
+
     /// The message that the element alone is, if it is one: a user's message or a tool's result.
     pub fn to_message(&self) -> Option<ChatMessage> {
         match self {
@@ -35,7 +84,7 @@ impl Element {
             Self::ToolResponse { call, text } => {
                 Some(ChatMessage::tool(call.id.clone(), text.clone()).with_name(call.name.clone()))
             }
-            Self::Reasoning { .. } | Self::Assistant(_) | Self::ToolCall(_) => None,
+            Self::Answer { .. } | Self::ToolCall(_) => None,
         }
     }
 }

@@ -8,7 +8,7 @@ use logue_harness::{
     ErrorBucket, Field, FieldType, GraphBuilder, Invocation, List, NodeContext, NodeError, Outcome,
     State, StateSchema, Target, Update,
 };
-use logue_message::{Block, ChatMessage, Content, repair_history};
+use logue_message::{ChatMessage, repair_history};
 use logue_model::{Event, FinishReason, Provider, ProviderError, Request, Settings, Usage};
 use logue_tools::Toolbox;
 use serde_json::{Value, json};
@@ -185,13 +185,13 @@ impl Shared {
             Ok(answer) => answer,
             Err(error) => {
                 if let Some(message) = &error.answer {
-                    self.append(&elements_of(message))?;
+                    self.append(&Element::of_answer(message))?;
                 }
                 return Err(provider_failed(error));
             }
         };
         let message = answer.message;
-        self.append(&elements_of(&message))?;
+        self.append(&Element::of_answer(&message))?;
         let (text, calls) = (message.text(), message.tool_calls.len());
         self.listener
             .event(TurnEvent::Answered { text: &text, calls });
@@ -261,27 +261,6 @@ fn counted(count: usize, what: &str) -> String {
 }
 
 const MAX_TURNS: &str = "max_turns_reached";
-
-/// An answer as the parts of a transcript: reasoning, text, calls.
-fn elements_of(message: &ChatMessage) -> Vec<Element> {
-    let mut elements = Vec::new();
-    if let Content::Blocks(blocks) = &message.content {
-        for block in blocks {
-            if let Block::Thinking { text, id, .. } = block {
-                elements.push(Element::Reasoning {
-                    id: id.clone(),
-                    text: text.clone(),
-                });
-            }
-        }
-    }
-    let text = message.text();
-    if !text.is_empty() {
-        elements.push(Element::Assistant(text));
-    }
-    elements.extend(message.tool_calls.iter().cloned().map(Element::ToolCall));
-    elements
-}
 
 fn messages(state: &State) -> Result<Vec<ChatMessage>, NodeError> {
     let read = |value: &Value| ChatMessage::from_json(value).map_err(NodeError::new);

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use chatmd::write;
-use logue_message::{CallKind, ToolCall};
+use logue_message::{Block, CallKind, ToolCall};
 
 use crate::element::{Element, TranscriptError};
 use crate::payload::PayloadFolder;
@@ -57,14 +57,7 @@ impl Writing {
     ) -> Result<String, TranscriptError> {
         Ok(match element {
             Element::User(text) => write::user(text),
-            Element::Assistant(text) => write::assistant(text, None),
-            Element::Reasoning { id, text } => {
-                self.reasoning_count += 1;
-                let id = id
-                    .clone()
-                    .unwrap_or_else(|| format!("reasoning_{}", self.reasoning_count));
-                write::reasoning(&id, &[text.as_str()])
-            }
+            Element::Answer { block, continued } => self.answer(block, *continued),
             Element::ToolCall(call) => {
                 let text = call.arguments.as_str();
                 let place = self.place("tool-call", call, text, held)?;
@@ -73,6 +66,7 @@ impl Writing {
                     tool_call_id: &call.id,
                     function_name: &call.name,
                     custom: call.kind == CallKind::Custom,
+                    signature: call.signature.as_deref(),
                     payload: payload(place.as_deref(), text),
                 })
             }
@@ -85,6 +79,52 @@ impl Writing {
                     payload: payload(place.as_deref(), text),
                 })
             }
+        })
+    }
+
+    /// A piece of an answer; nothing for a kind of block that no answer has.
+    fn answer(&mut self, block: &Block, continued: bool) -> String {
+        match block {
+            Block::Text {
+                text,
+                signature,
+                preamble,
+            } => write::answer(&write::Answer {
+                preamble: *preamble,
+                signature: signature.as_deref(),
+                continued,
+                text,
+                ..write::Answer::default()
+            }),
+            Block::Thinking {
+                text,
+                signature,
+                id,
+            } => {
+                let text = text.as_str();
+                let summaries = if text.is_empty() { &[][..] } else { &[text] };
+                self.reasoning(write::Reasoning {
+                    id: id.as_deref(),
+                    signature: signature.as_deref(),
+                    continued,
+                    summaries,
+                    ..write::Reasoning::default()
+                })
+            }
+            Block::RedactedThinking { data } => self.reasoning(write::Reasoning {
+                encrypted: Some(data),
+                continued,
+                ..write::Reasoning::default()
+            }),
+            _ => String::new(),
+        }
+    }
+
+    fn reasoning(&mut self, record: write::Reasoning<'_>) -> String {
+        self.reasoning_count += 1;
+        write::reasoning_record(&write::Reasoning {
+            number: self.reasoning_count,
+            ..record
         })
     }
 

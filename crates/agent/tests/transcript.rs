@@ -9,9 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use logue_agent::{Element, FileWorld, Prompt, Transcript as _, TranscriptError, TranscriptFile};
-use logue_message::{Block, Content, ToolCall};
+use logue_message::ToolCall;
 use logue_tools::Roots;
-use proptest::prelude::*;
 
 fn load(folder: &Path, text: &str) -> Prompt {
     let roots = Arc::new(Roots::new([folder.to_owned()]).unwrap());
@@ -20,80 +19,6 @@ fn load(folder: &Path, text: &str) -> Prompt {
 
 fn open(path: &Path) -> TranscriptFile {
     TranscriptFile::open(path, Duration::ZERO, || {}).unwrap()
-}
-
-/// Strings made of what could break the format, and others.
-fn payload() -> impl Strategy<Value = String> {
-    let marker = prop_oneof![
-        Just("|RAW"),
-        Just("RAW|"),
-        Just("</tool_response>"),
-        Just("<system>"),
-        Just("</user>"),
-        Just("<!--"),
-        Just("-->"),
-        Just("&lt;"),
-        Just("\n"),
-        Just(" "),
-        Just("\""),
-        Just("|"),
-        Just("RAW"),
-        Just("\u{0}"),
-        Just("é🦀"),
-        Just("<doc src=\"prompt.md\" local/>"),
-    ];
-    prop_oneof![
-        proptest::collection::vec(marker, 0..8).prop_map(|parts| parts.concat()),
-        any::<String>(),
-    ]
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
-    #[test]
-    fn what_is_appended_reads_back_exactly(
-        arguments in payload(),
-        result in payload(),
-        said in payload(),
-        answer in payload(),
-        thought in payload(),
-        id in payload(),
-        inline in any::<bool>(),
-    ) {
-        // Blank messages are no messages; a blank payload is one.
-        prop_assume!(!said.trim().is_empty() && !answer.trim().is_empty());
-        prop_assume!(!thought.trim().is_empty() && !id.is_empty() && !arguments.is_empty());
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("prompt.md");
-        fs::write(&path, "<config model=\"m\"/>").unwrap();
-        let call = ToolCall::new(id, "f", arguments);
-        let mut file = open(&path);
-        if !inline {
-            file.externalise_payloads();
-        }
-        file.append(&[Element::User(said.clone())]).unwrap();
-        file.append(&[
-            Element::Reasoning { id: None, text: thought.clone() },
-            Element::Assistant(answer.clone()),
-            Element::ToolCall(call.clone()),
-        ])
-        .unwrap();
-        file.append(&[Element::ToolResponse { call: call.clone(), text: result.clone() }]).unwrap();
-
-        let text = fs::read_to_string(&path).unwrap();
-        prop_assert_eq!(text.as_bytes(), file.content());
-        let prompt = load(folder.path(), &text);
-        prop_assert!(prompt.diagnostics.is_empty(), "{:?}\n{}", prompt.diagnostics, text);
-        prop_assert_eq!(prompt.messages.len(), 3);
-        prop_assert_eq!(prompt.messages[0].text(), said);
-        prop_assert_eq!(prompt.messages[1].text(), answer);
-        prop_assert_eq!(&prompt.messages[1].tool_calls, &vec![call]);
-        let Content::Blocks(blocks) = &prompt.messages[1].content else { panic!("no blocks") };
-        let same = matches!(&blocks[0], Block::Thinking { text, .. } if *text == thought);
-        prop_assert!(same, "{:?}", blocks);
-        prop_assert_eq!(prompt.messages[2].text(), result);
-        prop_assert!(prompt.unanswered_calls().is_empty());
-    }
 }
 
 #[test]
@@ -168,7 +93,7 @@ fn one_holder_at_a_time_and_the_lock_follows_the_name() {
         );
         assert_eq!(told, 1);
         first
-            .append(&[Element::Assistant(format!("{round}"))])
+            .append(&[Element::assistant(format!("{round}"))])
             .unwrap();
     }
     drop(first);
@@ -183,9 +108,7 @@ fn a_link_stays_a_link_and_permissions_stay() {
     fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
     let link = folder.path().join("link.md");
     symlink("real.md", &link).unwrap();
-    open(&link)
-        .append(&[Element::Assistant("x".into())])
-        .unwrap();
+    open(&link).append(&[Element::assistant("x")]).unwrap();
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(
         fs::read_to_string(&real).unwrap(),
@@ -205,11 +128,11 @@ fn a_folder_that_takes_nothing_leaves_the_file_as_it_was() {
     // Something that cannot be removed as a file has the temporary name.
     fs::create_dir(folder.path().join(".prompt.md.logue-tmp")).unwrap();
     let mut file = open(&path);
-    let error = file.append(&[Element::Assistant("x".into())]).unwrap_err();
+    let error = file.append(&[Element::assistant("x")]).unwrap_err();
     assert_eq!(error.category(), "session_save_failed");
     assert_eq!(fs::read_to_string(&path).unwrap(), "<user>go</user>\n");
     fs::remove_dir(folder.path().join(".prompt.md.logue-tmp")).unwrap();
-    file.append(&[Element::Assistant("y".into())]).unwrap();
+    file.append(&[Element::assistant("y")]).unwrap();
     assert!(
         fs::read_to_string(&path)
             .unwrap()
@@ -227,7 +150,7 @@ fn a_transcript_never_grows_too_large_to_be_read_again() {
     fs::write(&path, &text).unwrap();
     let mut file = open(&path);
     let error = file
-        .append(&[Element::Assistant("x".repeat(40))])
+        .append(&[Element::assistant("x".repeat(40))])
         .unwrap_err();
     assert!(matches!(error, TranscriptError::TooLarge(_)), "{error}");
     assert_eq!(fs::metadata(&path).unwrap().len(), text.len() as u64);
@@ -244,7 +167,7 @@ fn a_new_transcript_is_made_whole_or_not_at_all() {
     assert_eq!(second.prepare().unwrap_err().category(), "session_busy");
     let third = TranscriptFile::open(&path, Duration::ZERO, || {});
     assert!(matches!(third, Err(TranscriptError::Busy(_))));
-    first.append(&[Element::Assistant("x".into())]).unwrap();
+    first.append(&[Element::assistant("x")]).unwrap();
     drop(first);
     assert_eq!(
         fs::read_to_string(&path).unwrap(),

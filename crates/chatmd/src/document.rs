@@ -160,6 +160,13 @@ pub struct Message {
     pub status: Option<String>,
     /// A participant's name.
     pub name: Option<String>,
+    /// What an assistant message is for: `commentary` is a preamble to tool calls.
+    pub phase: Option<String>,
+    /// A provider's signature over an assistant message; ours, not in the reference.
+    pub signature: Option<String>,
+    /// Whether it goes on with the answer before it, where its place alone would begin the next
+    /// one; ours, not in the reference.
+    pub continued: bool,
     /// What is said.
     pub content: Vec<Item>,
 }
@@ -181,6 +188,8 @@ pub struct ToolCallElement {
     pub kind: CallKind,
     /// The provider's id of the record.
     pub id: Option<String>,
+    /// A provider's signature over the call; ours, not in the reference.
+    pub signature: Option<String>,
     /// The arguments.
     pub content: Vec<Item>,
 }
@@ -209,10 +218,20 @@ pub struct ToolResponseElement {
 pub struct Reasoning {
     /// Where it is.
     pub span: Span,
-    /// The provider's id of the record; without it the view has an error.
+    /// The id of the record; without it the view has an error.
     pub id: Option<String>,
+    /// Whether the id is the provider's although it looks like one of
+    /// [`numbered`](crate::write::numbered) records; ours, not in the reference.
+    pub provider_id: bool,
     /// The provider's status of the record.
     pub status: Option<String>,
+    /// A provider's signature over the record; ours, not in the reference.
+    pub signature: Option<String>,
+    /// Reasoning that only the provider can read; ours, not in the reference.
+    pub encrypted: Option<String>,
+    /// Whether it goes on with the answer before it, where its place alone would begin the next
+    /// one; ours, not in the reference.
+    pub continued: bool,
     /// Its summaries.
     pub summaries: Vec<Summary>,
 }

@@ -153,6 +153,9 @@ fn message(node: Node<'_>, speaker: Speaker, findings: &mut Findings) -> Element
         id: text(node, "id"),
         status: text(node, "status"),
         name: text(node, "name"),
+        phase: text(node, "phase"),
+        signature: text(node, "signature"),
+        continued: node.has("continued"),
         content: content(node, place, findings),
     })
 }
@@ -209,6 +212,7 @@ fn tool_call(node: Node<'_>, findings: &mut Findings) -> Option<Element> {
         function_name: function_name?,
         kind: call_kind(node),
         id: text(node, "id"),
+        signature: text(node, "signature"),
         content,
     }))
 }
@@ -254,7 +258,11 @@ fn reasoning(node: Node<'_>, findings: &mut Findings) -> Reasoning {
     Reasoning {
         span: node.span(),
         id: required(node, "id", findings),
+        provider_id: node.has("provider_id"),
         status: text(node, "status"),
+        signature: text(node, "signature"),
+        encrypted: text(node, "encrypted"),
+        continued: node.has("continued"),
         summaries,
     }
 }

@@ -13,7 +13,15 @@ use crate::near::nearest;
 use crate::tree::Node;
 
 /// Attributes that only have to be there.
-const FLAGS: &[&str] = &["local", "strip", "markdown", "strict", "show_tool_call"];
+const FLAGS: &[&str] = &[
+    "local",
+    "strip",
+    "markdown",
+    "strict",
+    "show_tool_call",
+    "continued",
+    "provider_id",
+];
 
 /// Values by which somebody means that a flag is off.
 const OFF: &[&str] = &["false", "no", "off", "0"];
@@ -71,8 +79,8 @@ pub(crate) fn check(node: Node<'_>, findings: &mut Findings) {
     }
 }
 
-/// The attributes that an element may have. What other programs write without effect, such as
-/// `phase`, is among them.
+/// The attributes that an element may have: those of the reference, those that other programs write,
+/// and our own for what the reference has no place for.
 const fn known(tag: Tag) -> &'static [&'static str] {
     match tag {
         Tag::Config => &[
@@ -97,21 +105,37 @@ const fn known(tag: Tag) -> &'static [&'static str] {
             "client_secret_env",
         ],
         Tag::User | Tag::System | Tag::Developer => &["id", "status", "name"],
-        Tag::Assistant => &["id", "status", "name", "phase"],
+        Tag::Assistant => &["id", "status", "name", "phase", "signature", "continued"],
         Tag::Msg => &[
             "role",
             "id",
             "status",
             "name",
             "phase",
+            "signature",
+            "continued",
             "type",
             "tool_call",
             "tool_call_id",
             "function_name",
         ],
-        Tag::ToolCall => &["tool_call_id", "function_name", "type", "id", "status"],
+        Tag::ToolCall => &[
+            "tool_call_id",
+            "function_name",
+            "type",
+            "id",
+            "status",
+            "signature",
+        ],
         Tag::ToolResponse => &["tool_call_id", "type", "id", "status"],
-        Tag::Reasoning => &["id", "status"],
+        Tag::Reasoning => &[
+            "id",
+            "status",
+            "signature",
+            "encrypted",
+            "continued",
+            "provider_id",
+        ],
         Tag::Summary => &[],
         Tag::Doc => &["src", "local", "strip", "markdown"],
         Tag::Img | Tag::Agent | Tag::Import => &["src", "local"],

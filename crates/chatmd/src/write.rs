@@ -12,6 +12,7 @@
 //!     tool_call_id: "call_1",
 //!     function_name: "read_file",
 //!     custom: false,
+//!     signature: None,
 //!     payload: write::Payload::Inline("{}"),
 //! });
 //! assert_eq!(
@@ -46,6 +47,8 @@ pub struct ToolCall<'a> {
     pub function_name: &'a str,
     /// Whether it is a `custom_tool_call`.
     pub custom: bool,
+    /// A provider's signature over the call.
+    pub signature: Option<&'a str>,
     /// The arguments.
     pub payload: Payload<'a>,
 }
@@ -61,6 +64,47 @@ pub struct ToolResponse<'a> {
     pub custom: bool,
     /// The answer.
     pub payload: Payload<'a>,
+}
+
+/// Words of the model to be written.
+///
+/// `signature` and `continued` are attributes of ours, which other readers of ChatMD ignore.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answer<'a> {
+    /// The provider's id of the record.
+    pub id: Option<&'a str>,
+    /// The provider's status of the record, which says something only where there is an id.
+    pub status: Option<&'a str>,
+    /// Whether the words come before tool calls, for the user to read meanwhile.
+    pub preamble: bool,
+    /// A provider's signature over the words.
+    pub signature: Option<&'a str>,
+    /// Whether they belong to the answer before them although that has words already.
+    pub continued: bool,
+    /// What is said.
+    pub text: &'a str,
+}
+
+/// Reasoning of the model to be written.
+///
+/// `signature`, `encrypted` and `continued` are attributes of ours, which other readers of ChatMD
+/// ignore.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reasoning<'a> {
+    /// The provider's id of the record.
+    pub id: Option<&'a str>,
+    /// Which reasoning record of the file it is: its id, where the provider gave none.
+    pub number: usize,
+    /// The provider's status of the record.
+    pub status: Option<&'a str>,
+    /// A provider's signature over the reasoning.
+    pub signature: Option<&'a str>,
+    /// Reasoning that only the provider can read.
+    pub encrypted: Option<&'a str>,
+    /// Whether it belongs to the answer before it although that has words already.
+    pub continued: bool,
+    /// What the model thought, in one or several texts.
+    pub summaries: &'a [&'a str],
 }
 
 /// Settings to be written (ChatMD §4).
@@ -162,20 +206,85 @@ pub fn assistant(text: &str, id: Option<&str>) -> String {
     element(Tag::Assistant, &[("id", id)], Payload::Inline(text))
 }
 
+/// `<assistant>` with everything that a provider may say of its words.
+///
+/// ```
+/// use chatmd::write;
+///
+/// let answer = write::Answer { preamble: true, text: "Let me look.", ..write::Answer::default() };
+/// assert_eq!(
+///     write::answer(&answer),
+///     "<assistant phase=\"commentary\">\nRAW|Let me look.|RAW</assistant>\n"
+/// );
+/// ```
+pub fn answer(answer: &Answer<'_>) -> String {
+    let mut out = String::new();
+    let attributes = [
+        ("id", answer.id),
+        ("status", answer.status),
+        ("phase", answer.preamble.then_some(COMMENTARY)),
+        ("signature", answer.signature),
+    ];
+    open_flagged(
+        &mut out,
+        Tag::Assistant,
+        &attributes,
+        &[("continued", answer.continued)],
+    );
+    out.push('\n');
+    out.push_str(&raw(answer.text));
+    close(&mut out, Tag::Assistant);
+    out
+}
+
 /// `<reasoning>` with its summaries.
 pub fn reasoning<S: AsRef<str>>(id: &str, summaries: &[S]) -> String {
     let mut out = String::new();
     open(&mut out, Tag::Reasoning, &[("id", Some(id))]);
-    out.push('\n');
-    for summary in summaries {
-        out.push_str(&element(
-            Tag::Summary,
-            &[],
-            Payload::Inline(summary.as_ref()),
-        ));
-    }
-    close(&mut out, Tag::Reasoning);
+    close_reasoning(&mut out, summaries);
     out
+}
+
+/// `<reasoning>` with everything that a provider may say of it.
+///
+/// ```
+/// use chatmd::write;
+///
+/// let reasoning = write::Reasoning { number: 1, summaries: &["Hm."], ..write::Reasoning::default() };
+/// assert_eq!(
+///     write::reasoning_record(&reasoning),
+///     "<reasoning id=\"reasoning_1\">\n<summary>\nRAW|Hm.|RAW</summary>\n</reasoning>\n"
+/// );
+/// ```
+pub fn reasoning_record(reasoning: &Reasoning<'_>) -> String {
+    let own = numbered(reasoning.number);
+    let attributes = [
+        ("id", Some(reasoning.id.unwrap_or(&own))),
+        ("status", reasoning.status),
+        ("signature", reasoning.signature),
+        ("encrypted", reasoning.encrypted),
+    ];
+    let flags = [
+        ("provider_id", reasoning.id.is_some_and(is_numbered)),
+        ("continued", reasoning.continued),
+    ];
+    let mut out = String::new();
+    open_flagged(&mut out, Tag::Reasoning, &attributes, &flags);
+    close_reasoning(&mut out, reasoning.summaries);
+    out
+}
+
+/// The id of the n-th reasoning record of a file, where the provider gave it none: ChatMD wants one.
+/// Read back, such an id is no id.
+pub fn numbered(number: usize) -> String {
+    format!("{NUMBERED}{number}")
+}
+
+/// Whether an id is one of [`numbered`].
+pub(crate) fn is_numbered(id: &str) -> bool {
+    id.strip_prefix(NUMBERED).is_some_and(|digits| {
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    })
 }
 
 /// `<tool_call>`
@@ -185,6 +294,7 @@ pub fn tool_call(call: &ToolCall<'_>) -> String {
         ("tool_call_id", Some(call.tool_call_id)),
         ("function_name", Some(call.function_name)),
         ("id", call.id),
+        ("signature", call.signature),
     ];
     element(Tag::ToolCall, &attributes, call.payload)
 }
@@ -236,6 +346,12 @@ pub fn separator(existing: &str) -> &'static str {
 
 const CUSTOM: &str = "custom_tool_call";
 
+/// The `phase` of words that come before tool calls.
+pub(crate) const COMMENTARY: &str = "commentary";
+
+/// What a number stands behind in the id of a reasoning record.
+const NUMBERED: &str = "reasoning_";
+
 fn element(tag: Tag, attributes: &[(&str, Option<&str>)], payload: Payload<'_>) -> String {
     let mut out = String::new();
     open(&mut out, tag, attributes);
@@ -253,6 +369,15 @@ fn element(tag: Tag, attributes: &[(&str, Option<&str>)], payload: Payload<'_>) 
 }
 
 fn open(out: &mut String, tag: Tag, attributes: &[(&str, Option<&str>)]) {
+    open_flagged(out, tag, attributes, &[]);
+}
+
+fn open_flagged(
+    out: &mut String,
+    tag: Tag,
+    attributes: &[(&str, Option<&str>)],
+    flags: &[(&str, bool)],
+) {
     out.push('<');
     out.push_str(tag.as_str());
     for (name, value) in attributes {
@@ -260,7 +385,23 @@ fn open(out: &mut String, tag: Tag, attributes: &[(&str, Option<&str>)]) {
             write_attribute(out, name, value);
         }
     }
+    for (name, _) in flags.iter().filter(|(_, is_set)| *is_set) {
+        out.push(' ');
+        out.push_str(name);
+    }
     out.push('>');
+}
+
+fn close_reasoning<S: AsRef<str>>(out: &mut String, summaries: &[S]) {
+    out.push('\n');
+    for summary in summaries {
+        out.push_str(&element(
+            Tag::Summary,
+            &[],
+            Payload::Inline(summary.as_ref()),
+        ));
+    }
+    close(out, Tag::Reasoning);
 }
 
 fn close(out: &mut String, tag: Tag) {

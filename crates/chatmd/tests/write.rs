@@ -46,6 +46,7 @@ fn call(id: &str, payload: &str) -> String {
         tool_call_id: id,
         function_name: id,
         custom: true,
+        signature: None,
         payload: write::Payload::Inline(payload),
     })
 }
@@ -161,6 +162,7 @@ fn the_layout_of_elements() {
             tool_call_id: "c",
             function_name: "f",
             custom: false,
+            signature: None,
             payload: write::Payload::External("./.chatmd/0.tool-call.c.json"),
         }),
         "<tool_call tool_call_id=\"c\" function_name=\"f\">\n  \
@@ -261,6 +263,7 @@ proptest! {
             tool_call_id: &id,
             function_name: &name,
             custom: false,
+            signature: None,
             payload: write::Payload::Inline("{}"),
         });
         let tree = parse(&text);

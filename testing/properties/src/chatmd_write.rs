@@ -128,6 +128,7 @@ impl Values {
                 tool_call_id: &self.call,
                 function_name: &self.name,
                 custom: self.custom,
+                signature: id,
                 payload: self.payload(),
             }),
             Tag::ToolResponse => write::tool_response(&write::ToolResponse {

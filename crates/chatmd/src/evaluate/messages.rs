@@ -2,7 +2,7 @@
 //!
 //! One response of the model is written as several elements, in the order reasoning, text, calls.
 //! They become one assistant message; an element out of that order, or of another speaker, begins
-//! the next message.
+//! the next message, unless it says that it goes on with the one before it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,13 @@ use logue_source::{Code, Diagnostic, Span};
 
 use super::saying::Saying;
 use super::{Answers, Evaluation, text_of};
+use crate::blank::is_blank;
 use crate::declaration::{Builtin, ToolDecl, ToolKind};
 use crate::document::{
     Document, Element, Item, Message, Reasoning, Speaker, ToolCallElement, ToolResponseElement,
 };
 use crate::findings::Findings;
+use crate::write::{COMMENTARY, is_numbered};
 
 /// Puts the messages of a document together from its elements and what the world gave for them.
 pub(super) struct Assembler<'d, 'a> {
@@ -23,38 +25,48 @@ pub(super) struct Assembler<'d, 'a> {
     findings: Findings,
     messages: Vec<ChatMessage>,
     /// The model's response that is being put together.
-    response: Response,
+    response: Response<'d>,
     /// The function of each call so far.
     functions: BTreeMap<&'d str, &'d str>,
 }
 
 #[derive(Default)]
-struct Response {
-    thinking: Vec<Block>,
-    text: Option<String>,
+struct Response<'d> {
+    /// Reasoning and words.
+    blocks: Vec<Block>,
+    has_words: bool,
     name: Option<String>,
     calls: Vec<ToolCall>,
+    /// Elements of white space, which say something only beside something else.
+    blank: Vec<&'d Message>,
 }
 
-impl Response {
-    /// Whether the reasoning of this response is over.
-    fn has_spoken(&self) -> bool {
-        self.text.is_some() || !self.calls.is_empty()
+impl Response<'_> {
+    /// Whether reasoning or words still belong to this response; `continued` is what they say.
+    fn takes(&self, continued: bool) -> bool {
+        self.calls.is_empty() && (continued || !self.has_words)
     }
 
-    fn is_empty(&self) -> bool {
-        self.thinking.is_empty() && !self.has_spoken()
+    /// Whether it says or does anything that is more than white space.
+    fn says_something(&self) -> bool {
+        !self.calls.is_empty()
+            || self
+                .blocks
+                .iter()
+                .any(|block| matches!(block, Block::Text { text, .. } if !is_blank(text)))
     }
 
-    fn into_message(self) -> ChatMessage {
-        let content = match self.text {
-            Some(text) if self.thinking.is_empty() => Content::Text(text),
-            None if self.thinking.is_empty() => Content::Absent,
-            text => {
-                let mut blocks = self.thinking;
-                blocks.extend(text.map(Block::text));
-                Content::Blocks(blocks)
-            }
+    fn into_message(mut self) -> ChatMessage {
+        let content = match self.blocks.as_mut_slice() {
+            [] => Content::Absent,
+            [
+                Block::Text {
+                    text,
+                    signature: None,
+                    preamble: false,
+                },
+            ] => Content::Text(std::mem::take(text)),
+            _ => Content::Blocks(self.blocks),
         };
         let mut message = ChatMessage::assistant(content).with_tool_calls(self.calls);
         message.name = self.name;
@@ -99,28 +111,45 @@ impl<'d, 'a> Assembler<'d, 'a> {
     }
 
     fn end_response(&mut self) {
-        let response = std::mem::take(&mut self.response);
-        if !response.is_empty() {
+        let mut response = std::mem::take(&mut self.response);
+        if !response.says_something() {
+            response.blocks.retain(Block::is_reasoning);
+            for message in std::mem::take(&mut response.blank) {
+                self.left_out(message);
+            }
+        }
+        if !response.blocks.is_empty() || !response.calls.is_empty() {
             self.messages.push(response.into_message());
         }
     }
 
     fn message(&mut self, message: &'d Message) {
-        if message.speaker != Speaker::Assistant || self.response.has_spoken() {
+        if message.speaker != Speaker::Assistant || !self.response.takes(message.continued) {
             self.end_response();
         }
         let mut said = Saying::new(self.answers, Some(&mut self.findings));
         said.content(&message.content);
         if said.is_blank() {
-            self.left_out(message);
-            return;
+            if message.speaker != Speaker::Assistant || !is_deliberate(message) {
+                self.left_out(message);
+                return;
+            }
+            self.response.blank.push(message);
         }
         let content = said.into_content();
         let mut evaluated = match message.speaker {
             Speaker::User => ChatMessage::user(content),
             Speaker::Assistant => {
-                self.response.text = Some(self.only_text(content, message.opener));
-                self.response.name.clone_from(&message.name);
+                let text = self.only_text(content, message.opener);
+                self.response.has_words = true;
+                self.response.blocks.push(Block::Text {
+                    text,
+                    signature: message.signature.clone(),
+                    preamble: message.phase.as_deref() == Some(COMMENTARY),
+                });
+                if message.name.is_some() {
+                    self.response.name.clone_from(&message.name);
+                }
                 return;
             }
             Speaker::System => ChatMessage::system(self.only_text(content, message.opener)),
@@ -171,7 +200,7 @@ impl<'d, 'a> Assembler<'d, 'a> {
     }
 
     fn reasoning(&mut self, reasoning: &Reasoning) {
-        if self.response.has_spoken() {
+        if !self.response.takes(reasoning.continued) {
             self.end_response();
         }
         let summaries: Vec<&str> = reasoning
@@ -180,13 +209,18 @@ impl<'d, 'a> Assembler<'d, 'a> {
             .map(|summary| summary.text.as_str())
             .collect();
         let text = summaries.join("\n\n");
+        let signature = reasoning.signature.clone();
         // A block must say something, and a record without summaries does not.
-        if !text.is_empty() {
-            self.response.thinking.push(Block::Thinking {
+        if !text.is_empty() || signature.is_some() {
+            let id = reasoning.id.clone();
+            self.response.blocks.push(Block::Thinking {
                 text,
-                signature: None,
-                id: reasoning.id.clone(),
+                signature,
+                id: id.filter(|id| reasoning.provider_id || !is_numbered(id)),
             });
+        }
+        if let Some(data) = reasoning.encrypted.clone() {
+            self.response.blocks.push(Block::RedactedThinking { data });
         }
     }
 
@@ -199,7 +233,7 @@ impl<'d, 'a> Assembler<'d, 'a> {
             name: call.function_name.clone(),
             arguments: Arguments::from_text(arguments),
             kind: call.kind,
-            signature: None,
+            signature: call.signature.clone(),
         });
     }
 
@@ -254,4 +288,15 @@ impl<'d, 'a> Assembler<'d, 'a> {
             .with_help("remove it to run the prompt"),
         );
     }
+}
+
+/// Whether white space is what an assistant's element says, rather than its layout: it stands in a
+/// RAW block, or a provider signed it.
+fn is_deliberate(message: &Message) -> bool {
+    let [Item::Text(text)] = message.content.as_slice() else {
+        return false;
+    };
+    text.payload
+        .as_ref()
+        .is_some_and(|payload| !payload.is_empty() || message.signature.is_some())
 }

@@ -122,13 +122,23 @@ impl Writing<'_> {
                             named = true;
                             self.said(Speaker::Assistant, text, name);
                         }
-                        Block::Thinking { text, .. } => {
+                        Block::Thinking {
+                            text,
+                            signature,
+                            id,
+                        } => {
                             if named {
                                 self.note("reasoning behind a text begins a message of its own");
                             }
                             *self.reasoning += 1;
-                            let id = format!("reasoning_{}", self.reasoning);
-                            self.out.push_str(&element::reasoning(&id, &[text]));
+                            let record = element::Reasoning {
+                                id: id.as_deref(),
+                                number: *self.reasoning,
+                                signature: signature.as_deref(),
+                                summaries: &[text],
+                                ..element::Reasoning::default()
+                            };
+                            self.out.push_str(&element::reasoning_record(&record));
                         }
                         _ => self.note("content of an unknown kind dropped"),
                     }
@@ -145,6 +155,7 @@ impl Writing<'_> {
                 tool_call_id: &call.id,
                 function_name: &call.name,
                 custom: call.kind == CallKind::Custom,
+                signature: call.signature.as_deref(),
                 payload: element::Payload::Inline(call.arguments.as_str()),
             }));
         }

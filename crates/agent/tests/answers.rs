@@ -1,0 +1,284 @@
+//! Whatever a model answers is written and reads back equal: words, reasoning, calls, with ids,
+//! signatures and any text in them, in every mode of keeping payloads.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use logue_agent::{Element, FileWorld, Prompt, Transcript as _, TranscriptFile};
+use logue_message::{Arguments, Block, CallKind, ChatMessage, Content, ToolCall};
+use logue_tools::Roots;
+use proptest::prelude::*;
+
+fn load(path: &Path) -> Prompt {
+    let folder = path.parent().unwrap();
+    let roots = Arc::new(Roots::new([folder.to_owned()]).unwrap());
+    let text = fs::read_to_string(path).unwrap();
+    Prompt::load("prompt.md", &text, &mut FileWorld::new(roots, folder))
+}
+
+/// Strings made of what could break the format, and others.
+fn text() -> impl Strategy<Value = String> {
+    let marker = prop_oneof![
+        Just("|RAW"),
+        Just("RAW|"),
+        Just("</tool_response>"),
+        Just("</summary>"),
+        Just("<system>"),
+        Just("</user>"),
+        Just("<!--"),
+        Just("-->"),
+        Just("&lt;"),
+        Just("\n"),
+        Just("\n\n"),
+        Just(" "),
+        Just("\""),
+        Just("'"),
+        Just("\\"),
+        Just(">"),
+        Just("|"),
+        Just("RAW"),
+        Just("\u{0}"),
+        Just("é🦀"),
+        Just("<doc src=\"prompt.md\" local/>"),
+    ];
+    prop_oneof![
+        2 => proptest::collection::vec(marker, 0..8).prop_map(|parts| parts.concat()),
+        1 => any::<String>(),
+    ]
+}
+
+/// Ids of providers, ids that look like ours, and anything.
+fn id() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "rs_[a-z0-9]{8}",
+        "reasoning_[0-9]{0,2}",
+        Just("reasoning_1x".to_owned()),
+        text(),
+    ]
+}
+
+fn opaque() -> impl Strategy<Value = Option<String>> {
+    proptest::option::of(text())
+}
+
+fn block() -> impl Strategy<Value = Block> {
+    prop_oneof![
+        4 => (text(), opaque(), any::<bool>()).prop_map(|(text, signature, preamble)| Block::Text {
+            text,
+            signature,
+            preamble,
+        }),
+        3 => (text(), opaque(), proptest::option::of(id())).prop_map(|(text, signature, id)| {
+            Block::Thinking { text, signature, id }
+        }),
+        1 => text().prop_map(|data| Block::RedactedThinking { data }),
+    ]
+}
+
+fn content() -> impl Strategy<Value = Content> {
+    prop_oneof![
+        Just(Content::Absent),
+        text().prop_map(Content::Text),
+        proptest::collection::vec(block(), 0..6).prop_map(Content::Blocks),
+    ]
+}
+
+fn call() -> impl Strategy<Value = (ToolCall, String)> {
+    let call = (id(), text(), text(), any::<bool>(), opaque());
+    let call = call.prop_map(|(id, name, arguments, custom, signature)| ToolCall {
+        id,
+        name,
+        arguments: Arguments::from_text(arguments),
+        kind: if custom {
+            CallKind::Custom
+        } else {
+            CallKind::Function
+        },
+        signature,
+    });
+    (call, text())
+}
+
+/// Answers with the results of their calls.
+fn turn() -> impl Strategy<Value = Vec<(Content, Vec<(ToolCall, String)>)>> {
+    proptest::collection::vec((content(), proptest::collection::vec(call(), 0..4)), 1..4)
+}
+
+/// The message without what says nothing: empty text, and words of white space that stand alone.
+fn canonical(mut message: ChatMessage) -> ChatMessage {
+    let says_something = !message.tool_calls.is_empty() || !message.text().trim().is_empty();
+    let blocks = match message.content {
+        Content::Absent => Vec::new(),
+        Content::Text(text) => vec![Block::text(text)],
+        Content::Blocks(blocks) => blocks,
+    };
+    let kept = |block: &Block| match block {
+        Block::Text {
+            text, signature, ..
+        } => says_something && (!text.is_empty() || signature.is_some()),
+        Block::Thinking {
+            text, signature, ..
+        } => !text.is_empty() || signature.is_some(),
+        _ => true,
+    };
+    let blocks: Vec<Block> = blocks.into_iter().filter(kept).collect();
+    message.content = match blocks.as_slice() {
+        [] => Content::Absent,
+        [block] if *block == Block::text(message_text(block)) => Content::Text(message_text(block)),
+        _ => Content::Blocks(blocks),
+    };
+    message
+}
+
+fn message_text(block: &Block) -> String {
+    match block {
+        Block::Text { text, .. } => text.clone(),
+        _ => String::new(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #[test]
+    fn a_turn_reads_back_equal(
+        said in text(),
+        turn in turn(),
+        external in any::<bool>(),
+        inline_bytes in prop_oneof![Just(0_usize), Just(6), Just(100_000)],
+    ) {
+        prop_assume!(!said.trim().is_empty());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("prompt.md");
+        fs::write(&path, "<config model=\"m\"/>").unwrap();
+        let mut file = TranscriptFile::open(&path, Duration::ZERO, || {}).unwrap();
+        if external {
+            file.externalise_payloads();
+        }
+        file.set_inline_bytes(inline_bytes);
+        let mut history = vec![ChatMessage::user(said.clone())];
+        file.append(&[Element::User(said)]).unwrap();
+        for (content, exchanges) in turn {
+            let calls: Vec<ToolCall> = exchanges.iter().map(|(call, _)| call.clone()).collect();
+            let answer = ChatMessage::assistant(content).with_tool_calls(calls);
+            file.append(&Element::of_answer(&answer)).unwrap();
+            let answer = canonical(answer);
+            if answer.content != Content::Absent || !answer.tool_calls.is_empty() {
+                history.push(answer);
+            }
+            // Ids may repeat: the tool of a result is that of the last call with its id.
+            let name_of = |id: &str| {
+                let named = exchanges.iter().rev().find(|(call, _)| call.id == id);
+                named.map(|(call, _)| call.name.clone()).unwrap()
+            };
+            for (call, result) in &exchanges {
+                let text = result.clone();
+                history.push(
+                    ChatMessage::tool(call.id.clone(), text.clone()).with_name(name_of(&call.id)),
+                );
+                file.append(&[Element::ToolResponse { call: call.clone(), text }]).unwrap();
+            }
+            // Somebody speaks between two answers, or they would be one.
+            if exchanges.is_empty() {
+                history.push(ChatMessage::user("go on"));
+                file.append(&[Element::User("go on".to_owned())]).unwrap();
+            }
+        }
+        let text = fs::read(&path).unwrap();
+        prop_assert_eq!(&text, file.content());
+        let prompt = load(&path);
+        let known = ["duplicate-id", "response-without-call", "call-without-response"];
+        let unexpected = prompt.diagnostics.iter().find(|found| {
+            found.is_error() || !known.contains(&found.code.as_str())
+        });
+        prop_assert!(unexpected.is_none(), "{:?}\n{}", unexpected, String::from_utf8_lossy(&text));
+        prop_assert_eq!(&prompt.messages, &history, "{}", String::from_utf8_lossy(&text));
+        // A program that forgot what it wrote counts on from the same number.
+        prop_assert_eq!(
+            prompt.reasoning_count(),
+            String::from_utf8_lossy(&text).matches("\n<reasoning id=").count()
+        );
+    }
+}
+
+#[test]
+fn an_answer_as_it_stands_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("prompt.md");
+    fs::write(&path, "<user>go</user>\n").unwrap();
+    let mut file = TranscriptFile::open(&path, Duration::ZERO, || {}).unwrap();
+    let thinking = |id: Option<&str>, signature: Option<&str>, text: &str| Block::Thinking {
+        text: text.to_owned(),
+        signature: signature.map(str::to_owned),
+        id: id.map(str::to_owned),
+    };
+    let call = ToolCall {
+        kind: CallKind::Custom,
+        signature: Some("s3".to_owned()),
+        ..ToolCall::new("c1", "apply_patch", "*** Begin Patch")
+    };
+    let answer = ChatMessage::assistant(vec![
+        thinking(Some("rs_1"), Some("s1"), "First."),
+        Block::RedactedThinking {
+            data: "b64==".to_owned(),
+        },
+        thinking(None, None, "Then."),
+        Block::Text {
+            text: "Let me patch.".to_owned(),
+            signature: Some("s2".to_owned()),
+            preamble: true,
+        },
+        thinking(Some("reasoning_7"), None, "Wait."),
+        Block::text("Now."),
+    ])
+    .with_tool_calls(vec![call.clone()]);
+    file.append(&Element::of_answer(&answer)).unwrap();
+    let text = "ok".to_owned();
+    file.append(&[Element::ToolResponse { call, text }])
+        .unwrap();
+    assert_eq!(
+        fs::read_to_string(&path).unwrap(),
+        "<user>go</user>\n\
+         <reasoning id=\"rs_1\" signature=\"s1\">\n<summary>\nRAW|First.|RAW</summary>\n</reasoning>\n\
+         <reasoning id=\"reasoning_2\" encrypted=\"b64==\">\n</reasoning>\n\
+         <reasoning id=\"reasoning_3\">\n<summary>\nRAW|Then.|RAW</summary>\n</reasoning>\n\
+         <assistant phase=\"commentary\" signature=\"s2\">\nRAW|Let me patch.|RAW</assistant>\n\
+         <reasoning id=\"reasoning_7\" provider_id continued>\n<summary>\nRAW|Wait.|RAW</summary>\n\
+         </reasoning>\n\
+         <assistant continued>\nRAW|Now.|RAW</assistant>\n\
+         <tool_call type=\"custom_tool_call\" tool_call_id=\"c1\" function_name=\"apply_patch\" \
+         signature=\"s3\">\nRAW|*** Begin Patch|RAW</tool_call>\n\
+         <tool_response type=\"custom_tool_call\" tool_call_id=\"c1\">\nRAW|ok|RAW</tool_response>\n"
+    );
+    let prompt = load(&path);
+    assert_eq!(prompt.messages[1], answer);
+    assert!(prompt.diagnostics.is_empty(), "{:?}", prompt.diagnostics);
+}
+
+#[test]
+fn white_space_is_said_beside_a_call_and_nothing_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("prompt.md");
+    fs::write(&path, "<user>go</user>\n").unwrap();
+    let mut file = TranscriptFile::open(&path, Duration::ZERO, || {}).unwrap();
+    let call = ToolCall::new("c1", "f", "{}");
+    let answer = ChatMessage::assistant("\n\n").with_tool_calls(vec![call.clone()]);
+    file.append(&Element::of_answer(&answer)).unwrap();
+    file.append(&[Element::ToolResponse {
+        call,
+        text: String::new(),
+    }])
+    .unwrap();
+    assert_eq!(Element::of_answer(&ChatMessage::assistant(" \n")), []);
+    let prompt = load(&path);
+    assert_eq!(prompt.messages[1], answer);
+    assert!(prompt.diagnostics.is_empty(), "{:?}", prompt.diagnostics);
+
+    // Written by somebody else, it is left out and told.
+    fs::write(&path, "<user>go</user>\n<assistant>RAW| |RAW</assistant>\n").unwrap();
+    let prompt = load(&path);
+    assert_eq!(prompt.messages, [ChatMessage::user("go")]);
+    assert_eq!(prompt.diagnostics.len(), 1);
+}
