@@ -17,6 +17,7 @@ struct Room {
 const ROOMS: &[Room] = &[
     room("logue-source", 0, &[], &[]),
     room("logue-message", 0, &[], &[]),
+    room("logue-html", 0, &[], &[]),
     room("logue-o200k", 0, &[], &[]),
     room("openchatml", 1, &[], &["chatmd"]),
     room("chatmd", 1, &[], &["openchatml"]),
@@ -36,6 +37,7 @@ const ROOMS: &[Room] = &[
 const PURE: &[&str] = &[
     "logue-source",
     "logue-message",
+    "logue-html",
     "logue-o200k",
     "openchatml",
     "chatmd",

@@ -16,6 +16,7 @@ const FORBIDDEN: &[&str] = &[
 const PURE: &[&str] = &[
     "source",
     "message",
+    "html",
     "o200k",
     "openchatml",
     "chatmd",

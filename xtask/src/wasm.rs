@@ -9,6 +9,7 @@ const TARGET: &str = "wasm32-unknown-unknown";
 const PACKAGES: &[&str] = &[
     "logue-source",
     "logue-message",
+    "logue-html",
     "logue-o200k",
     "openchatml",
     "chatmd",

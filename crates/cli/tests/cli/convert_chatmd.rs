@@ -289,6 +289,7 @@ fn turn() -> impl Strategy<Value = String> {
                 tool_call_id: &id,
                 function_name: "look_up",
                 custom: *custom,
+                signature: None,
                 payload: write::Payload::Inline(&arguments),
             }));
             responses.push_str(&write::tool_response(&write::ToolResponse {

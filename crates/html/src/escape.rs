@@ -1,0 +1,81 @@
+//! How characters are written so that Markdown reads them as characters.
+
+/// Appends a word (no white space in it) so that nothing in it begins a mark, a link, code, an
+/// element or a reference.
+pub(crate) fn word(word: &str, out: &mut String) {
+    let mut before = out.chars().next_back();
+    let mut characters = word.chars().peekable();
+    while let Some(character) = characters.next() {
+        let next = characters.peek().copied();
+        let escaped = match character {
+            '\\' | '`' | '*' | '[' | ']' | '<' | '~' => true,
+            // Between letters it never begins a mark.
+            '_' => {
+                !(before.is_some_and(char::is_alphanumeric)
+                    && next.is_some_and(char::is_alphanumeric))
+            }
+            '&' => next.is_none_or(|next| next.is_ascii_alphanumeric() || next == '#'),
+            _ => false,
+        };
+        if escaped {
+            out.push('\\');
+        }
+        out.push(character);
+        before = Some(character);
+    }
+}
+
+/// Appends code in enough backticks.
+pub(crate) fn code(code: &str, out: &mut String) {
+    let fence = "`".repeat(longest_run(code) + 1);
+    let pad = if code.starts_with('`') || code.ends_with('`') {
+        " "
+    } else {
+        ""
+    };
+    // A backtick right before would lengthen the fence.
+    if out.ends_with('`') {
+        out.push(' ');
+    }
+    out.extend([&fence, pad, code, pad, &fence]);
+}
+
+/// The longest run of backticks.
+pub(crate) fn longest_run(text: &str) -> usize {
+    let (mut longest, mut run) = (0, 0);
+    for byte in text.bytes() {
+        run = if byte == b'`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    longest
+}
+
+/// A line of a paragraph so that its beginning begins no list, heading, quote, rule or table.
+pub(crate) fn line_start(line: &str) -> String {
+    let escape_at = |at: usize| {
+        let (before, after) = line.split_at_checked(at).unwrap_or((line, ""));
+        format!("{before}\\{after}")
+    };
+    let mut characters = line.chars();
+    let first = characters.next();
+    let next = characters.next();
+    let alone = next.is_none_or(char::is_whitespace);
+    match first {
+        Some('#' | '>' | '=' | '|') => escape_at(0),
+        Some('+') if alone => escape_at(0),
+        Some('-') if alone || matches!(next, Some('-' | '|' | ':')) => escape_at(0),
+        Some(':') if next == Some('-') => escape_at(0),
+        Some('0'..='9') => {
+            let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+            let rest = line.get(digits..).unwrap_or_default();
+            let after = rest.strip_prefix(['.', ')']);
+            match after {
+                Some(after) if after.is_empty() || after.starts_with([' ', '\\']) => {
+                    escape_at(digits)
+                }
+                _ => line.to_owned(),
+            }
+        }
+        _ => line.to_owned(),
+    }
+}
