@@ -50,10 +50,10 @@ pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
     Ok(apply(text, changes).unwrap_or_else(|_| text.to_owned()))
 }
 
-/// The changes that [`format`] makes, in the order of the text; none for a formatted one.
+/// The changes that [`format()`] makes, in the order of the text; none for a formatted one.
 ///
 /// # Errors
-/// Those of [`format`].
+/// Those of [`format()`].
 pub fn format_changes(tree: &Tree<'_>) -> Result<Vec<Replacement>, Vec<Diagnostic>> {
     let (_, of_view) = Document::from_tree(tree);
     let mut errors = [tree.diagnostics(), &of_view].concat();
