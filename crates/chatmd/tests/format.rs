@@ -143,6 +143,7 @@ fn what_the_writer_writes_is_formatted() {
             tool_call_id: "c",
             function_name: "f",
             custom: true,
+            signature: None,
             payload: write::Payload::External("./.chatmd/0.json"),
         }),
         write::tool_response(&write::ToolResponse {
