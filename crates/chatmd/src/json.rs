@@ -114,7 +114,8 @@ impl Writer<'_> {
                         self.text.get_or_insert_default().push_str(&text);
                     }
                 }
-                Step::Stray(_) => {}
+                // It stands between two texts, though it is nothing itself.
+                Step::Stray(_) => self.flush(),
             }
         }
         if is_outermost {

@@ -74,7 +74,7 @@ fn number(at: usize, bytes: u64) -> Option<usize> {
 /// The end of signs of which `known` characters are known, the first of them maybe a space.
 #[inline]
 fn signs(text: &[u8], at: usize, bytes: u64, known: usize) -> Option<usize> {
-    let letters = small(bytes | ONES * 0x20);
+    let letters = small(bytes | (ONES * 0x20));
     let blanks = !at_least(bytes, 0x21);
     let stops = (letters | digits(bytes) | blanks | bytes) & HIGH & (u64::MAX << (known * 8));
     if stops == 0 {
