@@ -376,3 +376,32 @@ fn pictures_are_blocks_of_a_user_and_are_left_out_elsewhere() {
     assert_eq!(finding.code, Code::ContentDropped);
     assert_eq!(finding.primary.text(source), Some("<system>"));
 }
+
+#[test]
+fn html_becomes_text_or_markdown_where_that_is_asked_for() {
+    let page = "<!doctype html><title>T</title><h1>One</h1><p>two <a href=\"/x\">three</a><script>no</script>";
+    let plain = "a <b>bold</b> word";
+    for (element, said) in [
+        ("<doc src=\"p.html\" local/>", page),
+        ("<doc src=\"p.html\" local strip/>", "One\n\ntwo three"),
+        (
+            "<doc src=\"p.html\" local markdown/>",
+            "# One\n\ntwo [three](/x)",
+        ),
+        (
+            "<doc src=\"p.html\" local strip markdown/>",
+            "One\n\ntwo three",
+        ),
+        // What is no page stays as it is.
+        ("<doc src=\"a.txt\" local strip/>", plain),
+        ("<doc src=\"a.txt\" local markdown/>", plain),
+    ] {
+        let source = format!("<user>{element}</user>");
+        let tree = parse(&source);
+        let (document, _) = Document::from_tree(&tree);
+        let mut world = MemoryWorld::new().with("p.html", page).with("a.txt", plain);
+        let evaluation = evaluate(&document, &mut world);
+        assert_eq!(evaluation.diagnostics, []);
+        assert_eq!(evaluation.messages[0].text(), said, "{element}");
+    }
+}

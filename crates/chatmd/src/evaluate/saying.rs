@@ -1,5 +1,8 @@
 //! Content of a message or payload as words and pictures.
 
+use std::borrow::Cow;
+
+use logue_html::Options;
 use logue_message::{Block, Content, ImageSource};
 use logue_source::{Code, Diagnostic, Span};
 
@@ -8,6 +11,9 @@ use crate::blank::is_blank;
 use crate::document::{Doc, Img, Item, Text};
 use crate::findings::Findings;
 use crate::world::{DocumentText, WorldError};
+
+/// Bytes that a short page may become.
+const MIN_OUTPUT: usize = 64 * 1024;
 
 /// Words and pictures, as they are put together.
 pub(super) struct Saying<'a> {
@@ -188,7 +194,27 @@ impl<'a> Saying<'a> {
 
 /// The text of a document as its element asks for it (ChatMD §8.1): `strip` wins over `markdown`,
 /// and both leave alone what is no HTML.
-fn readable(doc: &Doc, found: &DocumentText) -> String {
-    let _ = doc;
-    found.text.clone()
+fn readable<'t>(doc: &Doc, found: &'t DocumentText) -> Cow<'t, str> {
+    let is_html = match &found.media_type {
+        Some(kind) => {
+            let kind = kind.split(';').next().unwrap_or_default().trim();
+            kind.eq_ignore_ascii_case("text/html")
+                || kind.eq_ignore_ascii_case("application/xhtml+xml")
+        }
+        None => logue_html::is_html(found.text.as_bytes()),
+    };
+    if !is_html || !(doc.strip || doc.markdown) {
+        return Cow::Borrowed(&found.text);
+    }
+    let options = Options {
+        // Whoever gave the page has limited it; what is made of it is hardly larger.
+        output_bytes: found.text.len().saturating_mul(4).max(MIN_OUTPUT),
+        base: (!doc.local).then(|| doc.src.clone()),
+    };
+    let read = if doc.strip {
+        logue_html::strip(&found.text, &options)
+    } else {
+        logue_html::to_markdown(&found.text, &options)
+    };
+    Cow::Owned(read.text)
 }
