@@ -6,12 +6,16 @@
 //! one declared command with the model's arguments as an argument vector, never through a shell,
 //! under a time limit, an output limit and in a process group that dies as a whole.
 //!
+//! What comes from the network comes through a [`Fetcher`], from the hosts that its [`FetchPolicy`]
+//! names and from no other.
+//!
 //! A call never fails the turn: what goes wrong is told to the model as the result
 //! ([`Outcome::failed`]). This crate knows no model, session or transcript.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod builtin;
+mod fetch;
 mod output;
 mod roots;
 mod shell;
@@ -19,6 +23,9 @@ mod tool;
 mod toolbox;
 
 pub use builtin::{Builtin, ReadDirectory, ReadFile};
+pub use fetch::{
+    FetchCategory, FetchError, FetchPolicy, Fetched, Fetcher, HostRule, HostRuleError, Lookup,
+};
 pub use roots::{Opened, RootError, Roots};
 pub use shell::{ShellOptions, ShellTool};
 pub use tool::{BoxFuture, Outcome, Tool};

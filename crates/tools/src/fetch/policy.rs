@@ -1,0 +1,221 @@
+//! Which hosts may be asked, and what asking may cost.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use reqwest::Url;
+
+/// What may be fetched. The default allows no host at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FetchPolicy {
+    /// The hosts; whatever none of these names is refused, also behind a redirect.
+    pub hosts: Vec<HostRule>,
+    /// Redirects that are followed for one request.
+    pub max_redirects: usize,
+    /// Time to a connection.
+    pub connect: Duration,
+    /// Time for everything, redirects and body included.
+    pub total: Duration,
+    /// Bytes of the body, over the wire and unpacked.
+    pub max_bytes: usize,
+}
+
+impl Default for FetchPolicy {
+    fn default() -> Self {
+        Self {
+            hosts: Vec::new(),
+            max_redirects: 5,
+            connect: Duration::from_secs(10),
+            total: Duration::from_secs(30),
+            max_bytes: 5 * 1024 * 1024,
+        }
+    }
+}
+
+impl FetchPolicy {
+    /// The default limits for the hosts that these rules name.
+    ///
+    /// # Errors
+    /// The first rule that is none.
+    pub fn allowing<I>(rules: I) -> Result<Self, HostRuleError>
+    where
+        I: IntoIterator,
+        I::Item: AsRef<str>,
+    {
+        let rules = rules.into_iter();
+        Ok(Self {
+            hosts: rules
+                .map(|rule| rule.as_ref().parse())
+                .collect::<Result<_, _>>()?,
+            ..Self::default()
+        })
+    }
+
+    /// Whether an address with this host and port may be asked; if so, whether the host may lie in
+    /// a private network.
+    pub(crate) fn admits(&self, host: &str, port: u16, default_port: bool) -> Option<bool> {
+        let fits = |rule: &&HostRule| rule.admits(host, port, default_port);
+        let mut fitting = self.hosts.iter().filter(fits).peekable();
+        fitting.peek()?;
+        Some(fitting.any(|rule| rule.private))
+    }
+}
+
+/// A host that may be asked, as it is written after `--allow-host` and in `logue.toml`:
+///
+/// | written | allows |
+/// |---|---|
+/// | `example.com` | this host on the default ports |
+/// | `*.example.com` | every host below it, and not `example.com` itself |
+/// | `example.com:8080`, `example.com:*` | this port, any port |
+/// | `localhost`, `192.168.0.7`, `[::1]:8080` | this host, which says itself that it is private |
+/// | `private:wiki` | a host by a name that may lead into a private network |
+///
+/// A name without `private:` that leads to a loopback, private, link-local, shared, multicast or
+/// otherwise not public address is refused when it is looked up.
+///
+/// ```
+/// use logue_tools::HostRule;
+///
+/// let rule: HostRule = "*.Example.com".parse()?;
+/// assert_eq!(rule.to_string(), "*.example.com");
+/// assert!("https://example.com/".parse::<HostRule>().is_err());
+/// # Ok::<(), logue_tools::HostRuleError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostRule {
+    /// As addresses write it: lower case, punycode, brackets around IPv6.
+    host: String,
+    /// Whether hosts below it are meant, and not it.
+    below: bool,
+    port: Port,
+    private: bool,
+    /// Whether the text said `private:`.
+    said_private: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Port {
+    Default,
+    Any,
+    Is(u16),
+}
+
+/// A text that names no host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostRuleError {
+    rule: String,
+    why: &'static str,
+}
+
+impl fmt::Display for HostRuleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "`{}` names no host: {}; write `example.com`, `*.example.com`, `example.com:8080` or \
+             `private:wiki.local`",
+            self.rule, self.why
+        )
+    }
+}
+
+impl std::error::Error for HostRuleError {}
+
+impl HostRule {
+    fn admits(&self, host: &str, port: u16, default_port: bool) -> bool {
+        let host_fits = if self.below {
+            host.strip_suffix(&self.host)
+                .and_then(|before| before.strip_suffix('.'))
+                .is_some_and(|before| !before.is_empty())
+        } else {
+            host == self.host
+        };
+        let port_fits = match self.port {
+            Port::Default => default_port,
+            Port::Any => true,
+            Port::Is(allowed) => allowed == port,
+        };
+        host_fits && port_fits
+    }
+}
+
+impl FromStr for HostRule {
+    type Err = HostRuleError;
+
+    fn from_str(rule: &str) -> Result<Self, HostRuleError> {
+        let error = |why| HostRuleError {
+            rule: rule.to_owned(),
+            why,
+        };
+        let text = rule.trim();
+        let (said_private, text) = match text.strip_prefix("private:") {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        if text.contains(['/', '@', '?', '#', '\\', ' ']) {
+            return Err(error("it holds more than a host and a port"));
+        }
+        let (host, port) = match text.rsplit_once(':') {
+            Some((_, inside)) if inside.contains(']') => (text, Port::Default),
+            Some((host, "*")) => (host, Port::Any),
+            Some((host, port)) => {
+                let number = port.parse().ok().filter(|number| *number != 0);
+                let number = number.ok_or_else(|| error("its port is no number"))?;
+                (host, Port::Is(number))
+            }
+            None => (text, Port::Default),
+        };
+        let (below, host) = match host.strip_prefix("*.") {
+            Some(rest) => (true, rest),
+            None => (false, host),
+        };
+        if host.contains('*') {
+            return Err(error("a `*` stands for what is before the first dot only"));
+        }
+        // The parser of addresses decides how a host is written, so that both sides agree.
+        let url =
+            Url::parse(&format!("http://{host}/")).map_err(|_| error("it is no host name"))?;
+        let host = url.host_str().map(|host| host.trim_end_matches('.'));
+        let host = host.filter(|host| !host.is_empty() && url.port().is_none());
+        let host = host.ok_or_else(|| error("it is no host name"))?.to_owned();
+        let literal = literal(&host).is_some();
+        if below && (literal || said_private || host == "localhost") {
+            return Err(error("a host that may be private must be named in full"));
+        }
+        let private = said_private || literal || host == "localhost";
+        Ok(Self {
+            host,
+            below,
+            port,
+            private,
+            said_private,
+        })
+    }
+}
+
+impl fmt::Display for HostRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.said_private {
+            f.write_str("private:")?;
+        }
+        if self.below {
+            f.write_str("*.")?;
+        }
+        f.write_str(&self.host)?;
+        match self.port {
+            Port::Default => Ok(()),
+            Port::Any => f.write_str(":*"),
+            Port::Is(port) => write!(f, ":{port}"),
+        }
+    }
+}
+
+/// The number that a host is, if it is one and no name.
+pub(crate) fn literal(host: &str) -> Option<IpAddr> {
+    let inside = host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    inside.unwrap_or(host).parse().ok()
+}

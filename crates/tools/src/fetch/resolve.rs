@@ -1,0 +1,80 @@
+//! From a name to the numbers that may be connected to.
+
+use std::collections::HashSet;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use super::public::is_public;
+use crate::BoxFuture;
+
+/// Where the numbers of a name come from: the operating system, unless a program brings its own.
+pub trait Lookup: Send + Sync {
+    /// All numbers of a name.
+    fn lookup<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
+}
+
+impl<T: Lookup + ?Sized> Lookup for Arc<T> {
+    fn lookup<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        T::lookup(self, host)
+    }
+}
+
+/// The operating system's.
+#[derive(Debug)]
+pub(crate) struct System;
+
+impl Lookup for System {
+    fn lookup<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((host, 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        })
+    }
+}
+
+/// A name that leads only to addresses that are not public.
+#[derive(Debug)]
+pub(crate) struct OnlyPrivate {
+    pub(crate) address: IpAddr,
+}
+
+impl std::fmt::Display for OnlyPrivate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the name leads to {}, which is not public", self.address)
+    }
+}
+
+impl std::error::Error for OnlyPrivate {}
+
+/// Looks a name up once, for the one connection that is made to exactly what was found and checked:
+/// a name that changes its mind in between changes nothing.
+pub(crate) struct Checked {
+    pub(crate) lookup: Arc<dyn Lookup>,
+    /// Whether addresses that are not public will do.
+    pub(crate) private: bool,
+}
+
+impl Resolve for Checked {
+    fn resolve(&self, name: Name) -> Resolving {
+        let (lookup, private) = (Arc::clone(&self.lookup), self.private);
+        Box::pin(async move {
+            let found = lookup.lookup(name.as_str()).await?;
+            let mut seen = HashSet::new();
+            let (good, other): (Vec<IpAddr>, Vec<IpAddr>) = found
+                .into_iter()
+                .filter(|address| seen.insert(*address))
+                .partition(|address| private || is_public(*address));
+            if let (true, Some(&address)) = (good.is_empty(), other.first()) {
+                return Err(OnlyPrivate { address }.into());
+            }
+            if good.is_empty() {
+                return Err("the name leads to no address".into());
+            }
+            let good = good.into_iter().map(|address| SocketAddr::new(address, 0));
+            Ok(Box::new(good) as Addrs)
+        })
+    }
+}
