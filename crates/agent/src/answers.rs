@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::durable::private;
+use crate::redaction::Redaction;
 
 /// Answers that are kept; beyond it the oldest are removed.
 const KEPT: usize = 1000;
@@ -24,12 +25,24 @@ const KEPT: usize = 1000;
 pub struct AnswerCache {
     folder: PathBuf,
     lifetime: Duration,
+    redaction: Redaction,
 }
 
 impl AnswerCache {
     /// A cache in `folder`, which is made when it is needed. An answer counts for `lifetime`.
     pub fn new(folder: PathBuf, lifetime: Duration) -> Self {
-        Self { folder, lifetime }
+        Self {
+            folder,
+            lifetime,
+            redaction: Redaction::default(),
+        }
+    }
+
+    /// The same, but an answer in which something matches is not kept.
+    #[must_use]
+    pub fn without(mut self, redaction: Redaction) -> Self {
+        self.redaction = redaction;
+        self
     }
 
     /// The answer to that question, if there is one that is young enough.
@@ -45,6 +58,9 @@ impl AnswerCache {
     /// Keeps an answer. A cache that cannot be written costs a later request and nothing else, so
     /// failures are not told.
     pub fn put(&self, key: &str, answer: &str) {
+        if self.redaction.finds(answer) {
+            return;
+        }
         let made = fs::create_dir_all(&self.folder);
         let written = made.and_then(|()| {
             // The name is complete at every moment, so nobody reads half an answer.

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use crate::durable::{folder_of, link_new, private, sync_folder, temporary};
 use crate::element::{Element, Transcript, TranscriptError};
 use crate::identity::Identity;
+use crate::redaction::Redaction;
 use crate::source_file::MAX_SOURCE_BYTES;
 use crate::writing::Writing;
 
@@ -147,6 +148,12 @@ impl TranscriptFile {
     /// not the others are inline; [`crate::DEFAULT_INLINE_BYTES`] if this is never called.
     pub fn set_inline_bytes(&mut self, bytes: usize) {
         self.writing.set_inline_bytes(bytes);
+    }
+
+    /// Replaces what matches in everything that is appended from now on, in payload and rescue
+    /// files too. What the file says already stays.
+    pub fn redact(&mut self, redaction: Redaction) {
+        self.writing.redact(redaction);
     }
 
     /// How many reasoning elements the transcript has already: their ids count on from there.

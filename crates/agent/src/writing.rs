@@ -8,6 +8,7 @@ use logue_message::{Block, CallKind, ToolCall};
 
 use crate::element::{Element, TranscriptError};
 use crate::payload::PayloadFolder;
+use crate::redaction::Redaction;
 use crate::source_file::MAX_SOURCE_BYTES;
 
 /// Bytes of the largest payload that is kept inline, or under a name of its own, where nobody says
@@ -22,6 +23,7 @@ pub(crate) struct Writing {
     external: bool,
     inline_bytes: usize,
     reasoning_count: usize,
+    redaction: Redaction,
 }
 
 impl Writing {
@@ -33,6 +35,7 @@ impl Writing {
             external: false,
             inline_bytes: DEFAULT_INLINE_BYTES,
             reasoning_count: 0,
+            redaction: Redaction::default(),
         }
     }
 
@@ -48,6 +51,10 @@ impl Writing {
         self.reasoning_count = count;
     }
 
+    pub(crate) fn redact(&mut self, redaction: Redaction) {
+        self.redaction = redaction;
+    }
+
     /// The text of an element. Payload files that it names are on the disk; `held` says whether the
     /// lock on the transcript is held.
     pub(crate) fn text_of(
@@ -55,6 +62,14 @@ impl Writing {
         element: &Element,
         held: bool,
     ) -> Result<String, TranscriptError> {
+        if self.redaction.is_empty() {
+            return self.as_it_is(element, held);
+        }
+        let redacted = self.redaction.element(element);
+        self.as_it_is(&redacted, held)
+    }
+
+    fn as_it_is(&mut self, element: &Element, held: bool) -> Result<String, TranscriptError> {
         Ok(match element {
             Element::User(text) => write::user(text),
             Element::Answer { block, continued } => self.answer(block, *continued),

@@ -11,18 +11,21 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
-use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES};
+use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, Redaction};
 use logue_model::Limits;
 use logue_source::{Code, Diagnostic, Source, Span, Style};
 use logue_tools::ShellOptions;
 use serde::Deserialize;
 
 use crate::exit::{Exit, Failure};
+use crate::redact::Redact;
 
 /// The settings in force, files merged.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Config {
     layers: Vec<Layer>,
+    /// The patterns of all layers: a project takes none of the user's away.
+    redaction: Redaction,
 }
 
 #[derive(Clone, Debug)]
@@ -45,6 +48,8 @@ struct File {
     run: Run,
     #[serde(default)]
     transcript: Transcript,
+    #[serde(default)]
+    redact: Redact,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -104,6 +109,7 @@ impl Config {
             paths.push((folders.config_dir().join("logue").join("config.toml"), true));
         }
         let mut layers = Vec::new();
+        let mut redaction = Redaction::default();
         for (path, own) in paths {
             let text = match std::fs::read_to_string(&path) {
                 Ok(text) => text,
@@ -113,11 +119,17 @@ impl Config {
                     return Err(Failure::user("E-CONFIG", message));
                 }
             };
-            let file = toml::from_str(&text).map_err(|error| invalid(&path, &text, &error))?;
+            let file: File = toml::from_str(&text).map_err(|error| {
+                let span = error.span().map_or(Span::default(), Span::from);
+                invalid(&path, &text, span, error.message())
+            })?;
+            file.redact
+                .add_to(&mut redaction)
+                .map_err(|(span, error)| invalid(&path, &text, span, &error.to_string()))?;
             let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
             layers.push(Layer { folder, own, file });
         }
-        Ok(Self { layers })
+        Ok(Self { layers, redaction })
     }
 
     fn first<T>(&self, pick: impl Fn(&File) -> Option<T>) -> Option<T> {
@@ -272,20 +284,26 @@ impl Config {
         let hours = self.first(|file| file.run.agent_cache_hours).unwrap_or(24);
         let lifetime = Duration::from_hours(u64::from(hours));
         let folder = cache_folder("agents")?;
-        (hours > 0).then(|| AnswerCache::new(folder, lifetime))
+        (hours > 0).then(|| AnswerCache::new(folder, lifetime).without(self.redaction.clone()))
     }
 
     /// Where rewritten prompts are kept: for so long that a conversation can go on from the same
     /// words.
-    pub(crate) fn refined_prompts() -> Option<AnswerCache> {
+    pub(crate) fn refined_prompts(&self) -> Option<AnswerCache> {
         let lifetime = Duration::from_hours(24 * 90);
-        Some(AnswerCache::new(cache_folder("refined")?, lifetime))
+        let cache = AnswerCache::new(cache_folder("refined")?, lifetime);
+        Some(cache.without(self.redaction.clone()))
     }
 
     /// Bytes of the largest payload that is not put into a file that is named by what it holds.
     pub(crate) fn inline_bytes(&self) -> usize {
         self.first(|file| file.transcript.inline_bytes)
             .unwrap_or(DEFAULT_INLINE_BYTES)
+    }
+
+    /// What is not written.
+    pub(crate) fn redaction(&self) -> &Redaction {
+        &self.redaction
     }
 
     /// How long to wait for a file that another run holds.
@@ -344,17 +362,12 @@ fn is_own(metadata: &std::fs::Metadata) -> bool {
     }
 }
 
-fn invalid(path: &Path, text: &str, error: &toml::de::Error) -> Failure {
-    let span = error.span().map_or(Span::default(), Span::from);
-    let diagnostic = Diagnostic::error(Code::ConfigInvalid, error.message(), span)
+fn invalid(path: &Path, text: &str, span: Span, message: &str) -> Failure {
+    let diagnostic = Diagnostic::error(Code::ConfigInvalid, message, span)
         .with_help("the README lists the settings");
     let source = Source::new(path.display().to_string(), text.as_bytes());
     Failure {
         report: Some(source.render(&diagnostic, Style::Plain)),
-        ..Failure::new(
-            Exit::UserCorrectable,
-            Code::ConfigInvalid.as_str(),
-            error.message(),
-        )
+        ..Failure::new(Exit::UserCorrectable, Code::ConfigInvalid.as_str(), message)
     }
 }

@@ -93,9 +93,14 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
     history.extend(elements.iter().filter_map(Element::to_message));
     let said = message.is_some();
     if let Some(message) = message {
+        // The same words again after a failure are the words that wait for their answer already;
+        // the file may have placeholders in them.
+        let written = config.redaction().text(&message).into_owned();
         let again = ChatMessage::user(message.clone());
-        // The same words again after a failure are the words that wait for their answer already.
-        if history.last() != Some(&again) {
+        if history.last() == Some(&ChatMessage::user(written)) {
+            history.pop();
+            history.push(again);
+        } else {
             history.push(again);
             elements.push(Element::User(message));
         }
@@ -114,6 +119,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
                 file.externalise_payloads();
             }
             file.set_inline_bytes(config.inline_bytes());
+            file.redact(config.redaction().clone());
             file.set_reasoning_count(prompt.reasoning_count());
             Box::new(file)
         }

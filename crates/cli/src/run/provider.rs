@@ -41,6 +41,13 @@ pub(super) fn choose(
 ) -> Result<Model, Failure> {
     let mut chosen = model(arguments, config, named, prompt_folder)?;
     if let Some(path) = &arguments.record {
+        if !config.redaction().is_empty() {
+            return Err(Failure::user(
+                Category::RecordFailed.as_str(),
+                "a recording holds every word as it was sent, and [redact] keeps some off the disk",
+            )
+            .with_help("run without --record, or record where no logue.toml has [redact]"));
+        }
         let recorder = Recorder::new(chosen.provider, path).map_err(|error| {
             Failure::user(Category::RecordFailed.as_str(), error.to_string())
                 .with_help("name a file that does not exist yet, in a folder that does")

@@ -35,7 +35,7 @@ pub(super) async fn refine(
     let cache = if arguments.no_cache {
         None
     } else {
-        Config::refined_prompts()
+        config.refined_prompts()
     };
     let rewritten = refined(&input.text, &model, cache.as_ref());
     let rewritten = rewritten.await.map_err(|error| {
