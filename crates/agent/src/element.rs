@@ -36,7 +36,8 @@ impl Element {
 
     /// The elements that an answer of the model is written as: reasoning and words in their order,
     /// then calls. Read back they are the same message again, with these exceptions: text that is
-    /// empty is no text, and white space alone is an answer only beside something that is more.
+    /// empty is no text, white space alone is an answer only beside something that is more, and
+    /// words before calls are a preamble by their place, so they are not marked as one.
     ///
     /// ```
     /// use logue_agent::Element;
@@ -58,11 +59,16 @@ impl Element {
         let says_something = !answer.tool_calls.is_empty() || !answer.text().trim().is_empty();
         let mut elements = Vec::with_capacity(blocks.len() + answer.tool_calls.len());
         let mut continued = false;
-        for block in blocks {
-            let is_words = match &block {
+        for mut block in blocks {
+            let is_words = match &mut block {
                 Block::Text {
-                    text, signature, ..
-                } if says_something && (!text.is_empty() || signature.is_some()) => true,
+                    text,
+                    signature,
+                    preamble,
+                } if says_something && (!text.is_empty() || signature.is_some()) => {
+                    *preamble &= answer.tool_calls.is_empty();
+                    true
+                }
                 Block::Thinking {
                     text, signature, ..
                 } if !text.is_empty() || signature.is_some() => false,

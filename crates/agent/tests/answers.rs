@@ -107,7 +107,8 @@ fn turn() -> impl Strategy<Value = Vec<(Content, Vec<(ToolCall, String)>)>> {
     proptest::collection::vec((content(), proptest::collection::vec(call(), 0..4)), 1..4)
 }
 
-/// The message without what says nothing: empty text, and words of white space that stand alone.
+/// The message without what says nothing: empty text, words of white space that stand alone, and the
+/// mark of a preamble before calls.
 fn canonical(mut message: ChatMessage) -> ChatMessage {
     let says_something = !message.tool_calls.is_empty() || !message.text().trim().is_empty();
     let blocks = match message.content {
@@ -124,7 +125,12 @@ fn canonical(mut message: ChatMessage) -> ChatMessage {
         } => !text.is_empty() || signature.is_some(),
         _ => true,
     };
-    let blocks: Vec<Block> = blocks.into_iter().filter(kept).collect();
+    let mut blocks: Vec<Block> = blocks.into_iter().filter(kept).collect();
+    for block in &mut blocks {
+        if let Block::Text { preamble, .. } = block {
+            *preamble &= message.tool_calls.is_empty();
+        }
+    }
     message.content = match blocks.as_slice() {
         [] => Content::Absent,
         [block] if *block == Block::text(message_text(block)) => Content::Text(message_text(block)),
@@ -228,7 +234,7 @@ fn an_answer_as_it_stands_in_the_file() {
         Block::Text {
             text: "Let me patch.".to_owned(),
             signature: Some("s2".to_owned()),
-            preamble: true,
+            preamble: false,
         },
         thinking(Some("reasoning_7"), None, "Wait."),
         Block::text("Now."),
@@ -244,7 +250,7 @@ fn an_answer_as_it_stands_in_the_file() {
          <reasoning id=\"rs_1\" signature=\"s1\">\n<summary>\nRAW|First.|RAW</summary>\n</reasoning>\n\
          <reasoning id=\"reasoning_2\" encrypted=\"b64==\">\n</reasoning>\n\
          <reasoning id=\"reasoning_3\">\n<summary>\nRAW|Then.|RAW</summary>\n</reasoning>\n\
-         <assistant phase=\"commentary\" signature=\"s2\">\nRAW|Let me patch.|RAW</assistant>\n\
+         <assistant signature=\"s2\">\nRAW|Let me patch.|RAW</assistant>\n\
          <reasoning id=\"reasoning_7\" provider_id continued>\n<summary>\nRAW|Wait.|RAW</summary>\n\
          </reasoning>\n\
          <assistant continued>\nRAW|Now.|RAW</assistant>\n\
@@ -252,8 +258,20 @@ fn an_answer_as_it_stands_in_the_file() {
          signature=\"s3\">\nRAW|*** Begin Patch|RAW</tool_call>\n\
          <tool_response type=\"custom_tool_call\" tool_call_id=\"c1\">\nRAW|ok|RAW</tool_response>\n"
     );
+    // A preamble without its calls, as an answer that broke off may be.
+    let preamble = ChatMessage::assistant(vec![Block::Text {
+        text: "Let me see.".to_owned(),
+        signature: None,
+        preamble: true,
+    }]);
+    file.append(&Element::of_answer(&preamble)).unwrap();
+    let written = "<assistant phase=\"commentary\">\nRAW|Let me see.|RAW</assistant>\n";
+    assert!(fs::read_to_string(&path).unwrap().ends_with(written));
     let prompt = load(&path);
-    assert_eq!(prompt.messages[1], answer);
+    assert_eq!(
+        (&prompt.messages[1], &prompt.messages[3]),
+        (&answer, &preamble)
+    );
     assert!(prompt.diagnostics.is_empty(), "{:?}", prompt.diagnostics);
 }
 

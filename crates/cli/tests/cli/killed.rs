@@ -92,10 +92,16 @@ fn sigkill_at_200_random_moments_loses_nothing_that_was_told() {
         started.elapsed()
     };
     let (mut cut, mut results) = (0, 0);
+    // Payloads inline, in files of their own, and in files that are named by what they hold; the
+    // results are larger than the arguments.
+    let large = "[transcript]\ninline_bytes = 44\n";
+    let modes = [(true, ""), (false, ""), (true, large), (false, large)];
+    let mut by_content = 0;
     for round in 0..200 {
         let context = format!("seed {seed}, round {round}");
         let server = server();
-        let folder = folder(&[("prompt.md", &prompt(round % 2 == 0))]);
+        let (inline, settings) = modes[round % modes.len()];
+        let folder = folder(&[("prompt.md", &prompt(inline)), ("logue.toml", settings)]);
         let mut child = start(folder.path(), &server);
         let moment = whole.mul_f64(f64::from(u32::try_from(random.below(1100)).unwrap()) / 1000.0);
         std::thread::sleep(moment);
@@ -104,6 +110,7 @@ fn sigkill_at_200_random_moments_loses_nothing_that_was_told() {
         child.wait().unwrap();
 
         let kept = messages(folder.path(), &context);
+        by_content += payloads_by_content(folder.path(), settings == large, &context);
         let text_of = |id: &str| {
             let answers =
                 |message: &&logue_message::ChatMessage| message.tool_call_id.as_deref() == Some(id);
@@ -154,6 +161,18 @@ fn sigkill_at_200_random_moments_loses_nothing_that_was_told() {
         results > 50,
         "only {results} results were told before the cut"
     );
+    assert!(
+        by_content > 20,
+        "only {by_content} payloads were named by what they hold"
+    );
+}
+
+/// How many payloads the transcript names by what they hold. Reading it has shown that they do.
+fn payloads_by_content(folder: &Path, expected: bool, context: &str) -> usize {
+    let text = std::fs::read_to_string(folder.join("prompt.md")).unwrap();
+    let named = text.matches("<doc src=\"./.chatmd/sha256-").count();
+    assert!(expected || named == 0, "{context}:\n{text}");
+    named
 }
 
 #[test]

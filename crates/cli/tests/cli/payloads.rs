@@ -23,7 +23,17 @@ fn a_missing_payload_is_an_error_where_it_is_named() {
         let before = contents(folder.path());
         let ran = run(folder.path(), ["run", "p.chatmd", "and now?"]);
         assert_eq!((ran.status, ran.stdout.as_str()), (3, ""));
-        assert_snapshot!(ran.stderr, @"");
+        insta::allow_duplicates! {
+        assert_snapshot!(ran.stderr, @r#"
+        error[E-MD-PAYLOAD-MISSING]: the document "./.chatmd/0.tool-call-result.c1.json" cannot be read: ./.chatmd/0.tool-call-result.c1.json: there is no such payload beside the transcript
+         --> p.chatmd:7:3
+          |
+        7 |   <doc src="./.chatmd/0.tool-call-result.c1.json" local/>
+          |   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+          |
+          = help: the folder `.chatmd` belongs beside the transcript: bring it along, or remove the tool call and its response
+        "#);
+        }
         assert_eq!(contents(folder.path()), before, "nothing is written");
     }
 }
@@ -39,8 +49,19 @@ fn a_changed_payload_is_an_error_where_it_is_named() {
     std::fs::write(folder.path().join(&path), "hello World").unwrap();
     let ran = run(folder.path(), ["run", "p.chatmd", "and now?"]);
     assert_eq!((ran.status, ran.stdout.as_str()), (3, ""));
-    assert_snapshot!(ran.stderr, @"");
-    assert_eq!(std::fs::read_to_string(folder.path().join("p.chatmd")).unwrap(), text);
+    assert_snapshot!(ran.stderr, @r#"
+    error[E-MD-PAYLOAD-CHANGED]: the document "./.chatmd/sha256-b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9.txt" cannot be read: ./.chatmd/sha256-b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9.txt: the payload was changed after the transcript named it
+     --> p.chatmd:7:3
+      |
+    7 |   <doc src="./.chatmd/sha256-b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9.txt" local/>
+      |   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: bring the original back; to keep the change, give the file another name and name that in the transcript
+    "#);
+    assert_eq!(
+        std::fs::read_to_string(folder.path().join("p.chatmd")).unwrap(),
+        text
+    );
 }
 
 /// Output that a transcript could stumble over: block ends, elements, a NUL, bytes that are no text.
@@ -52,11 +73,18 @@ fn hostile_and_huge_output_leaves_the_transcript_whole() {
     let mut huge = HOSTILE.repeat(5 * 1024 * 1024 / HOSTILE.len());
     huge.extend_from_slice(HOSTILE);
     for flag in [" show_tool_call", ""] {
-        for (output, inline_bytes) in [(HOSTILE, 65536), (HOSTILE, 0), (&huge, 65536), (&huge, 9_000_000)] {
+        for (output, inline_bytes) in [
+            (HOSTILE, 65536),
+            (HOSTILE, 0),
+            (&huge, 65536),
+            (&huge, 9_000_000),
+        ] {
             let call = Answer::text("").with_call("c", "work", "{\"arguments\":[\"out.bin\"]}");
             let replies = vec![Reply::Answer(call), Reply::Answer(Answer::text("done"))];
             let server = ModelServer::start(replies, Delivery::Whole).unwrap();
-            let prompt = format!("<config model=\"m\"{flag}/>\n<tool name=\"work\" command=\"cat\"/>\n<user>q</user>\n");
+            let prompt = format!(
+                "<config model=\"m\"{flag}/>\n<tool name=\"work\" command=\"cat\"/>\n<user>q</user>\n"
+            );
             let settings = format!(
                 "[tools]\noutput_bytes = 8000000\n[transcript]\ninline_bytes = {inline_bytes}\n"
             );
@@ -67,9 +95,13 @@ fn hostile_and_huge_output_leaves_the_transcript_whole() {
                 .env("OPENAI_BASE_URL", server.base_url())
                 .output()
                 .unwrap();
-            assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+            assert!(
+                ran.status.success(),
+                "{}",
+                String::from_utf8_lossy(&ran.stderr)
+            );
             // What is no text is shown by replacement characters, and the model is told that.
-            let shown = String::from_utf8_lossy(output);
+            let shown = format!("{}\n[exit status 0]", String::from_utf8_lossy(output));
             let told = server.received()[1].body["messages"][2]["content"].clone();
             assert_eq!(told.as_str().unwrap(), shown);
             // The next run reads the same.
@@ -78,14 +110,19 @@ fn hostile_and_huge_output_leaves_the_transcript_whole() {
                 .env("OPENAI_BASE_URL", server.base_url())
                 .output()
                 .unwrap();
-            assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+            assert!(
+                ran.status.success(),
+                "{}",
+                String::from_utf8_lossy(&ran.stderr)
+            );
             let sent = server.received()[2].body["messages"].clone();
             assert_eq!(sent.as_array().unwrap().len(), 5);
             assert_eq!(sent[2]["content"].as_str().unwrap(), shown);
             assert_eq!(sent[3]["content"], "done");
             let text = std::fs::read_to_string(folder.path().join("prompt.md")).unwrap();
             let inline = !flag.is_empty() && shown.len() <= inline_bytes;
-            assert_eq!(text.len() > shown.len(), inline, "{flag} {inline_bytes}");
+            let beside = "<tool_response tool_call_id=\"c\">\n  <doc src=\"./.chatmd/";
+            assert_eq!(!text.contains(beside), inline, "{flag} {inline_bytes}");
             assert!(!chatmd::parse(&text).has_errors());
         }
     }

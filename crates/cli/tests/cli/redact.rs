@@ -44,7 +44,11 @@ fn say(folder: &Path, server: &ModelServer, arguments: &[&str]) -> Ran {
 
 #[test]
 fn a_secret_that_is_said_by_all_is_in_no_file() {
-    for (flag, inline_bytes) in [(" show_tool_call", 65536), ("", 65536), (" show_tool_call", 4)] {
+    for (flag, inline_bytes) in [
+        (" show_tool_call", 65536),
+        ("", 65536),
+        (" show_tool_call", 4),
+    ] {
         let prompt = format!(
             "<config model=\"m\"{flag}/>\n<tool name=\"work\" command=\"printf it:%s\"/>\n"
         );
@@ -59,7 +63,7 @@ fn a_secret_that_is_said_by_all_is_in_no_file() {
         let sent = server.received()[1].body["messages"].clone();
         assert_eq!(sent[0]["content"], question);
         assert_eq!(sent[1]["content"], format!("I look for {SECRET}."));
-        assert_eq!(sent[2]["content"], format!("it:{SECRET}"));
+        assert_eq!(sent[2]["content"], format!("it:{SECRET}\n[exit status 0]"));
         assert_no_secret(folder.path());
         let checked = run(folder.path(), ["check", "--deny", "warnings", "prompt.md"]);
         assert_eq!(checked.status, 0, "{}", checked.stderr);
@@ -73,7 +77,7 @@ fn a_secret_that_is_said_by_all_is_in_no_file() {
             sent[1]["tool_calls"][0]["function"]["arguments"],
             "{\"arguments\":[\"[redacted:api-key]\"]}"
         );
-        assert_eq!(sent[2]["content"], "it:[redacted:api-key]");
+        assert_eq!(sent[2]["content"], "it:[redacted:api-key]\n[exit status 0]");
         assert_eq!(sent[3]["content"], "It is [redacted:api-key].");
         assert_no_secret(folder.path());
     }
@@ -84,12 +88,20 @@ fn a_secret_is_not_rescued() {
     let call = Answer::text("").with_call("c", "work", format!("{{\"arguments\":[\"{SECRET}\"]}}"));
     let server = ModelServer::start(vec![Reply::Answer(call)], Delivery::Whole).unwrap();
     let script = "#!/bin/sh\necho '<user>somebody writes' >> prompt.md\necho \"$1\"\n";
-    let prompt = "<config model=\"m\"/>\n<tool name=\"work\" command=\"sh work.sh\"/>\n<user>go</user>\n";
-    let folder = folder(&[("prompt.md", prompt), ("work.sh", script), ("logue.toml", RULE)]);
+    let prompt =
+        "<config model=\"m\"/>\n<tool name=\"work\" command=\"sh work.sh\"/>\n<user>go</user>\n";
+    let folder = folder(&[
+        ("prompt.md", prompt),
+        ("work.sh", script),
+        ("logue.toml", RULE),
+    ]);
     let ran = say(folder.path(), &server, &["run", "prompt.md"]);
     assert_eq!(ran.status, 5, "{}", ran.stderr);
     let rescued = std::fs::read_to_string(folder.path().join("prompt.md.rescue-0")).unwrap();
-    assert!(rescued.contains("<tool_response tool_call_id=\"c\">"), "{rescued}");
+    assert!(
+        rescued.contains("<tool_response tool_call_id=\"c\">"),
+        "{rescued}"
+    );
     assert_no_secret(folder.path());
 }
 
@@ -100,7 +112,10 @@ fn the_same_words_after_a_failure_are_known_by_their_placeholder() {
         Reply::Answer(Answer::text("hi")),
     ];
     let server = ModelServer::start(replies, Delivery::Whole).unwrap();
-    let folder = folder(&[("prompt.md", "<config model=\"m\"/>\n"), ("logue.toml", RULE)]);
+    let folder = folder(&[
+        ("prompt.md", "<config model=\"m\"/>\n"),
+        ("logue.toml", RULE),
+    ]);
     for status in [4, 0] {
         let ran = say(folder.path(), &server, &["run", "prompt.md", SECRET]);
         assert_eq!(ran.status, status, "{}", ran.stderr);
@@ -127,15 +142,26 @@ fn an_agent_that_tells_a_secret_is_not_remembered() {
     let folder = folder(&files);
     let root = elsewhere.path().display().to_string();
     let ran = run(folder.path(), ["run", "--root", &root, "prompt.md"]);
-    assert_eq!((ran.status, ran.stdout), (0, format!("It says {SECRET}\n")), "{}", ran.stderr);
+    assert_eq!(
+        (ran.status, ran.stdout),
+        (0, format!("It says {SECRET}\n")),
+        "{}",
+        ran.stderr
+    );
     assert_no_secret(folder.path());
     // Without the rule it is remembered: the test would find it.
     std::fs::remove_file(folder.path().join("logue.toml")).unwrap();
     std::fs::write(folder.path().join("prompt.md"), &prompt).unwrap();
-    let ran = run(folder.path(), ["run", "--root", &root, "--no-write", "prompt.md"]);
+    let ran = run(
+        folder.path(),
+        ["run", "--root", &root, "--no-write", "prompt.md"],
+    );
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let kept = contents(folder.path());
-    assert!(kept.iter().any(|(name, bytes)| name.contains("agents/") && bytes == SECRET.as_bytes()));
+    assert!(
+        kept.iter()
+            .any(|(name, bytes)| name.contains("agents/") && bytes == SECRET.as_bytes())
+    );
 }
 
 #[test]
@@ -155,10 +181,19 @@ fn patterns_of_project_and_user_add_up() {
 
 #[test]
 fn a_recording_is_refused() {
-    let folder = folder(&[("prompt.md", "<config model=\"echo:\"/>\n"), ("logue.toml", RULE)]);
-    let ran = run(folder.path(), ["run", "--record", "r.ocml", "prompt.md", SECRET]);
+    let folder = folder(&[
+        ("prompt.md", "<config model=\"echo:\"/>\n"),
+        ("logue.toml", RULE),
+    ]);
+    let ran = run(
+        folder.path(),
+        ["run", "--record", "r.ocml", "prompt.md", SECRET],
+    );
     assert_eq!(ran.status, 3);
-    assert_snapshot!(ran.stderr, @"");
+    assert_snapshot!(ran.stderr, @r"
+    error[record_failed]: a recording holds every word as it was sent, and [redact] keeps some off the disk
+      = help: run without --record, or record where no logue.toml has [redact]
+    ");
     assert!(!folder.path().join("r.ocml").exists());
     assert_no_secret(folder.path());
 }
@@ -178,9 +213,48 @@ fn a_bad_rule_is_an_error_at_its_place() {
         let ran = run(folder.path(), ["run", "prompt.md", "hi"]);
         assert_eq!(ran.status, 3, "{settings}");
         let name = folder.path().canonicalize().unwrap().join("logue.toml");
-        reports.push_str(&ran.stderr.replace(&name.display().to_string(), "logue.toml"));
+        reports.push_str(
+            &ran.stderr
+                .replace(&name.display().to_string(), "logue.toml"),
+        );
     }
-    assert_snapshot!(reports, @"");
+    assert_snapshot!(reports, @r#"
+    error[E-CONFIG]: the pattern cannot be used: unclosed character class
+     --> logue.toml:2:21
+      |
+    2 | patterns = ["fine", "sk-[a-z"]
+      |                     ^^^^^^^^^
+      |
+      = help: the README lists the settings
+    error[E-CONFIG]: `API key` is no name for a pattern: it must be lower-case letters, digits and hyphens
+     --> logue.toml:2:8
+      |
+    2 | name = "API key"
+      |        ^^^^^^^^^
+      |
+      = help: the README lists the settings
+    error[E-CONFIG]: the pattern matches the empty text, so it would be found everywhere
+     --> logue.toml:3:11
+      |
+    3 | pattern = "x*"
+      |           ^^^^
+      |
+      = help: the README lists the settings
+    error[E-CONFIG]: missing field `pattern`
+     --> logue.toml:1:1
+      |
+    1 | [[redact.rule]]
+      | ^^^^^^^^^^^^^^^
+      |
+      = help: the README lists the settings
+    error[E-CONFIG]: unknown field `pattern`, expected `patterns` or `rule`
+     --> logue.toml:2:1
+      |
+    2 | pattern = ["x"]
+      | ^^^^^^^
+      |
+      = help: the README lists the settings
+    "#);
     let text = std::fs::read_to_string(folder.path().join("prompt.md")).unwrap();
     assert_eq!(text, "<config model=\"echo:\"/>\n");
 }
