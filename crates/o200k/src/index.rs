@@ -29,30 +29,20 @@ impl Key {
     /// The key of `text[start..end]`, one to sixteen bytes.
     #[inline]
     pub(crate) fn new(text: &[u8], start: usize, end: usize) -> Self {
-        let length = end - start;
-        let begin = hash::begin(length);
         let first = hash::word(text, start);
-        if length <= 8 {
-            let first = first & hash::mask(length);
-            Self {
-                words: [first, 0],
-                length,
-                state: hash::fold(begin, first),
-            }
-        } else {
-            let second = hash::word(text, start + 8) & hash::mask(length - 8);
-            Self {
-                words: [first, second],
-                length,
-                state: hash::fold(hash::fold(begin, first), second),
-            }
-        }
+        Self::of_words(first, || hash::word(text, start + 8), end - start)
     }
 
     /// The key of the first `length` bytes of `bytes`, one to sixteen.
     #[inline]
     pub(crate) fn of(bytes: u128, length: usize) -> Self {
         let [first, second] = halves(bytes);
+        Self::of_words(first, || second, length)
+    }
+
+    /// The key of the first `length` bytes of two words, of which the second may not be needed.
+    #[inline]
+    fn of_words(first: u64, second: impl FnOnce() -> u64, length: usize) -> Self {
         let begin = hash::begin(length);
         if length <= 8 {
             let first = first & hash::mask(length);
@@ -62,7 +52,7 @@ impl Key {
                 state: hash::fold(begin, first),
             }
         } else {
-            let second = second & hash::mask(length - 8);
+            let second = second() & hash::mask(length - 8);
             Self {
                 words: [first, second],
                 length,

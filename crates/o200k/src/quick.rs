@@ -80,16 +80,16 @@ fn signs(text: &[u8], at: usize, bytes: u64, known: usize) -> Option<usize> {
     if stops == 0 {
         return None;
     }
-    let next = byte(bytes, first_of(stops));
     let mut end = at + first_of(stops);
-    if next > b' ' && next < 0x80 || next == b' ' {
-        return Some(end);
-    }
-    if next != b'\n' {
-        return None;
-    }
-    while let Some(b'\r' | b'\n' | b'/') = text.get(end) {
-        end += 1;
+    match byte(bytes, first_of(stops)) {
+        b' '..0x80 => {}
+        b'\n' => {
+            while let Some(b'\r' | b'\n' | b'/') = text.get(end) {
+                end += 1;
+            }
+        }
+        // Controls, of which some are signs, and characters beyond ASCII.
+        _ => return None,
     }
     Some(end)
 }

@@ -16,8 +16,9 @@ use crate::cache::{Cache, Entry};
 use crate::index::Key;
 use crate::table;
 
-/// Tokens that may be taken back, and bytes that earn one more.
+/// Tokens that may be taken back before it gives up.
 const PATIENCE: usize = 8;
+/// Bytes of the piece that let one more token be taken back, so that the time stays linear.
 const EARNING: usize = 16;
 
 /// The tokens of a long piece, and room for them.
