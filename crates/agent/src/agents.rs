@@ -4,7 +4,7 @@
 //! Its paths count from its own folder, its tools are what its own prompt declares, and what it
 //! says last is the answer. Nothing of it is written into the caller's transcript.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chatmd::{WorldError, WorldErrorKind};
@@ -18,7 +18,7 @@ use crate::listener::NoListener;
 use crate::prompt::{Prompt, toolbox};
 use crate::surroundings::Surroundings;
 use crate::turn::Turn;
-use crate::world::{FileWorld, network_is_off};
+use crate::world::FileWorld;
 
 /// How deep agents may call agents.
 pub const MAX_AGENT_CALLS: usize = 8;
@@ -100,13 +100,19 @@ impl Surroundings {
         let Some(agents) = &self.agents else {
             return Err(failed("agents are not run here".to_owned()));
         };
-        if !local {
-            return Err(network_is_off(src));
-        }
-        let (text, path) = self.world.prompt(src).map_err(|error| WorldError {
-            kind: WorldErrorKind::Agent,
+        let as_agent = |error: WorldError| WorldError {
+            kind: match error.kind {
+                WorldErrorKind::Denied => WorldErrorKind::Denied,
+                _ => WorldErrorKind::Agent,
+            },
             ..error
-        })?;
+        };
+        let (text, path) = if local {
+            self.world.prompt(src).map_err(as_agent)?
+        } else {
+            let page = self.page(src).await.map_err(as_agent)?;
+            (page.text, PathBuf::from(src))
+        };
         let chain = || {
             let names = self
                 .callers
@@ -129,22 +135,38 @@ impl Surroundings {
             );
             return Err(failed(message).with_help("let one of them do its part itself"));
         }
-        let folder = path.parent().unwrap_or(Path::new("."));
+        // A prompt from the network has no folder, and nothing of this machine.
+        let folder = path.parent().filter(|_| local);
         let outer = self.world.roots().folders().iter().cloned();
-        let roots = Roots::new(std::iter::once(folder.to_owned()).chain(outer));
-        let roots = Arc::new(roots.map_err(|error| failed(error.to_string()))?);
+        let folders = folder.into_iter().flat_map(|folder| {
+            let own = std::iter::once(folder.to_owned());
+            own.chain(outer.clone())
+        });
+        let roots = Arc::new(Roots::new(folders).map_err(|error| failed(error.to_string()))?);
+        let folder = folder.unwrap_or(Path::new(""));
         let inside = Self {
             world: FileWorld::new(roots, folder).of_file(&path),
             shell: self.shell.clone(),
+            network: self.network.clone(),
             agents: self.agents.clone(),
             callers: [self.callers.clone(), vec![path.clone()]].concat(),
         };
         let prompt = inside.load(src, &text).await;
         if let Some(error) = prompt.diagnostics.iter().find(|found| found.is_error()) {
             let place = prompt.source_map().place(error.primary.start);
+            let help = if local {
+                format!("`logue check {src}` shows what is wrong with it")
+            } else {
+                "save it to a file; `logue check` shows what is wrong with it".to_owned()
+            };
             return Err(
-                failed(format!("{place}: {} ({})", error.message, error.code))
-                    .with_help(format!("`logue check {src}` shows what is wrong with it")),
+                failed(format!("{place}: {} ({})", error.message, error.code)).with_help(help),
+            );
+        }
+        if !local && !prompt.tools.is_empty() {
+            return Err(
+                failed("a prompt from the network may declare no tools".to_owned())
+                    .with_help("save it to a file, read it, and use that"),
             );
         }
         agents.run(&inside, prompt, input, folder, freshness).await

@@ -1,4 +1,5 @@
-//! Everything that a prompt may reach while it is read and run: files below the roots, agents.
+//! Everything that a prompt may reach while it is read and run: files below the roots, pages of
+//! allowed hosts, agents.
 //!
 //! A [`Surroundings`] drives the evaluation of a prompt: it takes what the evaluation needs and gets
 //! all of it at once, agents included. An agent's own prompt has surroundings of its own, one level
@@ -7,15 +8,18 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use chatmd::{Answer, Evaluator, Request, RequestId, RequestKind, World as _, WorldError, load};
+use chatmd::{
+    Answer, DocumentText, Evaluator, Request, RequestId, RequestKind, World as _, WorldError,
+    WorldErrorKind, load,
+};
 use logue_message::Block;
-use logue_tools::ShellOptions;
+use logue_tools::{FetchCategory, Fetcher, ShellOptions};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::agents::{Agents, Freshness};
 use crate::prompt::Prompt;
-use crate::world::FileWorld;
+use crate::world::{FileWorld, network_is_off};
 
 /// Things that a prompt needs and that are fetched at the same time.
 const AT_ONCE: usize = 4;
@@ -25,6 +29,7 @@ const AT_ONCE: usize = 4;
 pub struct Surroundings {
     pub(crate) world: FileWorld,
     pub(crate) shell: ShellOptions,
+    pub(crate) network: Option<Arc<Fetcher>>,
     pub(crate) agents: Option<Arc<Agents>>,
     /// The prompts of the agents that are being run, the outermost first.
     pub(crate) callers: Vec<PathBuf>,
@@ -38,14 +43,22 @@ enum Errand {
 }
 
 impl Surroundings {
-    /// The disk alone: agents are refused.
+    /// The disk alone: addresses and agents are refused.
     pub fn new(world: FileWorld, shell: ShellOptions) -> Self {
         Self {
             shell,
+            network: None,
             agents: None,
             callers: world_file(&world),
             world,
         }
+    }
+
+    /// The same with the hosts that the fetcher may ask.
+    #[must_use]
+    pub fn with_network(mut self, network: Arc<Fetcher>) -> Self {
+        self.network = Some(network);
+        self
     }
 
     /// The same with agents.
@@ -112,6 +125,7 @@ impl Surroundings {
 
     async fn run(self, errand: Errand) -> Result<Answer, WorldError> {
         match errand {
+            Errand::Document(src, false, ..) => self.page(&src).await.map(Answer::Document),
             Errand::Document(src, local, strip, markdown) => {
                 let mut request = chatmd::DocRequest::local(&src);
                 (request.local, request.strip, request.markdown) = (local, strip, markdown);
@@ -126,6 +140,37 @@ impl Surroundings {
                 asked.await.map(Answer::Agent)
             }
         }
+    }
+}
+
+impl Surroundings {
+    /// The text at an address.
+    pub(crate) async fn page(&self, src: &str) -> Result<DocumentText, WorldError> {
+        let Some(network) = &self.network else {
+            return Err(network_is_off(src));
+        };
+        let fetched = network.get(src).await.map_err(|error| {
+            let kind = match error.category {
+                FetchCategory::Denied | FetchCategory::Private => WorldErrorKind::Denied,
+                FetchCategory::TooLarge => WorldErrorKind::TooLarge,
+                _ => WorldErrorKind::Other,
+            };
+            let failed = WorldError::new(kind, error.message);
+            error.help.into_iter().fold(failed, WorldError::with_help)
+        })?;
+        if !fetched.is_html() && !fetched.is_text() {
+            let kind = fetched.media_type.as_deref().unwrap_or("unknown");
+            let message = format!("{src}: is no text, but of the type {kind}");
+            return Err(WorldError::new(WorldErrorKind::NotUtf8, message));
+        }
+        Ok(DocumentText {
+            text: fetched.text().into_owned(),
+            media_type: if fetched.is_html() {
+                Some("text/html".to_owned())
+            } else {
+                fetched.media_type
+            },
+        })
     }
 }
 

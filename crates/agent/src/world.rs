@@ -161,10 +161,10 @@ impl World for FileWorld {
 /// Why something that is not on the disk is not fetched.
 pub(crate) fn network_is_off(src: &str) -> WorldError {
     WorldError::new(
-        WorldErrorKind::Unsupported,
+        WorldErrorKind::Denied,
         format!("{src}: the network is off for prompts"),
     )
-    .with_help("for a file add `local`")
+    .with_help("--allow-host HOST and `[network] hosts` in logue.toml allow a host; for a file add `local`")
 }
 
 /// The media type of a picture, by its first bytes.
@@ -234,8 +234,9 @@ fn refused(error: &RootError) -> WorldError {
         RootError::Outside(_) => WorldErrorKind::OutsideRoots,
         _ => WorldErrorKind::Other,
     };
-    WorldError::new(kind, error.to_string())
-        .with_help("paths are relative to the folder of the prompt")
+    WorldError::new(kind, error.to_string()).with_help(
+        "paths are relative to the folder of the prompt; --root DIR lets it read a further one",
+    )
 }
 
 /// The name of a payload in its folder: one plain name, with nothing that climbs.

@@ -244,7 +244,7 @@ async fn what_is_wrong_with_an_agent_is_an_error_where_it_is_named() {
         let prompt = stage.load(&format!("<user>{element}</user>")).await;
         let (code, message) = only_error(&prompt);
         let expected = if element.contains("https") {
-            Code::MdUnsupported
+            Code::NetworkDenied
         } else {
             Code::MdAgent
         };

@@ -152,7 +152,14 @@ fn a_payload_that_was_changed_is_an_error_where_it_is_named() {
     file.set_inline_bytes(0);
     file.append(&exchange("c1", "{}", "the result")).unwrap();
     let kept = names(&folder);
-    let result = kept.iter().find(|name| name.ends_with(".txt")).unwrap();
+    let result = kept
+        .iter()
+        .find(|name| {
+            Path::new(name)
+                .extension()
+                .is_some_and(|kind| kind == "txt")
+        })
+        .unwrap();
     let result = folder.path().join(".chatmd").join(result);
     for forged in [&b"another one"[..], b"", b"the resul\xFF"] {
         fs::write(&result, forged).unwrap();

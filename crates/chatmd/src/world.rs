@@ -210,6 +210,8 @@ pub enum WorldErrorKind {
     TooLarge,
     /// This world does not give anything of that kind.
     Unsupported,
+    /// Nobody allowed this world to ask that host.
+    Denied,
     /// An agent cannot be run, or failed.
     Agent,
     /// A payload file of the transcript (ChatMD §7.3) is not there.
@@ -229,6 +231,7 @@ impl WorldErrorKind {
             Self::NotUtf8 => Code::SourceNotUtf8,
             Self::TooLarge => Code::SourceTooLarge,
             Self::Unsupported => Code::MdUnsupported,
+            Self::Denied => Code::NetworkDenied,
             Self::Agent => Code::MdAgent,
             Self::PayloadMissing => Code::MdPayloadMissing,
             Self::PayloadChanged => Code::MdPayloadChanged,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use logue_tools::HostRule;
 use openchatml::Role;
 
 use crate::convert::Form;
@@ -89,6 +90,10 @@ pub(crate) struct RunArgs {
     /// A further folder that tools and documents may be read from
     #[arg(long = "root", value_name = "DIR")]
     pub(crate) roots: Vec<PathBuf>,
+
+    /// A host that documents and agents of the prompt may be fetched from
+    #[arg(long = "allow-host", value_name = "HOST")]
+    pub(crate) allow_hosts: Vec<HostRule>,
 
     /// Most requests to the model in this turn [default: 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

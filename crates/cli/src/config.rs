@@ -14,10 +14,11 @@ use etcetera::BaseStrategy as _;
 use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, Redaction};
 use logue_model::Limits;
 use logue_source::{Code, Diagnostic, Source, Span, Style};
-use logue_tools::ShellOptions;
+use logue_tools::{FetchPolicy, HostRule, ShellOptions};
 use serde::Deserialize;
 
 use crate::exit::{Exit, Failure};
+use crate::network::Network;
 use crate::redact::Redact;
 
 /// The settings in force, files merged.
@@ -26,6 +27,7 @@ pub(crate) struct Config {
     layers: Vec<Layer>,
     /// The patterns of all layers: a project takes none of the user's away.
     redaction: Redaction,
+    hosts: Vec<HostRule>,
 }
 
 #[derive(Clone, Debug)]
@@ -46,6 +48,8 @@ struct File {
     tools: Tools,
     #[serde(default)]
     run: Run,
+    #[serde(default)]
+    network: Network,
     #[serde(default)]
     transcript: Transcript,
     #[serde(default)]
@@ -110,6 +114,7 @@ impl Config {
         }
         let mut layers = Vec::new();
         let mut redaction = Redaction::default();
+        let mut hosts = Vec::new();
         for (path, own) in paths {
             let text = match std::fs::read_to_string(&path) {
                 Ok(text) => text,
@@ -126,10 +131,16 @@ impl Config {
             file.redact
                 .add_to(&mut redaction)
                 .map_err(|(span, error)| invalid(&path, &text, span, &error.to_string()))?;
+            let rules = file.network.rules(own);
+            hosts.extend(rules.map_err(|(span, error)| invalid(&path, &text, span, &error))?);
             let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
             layers.push(Layer { folder, own, file });
         }
-        Ok(Self { layers, redaction })
+        Ok(Self {
+            layers,
+            redaction,
+            hosts,
+        })
     }
 
     fn first<T>(&self, pick: impl Fn(&File) -> Option<T>) -> Option<T> {
@@ -269,6 +280,21 @@ impl Config {
                 .first(|file| file.tools.output_bytes)
                 .unwrap_or(base.output_bytes),
             environment,
+        }
+    }
+
+    /// What prompts may reach: the hosts of the flags and of the files.
+    pub(crate) fn network(&self, flags: &[HostRule]) -> FetchPolicy {
+        let base = FetchPolicy::default();
+        FetchPolicy {
+            hosts: flags.iter().chain(&self.hosts).cloned().collect(),
+            total: self
+                .first(|file| file.network.timeout_seconds)
+                .map_or(base.total, Duration::from_secs),
+            max_bytes: self
+                .first(|file| file.network.page_bytes)
+                .unwrap_or(base.max_bytes),
+            ..base
         }
     }
 

@@ -16,6 +16,7 @@ mod fmt;
 mod folder;
 mod language;
 mod manual;
+mod network;
 mod redact;
 mod rewrite;
 mod run;

@@ -148,6 +148,8 @@ codes! {
     MdAgent = "E-MD-AGENT",
     /// A path leads out of the roots.
     OutsideRoots = "E-OUTSIDE-ROOTS",
+    /// A prompt names an address of a host that nobody allowed.
+    NetworkDenied = "E-NETWORK-DENIED",
     /// Something that the language has and this version does not run yet.
     MdUnsupported = "E-MD-UNSUPPORTED",
     /// A built-in of another program that Logue does not have.

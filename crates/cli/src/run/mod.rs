@@ -62,7 +62,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
     let mut input = Input::open(arguments, config.patience(), |path| output.waiting(path))?;
     let prompt_folder = input.prompt_folder();
     let roots = roots(&prompt_folder, arguments, config)?;
-    let surroundings = reading::surroundings(&input, roots, arguments, config);
+    let surroundings = reading::surroundings(&input, roots, arguments, config)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

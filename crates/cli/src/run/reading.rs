@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use logue_agent::{Agents, FileWorld, Models, Prompt, Surroundings};
-use logue_source::{Code, Diagnostic, Severity, SourceMap};
-use logue_tools::Roots;
+use logue_source::{Diagnostic, Severity, SourceMap};
+use logue_tools::{Fetcher, Roots};
 
 use super::input::Input;
 use super::provider::{self, Connection};
@@ -21,7 +21,7 @@ pub(super) fn surroundings(
     roots: Arc<Roots>,
     arguments: &RunArgs,
     config: &Config,
-) -> Surroundings {
+) -> Result<Surroundings, Failure> {
     let mut world = FileWorld::new(roots, &input.transcript_folder());
     if let Some(path) = input.prompt_file() {
         world = world.of_file(path);
@@ -36,7 +36,18 @@ pub(super) fn surroundings(
             .flatten(),
         max_requests: config.max_turns(arguments.max_turns),
     };
-    Surroundings::new(world, config.shell_options()).with_agents(Arc::new(agents))
+    let mut surroundings =
+        Surroundings::new(world, config.shell_options()).with_agents(Arc::new(agents));
+    let policy = config.network(&arguments.allow_hosts);
+    // Without a host there is nothing to fetch, and setting TLS up takes time.
+    if !policy.hosts.is_empty() {
+        let fetcher = Fetcher::new(policy).map_err(|error| {
+            let failure = Failure::user("E-NETWORK-DENIED", error.message);
+            error.help.into_iter().fold(failure, Failure::with_help)
+        })?;
+        surroundings = surroundings.with_network(Arc::new(fetcher));
+    }
+    Ok(surroundings)
 }
 
 /// Reads the document and reports what is wrong with it.
@@ -52,18 +63,7 @@ pub(super) async fn load(input: &Input, surroundings: &Surroundings) -> Result<P
         )
         .with_help("`logue view` shows it; name it with -m replay:FILE to play it"));
     }
-    let mut prompt = surroundings.load(&input.name, &input.text).await;
-    for error in prompt
-        .diagnostics
-        .iter_mut()
-        .filter(|found| found.is_error())
-    {
-        if matches!(error.code, Code::MdDocument | Code::OutsideRoots) {
-            error
-                .help
-                .push("--root DIR lets the prompt read a further folder".to_owned());
-        }
-    }
+    let prompt = surroundings.load(&input.name, &input.text).await;
     let map = prompt.source_map();
     let (errors, others): (Vec<_>, Vec<_>) = prompt
         .diagnostics

@@ -17,6 +17,7 @@ mod formats;
 mod hostile;
 mod killed;
 mod missing_files;
+mod network;
 mod payloads;
 mod program;
 mod provider_errors;
@@ -33,7 +34,10 @@ fn no_test_file_is_forgotten() {
     let own = include_str!("main.rs");
     for entry in std::fs::read_dir(folder).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        let stem = name.strip_suffix(".rs").unwrap();
+        // Snapshots under review leave other files beside the modules.
+        let Some(stem) = name.strip_suffix(".rs") else {
+            continue;
+        };
         assert!(
             stem == "main" || own.contains(&format!("mod {stem};")),
             "{name} is forgotten"

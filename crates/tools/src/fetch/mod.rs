@@ -127,8 +127,8 @@ impl Fetcher {
         policy: FetchPolicy,
         lookup: impl Lookup + 'static,
     ) -> Result<Self, FetchError> {
-        let lookup: Arc<dyn Lookup> = Arc::new(lookup);
         static RING: OnceLock<()> = OnceLock::new();
+        let lookup: Arc<dyn Lookup> = Arc::new(lookup);
         RING.get_or_init(|| {
             // An embedding program may have installed another provider before; then that one serves.
             drop(rustls::crypto::ring::default_provider().install_default());

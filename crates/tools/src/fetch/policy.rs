@@ -124,6 +124,11 @@ impl fmt::Display for HostRuleError {
 impl std::error::Error for HostRuleError {}
 
 impl HostRule {
+    /// Whether the rule lets a request into a private network.
+    pub fn is_private(&self) -> bool {
+        self.private
+    }
+
     fn admits(&self, host: &str, port: u16, default_port: bool) -> bool {
         let host_fits = if self.below {
             host.strip_suffix(&self.host)
