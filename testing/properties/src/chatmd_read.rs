@@ -65,23 +65,12 @@ fn assert_same_as_json(tree: &Tree<'_>) {
     assert_eq!(json, walked, "{:?}", tree.source());
 }
 
-/// Texts that only a stray closer divides are one.
 fn list<'t>(children: impl Iterator<Item = Child<'t>>) -> serde_json::Value {
-    let mut list: Vec<serde_json::Value> = Vec::new();
-    for child in children {
-        let run = match child {
-            Child::Node(inner) => {
-                list.push(node(inner));
-                continue;
-            }
-            Child::Text(run) => run.content(),
-        };
-        match list.last_mut().and_then(|last| last.get_mut("text")) {
-            Some(serde_json::Value::String(text)) => text.push_str(&run),
-            _ => list.push(serde_json::json!({"text": run})),
-        }
-    }
-    list.into()
+    let json = |child| match child {
+        Child::Node(inner) => node(inner),
+        Child::Text(run) => serde_json::json!({"text": run.content()}),
+    };
+    children.map(json).collect()
 }
 
 fn node(node: Node<'_>) -> serde_json::Value {
