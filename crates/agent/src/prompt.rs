@@ -130,6 +130,7 @@ impl Prompt {
 /// A declaration that cannot be run, with its position.
 pub fn toolbox(prompt: &Prompt, surroundings: &Surroundings) -> Result<Toolbox, Box<Diagnostic>> {
     let roots = surroundings.world.roots();
+    let reach = surroundings.reach();
     let mut toolbox = Toolbox::new();
     for declaration in &prompt.tools {
         let refused = |code: Code, message: String| {
@@ -137,7 +138,7 @@ pub fn toolbox(prompt: &Prompt, surroundings: &Surroundings) -> Result<Toolbox, 
         };
         let tool: Arc<dyn Tool> = match &declaration.kind {
             ToolKind::Builtin { name } => match Builtin::declared(name) {
-                Some(builtin) => builtin.tool(Arc::clone(roots)),
+                Some(builtin) => builtin.tool(&reach),
                 // A built-in that only another program has was warned of. It is not offered, and a
                 // call of it is refused like that of any undeclared tool.
                 None => continue,

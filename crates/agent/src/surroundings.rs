@@ -13,7 +13,7 @@ use chatmd::{
     WorldErrorKind, load,
 };
 use logue_message::Block;
-use logue_tools::{FetchCategory, Fetcher, ShellOptions};
+use logue_tools::{FetchCategory, Fetcher, Reach, ShellOptions};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -59,6 +59,15 @@ impl Surroundings {
     pub fn with_network(mut self, network: Arc<Fetcher>) -> Self {
         self.network = Some(network);
         self
+    }
+
+    /// What the built-in tools of a prompt in these surroundings can get at: what the surroundings
+    /// themselves can, but no prompt that is being run is written.
+    pub fn reach(&self) -> Reach {
+        let reach = Reach::new(Arc::clone(self.world.roots()));
+        let reach = self.callers.iter().fold(reach, Reach::keeping);
+        let network = self.network.iter().cloned();
+        network.fold(reach, Reach::with_network)
     }
 
     /// The same with agents.

@@ -2,7 +2,7 @@
 //!
 //! A [`Tool`] has a definition that the model is told and a call that runs it. A [`Toolbox`] holds
 //! the tools of one run, and only those: a name that nobody declared is refused. Two kinds are
-//! here. Built-ins read files and folders below [`Roots`] and nowhere else; a [`ShellTool`] runs
+//! here. Built-ins read and write files below [`Roots`] and nowhere else; a [`ShellTool`] runs
 //! one declared command with the model's arguments as an argument vector, never through a shell,
 //! under a time limit, an output limit and in a process group that dies as a whole.
 //!
@@ -17,15 +17,19 @@
 mod builtin;
 mod fetch;
 mod output;
+mod patch;
+mod reach;
 mod roots;
 mod shell;
 mod tool;
 mod toolbox;
+mod writing;
 
-pub use builtin::{Builtin, ReadDirectory, ReadFile};
+pub use builtin::{AppendToFile, ApplyPatch, Builtin, FindAndReplace, ReadDirectory, ReadFile};
 pub use fetch::{
     FetchCategory, FetchError, FetchPolicy, Fetched, Fetcher, HostRule, HostRuleError, Lookup,
 };
+pub use reach::Reach;
 pub use roots::{Opened, RootError, Roots};
 pub use shell::{ShellOptions, ShellTool};
 pub use tool::{BoxFuture, Outcome, Tool};

@@ -139,7 +139,8 @@ impl Roots {
         Ok((file, found.metadata))
     }
 
-    fn holds(&self, real: &Path) -> bool {
+    /// Whether a path without links lies in a root.
+    pub(crate) fn holds(&self, real: &Path) -> bool {
         self.folders.iter().any(|root| real.starts_with(root))
     }
 }

@@ -8,14 +8,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use logue_message::ToolCall;
-use logue_tools::{Builtin, Outcome, Roots, Toolbox};
+use logue_tools::{Builtin, Outcome, Reach, Roots, Toolbox};
 
 async fn call(root: &Path, name: &str, arguments: &str) -> Outcome {
     let roots = Arc::new(Roots::new([root.to_owned()]).unwrap());
     let mut toolbox = Toolbox::new();
     for declared in ["read_file", "read_dir"] {
         toolbox
-            .add(Builtin::declared(declared).unwrap().tool(roots.clone()))
+            .add(
+                Builtin::declared(declared)
+                    .unwrap()
+                    .tool(&Reach::new(roots.clone())),
+            )
             .unwrap();
     }
     toolbox.call(&ToolCall::new("c", name, arguments)).await

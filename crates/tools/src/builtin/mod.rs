@@ -1,14 +1,21 @@
-//! The tools that come with Logue. Each reads below the roots of its run and nowhere else.
+//! The tools that come with Logue. Each reaches files below the roots of its run and nowhere else.
 
+mod append_to_file;
+mod apply_patch;
+mod find_and_replace;
+mod given;
 mod read_directory;
 mod read_file;
 
 use std::sync::Arc;
 
+pub use append_to_file::AppendToFile;
+pub use apply_patch::ApplyPatch;
+pub use find_and_replace::FindAndReplace;
 pub use read_directory::ReadDirectory;
 pub use read_file::ReadFile;
 
-use crate::{Roots, Tool};
+use crate::{BoxFuture, Outcome, Reach, Tool};
 
 /// A built-in tool, by the names that a prompt may declare it with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,6 +25,12 @@ pub enum Builtin {
     ReadFile,
     /// `read_dir`; the model calls it `read_directory`.
     ReadDirectory,
+    /// `append_to_file`.
+    AppendToFile,
+    /// `find_and_replace`.
+    FindAndReplace,
+    /// `apply_patch`.
+    ApplyPatch,
 }
 
 impl Builtin {
@@ -26,15 +39,35 @@ impl Builtin {
         Some(match name {
             "read_file" | "get_contents" => Self::ReadFile,
             "read_dir" | "read_directory" => Self::ReadDirectory,
+            "append_to_file" => Self::AppendToFile,
+            "find_and_replace" => Self::FindAndReplace,
+            "apply_patch" => Self::ApplyPatch,
             _ => return None,
         })
     }
 
-    /// The tool, confined to `roots`.
-    pub fn tool(self, roots: Arc<Roots>) -> Arc<dyn Tool> {
+    /// The tool, confined to `reach`.
+    pub fn tool(self, reach: &Reach) -> Arc<dyn Tool> {
+        let roots = || Arc::clone(&reach.roots);
         match self {
-            Self::ReadFile => Arc::new(ReadFile::new(roots)),
-            Self::ReadDirectory => Arc::new(ReadDirectory::new(roots)),
+            Self::ReadFile => Arc::new(ReadFile::new(roots())),
+            Self::ReadDirectory => Arc::new(ReadDirectory::new(roots())),
+            Self::AppendToFile => Arc::new(AppendToFile::new(reach.clone())),
+            Self::FindAndReplace => Arc::new(FindAndReplace::new(reach.clone())),
+            Self::ApplyPatch => Arc::new(ApplyPatch::new(reach.clone())),
         }
     }
+}
+
+/// Runs what waits for the disk where it keeps nobody waiting. What the call says is the outcome.
+fn blocking(
+    work: impl FnOnce() -> Result<String, String> + Send + 'static,
+) -> BoxFuture<'static, Outcome> {
+    Box::pin(async move {
+        match tokio::task::spawn_blocking(work).await {
+            Ok(Ok(text)) => Outcome::done(text),
+            Ok(Err(why)) => Outcome::failed(why),
+            Err(error) => Outcome::failed(format!("the files could not be reached: {error}")),
+        }
+    })
 }

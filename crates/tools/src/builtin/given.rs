@@ -1,0 +1,40 @@
+//! The arguments of a call, held to what the tool takes.
+
+use logue_message::Arguments;
+use serde_json::{Map, Value};
+
+/// Arguments of a call with known names.
+pub(super) struct Given(Map<String, Value>);
+
+impl Given {
+    /// Reads the arguments. An error is for the model.
+    pub(super) fn read(arguments: &Arguments, known: &[&str]) -> Result<Self, String> {
+        let object = arguments
+            .object()
+            .map_err(|error| format!("the arguments are {error}"))?;
+        match object.keys().find(|key| !known.contains(&key.as_str())) {
+            Some(other) => Err(format!(
+                "E-CALL-SCHEMA: `{other}` is no parameter of this tool"
+            )),
+            None => Ok(Self(object)),
+        }
+    }
+
+    /// The text of a parameter, by the first of its names that is given.
+    pub(super) fn text(&self, names: &[&str]) -> Result<&str, String> {
+        let value = names.iter().find_map(|name| self.0.get(*name));
+        value.and_then(Value::as_str).ok_or_else(|| {
+            let name = names.first().copied().unwrap_or_default();
+            format!("E-CALL-SCHEMA: {name}: is required, a string")
+        })
+    }
+
+    /// Whether a parameter is given as true.
+    pub(super) fn flag(&self, name: &str) -> Result<bool, String> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(false),
+            Some(Value::Bool(value)) => Ok(*value),
+            Some(_) => Err(format!("E-CALL-SCHEMA: {name}: must be true or false")),
+        }
+    }
+}

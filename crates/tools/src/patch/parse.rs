@@ -1,0 +1,305 @@
+//! The envelope of a patch and the lines of its hunks.
+
+/// What a patch does to one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Section<'a> {
+    /// The file.
+    pub(crate) path: &'a str,
+    /// What happens to it.
+    pub(crate) action: Action<'a>,
+}
+
+/// What happens to a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Action<'a> {
+    /// It is new and holds these lines.
+    Add(Vec<&'a str>),
+    /// It is removed.
+    Delete,
+    /// It changes, moves, or both.
+    Update {
+        /// Where it moves to.
+        to: Option<&'a str>,
+        /// What changes, from its first line to its last.
+        hunks: Vec<Hunk<'a>>,
+    },
+}
+
+/// A change in one place of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Hunk<'a> {
+    /// Its line in the patch, from 1.
+    pub(crate) line: usize,
+    /// Lines that come before it in the file, in order.
+    pub(crate) headers: Vec<&'a str>,
+    /// Its lines.
+    pub(crate) lines: Vec<HunkLine<'a>>,
+    /// Whether the file ends behind it.
+    pub(crate) at_end: bool,
+}
+
+/// A line of a hunk, without its sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HunkLine<'a> {
+    /// The file has it and keeps it.
+    Kept(&'a str),
+    /// The file has it and loses it.
+    Removed(&'a str),
+    /// The file gets it.
+    Added(&'a str),
+}
+
+const BEGIN: &str = "*** Begin Patch";
+const END: &str = "*** End Patch";
+
+/// Reads a patch. Linear in its length.
+///
+/// # Errors
+/// It is no patch; the text names the line.
+pub(crate) fn parse(patch: &str) -> Result<Vec<Section<'_>>, String> {
+    let mut lines = Lines::new(patch);
+    match lines.next_filled() {
+        Some((_, line)) if line.trim() == BEGIN => {}
+        Some((number, line)) => {
+            return Err(wrong(
+                number,
+                &format!("a patch begins with `{BEGIN}`"),
+                line,
+            ));
+        }
+        None => return Err(format!("the patch is empty; it begins with `{BEGIN}`")),
+    }
+    let mut sections = Vec::new();
+    loop {
+        let Some((number, line)) = lines.next_filled() else {
+            return Err(format!("the patch ends without `{END}`, so it may be cut"));
+        };
+        let line = line.trim_end();
+        if line == END {
+            break;
+        }
+        let section = if let Some(path) = line.strip_prefix("*** Add File:") {
+            Section {
+                path: named(number, path)?,
+                action: Action::Add(lines.added()?),
+            }
+        } else if let Some(path) = line.strip_prefix("*** Delete File:") {
+            Section {
+                path: named(number, path)?,
+                action: Action::Delete,
+            }
+        } else if let Some(path) = line.strip_prefix("*** Update File:") {
+            let to = match lines.peek() {
+                Some((number, line)) if line.starts_with("*** Move to:") => {
+                    lines.advance();
+                    Some(named(number, &line["*** Move to:".len()..])?)
+                }
+                _ => None,
+            };
+            let hunks = lines.hunks()?;
+            if hunks.is_empty() && to.is_none() {
+                return Err(format!(
+                    "patch line {number}: the update of `{}` has no hunk",
+                    path.trim()
+                ));
+            }
+            Section {
+                path: named(number, path)?,
+                action: Action::Update { to, hunks },
+            }
+        } else {
+            let wanted = "`*** Add File: PATH`, `*** Update File: PATH`, `*** Delete File: PATH` or \
+                          `*** End Patch` is expected";
+            return Err(wrong(number, wanted, line));
+        };
+        sections.push(section);
+    }
+    if let Some((number, line)) = lines.next_filled() {
+        return Err(wrong(number, "nothing follows the end of a patch", line));
+    }
+    if sections.is_empty() {
+        return Err("the patch names no file".to_owned());
+    }
+    Ok(sections)
+}
+
+/// The lines of a patch with their numbers.
+struct Lines<'a> {
+    rest: Option<&'a str>,
+    number: usize,
+    /// Whether its lines end in CR LF.
+    crlf: bool,
+}
+
+impl<'a> Lines<'a> {
+    fn new(patch: &'a str) -> Self {
+        let patch = patch.strip_prefix('\u{FEFF}').unwrap_or(patch);
+        let first = patch.trim_start().split('\n').next().unwrap_or_default();
+        Self {
+            rest: Some(patch),
+            number: 0,
+            crlf: first.ends_with('\r'),
+        }
+    }
+
+    fn peek(&self) -> Option<(usize, &'a str)> {
+        let rest = self.rest?;
+        let line = rest.split_once('\n').map_or(rest, |(line, _)| line);
+        let line = line
+            .strip_suffix('\r')
+            .filter(|_| self.crlf)
+            .unwrap_or(line);
+        // The text behind the last line break is no line.
+        (rest.contains('\n') || !rest.is_empty()).then_some((self.number + 1, line))
+    }
+
+    fn advance(&mut self) {
+        self.rest = self
+            .rest
+            .and_then(|rest| rest.split_once('\n'))
+            .map(|(_, rest)| rest);
+        self.number += 1;
+    }
+
+    /// The next line that says something.
+    fn next_filled(&mut self) -> Option<(usize, &'a str)> {
+        while let Some(line) = self.peek() {
+            self.advance();
+            if !line.1.trim().is_empty() {
+                return Some(line);
+            }
+        }
+        None
+    }
+
+    /// The lines of a new file.
+    fn added(&mut self) -> Result<Vec<&'a str>, String> {
+        let mut added = Vec::new();
+        let mut blank = None;
+        while let Some((number, line)) = self.peek() {
+            if line.starts_with("*** ") {
+                break;
+            }
+            self.advance();
+            match (line.strip_prefix('+'), blank) {
+                (Some(line), None) => added.push(line),
+                // Between two files a blank line is nothing, inside of one it lacks its sign.
+                (None, _) if line.trim().is_empty() => blank = blank.or(Some((number, line))),
+                (_, blank) => {
+                    let (number, line) = blank.unwrap_or((number, line));
+                    return Err(wrong(
+                        number,
+                        "each line of a new file begins with `+`",
+                        line,
+                    ));
+                }
+            }
+        }
+        Ok(added)
+    }
+
+    /// The hunks of a file that changes.
+    fn hunks(&mut self) -> Result<Vec<Hunk<'a>>, String> {
+        let mut hunks: Vec<Hunk<'a>> = Vec::new();
+        // Whether a hunk is open for lines.
+        let mut open = false;
+        // Lines without a sign at the end of the open hunk: they are empty lines of the file, or
+        // separate the hunk from what follows.
+        let mut bare = 0;
+        while let Some((number, line)) = self.peek() {
+            if line.trim_end() == "*** End of File" {
+                self.advance();
+                match hunks.last_mut().filter(|_| open) {
+                    Some(hunk) => hunk.at_end = true,
+                    None => return Err(wrong(number, "a hunk is expected before it", line)),
+                }
+                (open, bare) = (false, 0);
+                continue;
+            }
+            if line.starts_with("*** ") {
+                break;
+            }
+            self.advance();
+            if let Some(header) = line.strip_prefix("@@") {
+                drop_last(&mut hunks, &mut bare);
+                let header = header_text(header);
+                match hunks.last_mut() {
+                    Some(hunk) if open && hunk.lines.is_empty() => hunk.headers.extend(header),
+                    _ => hunks.push(Hunk {
+                        line: number,
+                        headers: header.into_iter().collect(),
+                        ..Hunk::default()
+                    }),
+                }
+                open = true;
+                continue;
+            }
+            if line.is_empty() && !open {
+                continue;
+            }
+            bare = if line.is_empty() { bare + 1 } else { 0 };
+            let line = match line.as_bytes().first() {
+                Some(b' ') => HunkLine::Kept(&line[1..]),
+                Some(b'-') => HunkLine::Removed(&line[1..]),
+                Some(b'+') => HunkLine::Added(&line[1..]),
+                None => HunkLine::Kept(""),
+                // `\ No newline at end of file`, as `diff` writes it.
+                Some(b'\\') => continue,
+                Some(_) => {
+                    let wanted = "a line of a hunk begins with a space, `-`, `+` or `@@`";
+                    return Err(wrong(number, wanted, line));
+                }
+            };
+            if !open {
+                hunks.push(Hunk {
+                    line: number,
+                    ..Hunk::default()
+                });
+                open = true;
+            }
+            if let Some(hunk) = hunks.last_mut() {
+                hunk.lines.push(line);
+            }
+        }
+        drop_last(&mut hunks, &mut bare);
+        if let Some(empty) = hunks.iter().find(|hunk| hunk.lines.is_empty()) {
+            return Err(format!("patch line {}: the hunk has no lines", empty.line));
+        }
+        Ok(hunks)
+    }
+}
+
+/// Takes this many lines away from the last hunk.
+fn drop_last(hunks: &mut [Hunk<'_>], count: &mut usize) {
+    if let Some(hunk) = hunks.last_mut() {
+        hunk.lines.truncate(hunk.lines.len().saturating_sub(*count));
+    }
+    *count = 0;
+}
+
+/// The line that an `@@` names. The numbers of a unified diff name none.
+fn header_text(header: &str) -> Option<&str> {
+    let header = header.strip_prefix(' ').unwrap_or(header).trim_end();
+    if let Some(numbers) = header.trim_start().strip_prefix('-')
+        && let Some((numbers, _)) = numbers.split_once("@@")
+        && numbers.bytes().all(|byte| b"0123456789,+ ".contains(&byte))
+    {
+        return None;
+    }
+    let header = header.strip_suffix("@@").unwrap_or(header).trim_end();
+    (!header.is_empty()).then_some(header)
+}
+
+fn named(number: usize, path: &str) -> Result<&str, String> {
+    match path.trim() {
+        "" => Err(format!("patch line {number}: the path is missing")),
+        path => Ok(path),
+    }
+}
+
+fn wrong(number: usize, wanted: &str, line: &str) -> String {
+    format!(
+        "patch line {number}: {wanted}; found `{}`",
+        super::shown(line)
+    )
+}

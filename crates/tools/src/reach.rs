@@ -1,0 +1,60 @@
+//! What the built-ins of one run can get at: folders, files that stay as they are, hosts.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::{Fetcher, Roots};
+
+/// What built-in tools may reach. Files below the roots may be read and written, except for those
+/// that say what is allowed; the network is off unless a fetcher is given.
+///
+/// ```
+/// use std::sync::Arc;
+/// use logue_tools::{Builtin, Reach, Roots};
+///
+/// let roots = Arc::new(Roots::new([std::env::temp_dir()]).unwrap());
+/// let reach = Reach::new(roots).keeping("prompt.md");
+/// let tool = Builtin::AppendToFile.tool(&reach);
+/// assert_eq!(tool.definition().name, "append_to_file");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Reach {
+    pub(crate) roots: Arc<Roots>,
+    pub(crate) kept: Vec<PathBuf>,
+    pub(crate) network: Option<Arc<Fetcher>>,
+}
+
+impl Reach {
+    /// Files below `roots` and nothing else.
+    pub fn new(roots: Arc<Roots>) -> Self {
+        Self {
+            roots,
+            kept: Vec::new(),
+            network: None,
+        }
+    }
+
+    /// The same, but `path` is not written: it is the prompt or transcript of the run, in which the
+    /// model would grant itself tools or change what was said. A relative path counts from the
+    /// current folder.
+    #[must_use]
+    pub fn keeping(mut self, path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref();
+        // A file that does not exist yet is known by its folder.
+        let real = path.canonicalize().or_else(|_| {
+            let name = path.file_name().unwrap_or_default();
+            let folder = path.parent().filter(|folder| *folder != Path::new(""));
+            let folder = folder.unwrap_or(Path::new(".")).canonicalize();
+            folder.map(|folder| folder.join(name))
+        });
+        self.kept.push(real.unwrap_or_else(|_| path.to_owned()));
+        self
+    }
+
+    /// The same with the pages of the hosts that the fetcher may ask.
+    #[must_use]
+    pub fn with_network(mut self, network: Arc<Fetcher>) -> Self {
+        self.network = Some(network);
+        self
+    }
+}

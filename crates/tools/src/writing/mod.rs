@@ -1,0 +1,23 @@
+//! Files that tools write: where they may be, and how several of them change together.
+//!
+//! A [`Place`] is where a path of a model leads, found as for reading: below a root, links resolved.
+//! [`commit`] puts new content into the places. All of it is on the disk under other names before the
+//! first file is replaced, so that what can fail fails while everything is still as it was.
+
+mod change;
+mod place;
+
+pub(crate) use change::{Change, commit};
+pub(crate) use place::Place;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Bytes of a file that tools change.
+pub(crate) const LARGEST: usize = 16 * 1024 * 1024;
+
+/// One writer at a time in this program: between reading a file and replacing it nobody else of us
+/// changes it, also when several agents run at once.
+pub(crate) fn exclusively() -> MutexGuard<'static, ()> {
+    static WRITING: Mutex<()> = Mutex::new(());
+    WRITING.lock().unwrap_or_else(PoisonError::into_inner)
+}
