@@ -145,7 +145,10 @@ impl Surroundings {
         let roots = Arc::new(Roots::new(folders).map_err(|error| failed(error.to_string()))?);
         let folder = folder.unwrap_or(Path::new(""));
         let inside = Self {
-            world: FileWorld::new(roots, folder).of_file(&path),
+            world: FileWorld::new(roots, folder)
+                .of_file(&path)
+                .together_with(&self.world),
+            kept: self.kept.clone(),
             shell: self.shell.clone(),
             network: self.network.clone(),
             agents: self.agents.clone(),

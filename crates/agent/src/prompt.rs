@@ -74,6 +74,17 @@ impl Prompt {
         source_map(&self.parts)
     }
 
+    /// The files, as the prompt names them, that make it what it is: what it imports, and the agents
+    /// that it declares.
+    pub(crate) fn prompt_files(&self) -> Vec<&str> {
+        let imported = self.parts.iter().filter(|part| part.imported_at.is_some());
+        let agents = self.tools.iter().filter_map(|tool| match &tool.kind {
+            ToolKind::Agent { agent, local, .. } if *local => Some(agent.as_str()),
+            _ => None,
+        });
+        imported.map(|part| &*part.name).chain(agents).collect()
+    }
+
     /// The sampling settings.
     pub fn settings(&self) -> Settings {
         Settings {
@@ -130,7 +141,7 @@ impl Prompt {
 /// A declaration that cannot be run, with its position.
 pub fn toolbox(prompt: &Prompt, surroundings: &Surroundings) -> Result<Toolbox, Box<Diagnostic>> {
     let roots = surroundings.world.roots();
-    let reach = surroundings.reach();
+    let reach = surroundings.reach(prompt);
     let mut toolbox = Toolbox::new();
     for declaration in &prompt.tools {
         let refused = |code: Code, message: String| {

@@ -5,7 +5,7 @@
 //! all of it at once, agents included. An agent's own prompt has surroundings of its own, one level
 //! deeper and based on its own folder.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chatmd::{
@@ -31,6 +31,8 @@ pub struct Surroundings {
     pub(crate) shell: ShellOptions,
     pub(crate) network: Option<Arc<Fetcher>>,
     pub(crate) agents: Option<Arc<Agents>>,
+    /// Files that no tool writes, beside those of the prompts.
+    pub(crate) kept: Vec<PathBuf>,
     /// The prompts of the agents that are being run, the outermost first.
     pub(crate) callers: Vec<PathBuf>,
 }
@@ -49,6 +51,7 @@ impl Surroundings {
             shell,
             network: None,
             agents: None,
+            kept: Vec::new(),
             callers: world_file(&world),
             world,
         }
@@ -61,11 +64,23 @@ impl Surroundings {
         self
     }
 
+    /// The same, and no tool writes the file `path`: it is the transcript, for example.
+    #[must_use]
+    pub fn keeping(mut self, path: &Path) -> Self {
+        self.kept.push(path.to_owned());
+        self
+    }
+
     /// What the built-in tools of a prompt in these surroundings can get at: what the surroundings
-    /// themselves can, but no prompt that is being run is written.
-    pub fn reach(&self) -> Reach {
-        let reach = Reach::new(Arc::clone(self.world.roots()));
-        let reach = self.callers.iter().fold(reach, Reach::keeping);
+    /// themselves can, but the prompts that are being run, what they import and the agents that
+    /// they may call stay as they are.
+    pub(crate) fn reach(&self, prompt: &Prompt) -> Reach {
+        let roots = self.world.roots();
+        let reach = Reach::new(Arc::clone(roots)).noting(self.world.written().clone());
+        let own = self.callers.iter().chain(&self.kept).cloned();
+        let named = prompt.prompt_files().into_iter();
+        let named = named.filter_map(|name| roots.find(name).ok().map(|found| found.path));
+        let reach = own.chain(named).fold(reach, Reach::keeping);
         let network = self.network.iter().cloned();
         network.fold(reach, Reach::with_network)
     }

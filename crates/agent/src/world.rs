@@ -10,7 +10,7 @@ use chatmd::{
     DocRequest, DocumentText, ImgRequest, ImportRequest, Imported, Picture, World, WorldError,
     WorldErrorKind,
 };
-use logue_tools::{RootError, Roots};
+use logue_tools::{RootError, Roots, Written};
 
 use crate::payload::is_as_named;
 use crate::source_file::MAX_SOURCE_BYTES;
@@ -32,6 +32,7 @@ pub struct FileWorld {
     roots: Arc<Roots>,
     payloads: PathBuf,
     file: Option<PathBuf>,
+    written: Written,
 }
 
 impl FileWorld {
@@ -41,7 +42,30 @@ impl FileWorld {
             roots,
             payloads: transcript_folder.join(PAYLOAD_FOLDER),
             file: None,
+            written: Written::default(),
         }
+    }
+
+    /// The same, knowing what tools write in `other`.
+    #[must_use]
+    pub(crate) fn together_with(mut self, other: &Self) -> Self {
+        self.written = other.written.clone();
+        self
+    }
+
+    /// What tools write that run in this world.
+    pub(crate) fn written(&self) -> &Written {
+        &self.written
+    }
+
+    /// That the file is not one that a tool wrote: a model would grant itself tools by it.
+    fn unwritten(&self, src: &str, real: &Path) -> Result<(), WorldError> {
+        if !self.written.contains(real) {
+            return Ok(());
+        }
+        let message = format!("{src}: a tool wrote it in this run, so it is not taken as a prompt");
+        Err(WorldError::new(WorldErrorKind::Other, message)
+            .with_help("look at what it says, and run again"))
     }
 
     /// The same for a prompt that is in the file `path`, so that an import of it is known.
@@ -65,6 +89,7 @@ impl FileWorld {
     pub(crate) fn prompt(&self, src: &str) -> Result<(String, PathBuf), WorldError> {
         let bytes = read(&self.roots, src, MAX_DOCUMENT)?;
         let path = self.roots.find(src).map_err(|error| refused(&error))?.path;
+        self.unwritten(src, &path)?;
         Ok((into_text(src, bytes)?, path))
     }
 
@@ -129,6 +154,7 @@ impl World for FileWorld {
             .find(&path)
             .map_err(|error| refused(&error))?
             .path;
+        self.unwritten(request.src, &real)?;
         let name = match real.strip_prefix(self.roots.base()) {
             Ok(inside) => inside.display().to_string(),
             Err(_) => real.display().to_string(),

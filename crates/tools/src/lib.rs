@@ -25,11 +25,13 @@ mod tool;
 mod toolbox;
 mod writing;
 
-pub use builtin::{AppendToFile, ApplyPatch, Builtin, FindAndReplace, ReadDirectory, ReadFile};
+pub use builtin::{
+    AppendToFile, ApplyPatch, Builtin, FindAndReplace, ReadDirectory, ReadFile, WebpageToMarkdown,
+};
 pub use fetch::{
     FetchCategory, FetchError, FetchPolicy, Fetched, Fetcher, HostRule, HostRuleError, Lookup,
 };
-pub use reach::Reach;
+pub use reach::{Reach, Written};
 pub use roots::{Opened, RootError, Roots};
 pub use shell::{ShellOptions, ShellTool};
 pub use tool::{BoxFuture, Outcome, Tool};

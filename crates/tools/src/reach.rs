@@ -1,7 +1,8 @@
 //! What the built-ins of one run can get at: folders, files that stay as they are, hosts.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{Fetcher, Roots};
 
@@ -21,7 +22,27 @@ use crate::{Fetcher, Roots};
 pub struct Reach {
     pub(crate) roots: Arc<Roots>,
     pub(crate) kept: Vec<PathBuf>,
+    pub(crate) written: Written,
     pub(crate) network: Option<Arc<Fetcher>>,
+}
+
+/// Which files tools have written, as everything knows it that is run together. What a model wrote
+/// is no prompt: it could hold tools that nobody granted.
+#[derive(Clone, Debug, Default)]
+pub struct Written(Arc<Mutex<BTreeSet<PathBuf>>>);
+
+impl Written {
+    /// Whether a tool wrote the file, or is about to. The path is the one without links.
+    pub fn contains(&self, real: &Path) -> bool {
+        let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        files.contains(real)
+    }
+
+    /// Notes a file before it is written.
+    pub(crate) fn note(&self, real: &Path) {
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        files.insert(real.to_owned());
+    }
 }
 
 impl Reach {
@@ -30,6 +51,7 @@ impl Reach {
         Self {
             roots,
             kept: Vec::new(),
+            written: Written::default(),
             network: None,
         }
     }
@@ -48,6 +70,13 @@ impl Reach {
             folder.map(|folder| folder.join(name))
         });
         self.kept.push(real.unwrap_or_else(|_| path.to_owned()));
+        self
+    }
+
+    /// The same, and every file that is written is noted in `written`.
+    #[must_use]
+    pub fn noting(mut self, written: Written) -> Self {
+        self.written = written;
         self
     }
 

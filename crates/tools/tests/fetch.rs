@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use logue_message::ToolCall;
 use logue_tools::{
-    BoxFuture, FetchCategory, FetchError, FetchPolicy, Fetched, Fetcher, HostRule, Lookup,
+    BoxFuture, Builtin, FetchCategory, FetchError, FetchPolicy, Fetched, Fetcher, HostRule, Lookup,
+    Outcome, Reach, Roots, Toolbox,
 };
 
 /// Answers each request by its path, until the test's process ends.
@@ -543,5 +545,90 @@ fn text_is_told_from_other_bytes() {
         let url = format!("http://localhost:{port}/{path}");
         let page = runtime.block_on(get("localhost:*", &url)).unwrap();
         assert_eq!((page.is_html(), page.is_text()), (html, text), "{path}");
+    }
+}
+
+async fn page(network: Option<Fetcher>, arguments: &str) -> Outcome {
+    let mut toolbox = Toolbox::new();
+    let roots = Arc::new(Roots::new([]).unwrap());
+    let reach = network
+        .into_iter()
+        .fold(Reach::new(roots), |reach, network| {
+            reach.with_network(Arc::new(network))
+        });
+    toolbox
+        .add(Builtin::WebpageToMarkdown.tool(&reach))
+        .unwrap();
+    toolbox
+        .call(&ToolCall::new("c", "webpage_to_markdown", arguments))
+        .await
+}
+
+#[tokio::test]
+async fn the_tool_gives_pages_as_markdown() {
+    let port = scripted(|asked| match asked.split_once('/').unwrap().1 {
+        "page" => {
+            "200 OK\ncontent-type: text/html\n\n<h1>News</h1><p>One <a href=\"b\">big</a> thing."
+                .to_owned()
+        }
+        "text" => "200 OK\ncontent-type: text/plain\n\n* as it is\n".to_owned(),
+        "empty" => "200 OK\ncontent-type: text/html\n\n<script>x</script>".to_owned(),
+        "long" => format!(
+            "200 OK\ncontent-type: text/plain\n\n{}",
+            "ä".repeat(300_000)
+        ),
+        "picture" => "200 OK\ncontent-type: image/png\n\nx".to_owned(),
+        _ => "404 Not Found\n\nno".to_owned(),
+    });
+    let rule = format!("127.0.0.1:{port}");
+    let get = |path: &str| {
+        let arguments = format!("{{\"url\":\"http://127.0.0.1:{port}/{path}\"}}");
+        let network = fetcher(&[&rule]);
+        async move { page(Some(network), &arguments).await }
+    };
+    assert_eq!(
+        get("page").await,
+        Outcome::done(format!(
+            "# News\n\nOne [big](http://127.0.0.1:{port}/b) thing."
+        ))
+    );
+    assert_eq!(get("text").await, Outcome::done("* as it is\n"));
+    assert!(get("empty").await.text.ends_with("the page holds no text"));
+    let long = get("long").await;
+    assert!(long.ok && long.text.ends_with("ä\n[cut after 380928 bytes]"));
+    for (path, said) in [("picture", "is no text, but image/png"), ("nothing", "404")] {
+        let outcome = get(path).await;
+        assert!(
+            !outcome.ok && outcome.text.contains(said),
+            "{}",
+            outcome.text
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_tool_says_how_a_host_is_allowed() {
+    for network in [None, Some(fetcher(&["example.org"]))] {
+        let outcome = page(network, r#"{"url":"https://example.com/a"}"#).await;
+        assert!(!outcome.ok);
+        assert!(
+            outcome.text.starts_with("E-NETWORK-DENIED: "),
+            "{}",
+            outcome.text
+        );
+        assert!(
+            outcome.text.contains("--allow-host example.com"),
+            "{}",
+            outcome.text
+        );
+    }
+    for arguments in [
+        "",
+        "{}",
+        r#"{"url":1}"#,
+        r#"{"url":"file:///etc/passwd"}"#,
+        r#"{"url":"a b"}"#,
+    ] {
+        assert!(!page(None, arguments).await.ok, "{arguments}");
     }
 }

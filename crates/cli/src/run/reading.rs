@@ -38,6 +38,9 @@ pub(super) fn surroundings(
     };
     let mut surroundings =
         Surroundings::new(world, config.shell_options()).with_agents(Arc::new(agents));
+    if let Some(transcript) = &input.transcript {
+        surroundings = surroundings.keeping(transcript.path());
+    }
     let policy = config.network(&arguments.allow_hosts);
     // Without a host there is nothing to fetch, and setting TLS up takes time.
     if !policy.hosts.is_empty() {

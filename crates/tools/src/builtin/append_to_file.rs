@@ -48,11 +48,14 @@ impl AppendToFile {
         };
         bytes.extend_from_slice(content.as_bytes());
         let size = bytes.len();
-        commit(&[Change {
-            place,
-            content: Some(bytes),
-            like,
-        }])?;
+        commit(
+            &self.reach,
+            &[Change {
+                place,
+                content: Some(bytes),
+                like,
+            }],
+        )?;
         let added = content.len();
         Ok(format!("{path}: {added} bytes appended, {size} in all"))
     }

@@ -68,7 +68,7 @@ impl ApplyPatch {
         }
         let Plan { files, told, .. } = plan;
         let changes: Vec<Change> = files.into_values().filter_map(Planned::change).collect();
-        commit(&changes)?;
+        commit(&self.reach, &changes)?;
         Ok(told)
     }
 }
@@ -87,7 +87,8 @@ impl Tool for ApplyPatch {
 /// The patch of a call: the parameter `input` or `patch`, or the free text of a custom call.
 fn patch_of(arguments: &Arguments) -> Result<String, String> {
     let text = arguments.as_str();
-    if text.trim_start().starts_with("***") {
+    let start = text.trim_start();
+    if !start.is_empty() && !start.starts_with(['{', '[', '"']) {
         return Ok(text.to_owned());
     }
     if let Ok(Value::String(patch)) = serde_json::from_str(text) {

@@ -74,11 +74,14 @@ impl FindAndReplace {
         let lines = lines_of(&text, find);
         let content = Some(text.replace(find, replace).into_bytes());
         let like = place.metadata.clone();
-        commit(&[Change {
-            place,
-            content,
-            like,
-        }])?;
+        commit(
+            &self.reach,
+            &[Change {
+                place,
+                content,
+                like,
+            }],
+        )?;
         Ok(match count {
             1 => format!("{path}: replaced once, {lines}"),
             count => format!("{path}: replaced {count} times, {lines}"),

@@ -1,4 +1,4 @@
-//! The tools that come with Logue. Each reaches files below the roots of its run and nowhere else.
+//! The tools that come with Logue. Each reaches what the [`Reach`] of its run holds and nothing else.
 
 mod append_to_file;
 mod apply_patch;
@@ -6,6 +6,7 @@ mod find_and_replace;
 mod given;
 mod read_directory;
 mod read_file;
+mod webpage_to_markdown;
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ pub use apply_patch::ApplyPatch;
 pub use find_and_replace::FindAndReplace;
 pub use read_directory::ReadDirectory;
 pub use read_file::ReadFile;
+pub use webpage_to_markdown::WebpageToMarkdown;
 
 use crate::{BoxFuture, Outcome, Reach, Tool};
 
@@ -31,6 +33,8 @@ pub enum Builtin {
     FindAndReplace,
     /// `apply_patch`.
     ApplyPatch,
+    /// `webpage_to_markdown`.
+    WebpageToMarkdown,
 }
 
 impl Builtin {
@@ -42,6 +46,7 @@ impl Builtin {
             "append_to_file" => Self::AppendToFile,
             "find_and_replace" => Self::FindAndReplace,
             "apply_patch" => Self::ApplyPatch,
+            "webpage_to_markdown" => Self::WebpageToMarkdown,
             _ => return None,
         })
     }
@@ -55,6 +60,7 @@ impl Builtin {
             Self::AppendToFile => Arc::new(AppendToFile::new(reach.clone())),
             Self::FindAndReplace => Arc::new(FindAndReplace::new(reach.clone())),
             Self::ApplyPatch => Arc::new(ApplyPatch::new(reach.clone())),
+            Self::WebpageToMarkdown => Arc::new(WebpageToMarkdown::new(reach.network.clone())),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{LARGEST, Place};
+use crate::Reach;
 
 /// What a file shall hold.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub(crate) struct Change {
 ///
 /// # Errors
 /// A file cannot be written. Nothing was changed then, unless the text says what was.
-pub(crate) fn commit(changes: &[Change]) -> Result<(), String> {
+pub(crate) fn commit(reach: &Reach, changes: &[Change]) -> Result<(), String> {
     let mut staged = Staged::default();
     for change in changes {
         staged
@@ -36,6 +37,7 @@ pub(crate) fn commit(changes: &[Change]) -> Result<(), String> {
     }
     let mut done: Vec<&str> = Vec::new();
     for change in changes.iter().filter(|change| change.content.is_some()) {
+        reach.written.note(&change.place.real);
         staged
             .put(&change.place.real)
             .map_err(|error| told(change, &error, &done, changes))?;
@@ -112,7 +114,7 @@ impl Staged {
             return Err(io::Error::other("its folder became a link in the meantime"));
         }
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!(".logue-{}-{number}.tmp", std::process::id());
+        let name = format!(".{}-{number}.logue-tmp", std::process::id());
         let temporary = folder.join(name);
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);

@@ -1,0 +1,105 @@
+//! `webpage_to_markdown`: what a page says.
+
+use std::sync::Arc;
+
+use logue_message::{Arguments, ToolDefinition};
+use serde_json::json;
+
+use super::given::Given;
+use crate::{BoxFuture, FetchCategory, FetchError, FetchPolicy, Fetcher, Outcome, Tool};
+
+/// Bytes of text that one call gives.
+const SHOWN: usize = 380_928;
+
+/// Fetches a page from a host that was allowed and gives it as Markdown.
+#[derive(Clone, Debug)]
+pub struct WebpageToMarkdown {
+    definition: ToolDefinition,
+    network: Option<Arc<Fetcher>>,
+}
+
+impl WebpageToMarkdown {
+    /// A tool that asks the hosts that `network` may ask; none without it.
+    pub fn new(network: Option<Arc<Fetcher>>) -> Self {
+        let description = "Fetches a web page and gives it as Markdown; other text is given as it is. Only \
+             hosts that the user allowed are asked.";
+        let parameters = json!({
+            "type": "object",
+            "properties": {
+                "url": {"type": "string", "description": "Address of the page, with http or https"},
+            },
+            "required": ["url"],
+            "additionalProperties": false,
+        });
+        Self {
+            definition: ToolDefinition::new("webpage_to_markdown", description, parameters),
+            network,
+        }
+    }
+
+    async fn page(&self, arguments: &Arguments) -> Result<String, String> {
+        let given = Given::read(arguments, &["url"])?;
+        let url = given.text(&["url"])?;
+        let fetched = match &self.network {
+            Some(network) => network.get(url).await,
+            // A fetcher that may ask nobody says which host would have to be allowed.
+            None => match Fetcher::new(FetchPolicy::default()) {
+                Ok(nobody) => nobody.get(url).await,
+                Err(error) => Err(error),
+            },
+        };
+        let page = fetched.map_err(|error| told(&error))?;
+        if !page.is_html() && !page.is_text() {
+            let kind = page.media_type.as_deref().unwrap_or("an unknown type");
+            return Err(format!("{}: is no text, but {kind}", page.url));
+        }
+        let read = move || {
+            let text = page.text();
+            if !page.is_html() {
+                let end = text.floor_char_boundary(SHOWN);
+                return (text[..end].to_owned(), end < text.len());
+            }
+            let options = logue_html::Options {
+                output_bytes: SHOWN,
+                base: Some(page.url.clone()),
+            };
+            let markdown = logue_html::to_markdown(&text, &options);
+            (markdown.text, markdown.cut)
+        };
+        let (mut text, cut) = tokio::task::spawn_blocking(read)
+            .await
+            .map_err(|error| format!("{url}: the page could not be read: {error}"))?;
+        if text.trim().is_empty() {
+            text = format!("{url}: the page holds no text");
+        }
+        if cut {
+            text.push_str(&format!("\n[cut after {SHOWN} bytes]"));
+        }
+        Ok(text)
+    }
+}
+
+impl Tool for WebpageToMarkdown {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, arguments: &'a Arguments) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            match self.page(arguments).await {
+                Ok(text) => Outcome::done(text),
+                Err(why) => Outcome::failed(why),
+            }
+        })
+    }
+}
+
+/// Why there is no page. Who allows a host is the user, so the model is told what to ask for.
+fn told(error: &FetchError) -> String {
+    let code = match error.category {
+        FetchCategory::Denied | FetchCategory::Private => "E-NETWORK-DENIED: ",
+        _ => "",
+    };
+    let help = error.help.iter().map(|help| format!("; {help}"));
+    format!("{code}{}{}", error.message, help.collect::<String>())
+}
