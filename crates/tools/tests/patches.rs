@@ -200,4 +200,11 @@ fn a_patch_of_like_lines_is_not_compared_for_ever() {
         "{}",
         outcome.text
     );
+    // A file that is named again and again is read as often.
+    let body = "*** Update File: f\n-a\n+a\n".repeat(10_000);
+    let outcome = apply(
+        folder.path(),
+        &format!("*** Begin Patch\n{body}*** End Patch\n"),
+    );
+    assert!(!outcome.ok, "{}", outcome.text);
 }

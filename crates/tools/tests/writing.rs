@@ -451,6 +451,50 @@ async fn a_file_may_be_named_more_than_once() {
     assert!(!project.root.join("h").exists());
 }
 
+#[tokio::test]
+async fn what_is_no_text_may_move_and_go() {
+    let project = Project::new(&[]);
+    fs::write(project.root.join("a.bin"), b"\xff\x00").unwrap();
+    fs::write(project.root.join("b.bin"), b"\xfe").unwrap();
+    let text = "*** Begin Patch\n*** Update File: a.bin\n*** Move to: c/d.bin\n*** Delete File: b.bin\n\
+                *** End Patch";
+    let outcome = patch(&project.root, text).await;
+    assert!(outcome.ok, "{}", outcome.text);
+    assert_eq!(fs::read(project.root.join("c/d.bin")).unwrap(), b"\xff\x00");
+    assert!(!project.root.join("a.bin").exists() && !project.root.join("b.bin").exists());
+    let text = "*** Begin Patch\n*** Update File: c/d.bin\n+x\n*** End Patch";
+    assert!(
+        patch(&project.root, text)
+            .await
+            .text
+            .contains("not UTF-8 text (byte 0)")
+    );
+}
+
+#[tokio::test]
+async fn one_patch_writes_only_so_much() {
+    let large = "a\n".repeat(8_000_000);
+    let files: Vec<String> = (0..5).map(|number| format!("{number}.txt")).collect();
+    let named: Vec<(&str, &str)> = files.iter().map(|name| (name.as_str(), &*large)).collect();
+    let project = Project::new(&named);
+    let before = project.all();
+    let body: String = files
+        .iter()
+        .map(|name| format!("*** Update File: {name}\n+b\n"))
+        .collect();
+    let outcome = patch(
+        &project.root,
+        &format!("*** Begin Patch\n{body}*** End Patch"),
+    )
+    .await;
+    assert!(
+        outcome.text.contains("writes more than 67108864 bytes"),
+        "{}",
+        outcome.text
+    );
+    assert!(project.all() == before, "something was changed");
+}
+
 /// What each tool does with a path.
 fn writes(path: &str) -> [(&'static str, serde_json::Value); 6] {
     let patch = |body: String| json!({"input": format!("*** Begin Patch\n{body}*** End Patch")});

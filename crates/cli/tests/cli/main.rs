@@ -25,6 +25,7 @@ mod redact;
 mod run;
 mod scan;
 mod tokens;
+mod tools;
 mod view;
 
 /// Every file of this folder is a module above: a forgotten one would never run.

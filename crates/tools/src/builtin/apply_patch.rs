@@ -10,9 +10,12 @@ use serde_json::{Value, json};
 use super::blocking;
 use super::given::Given;
 use crate::patch::apply::{Budget, apply};
-use crate::patch::parse::{Action, Section, parse};
-use crate::writing::{Change, LARGEST, Place, commit, exclusively};
+use crate::patch::parse::{Action, Hunk, Section, parse};
+use crate::writing::{Change, LARGEST, Place, commit, exclusively, text};
 use crate::{BoxFuture, Outcome, Reach, Tool};
+
+/// Bytes that one patch writes, and has in memory before.
+const ALL: usize = 4 * LARGEST;
 
 /// Applies a patch to the files below the roots.
 #[derive(Clone, Debug)]
@@ -103,6 +106,8 @@ struct Plan<'a> {
     reach: &'a Reach,
     files: BTreeMap<PathBuf, Planned>,
     budget: Budget,
+    /// Bytes that may still be written.
+    room: usize,
     /// What the model is told when all is done.
     told: String,
 }
@@ -110,22 +115,36 @@ struct Plan<'a> {
 /// A file of the plan.
 struct Planned {
     place: Place,
-    /// What it holds by now; `None` if it is not there.
-    content: Option<String>,
+    state: State,
     like: Option<Metadata>,
+}
+
+/// What a file of the plan holds by now.
+enum State {
+    Absent,
+    /// What the disk has.
+    OnDisk,
+    New(Vec<u8>),
 }
 
 impl Planned {
     fn change(self) -> Option<Change> {
-        // Made and removed by the same patch.
-        if self.content.is_none() && self.place.metadata.is_none() {
-            return None;
-        }
+        let content = match self.state {
+            State::OnDisk => return None,
+            // Made and removed by the same patch.
+            State::Absent if self.place.metadata.is_none() => return None,
+            State::Absent => None,
+            State::New(content) => Some(content),
+        };
         Some(Change {
             place: self.place,
-            content: self.content.map(String::into_bytes),
+            content,
             like: self.like,
         })
+    }
+
+    fn is_there(&self) -> bool {
+        !matches!(self.state, State::Absent)
     }
 }
 
@@ -135,6 +154,7 @@ impl<'a> Plan<'a> {
             reach,
             files: BTreeMap::new(),
             budget: Budget::default(),
+            room: ALL,
             told: "The patch is applied:".to_owned(),
         }
     }
@@ -148,38 +168,27 @@ impl<'a> Plan<'a> {
                     content.push('\n');
                 }
                 let file = self.file(path)?;
-                if file.content.is_some() {
+                if file.is_there() {
                     return Err(format!("{path}: is there already; use `*** Update File:`"));
                 }
-                file.content = Some(content);
                 file.like.clone_from(&file.place.metadata);
+                self.set(path, content.into_bytes())?;
                 self.tell("A", path);
             }
             Action::Delete => {
-                let file = self.own(path)?;
-                file.content = None;
+                self.own(path)?.state = State::Absent;
                 self.tell("D", path);
             }
             Action::Update { to, hunks } => {
-                let mut budget = std::mem::take(&mut self.budget);
-                let file = self.file(path)?;
-                let Some(content) = &file.content else {
-                    return Err(format!(
-                        "{path}: there is no such file; use `*** Add File:`"
-                    ));
-                };
-                let applied =
-                    apply(content, hunks, &mut budget).map_err(|why| format!("{path}: {why}"))?;
-                self.budget = budget;
+                let (content, loose) = self.updated(path, hunks)?;
                 match to {
                     None => {
-                        let file = self.file(path)?;
-                        file.content = Some(applied.text);
+                        self.set(path, content)?;
                         self.tell("M", path);
                     }
-                    Some(to) => self.move_to(path, to, applied.text)?,
+                    Some(to) => self.move_to(path, to, content)?,
                 }
-                for line in applied.loose {
+                for line in loose {
                     self.told.push_str(&format!(
                         "\n{path}: the hunk at line {line} was placed by lines that differ in white space"
                     ));
@@ -189,42 +198,70 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    fn move_to(&mut self, path: &str, to: &str, content: String) -> Result<(), String> {
+    /// The content of a file with hunks put in, and where they were placed loosely.
+    fn updated(&mut self, path: &str, hunks: &[Hunk<'_>]) -> Result<(Vec<u8>, Vec<usize>), String> {
+        let file = self.file(path)?;
+        let content = match &mut file.state {
+            State::Absent => {
+                return Err(format!(
+                    "{path}: there is no such file; use `*** Add File:`"
+                ));
+            }
+            State::OnDisk => file.place.read()?,
+            // It gets its new content at once.
+            State::New(content) => std::mem::take(content),
+        };
+        if hunks.is_empty() {
+            return Ok((content, Vec::new()));
+        }
+        let text = text(path, content)?;
+        let applied =
+            apply(&text, hunks, &mut self.budget).map_err(|why| format!("{path}: {why}"))?;
+        Ok((applied.text.into_bytes(), applied.loose))
+    }
+
+    fn move_to(&mut self, path: &str, to: &str, content: Vec<u8>) -> Result<(), String> {
         let like = self.own(path)?.like.clone();
         let target = self.file(to)?;
-        if target.content.is_some() {
+        if target.is_there() {
             return Err(format!(
                 "{to}: is there already, so `{path}` does not move there"
             ));
         }
-        target.content = Some(content);
         target.like = like;
-        self.own(path)?.content = None;
+        self.set(to, content)?;
+        self.own(path)?.state = State::Absent;
         self.tell("M", &format!("{path} -> {to}"));
+        Ok(())
+    }
+
+    /// Gives a file its content.
+    fn set(&mut self, path: &str, content: Vec<u8>) -> Result<(), String> {
+        self.room = self.room.checked_sub(content.len()).ok_or_else(|| {
+            format!("{path}: with it the patch writes more than {ALL} bytes; make smaller patches")
+        })?;
+        self.file(path)?.state = State::New(content);
         Ok(())
     }
 
     /// The file that a path names, there or not.
     fn file(&mut self, path: &str) -> Result<&mut Planned, String> {
         let place = Place::find(self.reach, path)?;
-        let planned = match self.files.entry(place.real.clone()) {
-            std::collections::btree_map::Entry::Occupied(planned) => planned.into_mut(),
-            std::collections::btree_map::Entry::Vacant(free) => {
-                let content = place.metadata.as_ref().map(|_| place.text()).transpose()?;
-                free.insert(Planned {
-                    like: place.metadata.clone(),
-                    place,
-                    content,
-                })
-            }
-        };
-        Ok(planned)
+        let real = place.real.clone();
+        Ok(self.files.entry(real).or_insert_with(|| Planned {
+            state: match place.metadata {
+                Some(_) => State::OnDisk,
+                None => State::Absent,
+            },
+            like: place.metadata.clone(),
+            place,
+        }))
     }
 
     /// A file that is there under its own name.
     fn own(&mut self, path: &str) -> Result<&mut Planned, String> {
         let file = self.file(path)?;
-        if file.content.is_none() {
+        if !file.is_there() {
             return Err(format!("{path}: there is no such file"));
         }
         if file.place.is_link {

@@ -34,6 +34,7 @@ pub(crate) fn apply(
         Some(rest) => ("\u{FEFF}", rest),
         None => ("", text),
     };
+    budget.pay_for_all(text).map_err(spent)?;
     let file = Lines::new(text);
     let mut output = Output::new(mark, &file);
     let mut loose = Vec::new();
@@ -133,6 +134,12 @@ impl<'a> Output<'a> {
     }
 }
 
+/// What the model is told when the budget is spent.
+fn spent(_: Spent) -> String {
+    "too many lines to compare; make smaller patches, with hunks in the order of the file"
+        .to_owned()
+}
+
 /// Where a hunk goes.
 struct Found {
     /// Its first line in the old text.
@@ -147,10 +154,6 @@ fn find(
     hunk: &Hunk<'_>,
     budget: &mut Budget,
 ) -> Result<Found, String> {
-    let spent = |_: Spent| {
-        "too many lines to compare; make smaller patches, with hunks in the order of the file"
-            .to_owned()
-    };
     let mut from = next;
     for header in &hunk.headers {
         match behind_header(file, from, header, budget).map_err(spent)? {

@@ -34,7 +34,7 @@ pub(crate) struct Budget(usize);
 
 impl Default for Budget {
     fn default() -> Self {
-        Self(100_000_000)
+        Self(50_000_000)
     }
 }
 
@@ -43,6 +43,12 @@ impl Default for Budget {
 pub(super) struct Spent;
 
 impl Budget {
+    /// Pays for reading a text once.
+    pub(super) fn pay_for_all(&mut self, text: &str) -> Result<(), Spent> {
+        self.0 = self.0.checked_sub(1 + text.len() / 4).ok_or(Spent)?;
+        Ok(())
+    }
+
     /// Pays for looking at a line.
     pub(super) fn pay(&mut self, line: &str) -> Result<(), Spent> {
         // Long lines that are nearly equal cost more.

@@ -8,7 +8,7 @@ mod change;
 mod place;
 
 pub(crate) use change::{Change, commit};
-pub(crate) use place::Place;
+pub(crate) use place::{Place, text};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

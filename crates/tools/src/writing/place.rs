@@ -92,14 +92,19 @@ impl Place {
     /// # Errors
     /// As [`Place::read`], and when it is no UTF-8 text.
     pub(crate) fn text(&self) -> Result<String, String> {
-        String::from_utf8(self.read()?).map_err(|error| {
-            let at = error.utf8_error().valid_up_to();
-            format!(
-                "{}: is not UTF-8 text (byte {at}), so it is not changed",
-                self.asked
-            )
-        })
+        text(&self.asked, self.read()?)
     }
+}
+
+/// The content of a file as text.
+///
+/// # Errors
+/// It is none, or not in UTF-8.
+pub(crate) fn text(asked: &str, content: Vec<u8>) -> Result<String, String> {
+    String::from_utf8(content).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        format!("{asked}: is not UTF-8 text (byte {at}), so it is not changed")
+    })
 }
 
 /// The place of a file that does not exist: below what exists of its path.
