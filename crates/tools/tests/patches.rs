@@ -62,7 +62,7 @@ fn update(name: &str, from: &str, to: &str, context: usize, ends: bool) -> Strin
 }
 
 fn text(lines: &[String]) -> String {
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    lines.iter().flat_map(|line| [line, "\n"]).collect()
 }
 
 /// Lines that are like one another, and like the marks of a patch.

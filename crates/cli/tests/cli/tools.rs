@@ -14,7 +14,7 @@ const PATCH: &str = "*** Begin Patch\n*** Add File: src/new.rs\n+fn new() {}\n\
 fn model(calls: &[(&str, serde_json::Value)]) -> ModelServer {
     let mut answer = Answer::text("");
     for (number, (name, arguments)) in calls.iter().enumerate() {
-        answer = answer.with_call(&format!("c{number}"), *name, arguments.to_string());
+        answer = answer.with_call(format!("c{number}"), *name, arguments.to_string());
     }
     let replies = vec![Reply::Answer(answer), Reply::Answer(Answer::text("done"))];
     ModelServer::start(replies, Delivery::Random(7)).unwrap()
