@@ -3,11 +3,9 @@
 //! A scanner finds the tokens, the [`Machine`] gives them their meaning. It is the machine of the
 //! [`Stream`](crate::stream::Stream), so a text gives the same frames however it arrives.
 
-use std::sync::OnceLock;
-
 use logue_source::{Code, Diagnostic, Severity, Span};
 
-use crate::document::Document;
+use crate::document::{Contents, Document};
 use crate::findings::Findings;
 use crate::frame::Frame;
 use crate::header::Rules;
@@ -27,6 +25,11 @@ pub fn parse(source: &[u8]) -> Document<'_> {
 
 /// [`parse`] with the rules that count where no header names a version.
 pub(crate) fn parse_fragment_as(source: &[u8], fragment: Rules) -> Document<'_> {
+    Document::new(source, read(source, fragment))
+}
+
+/// What stands in `source`, by the rules of `fragment` where no header names a version.
+pub(crate) fn read(source: &[u8], fragment: Rules) -> Contents {
     let mut findings = Findings::default();
     let mut opening = opening::read(source, &mut findings);
     let header = opening.header.as_ref();
@@ -74,14 +77,12 @@ pub(crate) fn parse_fragment_as(source: &[u8], fragment: Rules) -> Document<'_> 
     let rest = Span::new(from, source.len());
     machine.between(window.get(rest), from, &mut out);
     machine.finish(window, source.len(), &mut out);
-    Document {
-        source,
+    Contents {
         header: opening.header,
         header_span: opening.span,
         rules: opening.rules,
         frames: out.frames,
         findings: out.findings,
-        as_text: OnceLock::new(),
     }
 }
 
