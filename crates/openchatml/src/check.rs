@@ -78,7 +78,7 @@ fn run(document: &Document<'_>, bodies: bool) -> Vec<Diagnostic> {
 }
 
 fn check_utf8(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic> {
-    if document.source_text().is_some() {
+    if document.is_text() {
         return None;
     }
     let error = std::str::from_utf8(frame.span().bytes(document.source())).err()?;
@@ -137,10 +137,28 @@ fn check_constraint(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic
 /// The calls seen so far.
 #[derive(Default)]
 struct Calls<'s> {
-    open: BTreeMap<&'s [u8], Call>,
+    open: BTreeMap<Id<'s>, Call>,
     /// The last frame that a conversation only has when its calls are done: something that a
     /// person says, or an answer.
     went_on: Option<Span>,
+}
+
+/// An id by its end, and then by all of it. Ids mostly differ in their ends, which are compared
+/// without a look at the source; others cost what comparing them costs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Id<'s> {
+    end: [u8; 8],
+    whole: &'s [u8],
+}
+
+impl<'s> Id<'s> {
+    fn new(whole: &'s [u8]) -> Self {
+        let mut end = [0; 8];
+        for (to, from) in end.iter_mut().rev().zip(whole.iter().rev()) {
+            *to = *from;
+        }
+        Self { end, whole }
+    }
 }
 
 struct Call {
@@ -157,12 +175,12 @@ impl<'s> Calls<'s> {
             self.went_on = Some(frame.span());
         }
         let place = frame.call_id_span()?;
-        let id = place.bytes(document.source());
-        let shown = || crate::attributes::shown(id);
+        let id = Id::new(place.bytes(document.source()));
+        let shown = || crate::attributes::shown(id.whole);
         let is_call = frame.role() == Role::Assistant
             && (frame.addressee == Addressee::Tool || frame.is_call());
         if is_call {
-            if let Some(earlier) = self.open.get(id) {
+            if let Some(earlier) = self.open.get(&id) {
                 return Some(
                     Diagnostic::error(
                         Code::CallSchema,
@@ -181,7 +199,7 @@ impl<'s> Calls<'s> {
         if frame.role() != Role::Tool {
             return None;
         }
-        let Some(call) = self.open.get_mut(id) else {
+        let Some(call) = self.open.get_mut(&id) else {
             return Some(
                 Diagnostic::error(
                     Code::CallSchema,
@@ -217,7 +235,7 @@ impl<'s> Calls<'s> {
             let later = self
                 .went_on
                 .filter(|later| call.answer.is_none() && later.start > call.place.start)?;
-            let id = crate::attributes::shown(id);
+            let id = crate::attributes::shown(id.whole);
             Some(
                 Diagnostic::new(
                     Severity::Note,

@@ -9,6 +9,7 @@ use crate::escape;
 use crate::findings::Findings;
 use crate::frame::Frame;
 use crate::header::{Header, Rules};
+use crate::owned_source::is_text;
 
 /// What [`parse`](crate::parse) gives: the header, the frames and the findings of one source.
 ///
@@ -19,8 +20,8 @@ pub struct Document<'s> {
     source: &'s [u8],
     /// Its own, or lent by a document that owns its source.
     contents: Cow<'s, Contents>,
-    /// The source as text, once somebody asked for text; `None` in it where it is none.
-    as_text: OnceLock<Option<&'s str>>,
+    /// Whether all of the source is UTF-8, once somebody looked.
+    is_text: OnceLock<bool>,
 }
 
 /// What was found in a source: places and words, nothing of its text but the header's values.
@@ -60,16 +61,16 @@ impl<'s> Document<'s> {
         Self {
             source,
             contents: Cow::Owned(contents),
-            as_text: OnceLock::new(),
+            is_text: OnceLock::new(),
         }
     }
 
     /// What was found in `source` before, and whether that is text.
-    pub(crate) fn lent(source: &'s [u8], text: Option<&'s str>, contents: &'s Contents) -> Self {
+    pub(crate) fn lent(source: &'s [u8], is_text: bool, contents: &'s Contents) -> Self {
         Self {
             source,
             contents: Cow::Borrowed(contents),
-            as_text: OnceLock::from(text),
+            is_text: OnceLock::from(is_text),
         }
     }
 
@@ -157,14 +158,6 @@ impl<'s> Document<'s> {
 
     /// [`Self::body`] as text for display, with invalid UTF-8 replaced.
     pub fn body_text(&self, frame: &Frame) -> Cow<'s, str> {
-        if let Some(source) = self.known_text() {
-            let span = frame.body_span();
-            if frame.is_stray() {
-                return Cow::Borrowed(span.text(source).unwrap_or_default());
-            }
-            // Pieces are cut at ASCII characters.
-            return escape::decode_text(source, span, self.rules());
-        }
         match self.body(frame) {
             Cow::Borrowed(bytes) => lossy(bytes),
             Cow::Owned(bytes) => Cow::Owned(match String::from_utf8(bytes) {
@@ -174,16 +167,9 @@ impl<'s> Document<'s> {
         }
     }
 
-    /// The whole source as text, if it is and somebody found out before.
-    pub(crate) fn known_text(&self) -> Option<&'s str> {
-        self.as_text.get().copied().flatten()
-    }
-
-    /// The whole source as text, if all of it is. Looked at once, for those who want all of it.
-    pub(crate) fn source_text(&self) -> Option<&'s str> {
-        *self
-            .as_text
-            .get_or_init(|| simdutf8::basic::from_utf8(self.source).ok())
+    /// Whether all of the source is UTF-8. Looked at once.
+    pub(crate) fn is_text(&self) -> bool {
+        *self.is_text.get_or_init(|| is_text(self.source))
     }
 
     /// Where byte `offset` of a frame's [body](Self::body) stands in the source.
@@ -201,10 +187,7 @@ impl<'s> Document<'s> {
 
     /// The text at `span`, with invalid UTF-8 replaced.
     pub fn text(&self, span: Span) -> Cow<'s, str> {
-        match self.known_text().and_then(|source| span.text(source)) {
-            Some(text) => Cow::Borrowed(text),
-            None => lossy(span.bytes(self.source)),
-        }
+        lossy(span.bytes(self.source))
     }
 
     /// The role's word as it stands in the source.
@@ -245,7 +228,7 @@ impl<'s> Document<'s> {
 
 /// Text for display. That all of it is valid is found out faster than where something is not.
 fn lossy(bytes: &[u8]) -> Cow<'_, str> {
-    match std::str::from_utf8(bytes) {
+    match simdutf8::basic::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => String::from_utf8_lossy(bytes),
     }

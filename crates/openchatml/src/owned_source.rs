@@ -14,44 +14,34 @@
 ///
 /// Linear in the source. Bytes that are no text are kept as they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwnedSource(Kind);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Kind {
-    Text(String),
-    /// Never valid UTF-8.
-    Bytes(Vec<u8>),
+pub struct OwnedSource {
+    bytes: Vec<u8>,
+    is_text: bool,
 }
 
 impl OwnedSource {
     /// The bytes.
     pub const fn as_bytes(&self) -> &[u8] {
-        match &self.0 {
-            Kind::Text(text) => text.as_bytes(),
-            Kind::Bytes(bytes) => bytes.as_slice(),
-        }
+        self.bytes.as_slice()
     }
 
-    /// The bytes as text; `None` where they are not valid UTF-8. Costs nothing.
-    pub const fn as_text(&self) -> Option<&str> {
-        match &self.0 {
-            Kind::Text(text) => Some(text.as_str()),
-            Kind::Bytes(_) => None,
-        }
+    /// Whether the bytes are valid UTF-8.
+    pub const fn is_text(&self) -> bool {
+        self.is_text
     }
 
     /// The bytes, without a copy.
     pub fn into_bytes(self) -> Vec<u8> {
-        match self.0 {
-            Kind::Text(text) => text.into_bytes(),
-            Kind::Bytes(bytes) => bytes,
-        }
+        self.bytes
     }
 }
 
 impl From<String> for OwnedSource {
     fn from(text: String) -> Self {
-        Self(Kind::Text(text))
+        Self {
+            bytes: text.into_bytes(),
+            is_text: true,
+        }
     }
 }
 
@@ -63,19 +53,23 @@ impl From<&str> for OwnedSource {
 
 impl From<Vec<u8>> for OwnedSource {
     fn from(bytes: Vec<u8>) -> Self {
-        Self(match String::from_utf8(bytes) {
-            Ok(text) => Kind::Text(text),
-            Err(error) => Kind::Bytes(error.into_bytes()),
-        })
+        let is_text = is_text(&bytes);
+        Self { bytes, is_text }
     }
 }
 
 impl From<&[u8]> for OwnedSource {
-    fn from(bytes: &[u8]) -> Self {
-        Self(match copy_text(bytes) {
-            Some(text) => Kind::Text(text),
-            None => Kind::Bytes(bytes.to_vec()),
-        })
+    fn from(source: &[u8]) -> Self {
+        let mut bytes = Vec::with_capacity(source.len());
+        let mut is_text = true;
+        let mut rest = source;
+        while !rest.is_empty() {
+            let (stretch, behind) = rest.split_at(whole_characters(rest));
+            is_text = is_text && self::is_text(stretch);
+            bytes.extend_from_slice(stretch);
+            rest = behind;
+        }
+        Self { bytes, is_text }
     }
 }
 
@@ -85,25 +79,18 @@ impl<const LENGTH: usize> From<&[u8; LENGTH]> for OwnedSource {
     }
 }
 
+/// Whether `bytes` are valid UTF-8.
+pub(crate) fn is_text(bytes: &[u8]) -> bool {
+    simdutf8::basic::from_utf8(bytes).is_ok()
+}
+
 /// Bytes that are looked at and then copied while they are still near.
 const STRETCH: usize = 16 * 1024;
 
-/// A copy of `bytes`, if they are text.
-fn copy_text(bytes: &[u8]) -> Option<String> {
-    let mut text = String::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let (stretch, behind) = rest.split_at(whole_characters(rest, STRETCH));
-        text.push_str(simdutf8::basic::from_utf8(stretch).ok()?);
-        rest = behind;
-    }
-    Some(text)
-}
-
-/// The most bytes of `bytes`, up to about `limit`, that cut no character in two if they are text.
-fn whole_characters(bytes: &[u8], limit: usize) -> usize {
+/// How many bytes of `bytes` to take, so that no character is cut in two if they are text.
+fn whole_characters(bytes: &[u8]) -> usize {
     // A character has at most three bytes behind its first.
     let inside = |at: &usize| bytes.get(*at).is_some_and(|byte| byte & 0xC0 == 0x80);
-    let past = (limit..limit + 3).take_while(inside).count();
-    (limit + past).min(bytes.len())
+    let past = (STRETCH..STRETCH + 3).take_while(inside).count();
+    (STRETCH + past).min(bytes.len())
 }

@@ -65,7 +65,7 @@ impl OwnedDocument {
     /// whatever else reads documents. Nothing is read again, nothing is copied.
     pub fn document(&self) -> Document<'_> {
         let Shared { source, contents } = &*self.0;
-        Document::lent(source.as_bytes(), source.as_text(), contents)
+        Document::lent(source.as_bytes(), source.is_text(), contents)
     }
 
     /// The text that was read.
@@ -73,9 +73,9 @@ impl OwnedDocument {
         self.0.source.as_bytes()
     }
 
-    /// [`Self::source`] as text; `None` where it is not valid UTF-8. Costs nothing.
-    pub fn source_text(&self) -> Option<&str> {
-        self.0.source.as_text()
+    /// Whether [`Self::source`] is valid UTF-8, which is known since it was read.
+    pub fn is_text(&self) -> bool {
+        self.0.source.is_text()
     }
 
     /// The document header; `None` where there is none or it could not be read.
@@ -125,13 +125,10 @@ impl OwnedDocument {
 }
 
 impl Document<'_> {
-    /// The document with a source of its own: one copy of the text, and one look whether it is
-    /// text where nobody looked yet. Nothing is read again.
+    /// The document with a source of its own: one copy of the text, looked at in the same go
+    /// whether it is text. Nothing is read again.
     pub fn into_owned(self) -> OwnedDocument {
-        let source = match self.known_text() {
-            Some(text) => OwnedSource::from(text),
-            None => OwnedSource::from(self.source()),
-        };
+        let source = OwnedSource::from(self.source());
         let contents = self.into_contents();
         OwnedDocument(Arc::new(Shared { source, contents }))
     }
