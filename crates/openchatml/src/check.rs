@@ -7,6 +7,7 @@ mod channels;
 mod profile;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use logue_source::{Code, Diagnostic, Severity, Span};
 
@@ -134,10 +135,15 @@ fn check_constraint(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic
     )
 }
 
+/// Calls that a reply is looked for among before all of them.
+const RECENT: usize = 4;
+
 /// The calls seen so far.
 #[derive(Default)]
 struct Calls<'s> {
-    open: BTreeMap<Id<'s>, Call>,
+    calls: Vec<Call<'s>>,
+    /// Where in `calls` an id is.
+    by_id: BTreeMap<Id<'s>, usize>,
     /// The last frame that a conversation only has when its calls are done: something that a
     /// person says, or an answer.
     went_on: Option<Span>,
@@ -161,7 +167,8 @@ impl<'s> Id<'s> {
     }
 }
 
-struct Call {
+struct Call<'s> {
+    id: Id<'s>,
     place: Span,
     answer: Option<Span>,
 }
@@ -180,26 +187,30 @@ impl<'s> Calls<'s> {
         let is_call = frame.role() == Role::Assistant
             && (frame.addressee == Addressee::Tool || frame.is_call());
         if is_call {
-            if let Some(earlier) = self.open.get(&id) {
-                return Some(
-                    Diagnostic::error(
-                        Code::CallSchema,
-                        format!("two calls have the id `{}`", shown()),
-                        place,
-                    )
-                    .with_label(earlier.place, "the earlier call")
-                    .with_expected("an id of its own")
-                    .with_help("give each call of the transcript another `call_id`"),
-                );
-            }
-            let answer = None;
-            self.open.insert(id, Call { place, answer });
-            return None;
+            let earlier = match self.by_id.entry(id) {
+                Entry::Vacant(free) => {
+                    free.insert(self.calls.len());
+                    let answer = None;
+                    self.calls.push(Call { id, place, answer });
+                    return None;
+                }
+                Entry::Occupied(taken) => self.calls.get(*taken.get())?,
+            };
+            return Some(
+                Diagnostic::error(
+                    Code::CallSchema,
+                    format!("two calls have the id `{}`", shown()),
+                    place,
+                )
+                .with_label(earlier.place, "the earlier call")
+                .with_expected("an id of its own")
+                .with_help("give each call of the transcript another `call_id`"),
+            );
         }
         if frame.role() != Role::Tool {
             return None;
         }
-        let Some(call) = self.open.get_mut(&id) else {
+        let Some(call) = self.find(id) else {
             return Some(
                 Diagnostic::error(
                     Code::CallSchema,
@@ -227,15 +238,27 @@ impl<'s> Calls<'s> {
         None
     }
 
+    fn find(&mut self, id: Id<'s>) -> Option<&mut Call<'s>> {
+        // Most replies stand right behind their calls.
+        let recent = self.calls.len().saturating_sub(RECENT);
+        let near = self.calls.iter().skip(recent);
+        let near = near.rev().position(|call| call.id == id);
+        let at = match near {
+            Some(back) => self.calls.len() - 1 - back,
+            None => *self.by_id.get(&id)?,
+        };
+        self.calls.get_mut(at)
+    }
+
     /// Calls that nobody answered before the conversation went on. A call at its end only waits
     /// for its reply.
     fn unanswered(&self) -> impl Iterator<Item = Diagnostic> {
-        let calls = self.open.iter();
-        calls.filter_map(|(id, call)| {
+        let calls = self.calls.iter();
+        calls.filter_map(|call| {
             let later = self
                 .went_on
                 .filter(|later| call.answer.is_none() && later.start > call.place.start)?;
-            let id = crate::attributes::shown(id.whole);
+            let id = crate::attributes::shown(call.id.whole);
             Some(
                 Diagnostic::new(
                     Severity::Note,

@@ -42,6 +42,7 @@ pub(crate) fn read(source: &[u8], fragment: Rules) -> Contents {
     let mut out = Frames {
         frames: Vec::with_capacity(source.len() / USUAL_FRAME),
         findings,
+        may_be_marked: false,
     };
     let mut scanner = Scanner::new(source, part, opening.rules);
     // What the machine was not told of.
@@ -54,6 +55,7 @@ pub(crate) fn read(source: &[u8], fragment: Rules) -> Contents {
         let Some(hit) = start.or_else(|| scanner.next()) else {
             break;
         };
+        out.may_be_marked |= scanner.passed_others();
         if hit.escaped {
             continue;
         }
@@ -74,6 +76,7 @@ pub(crate) fn read(source: &[u8], fragment: Rules) -> Contents {
             from = literal(&mut machine, &mut scanner, window, hit.span, &mut out);
         }
     }
+    out.may_be_marked |= scanner.passed_others();
     let rest = Span::new(from, source.len());
     machine.between(window.get(rest), from, &mut out);
     machine.finish(window, source.len(), &mut out);
@@ -153,6 +156,7 @@ fn literal(
     let in_body = machine.state() == State::Body;
     let first = scanner.first_raw().map(|span| span.start);
     let close = scanner.skip_literal();
+    out.may_be_marked |= scanner.passed_others();
     let late = match (first, close) {
         (Some(first), Some(close)) => close.start - first > MAX_LITERAL_HELD,
         (_, close) => close.is_none(),
@@ -170,10 +174,13 @@ fn literal(
 struct Frames {
     frames: Vec<Frame>,
     findings: Findings,
+    /// Whether something may be a marker in what was read since the last frame ended.
+    may_be_marked: bool,
 }
 
 impl Receiver for Frames {
     fn ended(&mut self, _window: Window<'_>, frame: &mut Frame) {
+        frame.may_be_marked = std::mem::take(&mut self.may_be_marked);
         self.frames.push(frame.take());
     }
 

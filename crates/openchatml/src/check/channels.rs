@@ -110,11 +110,10 @@ fn check_call(
 /// The first marker of private reasoning in what an assistant says elsewhere.
 pub(super) fn check_markers(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic> {
     let elsewhere = matches!(frame.channel(), Channel::Commentary | Channel::Final);
-    if frame.role() != Role::Assistant || !elsewhere {
+    // The reader has been there: no marker is one of the nine tokens.
+    if frame.role() != Role::Assistant || !elsewhere || !frame.may_be_marked {
         return None;
     }
-    let written = frame.body_span().bytes(document.source());
-    opener().find(written)?;
     let body = document.body(frame);
     let (offset, marker) = opener().find_iter(&body).find_map(|at| {
         let rest = body.get(at..)?;
