@@ -141,8 +141,8 @@ const RECENT: usize = 4;
 /// The calls seen so far.
 #[derive(Default)]
 struct Calls<'s> {
-    calls: Vec<Call<'s>>,
-    /// Where in `calls` an id is.
+    all: Vec<Call<'s>>,
+    /// Where in `all` an id is.
     by_id: BTreeMap<Id<'s>, usize>,
     /// The last frame that a conversation only has when its calls are done: something that a
     /// person says, or an answer.
@@ -189,12 +189,12 @@ impl<'s> Calls<'s> {
         if is_call {
             let earlier = match self.by_id.entry(id) {
                 Entry::Vacant(free) => {
-                    free.insert(self.calls.len());
+                    free.insert(self.all.len());
                     let answer = None;
-                    self.calls.push(Call { id, place, answer });
+                    self.all.push(Call { id, place, answer });
                     return None;
                 }
-                Entry::Occupied(taken) => self.calls.get(*taken.get())?,
+                Entry::Occupied(taken) => self.all.get(*taken.get())?,
             };
             return Some(
                 Diagnostic::error(
@@ -240,20 +240,20 @@ impl<'s> Calls<'s> {
 
     fn find(&mut self, id: Id<'s>) -> Option<&mut Call<'s>> {
         // Most replies stand right behind their calls.
-        let recent = self.calls.len().saturating_sub(RECENT);
-        let near = self.calls.iter().skip(recent);
+        let recent = self.all.len().saturating_sub(RECENT);
+        let near = self.all.iter().skip(recent);
         let near = near.rev().position(|call| call.id == id);
         let at = match near {
-            Some(back) => self.calls.len() - 1 - back,
+            Some(back) => self.all.len() - 1 - back,
             None => *self.by_id.get(&id)?,
         };
-        self.calls.get_mut(at)
+        self.all.get_mut(at)
     }
 
     /// Calls that nobody answered before the conversation went on. A call at its end only waits
     /// for its reply.
     fn unanswered(&self) -> impl Iterator<Item = Diagnostic> {
-        let calls = self.calls.iter();
+        let calls = self.all.iter();
         calls.filter_map(|call| {
             let later = self
                 .went_on

@@ -39,7 +39,7 @@ pub(crate) fn read(source: &[u8], fragment: Rules) -> Contents {
     let window = Window::new(source, 0);
     let part = Span::new(opening.frames_from, source.len());
     let mut machine = Machine::new(opening.rules);
-    let mut out = Frames {
+    let mut out = Found {
         frames: Vec::with_capacity(source.len() / USUAL_FRAME),
         findings,
         may_be_marked: false,
@@ -151,7 +151,7 @@ fn literal(
     scanner: &mut Scanner<'_>,
     window: Window<'_>,
     open: Span,
-    out: &mut Frames,
+    out: &mut Found,
 ) -> usize {
     let in_body = machine.state() == State::Body;
     let first = scanner.first_raw().map(|span| span.start);
@@ -169,16 +169,16 @@ fn literal(
     cut
 }
 
-/// The frames of a document.
+/// The frames and findings of a document.
 #[derive(Debug, Default)]
-struct Frames {
+struct Found {
     frames: Vec<Frame>,
     findings: Findings,
     /// Whether something may be a marker in what was read since the last frame ended.
     may_be_marked: bool,
 }
 
-impl Receiver for Frames {
+impl Receiver for Found {
     fn ended(&mut self, _window: Window<'_>, frame: &mut Frame) {
         frame.may_be_marked = std::mem::take(&mut self.may_be_marked);
         self.frames.push(frame.take());

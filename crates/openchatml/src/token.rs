@@ -211,24 +211,22 @@ impl Iterator for Scanner<'_> {
                 return None;
             };
             let start = self.at + found;
-            match Token::at(rest.get(found..)?).filter(|token| self.rules.has(*token)) {
-                Some(token) => {
-                    let span = Span::new(start, start + token.as_str().len());
-                    self.at = span.end;
-                    let before = start.checked_sub(1).filter(|before| *before >= floor);
-                    let escaped = self.rules.escapes()
-                        && before.and_then(|before| self.text.get(before)) == Some(&b'<');
-                    return Some(Hit {
-                        token,
-                        span,
-                        escaped,
-                    });
-                }
-                None => {
-                    self.at = start + 2;
-                    self.passed_others = true;
-                }
-            }
+            let token = Token::at(rest.get(found..)?).filter(|token| self.rules.has(*token));
+            let Some(token) = token else {
+                self.at = start + 2;
+                self.passed_others = true;
+                continue;
+            };
+            let span = Span::new(start, start + token.as_str().len());
+            self.at = span.end;
+            let before = start.checked_sub(1).filter(|before| *before >= floor);
+            let escaped = self.rules.escapes()
+                && before.and_then(|before| self.text.get(before)) == Some(&b'<');
+            return Some(Hit {
+                token,
+                span,
+                escaped,
+            });
         }
     }
 }
