@@ -2,12 +2,12 @@
 
 use std::hint::black_box;
 
-use openchatml::{FrameBuf, Role, check, check_structure, parse};
+use openchatml::{FrameBuf, OwnedDocument, Role, check, check_structure, parse, parse_owned};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::conversations;
-use crate::measure::{Row, in_turn};
+use crate::measure::{Row, Times, in_turn};
 
 /// Adds the rows; gives the noise of the scan.
 pub(super) fn rows(rows: &mut Vec<Row>, text: &str, frames: &[FrameBuf]) -> f64 {
@@ -42,7 +42,7 @@ pub(super) fn rows(rows: &mut Vec<Row>, text: &str, frames: &[FrameBuf]) -> f64 
         &|bytes| parse(bytes).frames().len(),
     );
     scanned(
-        "text → owned frames, structural checks",
+        "text → frames each with its own text, structural checks",
         true,
         0.15,
         text,
@@ -51,8 +51,96 @@ pub(super) fn rows(rows: &mut Vec<Row>, text: &str, frames: &[FrameBuf]) -> f64 
             document.to_owned_frames().len() + check_structure(&document).len()
         },
     );
+    owned(rows, text, frames);
     json(rows, frames);
     noise
+}
+
+/// Documents that own their source: one copy of the text, shared, with frames as places in it.
+///
+/// Each job looks whether the text is UTF-8, reads, checks the structure and frees what it made.
+/// The first is handed its bytes, as whoever read a file has them. The others copy the text; where
+/// that is one document, most of the time goes to memory that is fresh from the system, which the
+/// last row shows beside the copy alone.
+fn owned(rows: &mut Vec<Row>, text: &str, frames: &[FrameBuf]) {
+    const GOAL: f64 = 0.15;
+    let finder = memchr::memmem::Finder::new(b"<|");
+    let scan = |text: &str| finder.find_iter(black_box(text.as_bytes())).count();
+    let checked = |document: &OwnedDocument| {
+        document.frames().len() + check_structure(&document.document()).len()
+    };
+    let mut row = |job: &str, bytes: usize, (ours, theirs): (Times, Times), peer: &str| {
+        let ratio = theirs.least.as_secs_f64() / ours.least.as_secs_f64();
+        let row = Row::new(job, true)
+            .mean(ours)
+            .ours(format!("{:.2} GB/s", ours.rate(bytes) / 1e3))
+            .peer(format!("{peer} {:.2} GB/s", theirs.rate(bytes) / 1e3))
+            .ratio(format!("{ratio:.3}"));
+        rows.push(if peer.starts_with("scan") {
+            row.goal(format!("≥ {GOAL} of the scan"), Some(ratio >= GOAL))
+        } else {
+            row
+        });
+    };
+
+    let mut bytes = text.as_bytes().to_vec();
+    let handed_over = || {
+        let document = parse_owned(std::mem::take(black_box(&mut bytes)));
+        let found = checked(&document);
+        bytes = document.into_source().into_bytes();
+        found
+    };
+    row(
+        "bytes handed over → owned document (shared source), structural checks",
+        text.len(),
+        in_turn(handed_over, || scan(text)),
+        "scan for `<|`",
+    );
+
+    let documents = documents_of_a_megabyte(frames);
+    let copied = || -> usize {
+        let documents = documents.iter();
+        documents
+            .map(|text| checked(&parse_owned(black_box(text.as_bytes()))))
+            .sum()
+    };
+    row(
+        "text copied → the same, documents of 1 MB",
+        documents.iter().map(String::len).sum(),
+        in_turn(copied, || {
+            documents.iter().map(|text| scan(text)).sum::<usize>()
+        }),
+        "scan for `<|`",
+    );
+
+    let copied = || checked(&parse_owned(black_box(text.as_bytes())));
+    row(
+        "text copied → the same, one document",
+        text.len(),
+        in_turn(copied, || scan(text)),
+        "scan for `<|`",
+    );
+    row(
+        "text copied → the same, one document",
+        text.len(),
+        in_turn(copied, || black_box(black_box(text).to_owned()).len()),
+        "the copy alone",
+    );
+}
+
+/// The frames as documents of about a megabyte each.
+fn documents_of_a_megabyte(frames: &[FrameBuf]) -> Vec<String> {
+    let mut documents = Vec::new();
+    let (mut from, mut size) = (0, 0);
+    for (at, frame) in frames.iter().enumerate() {
+        size += frame.body.len();
+        if size >= 1_000_000 || at + 1 == frames.len() {
+            let part = frames.get(from..=at).unwrap_or_default();
+            documents.push(conversations::openchatml(part));
+            (from, size) = (at + 1, 0);
+        }
+    }
+    documents
 }
 
 /// Calls only, behind what declares their tools, so that nearly every byte is in a body that is

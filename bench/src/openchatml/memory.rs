@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use logue_o200k::{SpecialSet, encode_with_specials};
 use openchatml::harmony::{Event, Options, Stream};
-use openchatml::parse;
+use openchatml::{parse, parse_owned, stream};
 
 use super::streaming::{stream_ids, stream_text};
 use crate::measure::{Heap, HeapUse, Row, as_float};
@@ -27,9 +27,23 @@ pub(super) fn rows(rows: &mut Vec<Row>, text: &str, harmony: &str, heap: Heap) {
     );
     let owned = heap(&mut || drop(black_box(parse(text.as_bytes()).to_owned_frames())));
     rows.push(
-        Row::new("heap: text → owned frames", true)
-            .ours(format!("{:.2} allocations a frame", each(owned, frames)))
+        Row::new("heap: text → frames each with its own text", true)
+            .ours(format!(
+                "{:.2} allocations a frame, peak {:.1} MB",
+                each(owned, frames),
+                as_float(owned.peak) / 1e6
+            ))
             .peer(""),
+    );
+    let shared = heap(&mut || drop(black_box(parse_owned(black_box(text)))));
+    rows.push(
+        Row::new("heap: text copied → owned document (shared source)", true)
+            .ours(format!(
+                "{:.4} allocations a frame, peak {:.1} MB",
+                each(shared, frames),
+                as_float(shared.peak) / 1e6
+            ))
+            .peer(format!("the copy {:.1} MB", as_float(text.len()) / 1e6)),
     );
     let mut told = 0;
     let chunks = harmony.len().div_ceil(7);
@@ -47,19 +61,28 @@ pub(super) fn rows(rows: &mut Vec<Row>, text: &str, harmony: &str, heap: Heap) {
             ))
             .peer(""),
     );
-    let used = heap(&mut body_in_chunks);
-    rows.push(
-        Row::new("heap: streaming one body of 64 MB", true)
+    let jobs: [(&str, &mut dyn FnMut()); 2] = [
+        ("Harmony", &mut harmony_in_chunks),
+        ("OpenChatML", &mut openchatml_in_chunks),
+    ];
+    for (language, job) in jobs {
+        let used = heap(job);
+        rows.push(
+            Row::new(
+                format!("heap: streaming one body of 64 MB, {language}"),
+                true,
+            )
             .ours(format!(
                 "{} allocations, peak {} bytes",
                 used.allocations, used.peak
             ))
             .peer("")
             .goal("bounded", Some(used.peak < 128 * 1024)),
-    );
+        );
+    }
 }
 
-fn body_in_chunks() {
+fn harmony_in_chunks() {
     let mut told = 0;
     let mut sink = |event: Event<'_>| {
         if let Event::Delta(text) = event {
@@ -67,16 +90,34 @@ fn body_in_chunks() {
         }
     };
     let mut stream = Stream::new(Options::default());
-    stream.push(b"<|start|>assistant<|channel|>final<|message|>", &mut sink);
+    body_in_chunks(&mut |chunk| stream.push(chunk, &mut sink));
+    stream.finish(&mut sink);
+    assert!(told > BODY, "the body was not told");
+}
+
+fn openchatml_in_chunks() {
+    let mut told = 0;
+    let mut sink = |event: stream::Event<'_>| {
+        if let stream::Event::Delta(text) = event {
+            told += black_box(text).len();
+        }
+    };
+    let mut stream = stream::Stream::new(stream::Options::default());
+    body_in_chunks(&mut |chunk| stream.push(chunk, &mut sink));
+    stream.finish(&mut sink);
+    assert!(told > BODY, "the body was not told");
+}
+
+/// A frame with one long body, piece by piece.
+fn body_in_chunks(push: &mut dyn FnMut(&[u8])) {
+    push(b"<|start|>assistant<|channel|>final<|message|>");
     let line = "A line of an answer, na\u{EF}ve and of the usual kind: a < b.\n".as_bytes();
     let mut sent = 0;
-    while sent < BODY {
+    while sent <= BODY {
         for chunk in line.chunks(7) {
-            stream.push(chunk, &mut sink);
+            push(chunk);
         }
         sent += line.len();
     }
-    stream.push(b"<|return|>", &mut sink);
-    stream.finish(&mut sink);
-    black_box(told);
+    push(b"<|return|>");
 }

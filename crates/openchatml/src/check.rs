@@ -7,6 +7,7 @@ mod channels;
 mod profile;
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use logue_source::{Code, Diagnostic, Severity, Span};
 
@@ -78,7 +79,7 @@ fn run(document: &Document<'_>, bodies: bool) -> Vec<Diagnostic> {
 }
 
 fn check_utf8(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic> {
-    if document.source_text().is_some() {
+    if document.is_text() {
         return None;
     }
     let error = std::str::from_utf8(frame.span().bytes(document.source())).err()?;
@@ -134,16 +135,40 @@ fn check_constraint(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic
     )
 }
 
+/// Calls that a reply is looked for among before all of them.
+const RECENT: usize = 4;
+
 /// The calls seen so far.
 #[derive(Default)]
 struct Calls<'s> {
-    open: BTreeMap<&'s [u8], Call>,
+    all: Vec<Call<'s>>,
+    /// Where in `all` an id is.
+    by_id: BTreeMap<Id<'s>, usize>,
     /// The last frame that a conversation only has when its calls are done: something that a
     /// person says, or an answer.
     went_on: Option<Span>,
 }
 
-struct Call {
+/// An id by its end, and then by all of it. Ids mostly differ in their ends, which are compared
+/// without a look at the source; others cost what comparing them costs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Id<'s> {
+    end: [u8; 8],
+    whole: &'s [u8],
+}
+
+impl<'s> Id<'s> {
+    fn new(whole: &'s [u8]) -> Self {
+        let mut end = [0; 8];
+        for (to, from) in end.iter_mut().rev().zip(whole.iter().rev()) {
+            *to = *from;
+        }
+        Self { end, whole }
+    }
+}
+
+struct Call<'s> {
+    id: Id<'s>,
     place: Span,
     answer: Option<Span>,
 }
@@ -157,31 +182,35 @@ impl<'s> Calls<'s> {
             self.went_on = Some(frame.span());
         }
         let place = frame.call_id_span()?;
-        let id = place.bytes(document.source());
-        let shown = || crate::attributes::shown(id);
+        let id = Id::new(place.bytes(document.source()));
+        let shown = || crate::attributes::shown(id.whole);
         let is_call = frame.role() == Role::Assistant
             && (frame.addressee == Addressee::Tool || frame.is_call());
         if is_call {
-            if let Some(earlier) = self.open.get(id) {
-                return Some(
-                    Diagnostic::error(
-                        Code::CallSchema,
-                        format!("two calls have the id `{}`", shown()),
-                        place,
-                    )
-                    .with_label(earlier.place, "the earlier call")
-                    .with_expected("an id of its own")
-                    .with_help("give each call of the transcript another `call_id`"),
-                );
-            }
-            let answer = None;
-            self.open.insert(id, Call { place, answer });
-            return None;
+            let earlier = match self.by_id.entry(id) {
+                Entry::Vacant(free) => {
+                    free.insert(self.all.len());
+                    let answer = None;
+                    self.all.push(Call { id, place, answer });
+                    return None;
+                }
+                Entry::Occupied(taken) => self.all.get(*taken.get())?,
+            };
+            return Some(
+                Diagnostic::error(
+                    Code::CallSchema,
+                    format!("two calls have the id `{}`", shown()),
+                    place,
+                )
+                .with_label(earlier.place, "the earlier call")
+                .with_expected("an id of its own")
+                .with_help("give each call of the transcript another `call_id`"),
+            );
         }
         if frame.role() != Role::Tool {
             return None;
         }
-        let Some(call) = self.open.get_mut(id) else {
+        let Some(call) = self.find(id) else {
             return Some(
                 Diagnostic::error(
                     Code::CallSchema,
@@ -209,15 +238,27 @@ impl<'s> Calls<'s> {
         None
     }
 
+    fn find(&mut self, id: Id<'s>) -> Option<&mut Call<'s>> {
+        // Most replies stand right behind their calls.
+        let recent = self.all.len().saturating_sub(RECENT);
+        let near = self.all.iter().skip(recent);
+        let near = near.rev().position(|call| call.id == id);
+        let at = match near {
+            Some(back) => self.all.len() - 1 - back,
+            None => *self.by_id.get(&id)?,
+        };
+        self.all.get_mut(at)
+    }
+
     /// Calls that nobody answered before the conversation went on. A call at its end only waits
     /// for its reply.
     fn unanswered(&self) -> impl Iterator<Item = Diagnostic> {
-        let calls = self.open.iter();
-        calls.filter_map(|(id, call)| {
+        let calls = self.all.iter();
+        calls.filter_map(|call| {
             let later = self
                 .went_on
                 .filter(|later| call.answer.is_none() && later.start > call.place.start)?;
-            let id = crate::attributes::shown(id);
+            let id = crate::attributes::shown(call.id.whole);
             Some(
                 Diagnostic::new(
                     Severity::Note,

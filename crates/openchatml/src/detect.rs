@@ -129,7 +129,7 @@ fn frames_without_version(content: &[u8], document: &Document<'_>) -> Option<Det
     if !has_frames && !begins_inside {
         return None;
     }
-    if document.header_span.is_some() {
+    if document.header_span().is_some() {
         return Some(found(Dialect::V2_2, false));
     }
     if document.frames().iter().any(only_in_2_2) || has_escapes(document) {

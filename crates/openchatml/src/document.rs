@@ -9,18 +9,29 @@ use crate::escape;
 use crate::findings::Findings;
 use crate::frame::Frame;
 use crate::header::{Header, Rules};
+use crate::owned_source::is_text;
 
 /// What [`parse`](crate::parse) gives: the header, the frames and the findings of one source.
+///
+/// It borrows the source. [`OwnedDocument`](crate::OwnedDocument) is the same with a source of its
+/// own, and [`Self::into_owned`] makes one of the other.
 #[derive(Debug)]
 pub struct Document<'s> {
-    pub(crate) source: &'s [u8],
+    source: &'s [u8],
+    /// Its own, or lent by a document that owns its source.
+    contents: Cow<'s, Contents>,
+    /// Whether all of the source is UTF-8, once somebody looked.
+    is_text: OnceLock<bool>,
+}
+
+/// What was found in a source: places and words, nothing of its text but the header's values.
+#[derive(Clone, Debug)]
+pub(crate) struct Contents {
     pub(crate) header: Option<Header>,
     pub(crate) header_span: Option<Span>,
     pub(crate) rules: Rules,
     pub(crate) frames: Vec<Frame>,
     pub(crate) findings: Findings,
-    /// The source as text, once somebody asked for text; `None` in it where it is none.
-    pub(crate) as_text: OnceLock<Option<&'s str>>,
 }
 
 /// One stretch of a source. The pieces of a document tile its source: they are in order, and no
@@ -45,6 +56,36 @@ impl Piece {
 }
 
 impl<'s> Document<'s> {
+    /// What was found in `source`.
+    pub(crate) const fn new(source: &'s [u8], contents: Contents) -> Self {
+        Self {
+            source,
+            contents: Cow::Owned(contents),
+            is_text: OnceLock::new(),
+        }
+    }
+
+    /// What was found in `source` before, and whether that is text.
+    pub(crate) fn lent(source: &'s [u8], is_text: bool, contents: &'s Contents) -> Self {
+        Self {
+            source,
+            contents: Cow::Borrowed(contents),
+            is_text: OnceLock::from(is_text),
+        }
+    }
+
+    /// What was found, for somebody who keeps it.
+    pub(crate) fn into_contents(self) -> Contents {
+        self.contents.into_owned()
+    }
+
+    const fn contents(&self) -> &Contents {
+        match &self.contents {
+            Cow::Owned(contents) => contents,
+            Cow::Borrowed(contents) => contents,
+        }
+    }
+
     /// The text that was read.
     pub const fn source(&self) -> &'s [u8] {
         self.source
@@ -52,35 +93,45 @@ impl<'s> Document<'s> {
 
     /// The document header; `None` where there is none or it could not be read.
     pub const fn header(&self) -> Option<&Header> {
-        self.header.as_ref()
+        self.contents().header.as_ref()
+    }
+
+    /// Where the document header stands, read or not.
+    pub(crate) const fn header_span(&self) -> Option<Span> {
+        self.contents().header_span
+    }
+
+    /// Which rules the frames follow.
+    pub(crate) const fn rules(&self) -> Rules {
+        self.contents().rules
     }
 
     /// The frames in order, stray text included.
     pub fn frames(&self) -> &[Frame] {
-        &self.frames
+        &self.contents().frames
     }
 
     /// What the reader found wrong, in the order in which it came to it. [`check`](crate::check)
     /// finds more.
     pub fn diagnostics(&self) -> &[Diagnostic] {
-        self.findings.kept()
+        self.contents().findings.kept()
     }
 
     /// How many findings were not kept, because there were more than
     /// [`MAX_DIAGNOSTICS`](crate::limits::MAX_DIAGNOSTICS).
     pub const fn diagnostics_dropped(&self) -> usize {
-        self.findings.dropped()
+        self.contents().findings.dropped()
     }
 
     /// Whether one of the reader's findings is an error, kept or not.
     pub const fn has_errors(&self) -> bool {
-        self.findings.has_errors()
+        self.contents().findings.has_errors()
     }
 
     /// The pieces that tile the source.
     pub fn pieces(&self) -> impl Iterator<Item = Piece> {
-        let header = self.header_span.map(Piece::Header);
-        let frames = self.frames.iter().enumerate();
+        let header = self.header_span().map(Piece::Header);
+        let frames = self.frames().iter().enumerate();
         let frames = frames.map(|(index, frame)| Piece::Frame(index, frame.span()));
         let end = Span::empty(self.source.len());
         let mut at = 0;
@@ -102,19 +153,11 @@ impl<'s> Document<'s> {
         if frame.is_stray() {
             return Cow::Borrowed(frame.body_span().bytes(self.source));
         }
-        escape::decode(self.source, frame.body_span(), self.rules)
+        escape::decode(self.source, frame.body_span(), self.rules())
     }
 
     /// [`Self::body`] as text for display, with invalid UTF-8 replaced.
     pub fn body_text(&self, frame: &Frame) -> Cow<'s, str> {
-        if let Some(source) = self.known_text() {
-            let span = frame.body_span();
-            if frame.is_stray() {
-                return Cow::Borrowed(span.text(source).unwrap_or_default());
-            }
-            // Pieces are cut at ASCII characters.
-            return escape::decode_text(source, span, self.rules);
-        }
         match self.body(frame) {
             Cow::Borrowed(bytes) => lossy(bytes),
             Cow::Owned(bytes) => Cow::Owned(match String::from_utf8(bytes) {
@@ -124,16 +167,9 @@ impl<'s> Document<'s> {
         }
     }
 
-    /// The whole source as text, if it is and somebody found out before.
-    fn known_text(&self) -> Option<&'s str> {
-        self.as_text.get().copied().flatten()
-    }
-
-    /// The whole source as text, if all of it is. Looked at once, for those who want all of it.
-    pub(crate) fn source_text(&self) -> Option<&'s str> {
-        *self
-            .as_text
-            .get_or_init(|| std::str::from_utf8(self.source).ok())
+    /// Whether all of the source is UTF-8. Looked at once.
+    pub(crate) fn is_text(&self) -> bool {
+        *self.is_text.get_or_init(|| is_text(self.source))
     }
 
     /// Where byte `offset` of a frame's [body](Self::body) stands in the source.
@@ -141,20 +177,17 @@ impl<'s> Document<'s> {
         if frame.is_stray() {
             return (frame.body_span().start + offset).min(frame.body_span().end);
         }
-        escape::place(self.source, frame.body_span(), self.rules, offset)
+        escape::place(self.source, frame.body_span(), self.rules(), offset)
     }
 
     /// The parts of the source whose concatenation is a frame's [body](Self::body).
     pub(crate) fn body_pieces(&self, frame: &Frame) -> impl Iterator<Item = Span> {
-        escape::pieces(self.source, frame.body_span(), self.rules)
+        escape::pieces(self.source, frame.body_span(), self.rules())
     }
 
     /// The text at `span`, with invalid UTF-8 replaced.
     pub fn text(&self, span: Span) -> Cow<'s, str> {
-        match self.known_text().and_then(|source| span.text(source)) {
-            Some(text) => Cow::Borrowed(text),
-            None => lossy(span.bytes(self.source)),
-        }
+        lossy(span.bytes(self.source))
     }
 
     /// The role's word as it stands in the source.
@@ -195,7 +228,7 @@ impl<'s> Document<'s> {
 
 /// Text for display. That all of it is valid is found out faster than where something is not.
 fn lossy(bytes: &[u8]) -> Cow<'_, str> {
-    match std::str::from_utf8(bytes) {
+    match simdutf8::basic::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => String::from_utf8_lossy(bytes),
     }

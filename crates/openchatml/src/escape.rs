@@ -43,25 +43,6 @@ pub(crate) fn decode(source: &[u8], body: Span, rules: Rules) -> Cow<'_, [u8]> {
     Cow::Owned(text)
 }
 
-/// [`decode`] of a source that is text.
-pub(crate) fn decode_text(source: &str, body: Span, rules: Rules) -> Cow<'_, str> {
-    let mut pieces = pieces(source.as_bytes(), body, rules);
-    let text = |piece: Span| piece.text(source).unwrap_or_default();
-    let Some(first) = pieces.next() else {
-        return Cow::Borrowed("");
-    };
-    let Some(second) = pieces.next() else {
-        return Cow::Borrowed(text(first));
-    };
-    let mut out = String::with_capacity(body.len());
-    out.push_str(text(first));
-    out.push_str(text(second));
-    for piece in pieces {
-        out.push_str(text(piece));
-    }
-    Cow::Owned(out)
-}
-
 /// Where byte `offset` of the text of the body at `body` stands in the source; an offset behind
 /// the end gives the end of the body.
 pub(crate) fn place(source: &[u8], body: Span, rules: Rules, offset: usize) -> usize {

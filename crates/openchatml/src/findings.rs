@@ -6,7 +6,7 @@ use crate::limits::MAX_DIAGNOSTICS;
 
 /// Findings of one document. The first [`MAX_DIAGNOSTICS`] are kept, later ones only count, so
 /// that a text made of mistakes does not cost many times its size.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Findings {
     kept: Vec<Diagnostic>,
     dropped: usize,

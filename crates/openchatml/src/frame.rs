@@ -25,8 +25,20 @@ pub struct Frame {
     pub(crate) intent_word: Option<Intent>,
     pub(crate) addressee: Addressee,
     pub(crate) terminator: Terminator,
-    pub(crate) has_message: bool,
-    pub(crate) stray: bool,
+    pub(crate) kind: Kind,
+    /// Whether something in it may be a marker of reasoning; set by the batch reader.
+    pub(crate) may_be_marked: bool,
+}
+
+/// What a frame consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Text outside every frame.
+    Stray,
+    /// A header only, so far.
+    Header,
+    /// A header and, behind its `<|message|>`, a body.
+    Message,
 }
 
 /// The header parts that have a value.
@@ -84,8 +96,8 @@ impl Frame {
             intent_word: None,
             addressee: Addressee::Nobody,
             terminator: Terminator::None,
-            has_message: false,
-            stray: false,
+            kind: Kind::Header,
+            may_be_marked: false,
         }
     }
 
@@ -93,7 +105,7 @@ impl Frame {
     pub(crate) const fn stray_text(span: Span) -> Self {
         let mut frame = Self::opened(span);
         frame.body = span;
-        frame.stray = true;
+        frame.kind = Kind::Stray;
         frame
     }
 
@@ -176,12 +188,12 @@ impl Frame {
 
     /// Whether the frame has both its `<|message|>` and its terminator.
     pub const fn is_complete(&self) -> bool {
-        self.has_message && !matches!(self.terminator, Terminator::None)
+        matches!(self.kind, Kind::Message) && !matches!(self.terminator, Terminator::None)
     }
 
     /// Whether this is text that stands outside every frame.
     pub const fn is_stray(&self) -> bool {
-        self.stray
+        matches!(self.kind, Kind::Stray)
     }
 
     /// Whether the frame is a finished tool call: an assistant's, with a recipient, ended by
@@ -195,7 +207,7 @@ impl Frame {
 
     /// Whether a person may see the frame (OpenChatML 2.2 §4, §5).
     pub const fn visibility(&self) -> Visibility {
-        if self.stray {
+        if self.is_stray() {
             return Visibility::HIDDEN_STRAY;
         }
         visibility(self.role, self.channel, self.intent_word, self.addressee)
@@ -203,7 +215,7 @@ impl Frame {
 
     /// The role's word.
     pub fn role_span(&self) -> Span {
-        let from = if self.stray {
+        let from = if self.is_stray() {
             self.span.start
         } else {
             self.header_start()
@@ -213,10 +225,10 @@ impl Frame {
 
     /// The header, between `<|start|>` and `<|message|>`.
     pub fn header_span(&self) -> Span {
-        if self.stray {
+        if self.is_stray() {
             return Span::empty(self.span.start);
         }
-        let end = if self.has_message {
+        let end = if matches!(self.kind, Kind::Message) {
             self.body
                 .start
                 .saturating_sub(Token::Message.as_str().len())

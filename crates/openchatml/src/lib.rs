@@ -9,7 +9,8 @@
 //! ```
 //!
 //! [`parse`] never fails: it gives a [`Document`] of spans over the bytes that it was given, with
-//! a diagnostic for everything that is wrong. [`View`] is that document as a person may see it;
+//! a diagnostic for everything that is wrong. [`parse_owned`] gives an [`OwnedDocument`], which
+//! keeps its bytes and lends that document. [`View`] is that document as a person may see it;
 //! [`check`] looks for more mistakes; [`FrameBuf`] and [`write_frame`] are the way back.
 //! [`messages_from_frames`] and [`frames_from_messages`] map to what providers are sent.
 //!
@@ -54,6 +55,7 @@ mod machine;
 mod messages;
 mod opening;
 mod owned;
+mod owned_source;
 pub mod project;
 mod quick;
 mod reader;
@@ -62,6 +64,7 @@ mod rewrite;
 pub mod sampling;
 pub mod scan;
 pub mod shape;
+mod shared;
 pub mod stream;
 mod token;
 mod utf8;
@@ -80,9 +83,11 @@ pub use header::Header;
 pub use loss::{Loss, Subject};
 pub use messages::{frames_from_messages, messages_from_frames};
 pub use owned::{FrameBuf, HeaderBuf, Transcript};
+pub use owned_source::OwnedSource;
 pub use reader::{Refused, parse, parse_strict};
 pub use reply::{ReplyEnvelope, ReplyError, deadline_ms};
 pub use rewrite::Rewrite;
+pub use shared::{OwnedDocument, OwnedFrame, parse_owned};
 pub use token::Token;
 pub use view::{Hidden, HiddenBecause, View, Visibility, is_visible};
 pub use words::{Channel, Intent, Role, RoleForm, Terminator};

@@ -22,7 +22,7 @@ use logue_source::{Code, Diagnostic, Span};
 
 use crate::attributes::{Segment, Standing, read_segment};
 use crate::findings::Findings;
-use crate::frame::{Frame, Part};
+use crate::frame::{Frame, Kind, Part};
 use crate::header::Rules;
 use crate::limits::{MAX_BLANK, MAX_FRAME_HEADER, MAX_LITERAL_HELD};
 use crate::quick;
@@ -359,7 +359,7 @@ impl Machine {
         out: &mut impl Receiver,
     ) {
         let frame = &mut self.frame;
-        frame.has_message = true;
+        frame.kind = Kind::Message;
         frame.body = Span::empty(at.end);
         frame.channel = match (standing, frame.part(Part::Channel)) {
             (Standing::Broken, _) => Channel::Unknown,

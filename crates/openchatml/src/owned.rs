@@ -322,8 +322,6 @@ impl Document<'_> {
 
     /// Every frame with its own text, stray text included, in order. Linear in the source.
     pub fn to_owned_frames(&self) -> Vec<FrameBuf> {
-        // All of the text looked at once costs less than each part of it.
-        self.source_text();
         let frames = self.frames().iter();
         frames.map(|frame| self.to_owned_frame(frame)).collect()
     }

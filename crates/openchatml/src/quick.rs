@@ -7,7 +7,7 @@
 use logue_source::Span;
 
 use crate::attributes::is_type;
-use crate::frame::{Frame, Part};
+use crate::frame::{Frame, Kind, Part};
 use crate::header::Rules;
 use crate::token::Token;
 use crate::view::Addressee;
@@ -77,7 +77,7 @@ pub(crate) fn read(window: Window<'_>, start: Span, rules: Rules, frame: &mut Fr
     rest.starts_with(Token::Message.as_str().as_bytes())
         .then_some(())?;
     frame.body = Span::empty(at + Token::Message.as_str().len());
-    frame.has_message = true;
+    frame.kind = Kind::Message;
 
     let needs_id = match frame.role {
         Role::Tool => true,

@@ -3,11 +3,9 @@
 //! A scanner finds the tokens, the [`Machine`] gives them their meaning. It is the machine of the
 //! [`Stream`](crate::stream::Stream), so a text gives the same frames however it arrives.
 
-use std::sync::OnceLock;
-
 use logue_source::{Code, Diagnostic, Severity, Span};
 
-use crate::document::Document;
+use crate::document::{Contents, Document};
 use crate::findings::Findings;
 use crate::frame::Frame;
 use crate::header::Rules;
@@ -27,6 +25,11 @@ pub fn parse(source: &[u8]) -> Document<'_> {
 
 /// [`parse`] with the rules that count where no header names a version.
 pub(crate) fn parse_fragment_as(source: &[u8], fragment: Rules) -> Document<'_> {
+    Document::new(source, read(source, fragment))
+}
+
+/// What stands in `source`, by the rules of `fragment` where no header names a version.
+pub(crate) fn read(source: &[u8], fragment: Rules) -> Contents {
     let mut findings = Findings::default();
     let mut opening = opening::read(source, &mut findings);
     let header = opening.header.as_ref();
@@ -36,9 +39,10 @@ pub(crate) fn parse_fragment_as(source: &[u8], fragment: Rules) -> Document<'_> 
     let window = Window::new(source, 0);
     let part = Span::new(opening.frames_from, source.len());
     let mut machine = Machine::new(opening.rules);
-    let mut out = Frames {
+    let mut out = Found {
         frames: Vec::with_capacity(source.len() / USUAL_FRAME),
         findings,
+        may_be_marked: false,
     };
     let mut scanner = Scanner::new(source, part, opening.rules);
     // What the machine was not told of.
@@ -51,6 +55,7 @@ pub(crate) fn parse_fragment_as(source: &[u8], fragment: Rules) -> Document<'_> 
         let Some(hit) = start.or_else(|| scanner.next()) else {
             break;
         };
+        out.may_be_marked |= scanner.passed_others();
         if hit.escaped {
             continue;
         }
@@ -71,17 +76,16 @@ pub(crate) fn parse_fragment_as(source: &[u8], fragment: Rules) -> Document<'_> 
             from = literal(&mut machine, &mut scanner, window, hit.span, &mut out);
         }
     }
+    out.may_be_marked |= scanner.passed_others();
     let rest = Span::new(from, source.len());
     machine.between(window.get(rest), from, &mut out);
     machine.finish(window, source.len(), &mut out);
-    Document {
-        source,
+    Contents {
         header: opening.header,
         header_span: opening.span,
         rules: opening.rules,
         frames: out.frames,
         findings: out.findings,
-        as_text: OnceLock::new(),
     }
 }
 
@@ -147,11 +151,12 @@ fn literal(
     scanner: &mut Scanner<'_>,
     window: Window<'_>,
     open: Span,
-    out: &mut Frames,
+    out: &mut Found,
 ) -> usize {
     let in_body = machine.state() == State::Body;
     let first = scanner.first_raw().map(|span| span.start);
     let close = scanner.skip_literal();
+    out.may_be_marked |= scanner.passed_others();
     let late = match (first, close) {
         (Some(first), Some(close)) => close.start - first > MAX_LITERAL_HELD,
         (_, close) => close.is_none(),
@@ -164,15 +169,18 @@ fn literal(
     cut
 }
 
-/// The frames of a document.
+/// The frames and findings of a document.
 #[derive(Debug, Default)]
-struct Frames {
+struct Found {
     frames: Vec<Frame>,
     findings: Findings,
+    /// Whether something may be a marker in what was read since the last frame ended.
+    may_be_marked: bool,
 }
 
-impl Receiver for Frames {
+impl Receiver for Found {
     fn ended(&mut self, _window: Window<'_>, frame: &mut Frame) {
+        frame.may_be_marked = std::mem::take(&mut self.may_be_marked);
         self.frames.push(frame.take());
     }
 

@@ -79,7 +79,7 @@ impl<'d, 's> Rewrite<'d, 's> {
     /// document keeps its own.
     pub fn replace(&mut self, index: usize, frame: &FrameBuf) -> Result<(), WriteError> {
         let mut text = String::new();
-        match self.document.rules {
+        match self.document.rules() {
             Rules::V2_2 => write_frame(&mut text, frame)?,
             Rules::V2_0 => text = convert::frame_of_2_0(frame)?,
         }
@@ -115,7 +115,7 @@ impl<'d, 's> Rewrite<'d, 's> {
         let mut out = Vec::with_capacity(source.len());
         let mut header = self.header.as_deref();
         let mut from = 0;
-        if self.document.header_span.is_none()
+        if self.document.header_span().is_none()
             && let Some(text) = header.take()
         {
             if source.starts_with(BYTE_ORDER_MARK) {
@@ -145,7 +145,7 @@ impl<'d, 's> Rewrite<'d, 's> {
 
     /// Whether `written` reads as the document does but for the changes.
     fn compare(&self, written: &[u8]) -> Result<(), WriteError> {
-        let again = parse_fragment_as(written, self.document.rules);
+        let again = parse_fragment_as(written, self.document.rules());
         let mut read = again.frames().iter();
         let read = std::iter::from_fn(|| Some(said(&again, read.next()?)));
         let before = self.document.frames().iter().enumerate();

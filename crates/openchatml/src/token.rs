@@ -127,6 +127,9 @@ pub(crate) struct Scanner<'s> {
     end: usize,
     rules: Rules,
     finder: &'static memmem::Finder<'static>,
+    /// Whether something was passed that begins like a token and is none of the nine, or a literal
+    /// block, in which nothing is looked at.
+    passed_others: bool,
 }
 
 impl<'s> Scanner<'s> {
@@ -139,6 +142,7 @@ impl<'s> Scanner<'s> {
             end,
             rules,
             finder: opener(),
+            passed_others: false,
         }
     }
 
@@ -174,10 +178,16 @@ impl<'s> Scanner<'s> {
         })
     }
 
+    /// Whether there was `<|` that is no token, or a literal block, since this was asked before.
+    pub(crate) const fn passed_others(&mut self) -> bool {
+        std::mem::replace(&mut self.passed_others, false)
+    }
+
     /// Goes behind the next `<|endliteral|>` and gives its place; behind everything where there is
     /// none.
     pub(crate) fn skip_literal(&mut self) -> Option<Span> {
         let close = Token::EndLiteral.as_str().as_bytes();
+        self.passed_others = true;
         let rest = self.text.get(self.at..self.end)?;
         let Some(found) = memmem::find(rest, close) else {
             self.at = self.end;
@@ -201,21 +211,22 @@ impl Iterator for Scanner<'_> {
                 return None;
             };
             let start = self.at + found;
-            match Token::at(rest.get(found..)?).filter(|token| self.rules.has(*token)) {
-                Some(token) => {
-                    let span = Span::new(start, start + token.as_str().len());
-                    self.at = span.end;
-                    let before = start.checked_sub(1).filter(|before| *before >= floor);
-                    let escaped = self.rules.escapes()
-                        && before.and_then(|before| self.text.get(before)) == Some(&b'<');
-                    return Some(Hit {
-                        token,
-                        span,
-                        escaped,
-                    });
-                }
-                None => self.at = start + 2,
-            }
+            let token = Token::at(rest.get(found..)?).filter(|token| self.rules.has(*token));
+            let Some(token) = token else {
+                self.at = start + 2;
+                self.passed_others = true;
+                continue;
+            };
+            let span = Span::new(start, start + token.as_str().len());
+            self.at = span.end;
+            let before = start.checked_sub(1).filter(|before| *before >= floor);
+            let escaped = self.rules.escapes()
+                && before.and_then(|before| self.text.get(before)) == Some(&b'<');
+            return Some(Hit {
+                token,
+                span,
+                escaped,
+            });
         }
     }
 }

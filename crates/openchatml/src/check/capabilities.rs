@@ -85,7 +85,7 @@ fn tokens_of<'d>(
 ) -> impl Iterator<Item = (Token, Span)> + 'd {
     let source = document.source();
     let scan = move |part: Span| {
-        let hits = Scanner::new(source, part, document.rules);
+        let hits = Scanner::new(source, part, document.rules());
         hits.filter(|hit| !hit.escaped)
             .map(|hit| (hit.token, hit.span))
     };

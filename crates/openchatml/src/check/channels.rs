@@ -2,7 +2,7 @@
 
 use logue_source::{Code, Diagnostic, Span};
 
-use super::profile::Profile;
+use super::profile::{Profile, has};
 use crate::attributes::shown;
 use crate::document::Document;
 use crate::frame::Frame;
@@ -44,11 +44,16 @@ pub(super) fn check_channel(
         );
     }
     let recipient = frame.to_span()?;
-    let tool = document.to(frame)?;
-    let is_function = tool.starts_with(FUNCTIONS);
-    let is_known = is_function || profile.is_builtin(&tool);
-    if frame.is_call() && is_known {
-        return check_call(frame, is_function, recipient, profile);
+    if frame.is_call() {
+        // Most calls stand where every tool may be called; whose they are is not asked then.
+        if frame.channel() != Channel::Analysis && profile.all_calls_in(frame.channel()) {
+            return None;
+        }
+        let tool = document.to(frame)?;
+        let is_function = tool.starts_with(FUNCTIONS);
+        if is_function || profile.is_builtin(&tool) {
+            return check_call(frame, is_function, recipient, profile);
+        }
     }
     let is_reasoning = frame.role() == Role::Assistant && frame.channel() == Channel::Analysis;
     (is_reasoning && frame.addressee == Addressee::Tool).then(|| {
@@ -73,10 +78,10 @@ fn check_call(
     } else {
         ("a built-in tool", &profile.builtins_in)
     };
-    let channel = frame.channel().as_str().unwrap_or_default();
-    if channels.iter().any(|allowed| allowed == channel) {
+    if has(channels, frame.channel()) {
         return None;
     }
+    let channel = frame.channel().as_str().unwrap_or_default();
     let place = frame.channel_span().unwrap_or(recipient);
     let help = if is_function {
         "only built-in tools are called from `analysis`; move the call"
@@ -105,11 +110,10 @@ fn check_call(
 /// The first marker of private reasoning in what an assistant says elsewhere.
 pub(super) fn check_markers(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic> {
     let elsewhere = matches!(frame.channel(), Channel::Commentary | Channel::Final);
-    if frame.role() != Role::Assistant || !elsewhere {
+    // The reader has been there: no marker is one of the nine tokens.
+    if frame.role() != Role::Assistant || !elsewhere || !frame.may_be_marked {
         return None;
     }
-    let written = frame.body_span().bytes(document.source());
-    opener().find(written)?;
     let body = document.body(frame);
     let (offset, marker) = opener().find_iter(&body).find_map(|at| {
         let rest = body.get(at..)?;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::document::Document;
-use crate::words::is_builtin;
+use crate::words::{Channel, is_builtin};
 
 /// The rules of `profiles.harmony` (OpenChatML 2.2 §2, §12), or the usual ones where it is
 /// missing, not enabled, or says something that is no list of channels.
@@ -46,6 +46,11 @@ impl Profile {
         }
     }
 
+    /// Whether functions and built-in tools alike are called on `channel`.
+    pub(super) fn all_calls_in(&self, channel: Channel) -> bool {
+        has(&self.calls_in, channel) && has(&self.builtins_in, channel)
+    }
+
     /// Whether `tool` is a built-in one, or belongs to one that the header names (OpenChatML 2.0
     /// §8.1).
     pub(super) fn is_builtin(&self, tool: &str) -> bool {
@@ -55,6 +60,12 @@ impl Profile {
         };
         is_builtin(tool) || self.builtins.iter().any(belongs_to)
     }
+}
+
+/// Whether `channel` is among those listed.
+pub(super) fn has(channels: &[String], channel: Channel) -> bool {
+    let word = channel.as_str().unwrap_or_default();
+    channels.iter().any(|listed| listed == word)
 }
 
 /// A word, or a list of words.

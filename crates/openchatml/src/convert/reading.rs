@@ -41,7 +41,7 @@ fn from_2_x(bytes: &[u8], fragment: Rules, certain: bool) -> Read {
     let document = parse_fragment_as(bytes, fragment);
     let mut transcript = document.to_transcript();
     let mut losses = replaced_bytes(&document);
-    let dialect = match document.rules {
+    let dialect = match document.rules() {
         Rules::V2_0 => Dialect::V2_0,
         Rules::V2_2 => Dialect::V2_2,
     };

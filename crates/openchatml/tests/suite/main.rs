@@ -14,6 +14,8 @@ mod json_bodies;
 mod legacy;
 mod literate;
 mod losses;
+mod marked;
+mod owning;
 mod reading;
 mod rendering;
 mod rendering_properties;
