@@ -95,6 +95,7 @@
 
 mod bucket;
 mod builder;
+mod clock;
 mod compile_error;
 mod edge;
 mod error;
@@ -107,12 +108,14 @@ mod outcome;
 mod reducer;
 mod schema;
 mod state;
+pub mod store;
 mod suspension;
 mod update;
 mod value;
 
 pub use bucket::{Classifier, DefaultClassifier, ErrorBucket};
 pub use builder::{DEFAULT_MAX_STEPS, GraphBuilder};
+pub use clock::{Clock, Timestamp};
 pub use compile_error::CompileError;
 pub use edge::{END, IntoRoute, Target};
 pub use error::{EngineError, NodeError};

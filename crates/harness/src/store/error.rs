@@ -1,0 +1,77 @@
+//! Why a store refuses or fails.
+
+use std::error::Error;
+use std::sync::Arc;
+
+/// An operation of a store that did not happen.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Somebody else took the session over.
+    #[error("the session `{session}` was taken over (epoch {current}, this one is {epoch})")]
+    Fenced {
+        /// The session.
+        session: String,
+        /// The epoch of the lease that was used.
+        epoch: u64,
+        /// The epoch in force.
+        current: u64,
+    },
+    /// The history is not as long as was expected.
+    #[error("the history of `{session}` has {found} messages, not {expected}")]
+    Conflict {
+        /// The session.
+        session: String,
+        /// The length that the caller knew.
+        expected: u64,
+        /// The length that it has.
+        found: u64,
+    },
+    /// There is no such session, entry or suspension.
+    #[error("there is no {what}")]
+    NotFound {
+        /// What was looked for, with its name.
+        what: String,
+    },
+    /// There is one already.
+    #[error("there is already {what}")]
+    Exists {
+        /// What is there, with its name.
+        what: String,
+    },
+    /// What is stored cannot be what was written.
+    #[error("the store is damaged: {0}")]
+    Damaged(String),
+    /// The store was written by a later version of the program.
+    #[error("the store has the format {found}, and this program knows up to {known}")]
+    Newer {
+        /// The format of the store.
+        found: u64,
+        /// The latest one that is known here.
+        known: u64,
+    },
+    /// The medium failed: nothing was changed, or nobody can tell. Trying again may help.
+    #[error("{message}")]
+    Unavailable {
+        /// What happened.
+        message: String,
+        /// The error of the medium.
+        #[source]
+        source: Option<Arc<dyn Error + Send + Sync>>,
+    },
+}
+
+impl StoreError {
+    /// A failure of the medium.
+    pub fn unavailable(error: impl Error + Send + Sync + 'static) -> Self {
+        Self::Unavailable {
+            message: error.to_string(),
+            source: Some(Arc::new(error)),
+        }
+    }
+
+    /// Whether another writer came first, so that the caller's view is old.
+    pub const fn is_conflict(&self) -> bool {
+        matches!(self, Self::Fenced { .. } | Self::Conflict { .. })
+    }
+}

@@ -1,0 +1,200 @@
+//! The port through which sessions become durable.
+//!
+//! A [`Store`] keeps, for each session, five things:
+//!
+//! - the **inbox**: what is to be done, in the order in which it was accepted. A user's message and a
+//!   signal are entries alike ([`Work`]), so one queue says what comes next;
+//! - the **lease**: who may work the inbox off, until when, and under which epoch. Each new owner gets
+//!   a higher epoch, and whatever an earlier owner still tries is refused ([`StoreError::Fenced`]);
+//! - the **history**: messages in an append-only log, and the other fields of the state;
+//! - the **journal** of the turn that runs: what has happened in it and is not yet history;
+//! - **suspensions** and **outcomes**: what waits for a signal, and how every entry ended.
+//!
+//! Every method is one transaction: it happens as a whole and is durable when it returns, or it did
+//! not happen. None of them holds anything between calls, so a turn of minutes locks nothing.
+//!
+//! ```text
+//! accept ─▶ inbox ─▶ acquire ─▶ begin ─▶ journal … ─▶ commit ─▶ history, outcome
+//!                       ▲                               └────▶ suspension ─▶ signal ─▶ inbox
+//!                    renew while it takes
+//! ```
+//!
+//! Nothing here is of one database: positions are numbers that count up within a session, and all
+//! times are the caller's.
+
+mod error;
+mod record;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+pub use error::StoreError;
+pub use record::{
+    Accepted, Acquired, Begun, CancelMode, Commit, EntryState, InboxEntry, JournalNote, Lease,
+    NewEntry, NewOutcome, NewSuspension, OutcomeKind, SessionFilter, SessionInfo, Settle,
+    Signalled, StoredOutcome, Suspension, SuspensionFilter, SuspensionStatus, Verified, Work,
+};
+
+use crate::clock::Timestamp;
+use crate::node::BoxFuture;
+
+/// What every method of a store gives.
+pub type StoreResult<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
+/// Keeps sessions. See the [module](self) for what it keeps and what each method promises.
+pub trait Store: Send + Sync {
+    /// Puts an entry at the end of the inbox, and makes the session if there is none.
+    ///
+    /// An entry whose key the session has seen before is not put again: the first one is returned,
+    /// with `fresh` false, whatever became of it. With [`NewEntry::only_if_idle`] an entry is
+    /// refused while another one waits or runs. With [`NewEntry::cancel`] the running entry is asked
+    /// to end in the same transaction.
+    fn accept<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, Accepted>;
+
+    /// An entry of the inbox, settled or not.
+    fn entry<'a>(&'a self, session: &'a str, entry: u64) -> StoreResult<'a, Option<InboxEntry>>;
+
+    /// The entries that are not settled, the next one first.
+    fn inbox<'a>(&'a self, session: &'a str) -> StoreResult<'a, Vec<InboxEntry>>;
+
+    /// Asks whoever runs an entry to end it. Nothing happens if none runs.
+    fn request_cancel<'a>(&'a self, session: &'a str, mode: CancelMode) -> StoreResult<'a, bool>;
+
+    /// Takes the session for `owner` until `now + ttl`, if nobody has it or its owner's time is over.
+    /// The epoch is higher than every earlier one. An owner that still has it gets a new epoch too.
+    fn acquire<'a>(
+        &'a self,
+        session: &'a str,
+        owner: &'a str,
+        now: Timestamp,
+        ttl: Duration,
+    ) -> StoreResult<'a, Acquired>;
+
+    /// Moves the end of the lease, and tells whether the running entry was asked to end.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] if the session has a later epoch. A lease whose time is over and that
+    /// nobody else took may be renewed.
+    fn renew<'a>(
+        &'a self,
+        lease: &'a Lease,
+        now: Timestamp,
+        ttl: Duration,
+    ) -> StoreResult<'a, Option<CancelMode>>;
+
+    /// Gives the session back. Nothing happens if it is no longer the lease's.
+    fn release<'a>(&'a self, lease: &'a Lease) -> StoreResult<'a, ()>;
+
+    /// Marks the next entry as running under an invocation.
+    ///
+    /// If an entry is already marked so, its owner died: that one is returned with its journal and
+    /// the invocation id that it had, and nothing is changed but that the entry is this lease's now.
+    /// `None` if nothing waits.
+    fn begin<'a>(
+        &'a self,
+        lease: &'a Lease,
+        invocation_id: &'a str,
+        now: Timestamp,
+    ) -> StoreResult<'a, Option<Begun>>;
+
+    /// Adds notes to the journal of the running entry. Durable when it returns.
+    fn journal<'a>(
+        &'a self,
+        lease: &'a Lease,
+        invocation_id: &'a str,
+        notes: Vec<Value>,
+    ) -> StoreResult<'a, ()>;
+
+    /// Ends a turn, or saves in the middle of one: everything in `commit` at once.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] if the lease is not the session's latest; [`StoreError::Conflict`] if
+    /// the history has not the expected length. Nothing is changed then.
+    fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()>;
+
+    /// Consumes a suspension: marks it as signalled and puts the payload into the inbox of its
+    /// session. One that was signalled before is not consumed again; its first entry is returned.
+    fn signal<'a>(
+        &'a self,
+        invocation_id: &'a str,
+        payload: Map<String, Value>,
+        now: Timestamp,
+    ) -> StoreResult<'a, Signalled>;
+
+    /// A suspension by the invocation that waits; its latest one.
+    fn suspension<'a>(&'a self, invocation_id: &'a str) -> StoreResult<'a, Option<Suspension>>;
+
+    /// Suspensions without their records, oldest first.
+    fn suspensions(&self, filter: SuspensionFilter) -> StoreResult<'_, Vec<Suspension>>;
+
+    /// What is known of a session without its messages.
+    fn session<'a>(&'a self, session: &'a str) -> StoreResult<'a, Option<SessionInfo>>;
+
+    /// At most `limit` messages of the history from position `from` on.
+    fn history<'a>(
+        &'a self,
+        session: &'a str,
+        from: u64,
+        limit: usize,
+    ) -> StoreResult<'a, Vec<Value>>;
+
+    /// The notes of an invocation that did not become history, in order.
+    fn notes<'a>(
+        &'a self,
+        session: &'a str,
+        invocation_id: &'a str,
+    ) -> StoreResult<'a, Vec<JournalNote>>;
+
+    /// At most `limit` outcomes behind `cursor`, which begins at 0, in the order of their commits.
+    fn outcomes_since<'a>(
+        &'a self,
+        session: &'a str,
+        cursor: u64,
+        limit: usize,
+    ) -> StoreResult<'a, Vec<StoredOutcome>>;
+
+    /// The outcome of an entry, if it is settled.
+    fn outcome_of<'a>(
+        &'a self,
+        session: &'a str,
+        entry: u64,
+    ) -> StoreResult<'a, Option<StoredOutcome>>;
+
+    /// Sessions, the one that changed last first.
+    fn list(&self, filter: SessionFilter) -> StoreResult<'_, Vec<SessionInfo>>;
+
+    /// Notes something beside a session that is no part of its state, such as its agent's file.
+    /// Makes the session if there is none.
+    fn set_label<'a>(
+        &'a self,
+        session: &'a str,
+        name: &'a str,
+        value: Value,
+        now: Timestamp,
+    ) -> StoreResult<'a, ()>;
+
+    /// Makes a session of the first `upto` messages of another one, its fields and its labels.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] without the first, [`StoreError::Exists`] with the second,
+    /// [`StoreError::Conflict`] if the history is shorter.
+    fn fork<'a>(
+        &'a self,
+        session: &'a str,
+        upto: u64,
+        into: &'a str,
+        now: Timestamp,
+    ) -> StoreResult<'a, ()>;
+
+    /// Removes a session and everything of it. `false` if there was none.
+    fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool>;
+
+    /// Checks what can be checked of what is stored: positions without gaps, no entry settled without
+    /// its outcome, no suspension without its session.
+    fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, Verified>;
+}
+
+/// A store that many share.
+pub type SharedStore = Arc<dyn Store>;
