@@ -7,8 +7,10 @@ use std::sync::Arc;
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Somebody else took the session over.
-    #[error("the session `{session}` was taken over (epoch {current}, this one is {epoch})")]
+    /// The session is no longer the lease's: somebody else took it over, or it was given back.
+    #[error(
+        "the session `{session}` is no longer this owner's (epoch {current}, this one is {epoch})"
+    )]
     Fenced {
         /// The session.
         session: String,

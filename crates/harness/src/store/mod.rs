@@ -23,6 +23,7 @@
 //! times are the caller's.
 
 mod error;
+mod memory;
 mod record;
 
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 pub use error::StoreError;
+pub use memory::MemoryStore;
 pub use record::{
     Accepted, Acquired, Begun, CancelMode, Commit, EntryState, InboxEntry, JournalNote, Lease,
     NewEntry, NewOutcome, NewSuspension, OutcomeKind, SessionFilter, SessionInfo, Settle,
@@ -48,9 +50,12 @@ pub trait Store: Send + Sync {
     /// Puts an entry at the end of the inbox, and makes the session if there is none.
     ///
     /// An entry whose key the session has seen before is not put again: the first one is returned,
-    /// with `fresh` false, whatever became of it. With [`NewEntry::only_if_idle`] an entry is
-    /// refused while another one waits or runs. With [`NewEntry::cancel`] the running entry is asked
-    /// to end in the same transaction.
+    /// with `fresh` false, whatever became of it, and nothing else happens. With
+    /// [`NewEntry::only_if_idle`] an entry is refused while another one waits or runs. With
+    /// [`NewEntry::cancel`] the running entry is asked to end in the same transaction.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if the id of the session is empty: no session has such an id.
     fn accept<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, Accepted>;
 
     /// An entry of the inbox, settled or not.
@@ -59,11 +64,16 @@ pub trait Store: Send + Sync {
     /// The entries that are not settled, the next one first.
     fn inbox<'a>(&'a self, session: &'a str) -> StoreResult<'a, Vec<InboxEntry>>;
 
-    /// Asks whoever runs an entry to end it. Nothing happens if none runs.
+    /// Asks whoever runs an entry to end it; the latest request counts. Nothing happens, and `false`
+    /// is returned, if none runs.
     fn request_cancel<'a>(&'a self, session: &'a str, mode: CancelMode) -> StoreResult<'a, bool>;
 
     /// Takes the session for `owner` until `now + ttl`, if nobody has it or its owner's time is over.
-    /// The epoch is higher than every earlier one. An owner that still has it gets a new epoch too.
+    /// The epoch is higher than every earlier one, also of a deleted session of this id. An owner
+    /// that still has it gets a new epoch too. A lease is over from `now + ttl` on.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such session.
     fn acquire<'a>(
         &'a self,
         session: &'a str,
@@ -75,8 +85,8 @@ pub trait Store: Send + Sync {
     /// Moves the end of the lease, and tells whether the running entry was asked to end.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`] if the session has a later epoch. A lease whose time is over and that
-    /// nobody else took may be renewed.
+    /// [`StoreError::Fenced`] if the session has a later epoch, or was given back. A lease whose time
+    /// is over and that nobody else took may be renewed.
     fn renew<'a>(
         &'a self,
         lease: &'a Lease,
@@ -87,11 +97,15 @@ pub trait Store: Send + Sync {
     /// Gives the session back. Nothing happens if it is no longer the lease's.
     fn release<'a>(&'a self, lease: &'a Lease) -> StoreResult<'a, ()>;
 
-    /// Marks the next entry as running under an invocation.
+    /// Marks the next entry as running under an invocation. A turn that goes on after a signal runs
+    /// under the id that it had: [`InboxEntry::invocation_id`] tells which.
     ///
     /// If an entry is already marked so, its owner died: that one is returned with its journal and
     /// the invocation id that it had, and nothing is changed but that the entry is this lease's now.
     /// `None` if nothing waits.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] as with [`renew`](Self::renew).
     fn begin<'a>(
         &'a self,
         lease: &'a Lease,
@@ -100,6 +114,10 @@ pub trait Store: Send + Sync {
     ) -> StoreResult<'a, Option<Begun>>;
 
     /// Adds notes to the journal of the running entry. Durable when it returns.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] as with [`renew`](Self::renew); [`StoreError::NotFound`] if another
+    /// invocation runs, or none.
     fn journal<'a>(
         &'a self,
         lease: &'a Lease,
@@ -107,15 +125,19 @@ pub trait Store: Send + Sync {
         notes: Vec<Value>,
     ) -> StoreResult<'a, ()>;
 
-    /// Ends a turn, or saves in the middle of one: everything in `commit` at once.
+    /// Ends a turn, or saves in the middle of one: everything in `commit` at once. A save in the
+    /// middle leaves the journal as it is, and may be made while nothing runs.
     ///
     /// # Errors
     /// [`StoreError::Fenced`] if the lease is not the session's latest; [`StoreError::Conflict`] if
-    /// the history has not the expected length. Nothing is changed then.
+    /// the history has not the expected length; [`StoreError::NotFound`] if another invocation runs,
+    /// or none does and one is to be settled; [`StoreError::Exists`] if it is to wait for a signal
+    /// under an id that another turn waits under. Nothing is changed then.
     fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()>;
 
     /// Consumes a suspension: marks it as signalled and puts the payload into the inbox of its
-    /// session. One that was signalled before is not consumed again; its first entry is returned.
+    /// session. One that was signalled before is not consumed again; its first entry is returned. Of
+    /// an invocation that waits for the second time, the second suspension is meant.
     fn signal<'a>(
         &'a self,
         invocation_id: &'a str,
@@ -126,7 +148,7 @@ pub trait Store: Send + Sync {
     /// A suspension by the invocation that waits; its latest one.
     fn suspension<'a>(&'a self, invocation_id: &'a str) -> StoreResult<'a, Option<Suspension>>;
 
-    /// Suspensions without their records, oldest first.
+    /// Suspensions without their records, in the order in which they came.
     fn suspensions(&self, filter: SuspensionFilter) -> StoreResult<'_, Vec<Suspension>>;
 
     /// What is known of a session without its messages.
@@ -140,7 +162,7 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> StoreResult<'a, Vec<Value>>;
 
-    /// The notes of an invocation that did not become history, in order.
+    /// The notes of an invocation that were not removed with the end of its turn, in order.
     fn notes<'a>(
         &'a self,
         session: &'a str,
@@ -162,7 +184,8 @@ pub trait Store: Send + Sync {
         entry: u64,
     ) -> StoreResult<'a, Option<StoredOutcome>>;
 
-    /// Sessions, the one that changed last first.
+    /// Sessions, the one that changed last first, and then in the order of their ids. What changes a
+    /// session is an entry, a commit and a label.
     fn list(&self, filter: SessionFilter) -> StoreResult<'_, Vec<SessionInfo>>;
 
     /// Notes something beside a session that is no part of its state, such as its agent's file.
@@ -188,11 +211,11 @@ pub trait Store: Send + Sync {
         now: Timestamp,
     ) -> StoreResult<'a, ()>;
 
-    /// Removes a session and everything of it. `false` if there was none.
+    /// Removes a session and everything of it, whoever has it. `false` if there was none.
     fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool>;
 
-    /// Checks what can be checked of what is stored: positions without gaps, no entry settled without
-    /// its outcome, no suspension without its session.
+    /// Checks what can be checked of what is stored, of one session or of all: positions without
+    /// gaps, no entry settled without its outcome, no suspension without its session.
     fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, Verified>;
 }
 

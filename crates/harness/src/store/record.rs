@@ -274,7 +274,7 @@ pub struct Suspension {
     pub status: SuspensionStatus,
     /// The entry that the signal became.
     pub entry: Option<u64>,
-    /// Everything that the turn needs to go on; `Null` in lists.
+    /// Everything that the turn needs to go on; `Null` in lists, and when it is over.
     pub record: Value,
     /// Since when.
     pub since: Timestamp,
@@ -328,7 +328,8 @@ pub struct SessionInfo {
     pub fields: Map<String, Value>,
     /// The version of the schema that they are in.
     pub schema_version: Option<String>,
-    /// Whether anything was ever committed: otherwise it has an inbox only.
+    /// Whether anything was ever committed that is more than the end of a turn without effect (failed,
+    /// cancelled or put back, and neither messages nor fields): otherwise it has an inbox only.
     pub has_state: bool,
     /// What was noted beside it.
     pub labels: Map<String, Value>,

@@ -10,6 +10,7 @@ mod cancellation;
 mod category;
 mod compile;
 mod list;
+mod memory_store;
 mod random_graphs;
 mod run;
 mod runtime_errors;

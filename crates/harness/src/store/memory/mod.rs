@@ -1,0 +1,445 @@
+//! A store that lives as long as its process.
+//!
+//! Everything is plain data behind one lock, which is held for one operation and never while
+//! something waits. It keeps exactly the promises of the port except for durability, so it serves
+//! tests, simulations and conversations that nobody wants to find again, and it is what the other
+//! stores are compared with.
+
+mod session;
+mod suspensions;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use self::session::{Session, limited};
+use self::suspensions::Suspensions;
+use super::{
+    Accepted, Acquired, Begun, CancelMode, Commit, InboxEntry, JournalNote, Lease, NewEntry,
+    SessionFilter, SessionInfo, Settle, Signalled, Store, StoreError, StoreResult, StoredOutcome,
+    Suspension, SuspensionFilter, SuspensionStatus, Verified, Work,
+};
+use crate::clock::Timestamp;
+
+/// Keeps sessions in memory.
+///
+/// An operation costs what it adds or returns, and the logarithm of the number of sessions; forking
+/// costs a pointer for each message. Listings look at everything that there is.
+///
+/// ```
+/// use logue_harness::Timestamp;
+/// use logue_harness::store::{Accepted, MemoryStore, NewEntry, Store, Work};
+/// use serde_json::json;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = MemoryStore::new();
+/// let hello = NewEntry {
+///     work: Work::Message { message: json!({ "role": "user", "content": "Hello." }) },
+///     key: Some("delivery-1".to_owned()),
+///     only_if_idle: false,
+///     cancel: None,
+///     now: Timestamp(0),
+/// };
+/// let first = store.accept("s1", hello.clone()).await?;
+/// let again = store.accept("s1", hello).await?;
+/// assert_eq!(first, Accepted::Entry { entry: 1, fresh: true, ahead: 0 });
+/// assert_eq!(again, Accepted::Entry { entry: 1, fresh: false, ahead: 0 });
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    data: Mutex<Data>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What `operation` makes of the data, when the future is polled.
+    fn with<'a, T: Send + 'a>(
+        &'a self,
+        operation: impl FnOnce(&mut Data) -> Result<T, StoreError> + Send + 'a,
+    ) -> StoreResult<'a, T> {
+        Box::pin(async move {
+            // No operation panics in the middle of a change, so the data is whole in any case.
+            let mut data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
+            operation(&mut data)
+        })
+    }
+}
+
+impl Store for MemoryStore {
+    fn accept<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, Accepted> {
+        self.with(move |data| Ok(data.made(session, entry.now)?.accept(entry)))
+    }
+
+    fn entry<'a>(&'a self, session: &'a str, entry: u64) -> StoreResult<'a, Option<InboxEntry>> {
+        self.with(move |data| {
+            Ok(data
+                .sessions
+                .get(session)
+                .and_then(|session| session.entry(entry)))
+        })
+    }
+
+    fn inbox<'a>(&'a self, session: &'a str) -> StoreResult<'a, Vec<InboxEntry>> {
+        self.with(move |data| {
+            Ok(data
+                .sessions
+                .get(session)
+                .map(Session::inbox)
+                .unwrap_or_default())
+        })
+    }
+
+    fn request_cancel<'a>(&'a self, session: &'a str, mode: CancelMode) -> StoreResult<'a, bool> {
+        self.with(move |data| {
+            Ok(data
+                .sessions
+                .get_mut(session)
+                .is_some_and(|session| session.cancel(mode)))
+        })
+    }
+
+    fn acquire<'a>(
+        &'a self,
+        session: &'a str,
+        owner: &'a str,
+        now: Timestamp,
+        ttl: Duration,
+    ) -> StoreResult<'a, Acquired> {
+        self.with(move |data| {
+            let kept = data
+                .sessions
+                .get_mut(session)
+                .ok_or_else(|| no_session(session))?;
+            Ok(kept.acquire(session, owner, now, ttl))
+        })
+    }
+
+    fn renew<'a>(
+        &'a self,
+        lease: &'a Lease,
+        now: Timestamp,
+        ttl: Duration,
+    ) -> StoreResult<'a, Option<CancelMode>> {
+        self.with(move |data| Ok(owned(&mut data.sessions, lease)?.renew(now.after(ttl))))
+    }
+
+    fn release<'a>(&'a self, lease: &'a Lease) -> StoreResult<'a, ()> {
+        self.with(move |data| {
+            if let Ok(session) = owned(&mut data.sessions, lease) {
+                session.release();
+            }
+            Ok(())
+        })
+    }
+
+    fn begin<'a>(
+        &'a self,
+        lease: &'a Lease,
+        invocation_id: &'a str,
+        _now: Timestamp,
+    ) -> StoreResult<'a, Option<Begun>> {
+        self.with(move |data| Ok(owned(&mut data.sessions, lease)?.begin(invocation_id)))
+    }
+
+    fn journal<'a>(
+        &'a self,
+        lease: &'a Lease,
+        invocation_id: &'a str,
+        notes: Vec<Value>,
+    ) -> StoreResult<'a, ()> {
+        self.with(move |data| owned(&mut data.sessions, lease)?.journal(invocation_id, notes))
+    }
+
+    fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()> {
+        self.with(move |data| data.commit(lease, commit))
+    }
+
+    fn signal<'a>(
+        &'a self,
+        invocation_id: &'a str,
+        payload: Map<String, Value>,
+        now: Timestamp,
+    ) -> StoreResult<'a, Signalled> {
+        self.with(move |data| Ok(data.signal(invocation_id, payload, now)))
+    }
+
+    fn suspension<'a>(&'a self, invocation_id: &'a str) -> StoreResult<'a, Option<Suspension>> {
+        self.with(move |data| Ok(data.suspensions.latest(invocation_id).cloned()))
+    }
+
+    fn suspensions(&self, filter: SuspensionFilter) -> StoreResult<'_, Vec<Suspension>> {
+        self.with(move |data| Ok(data.suspensions.listed(&filter)))
+    }
+
+    fn session<'a>(&'a self, session: &'a str) -> StoreResult<'a, Option<SessionInfo>> {
+        self.with(move |data| Ok(data.sessions.get(session).map(|kept| kept.info(session))))
+    }
+
+    fn history<'a>(
+        &'a self,
+        session: &'a str,
+        from: u64,
+        limit: usize,
+    ) -> StoreResult<'a, Vec<Value>> {
+        self.with(move |data| {
+            Ok(data
+                .sessions
+                .get(session)
+                .map(|session| session.history(from, limit))
+                .unwrap_or_default())
+        })
+    }
+
+    fn notes<'a>(
+        &'a self,
+        session: &'a str,
+        invocation_id: &'a str,
+    ) -> StoreResult<'a, Vec<JournalNote>> {
+        self.with(move |data| {
+            Ok(data
+                .sessions
+                .get(session)
+                .map(|session| session.notes(invocation_id))
+                .unwrap_or_default())
+        })
+    }
+
+    fn outcomes_since<'a>(
+        &'a self,
+        session: &'a str,
+        cursor: u64,
+        limit: usize,
+    ) -> StoreResult<'a, Vec<StoredOutcome>> {
+        self.with(move |data| {
+            Ok(data
+                .sessions
+                .get(session)
+                .map(|session| limited(&session.outcomes, cursor, limit).cloned().collect())
+                .unwrap_or_default())
+        })
+    }
+
+    fn outcome_of<'a>(
+        &'a self,
+        session: &'a str,
+        entry: u64,
+    ) -> StoreResult<'a, Option<StoredOutcome>> {
+        self.with(move |data| {
+            Ok(data
+                .sessions
+                .get(session)
+                .and_then(|session| session.outcome_of(entry)))
+        })
+    }
+
+    fn list(&self, filter: SessionFilter) -> StoreResult<'_, Vec<SessionInfo>> {
+        self.with(move |data| Ok(data.list(&filter)))
+    }
+
+    fn set_label<'a>(
+        &'a self,
+        session: &'a str,
+        name: &'a str,
+        value: Value,
+        now: Timestamp,
+    ) -> StoreResult<'a, ()> {
+        self.with(move |data| {
+            data.made(session, now)?.set_label(name, value, now);
+            Ok(())
+        })
+    }
+
+    fn fork<'a>(
+        &'a self,
+        session: &'a str,
+        upto: u64,
+        into: &'a str,
+        now: Timestamp,
+    ) -> StoreResult<'a, ()> {
+        self.with(move |data| data.fork(session, upto, into, now))
+    }
+
+    fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool> {
+        self.with(move |data| Ok(data.delete(session)))
+    }
+
+    fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, Verified> {
+        self.with(move |data| Ok(data.verify(session)))
+    }
+}
+
+/// All that is stored.
+#[derive(Debug, Default)]
+struct Data {
+    sessions: BTreeMap<String, Session>,
+    suspensions: Suspensions,
+    /// The highest epoch of a session that was deleted. New ones count on from it, so that a lease
+    /// of a deleted session is no lease of another one that has its name.
+    epochs: u64,
+}
+
+impl Data {
+    /// The session, made if there is none.
+    fn made(&mut self, session: &str, now: Timestamp) -> Result<&mut Session, StoreError> {
+        if session.is_empty() {
+            return Err(no_session(session));
+        }
+        let epochs = self.epochs;
+        Ok(self
+            .sessions
+            .entry(session.to_owned())
+            .or_insert_with(|| Session::new(epochs, now)))
+    }
+
+    fn commit(&mut self, lease: &Lease, commit: Commit) -> Result<(), StoreError> {
+        let session = owned(&mut self.sessions, lease)?;
+        session.expect_length(&lease.session, commit.expected_seq)?;
+        session.expect_running(&commit.invocation_id, commit.settle.is_some())?;
+        let resumed = session.resumes();
+        if let Some(Settle::Suspended { .. }) = &commit.settle {
+            self.suspensions
+                .expect_free(&lease.session, &commit.invocation_id, resumed)?;
+        }
+
+        let id = commit.invocation_id.clone();
+        let now = commit.now;
+        let settled = session.apply(commit);
+        let Some(settle) = settled else {
+            return Ok(());
+        };
+        if resumed {
+            self.suspensions.end(&id);
+        }
+        if let Settle::Suspended { suspension, .. } = settle {
+            self.suspensions.begin(&lease.session, &id, suspension, now);
+        }
+        Ok(())
+    }
+
+    fn signal(
+        &mut self,
+        invocation_id: &str,
+        payload: Map<String, Value>,
+        now: Timestamp,
+    ) -> Signalled {
+        let Some(suspension) = self.suspensions.latest_mut(invocation_id) else {
+            return Signalled::Unknown;
+        };
+        let Some(session) = self.sessions.get_mut(&suspension.session) else {
+            return Signalled::Unknown;
+        };
+        if let Some(entry) = suspension.entry {
+            return Signalled::Entry {
+                session: suspension.session.clone(),
+                entry,
+                fresh: false,
+            };
+        }
+        let work = Work::Resume {
+            invocation_id: invocation_id.to_owned(),
+            payload,
+        };
+        let entry = session.put(work, None, now);
+        suspension.entry = Some(entry);
+        suspension.status = SuspensionStatus::Signalled;
+        Signalled::Entry {
+            session: suspension.session.clone(),
+            entry,
+            fresh: true,
+        }
+    }
+
+    fn list(&self, filter: &SessionFilter) -> Vec<SessionInfo> {
+        let prefix = filter.prefix.as_deref().unwrap_or_default();
+        let mut found: Vec<(&String, &Session)> = self
+            .sessions
+            .range(prefix.to_owned()..)
+            .take_while(|(id, _)| id.starts_with(prefix))
+            .collect();
+        // The sort is stable: what changed at the same time stays in the order of the ids.
+        found.sort_by_key(|(_, session)| std::cmp::Reverse(session.updated_at));
+        found.truncate(filter.limit.unwrap_or(usize::MAX));
+        found
+            .into_iter()
+            .map(|(id, session)| session.info(id))
+            .collect()
+    }
+
+    fn fork(
+        &mut self,
+        session: &str,
+        upto: u64,
+        into: &str,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let origin = self
+            .sessions
+            .get(session)
+            .ok_or_else(|| no_session(session))?;
+        if into.is_empty() {
+            return Err(no_session(into));
+        }
+        if self.sessions.contains_key(into) {
+            return Err(StoreError::Exists {
+                what: format!("a session `{into}`"),
+            });
+        }
+        let copy = origin.fork(session, upto, self.epochs, now)?;
+        self.sessions.insert(into.to_owned(), copy);
+        Ok(())
+    }
+
+    fn delete(&mut self, session: &str) -> bool {
+        let Some(gone) = self.sessions.remove(session) else {
+            return false;
+        };
+        self.epochs = self.epochs.max(gone.epoch());
+        self.suspensions.forget(session);
+        true
+    }
+
+    fn verify(&self, only: Option<&str>) -> Verified {
+        let mut verified = Verified::default();
+        let wanted = |id: &str| only.is_none_or(|only| only == id);
+        for (id, session) in self.sessions.iter().filter(|(id, _)| wanted(id)) {
+            verified.sessions += 1;
+            session.verify(id, &mut verified);
+        }
+        for suspension in self.suspensions.iter() {
+            if wanted(&suspension.session) && !self.sessions.contains_key(&suspension.session) {
+                verified.faults.push(format!(
+                    "the suspension of `{}` has no session `{}`",
+                    suspension.invocation_id, suspension.session
+                ));
+            }
+        }
+        verified
+    }
+}
+
+/// The session of a lease that is in force.
+fn owned<'d>(
+    sessions: &'d mut BTreeMap<String, Session>,
+    lease: &Lease,
+) -> Result<&'d mut Session, StoreError> {
+    let session = sessions
+        .get_mut(&lease.session)
+        .ok_or_else(|| no_session(&lease.session))?;
+    session.fence(lease)?;
+    Ok(session)
+}
+
+fn no_session(session: &str) -> StoreError {
+    StoreError::NotFound {
+        what: format!("session `{session}`"),
+    }
+}

@@ -1,0 +1,462 @@
+//! One session in memory: its inbox, lease, history, journals and outcomes.
+//!
+//! Entries are worked off in the order in which they were put and each has one outcome, so the
+//! outcomes are as many as the settled entries, entry and cursor are the same number, and the entry
+//! behind them is the one that runs or comes next.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::clock::Timestamp;
+use crate::store::{
+    Accepted, Acquired, Begun, CancelMode, Commit, EntryState, InboxEntry, JournalNote, Lease,
+    NewEntry, NewOutcome, OutcomeKind, SessionInfo, Settle, StoreError, StoredOutcome, Verified,
+    Work,
+};
+
+/// What is kept of a session.
+#[derive(Debug)]
+pub(super) struct Session {
+    entries: Vec<Entry>,
+    keys: BTreeMap<String, u64>,
+    pub(super) outcomes: Vec<StoredOutcome>,
+    epoch: u64,
+    holder: Option<(String, Timestamp)>,
+    history: Vec<Arc<Value>>,
+    fields: Map<String, Value>,
+    schema_version: Option<String>,
+    has_state: bool,
+    labels: Map<String, Value>,
+    journals: BTreeMap<String, Vec<Value>>,
+    created_at: Timestamp,
+    pub(super) updated_at: Timestamp,
+}
+
+#[derive(Debug)]
+struct Entry {
+    work: Option<Work>,
+    key: Option<String>,
+    invocation_id: Option<String>,
+    cancel: Option<CancelMode>,
+    accepted_at: Timestamp,
+}
+
+impl Session {
+    pub(super) fn new(epoch: u64, now: Timestamp) -> Self {
+        Self {
+            entries: Vec::new(),
+            keys: BTreeMap::new(),
+            outcomes: Vec::new(),
+            epoch,
+            holder: None,
+            history: Vec::new(),
+            fields: Map::new(),
+            schema_version: None,
+            has_state: false,
+            labels: Map::new(),
+            journals: BTreeMap::new(),
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    pub(super) fn accept(&mut self, entry: NewEntry) -> Accepted {
+        let known = entry.key.as_ref().and_then(|key| self.keys.get(key));
+        if let Some(&number) = known {
+            return Accepted::Entry {
+                entry: number,
+                fresh: false,
+                ahead: self.ahead(number),
+            };
+        }
+        if entry.only_if_idle && self.front().is_some() {
+            return Accepted::Busy;
+        }
+        if let Some(mode) = entry.cancel {
+            self.cancel(mode);
+        }
+        let number = self.put(entry.work, entry.key, entry.now);
+        Accepted::Entry {
+            entry: number,
+            fresh: true,
+            ahead: self.ahead(number),
+        }
+    }
+
+    /// Puts an entry at the end of the inbox.
+    pub(super) fn put(&mut self, work: Work, key: Option<String>, now: Timestamp) -> u64 {
+        let number = as_count(self.entries.len()) + 1;
+        if let Some(key) = &key {
+            self.keys.insert(key.clone(), number);
+        }
+        self.entries.push(Entry {
+            work: Some(work),
+            key,
+            invocation_id: None,
+            cancel: None,
+            accepted_at: now,
+        });
+        self.touch(now);
+        number
+    }
+
+    pub(super) fn entry(&self, number: u64) -> Option<InboxEntry> {
+        let index = as_index(number.checked_sub(1)?);
+        let entry = self.entries.get(index)?;
+        let state = if index < self.outcomes.len() {
+            EntryState::Settled
+        } else if entry.invocation_id.is_some() {
+            EntryState::Running
+        } else {
+            EntryState::Waiting
+        };
+        Some(InboxEntry {
+            entry: number,
+            work: entry.work.clone(),
+            key: entry.key.clone(),
+            state,
+            invocation_id: entry.invocation_id.clone(),
+            accepted_at: entry.accepted_at,
+        })
+    }
+
+    pub(super) fn inbox(&self) -> Vec<InboxEntry> {
+        let numbers = self.cursor() + 1..=as_count(self.entries.len());
+        numbers.filter_map(|number| self.entry(number)).collect()
+    }
+
+    /// Asks the running entry to end; whether one runs.
+    pub(super) fn cancel(&mut self, mode: CancelMode) -> bool {
+        let running = self.running_mut();
+        let runs = running.is_some();
+        if let Some(entry) = running {
+            entry.cancel = Some(mode);
+        }
+        runs
+    }
+
+    pub(super) fn acquire(
+        &mut self,
+        id: &str,
+        owner: &str,
+        now: Timestamp,
+        ttl: Duration,
+    ) -> Acquired {
+        if let Some((holder, until)) = &self.holder
+            && holder != owner
+            && now < *until
+        {
+            return Acquired::Held {
+                owner: holder.clone(),
+                until: *until,
+            };
+        }
+        self.epoch += 1;
+        self.holder = Some((owner.to_owned(), now.after(ttl)));
+        Acquired::Lease(Lease {
+            session: id.to_owned(),
+            owner: owner.to_owned(),
+            epoch: self.epoch,
+        })
+    }
+
+    /// Refuses a lease that is not in force.
+    pub(super) fn fence(&self, lease: &Lease) -> Result<(), StoreError> {
+        if self.epoch == lease.epoch && self.holder.is_some() {
+            return Ok(());
+        }
+        Err(StoreError::Fenced {
+            session: lease.session.clone(),
+            epoch: lease.epoch,
+            current: self.epoch,
+        })
+    }
+
+    pub(super) fn renew(&mut self, until: Timestamp) -> Option<CancelMode> {
+        if let Some((_, end)) = &mut self.holder {
+            *end = until;
+        }
+        self.running_mut().and_then(|entry| entry.cancel)
+    }
+
+    pub(super) fn release(&mut self) {
+        self.holder = None;
+    }
+
+    pub(super) fn begin(&mut self, invocation_id: &str) -> Option<Begun> {
+        let front = self.front_mut()?;
+        let recovered = front.invocation_id.is_some();
+        if !recovered {
+            front.invocation_id = Some(match &front.work {
+                Some(Work::Resume { invocation_id, .. }) => invocation_id.clone(),
+                _ => invocation_id.to_owned(),
+            });
+        }
+        let cancel = front.cancel;
+        let entry = self.entry(self.cursor() + 1)?;
+        let journal = entry
+            .invocation_id
+            .as_ref()
+            .filter(|_| recovered)
+            .and_then(|id| self.journals.get(id));
+        Some(Begun {
+            notes: journal.cloned().unwrap_or_default(),
+            entry,
+            recovered,
+            cancel,
+        })
+    }
+
+    pub(super) fn journal(&mut self, id: &str, notes: Vec<Value>) -> Result<(), StoreError> {
+        self.expect_running(id, true)?;
+        if !notes.is_empty() {
+            self.journals
+                .entry(id.to_owned())
+                .or_default()
+                .extend(notes);
+        }
+        Ok(())
+    }
+
+    pub(super) fn notes(&self, invocation_id: &str) -> Vec<JournalNote> {
+        let notes = self.journals.get(invocation_id);
+        (0..)
+            .zip(notes.into_iter().flatten().cloned())
+            .map(|(seq, note)| JournalNote { seq, note })
+            .collect()
+    }
+
+    pub(super) fn expect_length(&self, id: &str, expected: u64) -> Result<(), StoreError> {
+        let found = self.seq();
+        if found == expected {
+            return Ok(());
+        }
+        Err(StoreError::Conflict {
+            session: id.to_owned(),
+            expected,
+            found,
+        })
+    }
+
+    /// Refuses an invocation other than the one that runs; none needs to run unless it is `needed`.
+    pub(super) fn expect_running(&self, id: &str, needed: bool) -> Result<(), StoreError> {
+        let running = self
+            .front()
+            .and_then(|entry| entry.invocation_id.as_deref());
+        let fits = running.map_or(!needed, |running| running == id);
+        if fits {
+            return Ok(());
+        }
+        Err(StoreError::NotFound {
+            what: format!("running invocation `{id}`"),
+        })
+    }
+
+    /// Whether the entry that runs goes on after a signal.
+    pub(super) fn resumes(&self) -> bool {
+        self.front().is_some_and(|entry| {
+            entry.invocation_id.is_some() && matches!(entry.work, Some(Work::Resume { .. }))
+        })
+    }
+
+    /// Carries out a commit that was found to fit, and gives back how it settles the entry, if it
+    /// does.
+    pub(super) fn apply(&mut self, commit: Commit) -> Option<Settle> {
+        self.has_state |= changes_state(&commit);
+        let appends = !commit.messages.is_empty();
+        self.history
+            .extend(commit.messages.into_iter().map(Arc::new));
+        self.fields.extend(commit.fields);
+        if commit.schema_version.is_some() {
+            self.schema_version = commit.schema_version;
+        }
+        self.touch(commit.now);
+
+        let keeps = match commit.settle.as_ref()? {
+            Settle::Done {
+                outcome,
+                keep_journal,
+            } => {
+                self.settle(outcome, &commit.invocation_id, appends, commit.now);
+                *keep_journal
+            }
+            Settle::Suspended { outcome, .. } => {
+                self.settle(outcome, &commit.invocation_id, appends, commit.now);
+                false
+            }
+            Settle::Requeue => {
+                if let Some(entry) = self.front_mut() {
+                    entry.invocation_id = None;
+                    entry.cancel = None;
+                }
+                self.journals.remove(&commit.invocation_id);
+                return None;
+            }
+        };
+        if !keeps {
+            self.journals.remove(&commit.invocation_id);
+        }
+        commit.settle
+    }
+
+    pub(super) fn outcome_of(&self, entry: u64) -> Option<StoredOutcome> {
+        let index = as_index(entry.checked_sub(1)?);
+        self.outcomes.get(index).cloned()
+    }
+
+    pub(super) fn history(&self, from: u64, limit: usize) -> Vec<Value> {
+        limited(&self.history, from, limit)
+            .map(|message| (**message).clone())
+            .collect()
+    }
+
+    pub(super) fn set_label(&mut self, name: &str, value: Value, now: Timestamp) {
+        self.labels.insert(name.to_owned(), value);
+        self.touch(now);
+    }
+
+    pub(super) fn fork(
+        &self,
+        id: &str,
+        upto: u64,
+        epoch: u64,
+        now: Timestamp,
+    ) -> Result<Self, StoreError> {
+        let Some(shared) = self.history.get(..as_index(upto)) else {
+            return Err(StoreError::Conflict {
+                session: id.to_owned(),
+                expected: upto,
+                found: self.seq(),
+            });
+        };
+        Ok(Self {
+            history: shared.to_vec(),
+            fields: self.fields.clone(),
+            schema_version: self.schema_version.clone(),
+            has_state: self.has_state,
+            labels: self.labels.clone(),
+            ..Self::new(epoch, now)
+        })
+    }
+
+    pub(super) fn info(&self, id: &str) -> SessionInfo {
+        SessionInfo {
+            session: id.to_owned(),
+            seq: self.seq(),
+            fields: self.fields.clone(),
+            schema_version: self.schema_version.clone(),
+            has_state: self.has_state,
+            labels: self.labels.clone(),
+            epoch: self.epoch,
+            cursor: self.cursor(),
+            pending: as_count(self.entries.len()) - self.cursor(),
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        }
+    }
+
+    pub(super) const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    pub(super) fn verify(&self, id: &str, verified: &mut Verified) {
+        verified.messages += self.seq();
+        if self.outcomes.len() > self.entries.len() {
+            let fault = format!("`{id}` has more outcomes than entries");
+            verified.faults.push(fault);
+        }
+        for (position, outcome) in (1..).zip(&self.outcomes) {
+            if outcome.entry != position || outcome.cursor != position {
+                let fault = format!("`{id}` has a gap at outcome {position}");
+                verified.faults.push(fault);
+            }
+            if outcome.replies_to > self.seq() {
+                let fault = format!("`{id}` lacks messages of outcome {position}");
+                verified.faults.push(fault);
+            }
+        }
+    }
+
+    fn settle(&mut self, outcome: &NewOutcome, id: &str, appends: bool, now: Timestamp) {
+        let replies_to = self.seq();
+        let position = self.cursor() + 1;
+        let Some(entry) = self.front_mut() else {
+            return;
+        };
+        let resumed = matches!(entry.work, Some(Work::Resume { .. }));
+        if appends && !resumed {
+            entry.work = None;
+        }
+        entry.cancel = None;
+        self.outcomes.push(StoredOutcome {
+            cursor: position,
+            entry: position,
+            invocation_id: id.to_owned(),
+            resumed,
+            kind: outcome.kind,
+            replies_from: outcome.replies_from,
+            replies_to,
+            body: outcome.body.clone(),
+            at: now,
+        });
+    }
+
+    fn touch(&mut self, now: Timestamp) {
+        self.updated_at = self.updated_at.max(now);
+    }
+
+    fn seq(&self) -> u64 {
+        as_count(self.history.len())
+    }
+
+    fn cursor(&self) -> u64 {
+        as_count(self.outcomes.len())
+    }
+
+    /// How many entries are worked off before this one.
+    fn ahead(&self, number: u64) -> u64 {
+        number.saturating_sub(self.cursor() + 1)
+    }
+
+    /// The entry that runs or comes next.
+    fn front(&self) -> Option<&Entry> {
+        self.entries.get(self.outcomes.len())
+    }
+
+    fn front_mut(&mut self) -> Option<&mut Entry> {
+        self.entries.get_mut(self.outcomes.len())
+    }
+
+    fn running_mut(&mut self) -> Option<&mut Entry> {
+        self.front_mut()
+            .filter(|entry| entry.invocation_id.is_some())
+    }
+}
+
+/// The items from a position on, at most `limit` of them.
+pub(super) fn limited<T>(items: &[T], from: u64, limit: usize) -> impl Iterator<Item = &T> {
+    items.iter().skip(as_index(from)).take(limit)
+}
+
+/// Whether a commit leaves something that is the session's state. A turn that failed or gave up
+/// before it changed anything does not.
+fn changes_state(commit: &Commit) -> bool {
+    let settles_only = match &commit.settle {
+        None | Some(Settle::Suspended { .. }) => false,
+        Some(Settle::Done { outcome, .. }) => outcome.kind != OutcomeKind::Completed,
+        Some(Settle::Requeue) => true,
+    };
+    !settles_only || !commit.messages.is_empty() || !commit.fields.is_empty()
+}
+
+/// A position as an index; one that memory cannot hold is behind everything.
+fn as_index(position: u64) -> usize {
+    usize::try_from(position).unwrap_or(usize::MAX)
+}
+
+fn as_count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,110 @@
+//! The suspensions of all sessions, found by their invocation.
+//!
+//! An invocation may be suspended more than once, one time after the other. Each has its place in
+//! the list; only the latest one can be signalled.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::clock::Timestamp;
+use crate::store::{NewSuspension, StoreError, Suspension, SuspensionFilter, SuspensionStatus};
+
+/// What waits and what waited.
+#[derive(Debug, Default)]
+pub(super) struct Suspensions {
+    /// By the order in which they came.
+    all: BTreeMap<u64, Suspension>,
+    latest: BTreeMap<String, u64>,
+    made: u64,
+}
+
+impl Suspensions {
+    pub(super) fn latest(&self, invocation_id: &str) -> Option<&Suspension> {
+        self.all.get(self.latest.get(invocation_id)?)
+    }
+
+    pub(super) fn latest_mut(&mut self, invocation_id: &str) -> Option<&mut Suspension> {
+        self.all.get_mut(self.latest.get(invocation_id)?)
+    }
+
+    /// Refuses an invocation that somebody else waits under. `resumed` says that its own suspension
+    /// is about to end.
+    pub(super) fn expect_free(
+        &self,
+        session: &str,
+        invocation_id: &str,
+        resumed: bool,
+    ) -> Result<(), StoreError> {
+        let free = self.latest(invocation_id).is_none_or(|latest| {
+            latest.session == session && (resumed || latest.status == SuspensionStatus::Resumed)
+        });
+        if free {
+            return Ok(());
+        }
+        Err(StoreError::Exists {
+            what: format!("a suspension of `{invocation_id}`"),
+        })
+    }
+
+    pub(super) fn begin(
+        &mut self,
+        session: &str,
+        invocation_id: &str,
+        new: NewSuspension,
+        now: Timestamp,
+    ) {
+        self.made += 1;
+        self.latest.insert(invocation_id.to_owned(), self.made);
+        let suspension = Suspension {
+            invocation_id: invocation_id.to_owned(),
+            session: session.to_owned(),
+            signal_id: new.signal_id,
+            metadata: new.metadata,
+            status: SuspensionStatus::Suspended,
+            entry: None,
+            record: new.record,
+            since: now,
+        };
+        self.all.insert(self.made, suspension);
+    }
+
+    /// Marks the latest suspension of an invocation as over. Nobody needs its record any more.
+    pub(super) fn end(&mut self, invocation_id: &str) {
+        if let Some(latest) = self.latest_mut(invocation_id) {
+            latest.status = SuspensionStatus::Resumed;
+            latest.record = Value::Null;
+        }
+    }
+
+    pub(super) fn listed(&self, filter: &SuspensionFilter) -> Vec<Suspension> {
+        let fits = |wanted: &Option<String>, found: &String| {
+            wanted.as_ref().is_none_or(|wanted| wanted == found)
+        };
+        self.iter()
+            .filter(|found| fits(&filter.session, &found.session))
+            .filter(|found| fits(&filter.signal_id, &found.signal_id))
+            .filter(|found| filter.status.is_none_or(|status| status == found.status))
+            .map(|found| Suspension {
+                record: Value::Null,
+                invocation_id: found.invocation_id.clone(),
+                session: found.session.clone(),
+                signal_id: found.signal_id.clone(),
+                metadata: found.metadata.clone(),
+                ..*found
+            })
+            .collect()
+    }
+
+    /// Removes those of a session.
+    pub(super) fn forget(&mut self, session: &str) {
+        self.all
+            .retain(|_, suspension| suspension.session != session);
+        let all = &self.all;
+        self.latest.retain(|_, number| all.contains_key(number));
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Suspension> {
+        self.all.values()
+    }
+}
