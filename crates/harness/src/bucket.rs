@@ -23,6 +23,17 @@ impl ErrorBucket {
         }
     }
 
+    /// The bucket of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [
+            Self::SessionTerminating,
+            Self::RetryableTransient,
+            Self::UserCorrectable,
+        ]
+        .into_iter()
+        .find(|bucket| bucket.as_str() == name)
+    }
+
     /// What the user is told unless the application has its own words. Only a user-correctable
     /// error repeats the diagnostic, because only there it is of use.
     pub fn default_reply(self, diagnostic: &str) -> String {

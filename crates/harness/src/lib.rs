@@ -107,6 +107,7 @@ mod node;
 mod outcome;
 mod reducer;
 mod schema;
+pub mod sessions;
 mod state;
 pub mod store;
 mod suspension;
