@@ -10,12 +10,15 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 type Fields = Map<String, Value>;
+/// The versions that a step begins and ends at.
+type Edge = (String, String);
+type Step<'a> = (&'a Edge, &'a Migrate);
 type Migrate = Arc<dyn Fn(Fields) -> Result<Fields, String> + Send + Sync>;
 
 /// The migrations that a graph knows. The version of a record that has none is the empty text.
 #[derive(Clone, Default)]
 pub struct Migrations {
-    edges: BTreeMap<(String, String), Migrate>,
+    edges: BTreeMap<Edge, Migrate>,
 }
 
 /// Why a state could not be brought to the version of the graph.
@@ -138,11 +141,7 @@ impl Migrations {
     }
 
     /// The only shortest chain, breadth first: how far each version is, and by how many ways.
-    fn chain(
-        &self,
-        from: &str,
-        to: &str,
-    ) -> Result<Vec<(&(String, String), &Migrate)>, MigrationError> {
+    fn chain(&self, from: &str, to: &str) -> Result<Vec<Step<'_>>, MigrationError> {
         let mut reached: HashMap<&str, Way<'_>> = HashMap::from([(from, Way::start())]);
         let mut front = vec![from];
         while !front.is_empty() && !reached.contains_key(to) {
@@ -207,7 +206,7 @@ impl Migrations {
 /// How a version is reached: by how many shortest chains, and by which last step.
 struct Way<'a> {
     ways: usize,
-    last: Option<(&'a (String, String), &'a Migrate)>,
+    last: Option<Step<'a>>,
 }
 
 impl Way<'_> {

@@ -11,6 +11,7 @@ mod category;
 mod compile;
 mod list;
 mod memory_store;
+mod migrations;
 mod random_graphs;
 mod run;
 mod runtime_errors;
