@@ -28,6 +28,7 @@ const ROOMS: &[Room] = &[
     room("logue-cli", 4, &[], &[]),
     room("logue-bench", 5, &[], &[]),
     room("testkit", 0, &[], &[]),
+    room("faultfs", 0, &[], &[]),
     room("harmony-differential", 5, &[], &[]),
     room("properties", 5, &[], &[]),
     room("xtask", 5, &[], &[]),
