@@ -27,6 +27,7 @@ const ROOMS: &[Room] = &[
     room("logue-agent", 3, &[], &[]),
     room("logue-cli", 4, &[], &[]),
     room("logue-bench", 5, &[], &[]),
+    room("sim", 5, &[], &[]),
     room("testkit", 0, &[], &[]),
     room("faultfs", 0, &[], &[]),
     room("harmony-differential", 5, &[], &[]),

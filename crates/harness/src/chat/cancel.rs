@@ -31,11 +31,10 @@ impl Inner {
             race(self.clock.sleep(pause), self.changed.notified()).await;
             let now = self.clock.now();
             match self.store.renew(lease, now, self.limits.lease).await {
-                Ok(None) => {}
                 Ok(Some(mode)) => return Stop::Cancelled(mode),
                 Err(StoreError::Fenced { .. }) => return Stop::Fenced,
                 // The store may come back before the lease ends; what is written is fenced anyway.
-                Err(_) => {}
+                Ok(None) | Err(_) => {}
             }
         }
     }

@@ -35,13 +35,24 @@ impl Inner {
         let invocation_id = begun.entry.invocation_id.clone().unwrap_or_default();
         let ports = self.ports(lease, &invocation_id, sink);
         let run = match &begun.entry.work {
-            Some(Work::Message { message }) => {
-                self.begun(&opened.state, message.clone(), &lease.session, invocation_id, ports)
+            Some(Work::Message { message }) => self.begun(
+                &opened.state,
+                message.clone(),
+                &lease.session,
+                invocation_id,
+                ports,
+            ),
+            Some(Work::Resume {
+                invocation_id,
+                payload,
+            }) => {
+                self.resumed(&opened.state, invocation_id, payload.clone(), ports)
+                    .await
             }
-            Some(Work::Resume { invocation_id, payload }) => {
-                self.resumed(&opened.state, invocation_id, payload.clone(), ports).await
-            }
-            None => Err(Failure::new("session_load_failed", "the entry holds nothing to do")),
+            None => Err(Failure::new(
+                "session_load_failed",
+                "the entry holds nothing to do",
+            )),
         };
         let run = match run {
             Ok(run) => run,
@@ -85,7 +96,10 @@ impl Inner {
         let suspension = self.store.suspension(invocation_id).await;
         let suspension = suspension.map_err(|error| Failure::load(&error))?;
         let suspension = suspension.ok_or_else(|| {
-            Failure::new("suspension_record_invalid", "the suspended turn is not stored")
+            Failure::new(
+                "suspension_record_invalid",
+                "the suspended turn is not stored",
+            )
         })?;
         let told = |error: SignalError| Failure::new(error.category(), error.to_string());
         let mut paused = paused_of(&suspension).map_err(told)?;
@@ -93,9 +107,9 @@ impl Inner {
             paused.set_field(MESSAGES, messages.clone());
         }
         let merged = paused
-            .merge(&self.graph, payload)
+            .merge(&self.graph, &payload)
             .map_err(|error| Failure::engine(&error))?;
-        Ok(Box::pin(self.graph.resume(merged, ports)))
+        Ok(Box::pin(merged.with_ports(ports).run()))
     }
 
     /// Whether a suspended turn can go on with a payload. Nothing is consumed.
@@ -110,7 +124,7 @@ impl Inner {
             });
         }
         let paused = paused_of(suspension)?;
-        match paused.merge(&self.graph, payload.clone()) {
+        match paused.merge(&self.graph, payload) {
             Ok(_) => Ok(()),
             Err(error) => Err(SignalError::PayloadInvalid {
                 message: error.diagnostic(),
@@ -130,7 +144,7 @@ impl Inner {
         let sink = sink.clone();
         ports.with_events(move |from: &NodePlace, event: RunEvent| {
             sink.tell(TurnEvent::Run {
-                node: from.name().to_owned(),
+                node: from.node_name().to_owned(),
                 event,
             });
         })
@@ -140,7 +154,7 @@ impl Inner {
 /// What a store keeps of a suspended run. The conversation is in the history.
 pub(super) fn record_of(suspended: &Suspended) -> Value {
     let mut paused = suspended.paused.clone();
-    paused.remove_field(MESSAGES);
+    drop(paused.take_field(MESSAGES));
     paused.to_json()
 }
 
@@ -161,7 +175,9 @@ struct TurnJournal {
 impl Journal for TurnJournal {
     fn note(&self, _: &NodePlace, entry: Value) -> BoxFuture<'_, Result<(), NodeError>> {
         Box::pin(async move {
-            let noted = self.store.journal(&self.lease, &self.invocation_id, vec![entry]);
+            let noted = self
+                .store
+                .journal(&self.lease, &self.invocation_id, vec![entry]);
             noted.await.map_err(|error| {
                 let failure = Failure::save(&error, "session_save_failed");
                 NodeError::wrap(error).with_category(failure.category)

@@ -53,7 +53,9 @@ impl Drop for Subscription {
 
 impl fmt::Debug for Subscription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Subscription").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("Subscription")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }
 
@@ -69,7 +71,9 @@ impl Listeners {
             .filter(|(_, listener)| listener.session == session)
             .collect();
         of.sort_by_key(|(id, _)| **id);
-        of.into_iter().map(|(_, listener)| Arc::clone(listener)).collect()
+        of.into_iter()
+            .map(|(_, listener)| Arc::clone(listener))
+            .collect()
     }
 }
 
@@ -105,7 +109,10 @@ impl ChatHarness {
             cursor: tokio::sync::Mutex::new(cursor),
         };
         let id = {
-            let mut next = listeners.next.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut next = listeners
+                .next
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             *next += 1;
             *next
         };
@@ -135,7 +142,11 @@ impl ChatHarness {
         cursor: u64,
         limit: usize,
     ) -> Result<Vec<(u64, ChatTurnOutcome)>, StoreError> {
-        let stored = self.inner.store.outcomes_since(session_id, cursor, limit).await?;
+        let stored = self
+            .inner
+            .store
+            .outcomes_since(session_id, cursor, limit)
+            .await?;
         let mut outcomes = Vec::with_capacity(stored.len());
         for outcome in &stored {
             outcomes.push((outcome.cursor, self.inner.told(session_id, outcome).await?));
@@ -179,9 +190,8 @@ impl Inner {
         let messages = self
             .messages(session, stored.replies_from, stored.replies_to)
             .await?;
-        let read = |message| {
-            logue_message::ChatMessage::from_json(message).map_err(StoreError::Damaged)
-        };
+        let read =
+            |message| logue_message::ChatMessage::from_json(message).map_err(StoreError::Damaged);
         let messages: Result<_, _> = messages.iter().map(read).collect();
         Ok(ChatTurnOutcome::from_stored(stored, messages?))
     }

@@ -37,9 +37,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 pub use listen::Subscription;
-pub use options::{
-    BusyPolicy, ChatLimits, DefaultReplies, Replies, SendOptions, WhilePaused,
-};
+pub use options::{BusyPolicy, ChatLimits, DefaultReplies, Replies, SendOptions, WhilePaused};
 pub use outcome::{ChatTurnOutcome, CompletedTurn, ErroredTurn, SuspendedTurn};
 pub use signal::{SignalError, SignalTarget};
 pub use stream::{TurnEvent, TurnStream};

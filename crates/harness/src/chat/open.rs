@@ -32,7 +32,8 @@ impl Inner {
         let known = self.remembered.take(session);
         let Some(info) = info else {
             let state = self.graph.state(Update::new());
-            let state = state.map_err(|error| Failure::new("session_load_failed", error.to_string()))?;
+            let state =
+                state.map_err(|error| Failure::new("session_load_failed", error.to_string()))?;
             return Ok(Opened {
                 state,
                 seq: 0,

@@ -103,6 +103,29 @@ impl Default for ChatLimits {
     }
 }
 
+impl ChatLimits {
+    /// Changes how long a session is an owner's without being renewed.
+    #[must_use]
+    pub const fn with_lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Changes how often to look whether another process is done.
+    #[must_use]
+    pub const fn with_poll(mut self, poll: Duration) -> Self {
+        self.poll = poll;
+        self
+    }
+
+    /// Changes how many sessions' states are kept in memory.
+    #[must_use]
+    pub const fn with_cached_sessions(mut self, cached_sessions: usize) -> Self {
+        self.cached_sessions = cached_sessions;
+        self
+    }
+}
+
 /// Words for users. The bucket's meaning is fixed, its wording is not.
 pub trait Replies: Send + Sync {
     /// What the user is told of an error of this bucket. A user-correctable one must repeat enough

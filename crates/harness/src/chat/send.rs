@@ -21,7 +21,8 @@ impl ChatHarness {
     /// shape. The message is durable before anything runs. Turns of a session run one at a time in
     /// the order in which their messages were accepted, over all processes that share the store.
     pub async fn send(&self, session_id: &str, message: ChatMessage) -> ChatTurnOutcome {
-        self.send_with(session_id, message, SendOptions::new()).await
+        self.send_with(session_id, message, SendOptions::new())
+            .await
     }
 
     /// [`send`](Self::send) with choices.
@@ -36,6 +37,29 @@ impl ChatHarness {
             Ok(entry) => inner.settled(session_id, entry, &Sink::none()).await,
             Err(failure) => inner.errored(failure, None),
         }
+    }
+
+    /// Works a session's inbox off, without saying anything: what was accepted and not run, and what
+    /// a process that died has left. Returns how many entries were settled; none if another process
+    /// has the session.
+    ///
+    /// # Errors
+    /// The store failed; what is not settled is still in the inbox.
+    pub async fn work(&self, session_id: &str) -> Result<u64, StoreError> {
+        let inner = &self.inner;
+        let lock = inner.lock_of(session_id);
+        let _turn = lock.lock().await;
+        let (now, ttl) = (inner.clock.now(), inner.limits.lease);
+        let acquired = inner
+            .store
+            .acquire(session_id, &inner.owner, now, ttl)
+            .await?;
+        let Acquired::Lease(lease) = acquired else {
+            return Ok(0);
+        };
+        let worked = inner.work_all(&lease).await;
+        drop(inner.store.release(&lease).await);
+        worked
     }
 }
 
@@ -95,12 +119,7 @@ impl Inner {
 
     /// Waits until an entry is settled, and works the inbox off as far as it, unless somebody else
     /// does.
-    pub(super) async fn settled(
-        &self,
-        session: &str,
-        entry: u64,
-        sink: &Sink,
-    ) -> ChatTurnOutcome {
+    pub(super) async fn settled(&self, session: &str, entry: u64, sink: &Sink) -> ChatTurnOutcome {
         let lock: Arc<_> = self.lock_of(session);
         let _turn = lock.lock().await;
         loop {

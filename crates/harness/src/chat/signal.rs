@@ -100,7 +100,10 @@ impl Inner {
             self.check_payload(&waiting, &payload)?;
         }
         let now = self.clock.now();
-        let signalled = self.store.signal(&waiting.invocation_id, payload, now).await?;
+        let signalled = self
+            .store
+            .signal(&waiting.invocation_id, payload, now)
+            .await?;
         match signalled {
             Signalled::Entry { session, entry, .. } => Ok((session, entry)),
             Signalled::Unknown => Err(SignalError::Unknown {

@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 use crate::outcome::{Completed, Outcome, Suspended};
 use crate::state::State;
 use crate::store::{
-    Begun, CancelMode, Commit, Lease, NewOutcome, NewSuspension, OutcomeKind, Settle, Work,
+    Begun, CancelMode, Commit, EntryState, Lease, NewOutcome, NewSuspension, OutcomeKind, Settle,
+    StoreError, Work,
 };
 
 use super::drive::record_of;
@@ -51,8 +52,7 @@ impl Inner {
     ) -> Result<ChatTurnOutcome, Failure> {
         let none = Sink::none();
         loop {
-            let id = self.ids.new_id();
-            let begun = self.store.begin(lease, &id, self.clock.now()).await;
+            let begun = self.begin(lease).await;
             let begun = begun.map_err(|error| Failure::save(&error, "session_save_failed"))?;
             let Some(begun) = begun else {
                 // Somebody else settled it between two looks.
@@ -62,19 +62,51 @@ impl Inner {
                 ));
             };
             let entry = begun.entry.entry;
-            let resumed = matches!(begun.entry.work, Some(Work::Resume { .. }));
-            let outcome = self
-                .run_entry(lease, begun, if entry == wanted { sink } else { &none })
-                .await?;
-            self.changed.notify_waiters();
-            if resumed {
-                // A listener that cannot be told now is told from its cursor the next time.
-                drop(self.tell(&lease.session).await);
-            }
+            let sink = if entry == wanted { sink } else { &none };
+            let outcome = self.next_entry(lease, begun, sink).await?;
             if entry == wanted {
                 return Ok(outcome);
             }
         }
+    }
+
+    /// Runs entries until none waits.
+    pub(super) async fn work_all(&self, lease: &Lease) -> Result<u64, StoreError> {
+        let mut settled = 0;
+        while let Some(begun) = self.begin(lease).await? {
+            let entry = begun.entry.entry;
+            // What failed has its outcome, and what was taken over is somebody else's to settle.
+            if self.next_entry(lease, begun, &Sink::none()).await.is_err() {
+                return Ok(settled);
+            }
+            let now = self.store.entry(&lease.session, entry).await?;
+            if now.is_some_and(|now| now.state != EntryState::Settled) {
+                return Ok(settled);
+            }
+            settled += 1;
+        }
+        Ok(settled)
+    }
+
+    async fn begin(&self, lease: &Lease) -> Result<Option<Begun>, StoreError> {
+        let id = self.ids.new_id();
+        self.store.begin(lease, &id, self.clock.now()).await
+    }
+
+    async fn next_entry(
+        &self,
+        lease: &Lease,
+        begun: Begun,
+        sink: &Sink,
+    ) -> Result<ChatTurnOutcome, Failure> {
+        let resumed = matches!(begun.entry.work, Some(Work::Resume { .. }));
+        let outcome = self.run_entry(lease, begun, sink).await?;
+        self.changed.notify_waiters();
+        if resumed {
+            // A listener that cannot be told now is told from its cursor the next time.
+            drop(self.tell(&lease.session).await);
+        }
+        Ok(outcome)
     }
 
     async fn run_entry(
@@ -100,13 +132,23 @@ impl Inner {
         let ran = if let Some(mode) = begun.cancel {
             Ran::Cancelled(mode)
         } else if begun.recovered && !is_untouched(&begun.notes) {
-            let ending = self.broken(&begun.notes, first.as_ref(), &invocation_id, seq, "turn_interrupted");
-            return self.commit(lease, &invocation_id, seq, cursor, ending).await;
+            let ending = self.broken(
+                &begun.notes,
+                first.as_ref(),
+                &invocation_id,
+                seq,
+                "turn_interrupted",
+            );
+            return self
+                .commit(lease, &invocation_id, seq, cursor, ending)
+                .await;
         } else {
             self.drive(lease, &begun, &opened, sink).await
         };
         let ending = match ran {
-            Ran::Ended(Outcome::Completed(completed)) => completed_turn(completed, &opened, first.is_some()),
+            Ran::Ended(Outcome::Completed(completed)) => {
+                completed_turn(completed, &opened, first.is_some())
+            }
             Ran::Ended(Outcome::Suspended(suspended)) => {
                 suspended_turn(*suspended, &opened, first.is_some())
             }
@@ -129,10 +171,17 @@ impl Inner {
                 let notes = self.store.notes(session, &invocation_id).await;
                 let notes = notes.map_err(|error| Failure::save(&error, "session_save_failed"))?;
                 let notes: Vec<Value> = notes.into_iter().map(|note| note.note).collect();
-                self.broken(&notes, first.as_ref(), &invocation_id, seq, "turn_cancelled")
+                self.broken(
+                    &notes,
+                    first.as_ref(),
+                    &invocation_id,
+                    seq,
+                    "turn_cancelled",
+                )
             }
         };
-        self.commit(lease, &invocation_id, seq, cursor, ending).await
+        self.commit(lease, &invocation_id, seq, cursor, ending)
+            .await
     }
 
     /// Commits the end of a turn; if that fails, the turn has failed.
@@ -157,7 +206,8 @@ impl Inner {
         match self.store.commit(lease, commit).await {
             Ok(()) => {
                 if let Some(state) = ending.state {
-                    self.remembered.put(&lease.session, state, seq + added, cursor + 1);
+                    self.remembered
+                        .put(&lease.session, state, seq + added, cursor + 1);
                 }
                 Ok(ending.outcome)
             }
@@ -256,7 +306,9 @@ fn tail(state: &State, from: u64) -> Vec<Value> {
     let Some(list) = state.list(MESSAGES) else {
         return Vec::new();
     };
-    (from..list.len()).filter_map(|index| list.get(index).cloned()).collect()
+    (from..list.len())
+        .filter_map(|index| list.get(index).cloned())
+        .collect()
 }
 
 /// The fields besides the conversation that are not as they were.
@@ -298,11 +350,7 @@ fn completed_turn(completed: Completed, opened: &Opened, said: bool) -> Ending {
     }
 }
 
-fn suspended_turn(
-    suspended: Suspended,
-    opened: &Opened,
-    said: bool,
-) -> Ending {
+fn suspended_turn(suspended: Suspended, opened: &Opened, said: bool) -> Ending {
     let messages = tail(&suspended.state, opened.seq);
     let own = usize::from(said).min(messages.len());
     let pending_messages = read(messages.get(own..).unwrap_or_default());
