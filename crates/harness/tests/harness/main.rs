@@ -11,6 +11,7 @@ mod category;
 mod compile;
 mod list;
 mod random_graphs;
+mod reducers;
 mod resume;
 mod run;
 mod runtime_errors;
