@@ -10,6 +10,7 @@ mod cancellation;
 mod category;
 mod compile;
 mod list;
+mod parts;
 mod random_graphs;
 mod reducers;
 mod resume;
@@ -17,6 +18,7 @@ mod run;
 mod runtime_errors;
 mod schema;
 mod state;
+mod subgraphs;
 mod suspension;
 
 use std::sync::{Arc, Mutex};
