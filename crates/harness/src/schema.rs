@@ -258,8 +258,8 @@ impl Field {
     }
 
     /// How it takes an update.
-    pub fn reducer(&self) -> Reducer {
-        self.reducer
+    pub fn reducer(&self) -> &Reducer {
+        &self.reducer
     }
 }
 

@@ -12,12 +12,15 @@ mod compile;
 mod list;
 mod memory_store;
 mod migrations;
+mod parts;
 mod random_graphs;
+mod reducers;
 mod resume;
 mod run;
 mod runtime_errors;
 mod schema;
 mod state;
+mod subgraphs;
 mod suspension;
 
 use std::sync::{Arc, Mutex};
