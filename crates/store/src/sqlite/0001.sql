@@ -66,13 +66,12 @@ CREATE TABLE work (
 ) STRICT;
 
 CREATE TABLE note (
-    num INTEGER PRIMARY KEY,
     sid INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
     invocation ANY NOT NULL,
     seq INTEGER NOT NULL,
     body TEXT NOT NULL,
-    UNIQUE (sid, invocation, seq)
-) STRICT;
+    PRIMARY KEY (sid, invocation, seq)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE suspension (
     num INTEGER PRIMARY KEY,
@@ -87,5 +86,4 @@ CREATE TABLE suspension (
 ) STRICT;
 CREATE INDEX suspension_invocation ON suspension (invocation);
 CREATE INDEX suspension_session ON suspension (sid);
-CREATE INDEX suspension_signal ON suspension (signal_id);
-CREATE INDEX suspension_status ON suspension (status);
+CREATE INDEX suspension_open ON suspension (num) WHERE status < 2;

@@ -12,12 +12,59 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::fault::{Tried, Trouble, database, file};
 use super::migration::{APPLICATION, foreign, migrate};
 
+/// Bytes of a page of a new file. A turn changes a few rows in a handful of places, and each place is
+/// a page that is written, so small ones make little of a small turn; and a short session is not
+/// lost in a file of empty pages.
+pub(super) const PAGE: u64 = 2048;
 /// What every SQLite file begins with.
 const MAGIC: &[u8] = b"SQLite format 3\0";
 /// Where the header has the application's number.
 const APPLICATION_AT: usize = 68;
 /// How long to wait before asking again for a file that somebody else writes to.
 const PAUSE: Duration = Duration::from_millis(1);
+
+/// Which file was opened, so that nothing is confirmed that went into one which is no longer there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    path: PathBuf,
+    #[cfg(unix)]
+    number: (u64, u64),
+}
+
+impl Identity {
+    /// That of the file at a path.
+    pub(super) fn of(path: &Path) -> Result<Self, StoreError> {
+        let found = fs::metadata(path).map_err(|error| gone(path, Some(error)))?;
+        #[cfg(not(unix))]
+        drop(found);
+        Ok(Self {
+            path: path.to_owned(),
+            #[cfg(unix)]
+            number: {
+                use std::os::unix::fs::MetadataExt;
+                (found.dev(), found.ino())
+            },
+        })
+    }
+
+    /// Refuses if the path no longer leads to it.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        if Self::of(&self.path)? == *self {
+            return Ok(());
+        }
+        Err(gone(&self.path, None))
+    }
+}
+
+fn gone(path: &Path, error: Option<io::Error>) -> StoreError {
+    StoreError::Unavailable {
+        message: format!(
+            "{}: the file was moved or removed while it was open; put it back, or open it anew",
+            path.display()
+        ),
+        source: error.map(|error| std::sync::Arc::new(error) as _),
+    }
+}
 
 /// Makes the file if there is none, refuses one that is not ours, and brings it to the format of
 /// today. The connection is the one to write with.
@@ -31,8 +78,16 @@ pub(super) fn open(
     }
     let prepare = || -> Tried<Connection> {
         let conn = connect(path)?;
-        // Only an empty file takes this; a later change would need the whole file to be written anew.
-        conn.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+        let pages_now: i64 = in_turn(patience, || {
+            conn.pragma_query_value(None, "page_count", |row| row.get(0))
+        })?;
+        // Only an empty file takes these; later the whole of it would have to be written anew.
+        if pages_now == 0 {
+            conn.pragma_update(None, "page_size", PAGE.cast_signed())?;
+            in_turn(patience, || {
+                conn.pragma_update(None, "auto_vacuum", "INCREMENTAL")
+            })?;
+        }
         in_turn(patience, || conn.execute_batch("BEGIN IMMEDIATE"))?;
         let migrated = migrate(&conn, path);
         let end = if migrated.is_ok() {

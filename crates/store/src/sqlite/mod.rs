@@ -5,6 +5,8 @@ mod fault;
 mod file;
 mod inbox;
 mod migration;
+#[cfg(test)]
+mod plans;
 mod queue;
 mod session;
 mod suspension;
@@ -113,7 +115,7 @@ impl SqliteStore {
     /// As [`open`](Self::open).
     pub fn open_with(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, StoreError> {
         let path = path.as_ref();
-        let pages = options.max_bytes.map(|bytes| bytes / PAGE);
+        let pages = options.max_bytes.map(|bytes| bytes / file::PAGE);
         let conn = file::open(path, options.patience, pages)?;
         Ok(Self {
             readers: Queue::to_read(options.readers, path, options.patience)?,
@@ -141,9 +143,6 @@ impl SqliteStore {
         self.readers.ask(operation)
     }
 }
-
-/// Bytes of a page of a new file.
-const PAGE: u64 = 4096;
 
 impl Store for SqliteStore {
     fn accept<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, Accepted> {

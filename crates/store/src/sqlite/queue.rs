@@ -19,7 +19,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::fault::{Tried, database, file};
-use super::file::{in_turn, open_reader};
+use super::file::{Identity, in_turn, open_reader};
 
 /// Requests that share a transaction at most.
 const BATCH: usize = 256;
@@ -59,10 +59,13 @@ impl Queue {
         patience: Duration,
     ) -> Result<Self, StoreError> {
         let (sender, receiver) = mpsc::channel();
-        let own = path.to_owned();
-        let thread = start("store-writer", path, move || {
-            write_all(&conn, &own, &receiver, patience);
-        })?;
+        let writer = Writer {
+            conn,
+            identity: Identity::of(path)?,
+            path: path.to_owned(),
+            patience,
+        };
+        let thread = start("store-writer", path, move || writer.work_off(&receiver))?;
         Ok(Self {
             sender: Some(sender),
             threads: vec![thread],
@@ -172,55 +175,59 @@ fn start(
         .map_err(|error| file(path, error))
 }
 
-fn write_all(
-    conn: &Connection,
-    path: &Path,
-    requests: &Receiver<Box<dyn Job>>,
+/// The one that writes.
+struct Writer {
+    conn: Connection,
+    identity: Identity,
+    path: PathBuf,
     patience: Duration,
-) {
-    let mut streak = 0;
-    loop {
-        let first = if let Ok(first) = requests.try_recv() {
-            streak += 1;
-            if streak % STREAK == 0 {
-                thread::sleep(BREATH);
-            }
-            first
-        } else {
-            streak = 0;
-            let Ok(first) = requests.recv() else {
-                return;
-            };
-            first
-        };
-        let mut batch = vec![first];
-        batch.extend(requests.try_iter().take(BATCH - 1));
-        let failure = write(conn, path, &mut batch, patience)
-            .err()
-            .map(|trouble| trouble.told(path));
-        for job in batch {
-            job.answer(failure.clone());
-        }
-    }
 }
 
-/// One transaction for all of them, confirmed by the disk when this returns.
-fn write(
-    conn: &Connection,
-    path: &Path,
-    batch: &mut [Box<dyn Job>],
-    patience: Duration,
-) -> Tried<()> {
-    in_turn(patience, || conn.execute_batch("BEGIN IMMEDIATE"))?;
-    let written = write_each(conn, path, batch).and_then(|()| {
-        give_back_spare_pages(conn)?;
-        Ok(conn.execute_batch("COMMIT")?)
-    });
-    if written.is_err() && !conn.is_autocommit() {
-        // The error to tell is the first one.
-        drop(conn.execute_batch("ROLLBACK"));
+impl Writer {
+    /// Works requests off until there can be no more.
+    fn work_off(&self, requests: &Receiver<Box<dyn Job>>) {
+        let mut streak = 0;
+        loop {
+            let first = if let Ok(first) = requests.try_recv() {
+                streak += 1;
+                if streak % STREAK == 0 {
+                    thread::sleep(BREATH);
+                }
+                first
+            } else {
+                streak = 0;
+                let Ok(first) = requests.recv() else {
+                    return;
+                };
+                first
+            };
+            let mut batch = vec![first];
+            batch.extend(requests.try_iter().take(BATCH - 1));
+            let failure = self
+                .write(&mut batch)
+                .err()
+                .map(|trouble| trouble.told(&self.path));
+            for job in batch {
+                job.answer(failure.clone());
+            }
+        }
     }
-    written
+
+    /// One transaction for all of them, confirmed by the disk when this returns.
+    fn write(&self, batch: &mut [Box<dyn Job>]) -> Tried<()> {
+        let conn = &self.conn;
+        self.identity.check()?;
+        in_turn(self.patience, || conn.execute_batch("BEGIN IMMEDIATE"))?;
+        let written = write_each(conn, &self.path, batch).and_then(|()| {
+            give_back_spare_pages(conn)?;
+            Ok(conn.execute_batch("COMMIT")?)
+        });
+        if written.is_err() && !conn.is_autocommit() {
+            // The error to tell is the first one.
+            drop(conn.execute_batch("ROLLBACK"));
+        }
+        written
+    }
 }
 
 fn write_each(conn: &Connection, path: &Path, batch: &mut [Box<dyn Job>]) -> Tried<()> {
@@ -240,7 +247,7 @@ fn give_back_spare_pages(conn: &Connection) -> Tried<()> {
     let count = |name| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let free = count("freelist_count")?;
     if free >= SPARE && free >= count("page_count")? / 4 {
-        let mut statement = conn.prepare("PRAGMA incremental_vacuum(1024)")?;
+        let mut statement = conn.prepare("PRAGMA incremental_vacuum(4096)")?;
         let mut steps = statement.query([])?;
         while steps.next()?.is_some() {}
     }

@@ -139,7 +139,11 @@ pub(super) fn suspensions(conn: &Connection, filter: SuspensionFilter) -> Tried<
     }
     if let Some(status) = filter.status {
         values.push(Box::new(Status(status)));
-        sql.push_str(" AND status = ?");
+        sql.push_str(match status {
+            // What is over has no index: it is most of them, and seldom asked for.
+            SuspensionStatus::Resumed => " AND status = ?",
+            _ => " AND status < 2 AND status = ?",
+        });
     }
     sql.push_str(" ORDER BY num");
     let found = conn

@@ -5,6 +5,7 @@
     reason = "a helper that fails fails its test"
 )]
 
+mod child;
 mod crash;
 mod failures;
 mod files;
