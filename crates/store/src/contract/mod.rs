@@ -162,6 +162,10 @@ pub const fn cases() -> &'static [Case] {
 }
 
 /// Compares what was found with what was promised.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "both are mostly made where they are compared"
+)]
 fn same<T: PartialEq + Debug>(what: &str, found: T, expected: T) -> Checked {
     if found == expected {
         return Ok(());

@@ -118,9 +118,10 @@ pub(super) async fn signals_at_the_same_time_are_one(store: SharedStore) -> Chec
                 *slot = None;
             }
         }
-        match signals.iter().any(Option::is_some) {
-            true => Poll::Pending,
-            false => Poll::Ready(()),
+        if signals.iter().any(Option::is_some) {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
         }
     })
     .await;

@@ -74,6 +74,5 @@ pub(super) fn foreign(path: &Path) -> StoreError {
 }
 
 fn checksum(step: &str) -> String {
-    let digest = Sha256::digest(step.as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:x}", Sha256::digest(step.as_bytes()))
 }

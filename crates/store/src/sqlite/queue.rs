@@ -97,10 +97,10 @@ impl Queue {
 
     /// Puts a request when the future is first polled, and completes with its answer. A request that
     /// nobody waits for any more when its turn comes is left out.
-    pub(super) fn ask<'a, T: Send + 'static>(
-        &'a self,
+    pub(super) fn ask<T: Send + 'static>(
+        &self,
         operation: impl FnOnce(&Connection) -> Tried<T> + Send + 'static,
-    ) -> StoreResult<'a, T> {
+    ) -> StoreResult<'_, T> {
         Box::pin(async move {
             let (reply, answer) = oneshot::channel();
             let request = Request {

@@ -211,8 +211,8 @@ async fn use_it(path: &std::path::Path) -> Result<(), String> {
     store.history("s", 0, usize::MAX).await.map_err(told)?;
     turn(&store, "s", "x").await.map_err(told)?;
     let verified = store.verify(None).await.map_err(told)?;
-    match verified.faults.is_empty() {
-        true => Ok(()),
-        false => Err(format!("sessions.db: {:?}", verified.faults)),
+    if verified.faults.is_empty() {
+        return Ok(());
     }
+    Err(format!("sessions.db: {:?}", verified.faults))
 }

@@ -1,9 +1,5 @@
 //! The stores through their public interfaces: the shared suite, real files and real processes.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a helper that fails fails its test"
-)]
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod child;
 mod crash;

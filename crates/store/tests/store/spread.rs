@@ -47,8 +47,13 @@ impl Spread {
     }
 }
 
+/// Each operation of the port, on whichever store its turn it is.
 macro_rules! spread {
     ($($name:ident($($argument:ident: $kind:ty),*) -> $result:ty;)*) => {
+        #[expect(
+            clippy::elidable_lifetime_names,
+            reason = "arguments of some of the operations need the name"
+        )]
         impl Store for Spread {
             $(fn $name<'a>(&'a self, $($argument: $kind),*) -> StoreResult<'a, $result> {
                 Box::pin(async move { self.pick()?.$name($($argument),*).await })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use logue_harness::store::{MemoryStore, SharedStore};
-use logue_store::contract::{cases, compare};
+use logue_store::contract::{Case, cases, compare};
 use proptest::prelude::*;
 
 use crate::spread::Spread;
@@ -21,7 +21,7 @@ async fn all_cases(make: impl Fn() -> SharedStore) {
 
 #[tokio::test]
 async fn memory() {
-    all_cases(|| Arc::new(MemoryStore::new())).await;
+    all_cases(|| Arc::<MemoryStore>::default()).await;
 }
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn sqlite_through_several_connections() {
 
 #[test]
 fn the_names_of_cases_are_different() {
-    let mut names: Vec<&str> = cases().iter().map(|case| case.name()).collect();
+    let mut names: Vec<&str> = cases().iter().map(Case::name).collect();
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), cases().len());
