@@ -24,6 +24,7 @@ const ROOMS: &[Room] = &[
     room("logue-model", 2, &[], &["chatmd"]),
     room("logue-tools", 2, &[], &["openchatml", "chatmd"]),
     room("logue-harness", 2, &[], &["openchatml", "chatmd"]),
+    room("logue-store", 3, &[], &["openchatml", "chatmd"]),
     room("logue-agent", 3, &[], &[]),
     room("logue-cli", 4, &[], &[]),
     room("logue-bench", 5, &[], &[]),
@@ -49,6 +50,7 @@ const IMPURE: &[&str] = &[
     "reqwest",
     "rustls",
     "process-wrap",
+    "rusqlite",
     "clap",
     "indicatif",
 ];
