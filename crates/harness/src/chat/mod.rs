@@ -115,8 +115,8 @@ impl ChatHarness {
         if !matches!(field.field_type(), FieldType::List(_)) {
             return Err(ChatGraphError::NoList(field.field_type().clone()));
         }
-        if field.reducer() != Reducer::Append {
-            return Err(ChatGraphError::NotAppended(field.reducer()));
+        if *field.reducer() != Reducer::Append {
+            return Err(ChatGraphError::NotAppended(field.reducer().clone()));
         }
         let limits = ChatLimits::default();
         let inner = Inner {
