@@ -11,7 +11,7 @@ use std::time::Duration;
 use logue_harness::chat::{
     BusyPolicy, ChatHarness, ChatLimits, ChatTurnOutcome, SendOptions, SignalTarget,
 };
-use logue_harness::store::{Store as _, SuspensionFilter, SuspensionStatus};
+use logue_harness::store::{SessionFilter, Store as _, SuspensionFilter, SuspensionStatus};
 use logue_harness::{
     CompiledGraph, END, Field, FieldType, GraphBuilder, NodeContext, NodeError, SignalDescriptor,
     StateSchema, Target, Update,
@@ -330,9 +330,9 @@ impl World {
     /// Lets everything come to its end: no more failures, no more crashes.
     fn heal(&mut self) -> Result<(), String> {
         self.store.heal();
-        for _ in 0..2_000_000_u64 {
+        for round in 0..400_000_u64 {
             self.step(0);
-            if self.report.steps.is_multiple_of(500) {
+            if round.is_multiple_of(500) {
                 self.clock.pass(1_000);
                 let busy = self.tasks.iter().any(|(on, _)| on.is_some());
                 if !busy && self.is_quiet() {
@@ -341,12 +341,33 @@ impl World {
                 self.sweep();
             }
         }
-        Err("it never comes to an end".to_owned())
+        Err(format!("it never comes to an end: {}", self.what_is_open()))
+    }
+
+    /// What nobody settles.
+    fn what_is_open(&self) -> String {
+        let memory = self.store.memory();
+        let mut open = format!("{} tasks", self.tasks.len());
+        let sessions = now_or_never(async { memory.list(SessionFilter::default()).await });
+        for session in sessions.into_iter().flatten().flatten() {
+            let inbox = now_or_never(async { memory.inbox(&session.session).await });
+            let inbox = inbox.into_iter().flatten().flatten();
+            let inbox: Vec<_> = inbox.map(|entry| format!("{entry:?}")).collect();
+            open.push_str(&format!("; {}: {}", session.session, inbox.join(", ")));
+        }
+        let suspensions =
+            now_or_never(async { memory.suspensions(SuspensionFilter::default()).await });
+        for waiting in suspensions.into_iter().flatten().flatten() {
+            if waiting.status != SuspensionStatus::Resumed {
+                open.push_str(&format!("; {waiting:?}"));
+            }
+        }
+        open
     }
 
     fn is_quiet(&self) -> bool {
         let memory = self.store.memory();
-        let sessions = now_or_never(async { memory.list(Default::default()).await });
+        let sessions = now_or_never(async { memory.list(SessionFilter::default()).await });
         let waiting = now_or_never(async {
             let filter = SuspensionFilter {
                 status: Some(SuspensionStatus::Suspended),
@@ -364,7 +385,7 @@ impl World {
     /// Somebody looks after the sessions that nobody speaks to any more.
     fn sweep(&mut self) {
         let memory = Arc::clone(self.store.memory());
-        let Some(Ok(sessions)) = now_or_never(async { memory.list(Default::default()).await })
+        let Some(Ok(sessions)) = now_or_never(async { memory.list(SessionFilter::default()).await })
         else {
             return;
         };
@@ -380,12 +401,9 @@ impl World {
     }
 }
 
-/// The store could not be asked, so nobody was told anything.
+/// The store could not be asked or did not answer, so nothing is settled for whoever is told this.
 fn is_away(outcome: &ChatTurnOutcome) -> bool {
-    match outcome {
-        ChatTurnOutcome::Errored(turn) => turn.diagnostic.contains("the disk is away"),
-        _ => false,
-    }
+    matches!(outcome, ChatTurnOutcome::Errored(turn) if turn.invocation_id.is_none())
 }
 
 /// An agent: what it does is in the words that it is told.

@@ -44,7 +44,8 @@ pub struct ErroredTurn {
     pub diagnostic: String,
     /// What to show to the user: a `system` message that is no part of the history.
     pub reply: ChatMessage,
-    /// The id of the run, if one began.
+    /// The id of the run whose end this is. Without one the message was refused, or the store failed
+    /// and nobody can tell: the same message under the same idempotency key finds out.
     pub invocation_id: Option<String>,
 }
 

@@ -229,11 +229,11 @@ impl Inner {
         failure: Failure,
         invocation_id: &str,
     ) -> Result<ChatTurnOutcome, Failure> {
-        let outcome = self.errored(failure, Some(invocation_id.to_owned()));
-        let seq = match self.store.session(&lease.session).await {
-            Ok(info) => info.map_or(0, |info| info.seq),
-            Err(_) => return Ok(outcome),
+        let Ok(info) = self.store.session(&lease.session).await else {
+            return Err(failure);
         };
+        let seq = info.map_or(0, |info| info.seq);
+        let outcome = self.errored(failure.clone(), Some(invocation_id.to_owned()));
         let commit = Commit {
             invocation_id: invocation_id.to_owned(),
             expected_seq: seq,
@@ -246,8 +246,10 @@ impl Inner {
             }),
             now: self.clock.now(),
         };
-        drop(self.store.commit(lease, commit).await);
-        Ok(outcome)
+        match self.store.commit(lease, commit).await {
+            Ok(()) => Ok(outcome),
+            Err(_) => Err(failure),
+        }
     }
 
     /// A turn of which nothing becomes history.
