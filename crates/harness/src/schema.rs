@@ -283,6 +283,16 @@ impl StateSchema {
         self
     }
 
+    /// Lets a field that was added take updates by another rule; a name that is not there changes
+    /// nothing.
+    #[must_use]
+    pub fn reduced(mut self, field: &str, reducer: Reducer) -> Self {
+        if let Some(field) = self.fields.iter_mut().find(|known| known.name == field) {
+            field.reducer = reducer;
+        }
+        self
+    }
+
     /// Names the version of the schema, which stored states are stamped with.
     #[must_use]
     pub fn with_version(mut self, version: impl Into<String>) -> Self {
