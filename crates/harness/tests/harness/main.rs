@@ -17,14 +17,17 @@ mod observers;
 mod parts;
 mod ports;
 mod random_graphs;
+mod random_nesting;
 mod reducers;
 mod resume;
 mod run;
 mod runtime_errors;
 mod schema;
+mod spans;
 mod state;
 mod subgraphs;
 mod suspension;
+mod typed;
 
 use std::sync::{Arc, Mutex};
 
@@ -61,6 +64,11 @@ fn logs(ctx: NodeContext) -> impl Future<Output = Result<Update, NodeError>> + S
             .with("log", json!([name]))
             .with("count", json!(count)))
     }
+}
+
+/// An update that appends a text to `log`.
+fn logs_text(text: &str) -> Update {
+    Update::new().with("log", json!([text]))
 }
 
 fn int(state: &State, field: &str) -> i64 {

@@ -341,6 +341,41 @@ async fn metadata_is_annotated_without_loss() {
 }
 
 #[tokio::test]
+async fn thousands_of_instances_run_at_once_and_the_last_may_suspend() {
+    let asks = instance(|ctx| async move {
+        tokio::task::yield_now().await;
+        if item(&ctx) == 4_999 && ctx.state().json("approved") != Some(&json!(true)) {
+            for _ in 0..5 {
+                tokio::task::yield_now().await;
+            }
+            match ctx.suspend_and_rerun(SignalDescriptor::new("last")).await {}
+        }
+        multiplied(ctx)
+    });
+    let graph = fan_out(|fan_out| fan_out, asks);
+    let all: Vec<_> = (0..5_000).collect();
+    let outcome = graph.invoke(items(json!(all))).await;
+    let paused = travelled(&outcome.suspended().unwrap().paused);
+    let done = graph
+        .resume(paused, payload(json!({ "approved": true })))
+        .await;
+    let results: Vec<_> = all.iter().map(|item| item * 10).collect();
+    assert_eq!(done.state().to_json()["results"], json!(results));
+}
+
+#[tokio::test]
+async fn the_last_field_that_is_named_for_a_target_counts() {
+    let twice = |fan_out: FanOut| {
+        fan_out
+            .collect("states", "item")
+            .collect("states", "factor")
+    };
+    let graph = fan_out(twice, instance(|ctx| async move { multiplied(ctx) }));
+    let done = graph.invoke(items(json!([1, 2]))).await;
+    assert_eq!(done.state().to_json()["states"], json!([10, 10]));
+}
+
+#[tokio::test]
 async fn items_that_are_no_list_fail_the_node() {
     let schema = StateSchema::new().with(Field::new("items", FieldType::Any));
     let each = FanOut::new(
