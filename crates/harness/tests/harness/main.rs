@@ -5,16 +5,17 @@
     reason = "a helper that fails fails its test"
 )]
 
+mod branches;
 mod buckets;
 mod cancellation;
 mod category;
 mod compile;
+mod fan_outs;
 mod list;
 mod memory_store;
 mod migrations;
 mod middleware;
 mod observers;
-mod parts;
 mod ports;
 mod random_graphs;
 mod random_nesting;
