@@ -20,6 +20,8 @@ pub(super) const PAGE: u64 = 2048;
 const MAGIC: &[u8] = b"SQLite format 3\0";
 /// Where the header has the application's number.
 const APPLICATION_AT: usize = 68;
+/// Where it has the number of pages.
+const PAGES_AT: usize = 28;
 /// How long to wait before asking again for a file that somebody else writes to.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -163,8 +165,13 @@ fn exists_as_ours(path: &Path) -> Result<bool, StoreError> {
     }
     let application = header.get(APPLICATION_AT..APPLICATION_AT + 4);
     let ours = header.starts_with(MAGIC) && application == Some(&APPLICATION.to_be_bytes());
-    // A file that was just made is empty, and one whose making broke off has its journal beside it.
-    if ours || header.is_empty() || beside(path, "-journal").exists() {
+    // A file that was just made is empty, and one whose making broke off has its journal beside it, or
+    // one page, which has no table on it yet.
+    let pages = header.get(PAGES_AT..PAGES_AT + 4);
+    let unused = header.starts_with(MAGIC)
+        && application == Some(&[0; 4])
+        && pages == Some(&1_u32.to_be_bytes());
+    if ours || unused || header.is_empty() || beside(path, "-journal").exists() {
         return Ok(true);
     }
     Err(foreign(path))
