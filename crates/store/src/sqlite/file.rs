@@ -89,14 +89,8 @@ pub(super) fn open(
             })?;
         }
         in_turn(patience, || conn.execute_batch("BEGIN IMMEDIATE"))?;
-        let migrated = migrate(&conn, path);
-        let end = if migrated.is_ok() {
-            "COMMIT"
-        } else {
-            "ROLLBACK"
-        };
-        conn.execute_batch(end)?;
-        migrated?;
+        let migrated = migrate(&conn, path).and_then(|()| Ok(conn.execute_batch("COMMIT")?));
+        undo_if_failed(&conn, migrated)?;
         in_turn(patience, || {
             conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))
         })?;
@@ -134,6 +128,15 @@ pub(super) fn in_turn<T>(
             result => return result.map_err(Trouble::from),
         }
     }
+}
+
+/// Ends the transaction of something that failed. The error to tell is that one, and a disk that is
+/// full, for one, has ended the transaction already.
+pub(super) fn undo_if_failed(conn: &Connection, result: Tried<()>) -> Tried<()> {
+    if result.is_err() && !conn.is_autocommit() {
+        drop(conn.execute_batch("ROLLBACK"));
+    }
+    result
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {
