@@ -20,6 +20,10 @@ pub(super) const PAGE: u64 = 2048;
 const MAGIC: &[u8] = b"SQLite format 3\0";
 /// Where the header has the application's number.
 const APPLICATION_AT: usize = 68;
+/// How often a file that does not seem to be ours is looked at, and after which time again: another
+/// process may be writing its first bytes.
+const LOOKS: u32 = 20;
+const GLANCE: Duration = Duration::from_millis(5);
 /// How long to wait before asking again for a file that somebody else writes to.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -158,17 +162,21 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 
 /// Whether there is a file; one that is not ours is refused before anything opens it as a database.
 fn exists_as_ours(path: &Path) -> Result<bool, StoreError> {
-    let mut header = Vec::new();
-    match File::open(path).and_then(|file| file.take(100).read_to_end(&mut header)) {
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(file(path, error)),
-    }
-    let application = header.get(APPLICATION_AT..APPLICATION_AT + 4);
-    let ours = header.starts_with(MAGIC) && application == Some(&APPLICATION.to_be_bytes());
-    // A file that was just made is empty, and one whose making broke off has its journal beside it.
-    if ours || header.is_empty() || beside(path, "-journal").exists() {
-        return Ok(true);
+    for _ in 0..LOOKS {
+        // A file that is being made, or whose making broke off, has its journal beside it.
+        let unfinished = beside(path, "-journal").exists();
+        let mut header = Vec::new();
+        match File::open(path).and_then(|file| file.take(100).read_to_end(&mut header)) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(file(path, error)),
+        }
+        let application = header.get(APPLICATION_AT..APPLICATION_AT + 4);
+        let ours = header.starts_with(MAGIC) && application == Some(&APPLICATION.to_be_bytes());
+        if ours || header.is_empty() || unfinished {
+            return Ok(true);
+        }
+        thread::sleep(GLANCE);
     }
     Err(foreign(path))
 }
