@@ -124,7 +124,7 @@ async fn a_signal_that_was_accepted_is_not_lost() {
     drop(
         stage
             .store
-            .signal(&suspended[0].invocation_id, approval("yes"), now)
+            .signal(&suspended[0].invocation_id, None, approval("yes"), now)
             .await
             .unwrap(),
     );
