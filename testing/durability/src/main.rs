@@ -76,7 +76,7 @@ async fn play() -> Result<(), String> {
         if let Some(line) = line.strip_prefix('&') {
             let (chat, store, line) = (chat.clone(), Arc::clone(&store), line.trim().to_owned());
             side_by_side.push(tokio::task::spawn(async move {
-                act(&chat, &store, &line).await
+                act(&chat, &store, &line).await;
             }));
             continue;
         }

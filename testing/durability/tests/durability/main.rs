@@ -2,7 +2,11 @@
 //!
 //! `LOGUE_ROUNDS` says how much of it to do, `LOGUE_SEED` which history.
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "tests; seeds and counts are shown"
+)]
 
 mod duplicates;
 mod faults;

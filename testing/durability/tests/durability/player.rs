@@ -136,7 +136,7 @@ pub(crate) fn seed() -> u64 {
         .and_then(|told| told.parse().ok());
     let seed = told.unwrap_or_else(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        now.unwrap().as_nanos() as u64 % 1_000_000_007
+        now.unwrap().subsec_nanos().into()
     });
     println!("LOGUE_SEED={seed}");
     seed
