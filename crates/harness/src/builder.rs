@@ -5,14 +5,20 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
+use crate::body::Body;
+use crate::branches::ParallelBranches;
 use crate::compile_error::CompileError;
 use crate::edge::{Edge, IntoRoute, Position, Route, Target};
 use crate::error::NodeError;
+use crate::fan_out::FanOut;
 use crate::graph::{CompiledGraph, CompiledNode, Inner};
 use crate::ids::IdSource;
+use crate::middleware::Middleware;
 use crate::node::{FnNode, Node, NodeContext};
+use crate::observer::{Observer, Undelivered};
 use crate::schema::StateSchema;
 use crate::state::{Layout, State};
+use crate::subgraph::{Mapping, Subgraph};
 use crate::update::Update;
 
 /// How many nodes may run in one invocation unless the graph or the invocation says otherwise.
@@ -24,7 +30,9 @@ pub const DEFAULT_MAX_STEPS: usize = 1_000;
 /// Collects nodes and edges. Mistakes are reported by [`compile`](Self::compile), not on the way.
 pub struct GraphBuilder {
     schema: StateSchema,
-    nodes: Vec<(String, Arc<dyn Node>)>,
+    nodes: Vec<(String, Body)>,
+    middleware: Vec<(Option<String>, Arc<dyn Middleware>)>,
+    observers: Vec<Arc<dyn Observer>>,
     edges: Vec<(String, PlannedEdge)>,
     entry: Option<String>,
     max_steps: usize,
@@ -41,6 +49,8 @@ impl GraphBuilder {
         Self {
             schema,
             nodes: Vec::new(),
+            middleware: Vec::new(),
+            observers: Vec::new(),
             edges: Vec::new(),
             entry: None,
             max_steps: DEFAULT_MAX_STEPS,
@@ -50,7 +60,61 @@ impl GraphBuilder {
     /// Adds a node.
     #[must_use]
     pub fn add_node(mut self, name: impl Into<String>, node: impl Node + 'static) -> Self {
-        self.nodes.push((name.into(), Arc::new(node)));
+        self.nodes.push((name.into(), Body::Code(Arc::new(node))));
+        self
+    }
+
+    /// Adds a graph that stands in for a node.
+    #[must_use]
+    pub fn add_subgraph(
+        mut self,
+        name: impl Into<String>,
+        graph: CompiledGraph,
+        mapping: Mapping,
+    ) -> Self {
+        let subgraph = Subgraph { graph, mapping };
+        self.nodes.push((name.into(), Body::Subgraph(subgraph)));
+        self
+    }
+
+    /// Adds a node that runs a graph for each item of a list.
+    #[must_use]
+    pub fn add_fan_out(mut self, name: impl Into<String>, fan_out: FanOut) -> Self {
+        self.nodes.push((name.into(), Body::FanOut(fan_out)));
+        self
+    }
+
+    /// Adds a node that runs several graphs at once.
+    #[must_use]
+    pub fn add_branches(mut self, name: impl Into<String>, branches: ParallelBranches) -> Self {
+        self.nodes.push((name.into(), Body::Branches(branches)));
+        self
+    }
+
+    /// Wraps a middleware around every node. The first one that is added is the outermost, and those
+    /// of single nodes are inside those of all.
+    #[must_use]
+    pub fn wrap(mut self, middleware: impl Middleware + 'static) -> Self {
+        self.middleware.push((None, Arc::new(middleware)));
+        self
+    }
+
+    /// Wraps a middleware around one node. The first one that is added is the outermost.
+    #[must_use]
+    pub fn wrap_node(
+        mut self,
+        node: impl Into<String>,
+        middleware: impl Middleware + 'static,
+    ) -> Self {
+        let middleware: Arc<dyn Middleware> = Arc::new(middleware);
+        self.middleware.push((Some(node.into()), middleware));
+        self
+    }
+
+    /// Lets somebody watch the nodes of every run, those of the graphs inside nodes included.
+    #[must_use]
+    pub fn observe(mut self, observer: impl Observer + 'static) -> Self {
+        self.observers.push(Arc::new(observer));
         self
     }
 
@@ -113,8 +177,9 @@ impl GraphBuilder {
     /// reachability last.
     pub fn compile(self, ids: impl IdSource + 'static) -> Result<CompiledGraph, CompileError> {
         let layout = Layout::new(self.schema)?;
-        let mut positions = HashMap::with_capacity(self.nodes.len());
-        for (position, (name, _)) in self.nodes.iter().enumerate() {
+        let mut nodes = self.nodes;
+        let mut positions = HashMap::with_capacity(nodes.len());
+        for (position, (name, _)) in nodes.iter().enumerate() {
             if positions.insert(name.clone(), position).is_some() {
                 return Err(CompileError::DuplicateNode { node: name.clone() });
             }
@@ -127,38 +192,74 @@ impl GraphBuilder {
         let Some(entry) = entry else {
             return Err(CompileError::NoDeclaredEntry { entry: self.entry });
         };
-        let edges = resolve_edges(self.edges, &self.nodes, &positions)?;
+        let edges = resolve_edges(self.edges, &nodes, &positions)?;
         if let Some(lost) = first_unreachable(entry, &edges) {
-            let node = self
-                .nodes
+            let node = nodes
                 .get(lost)
                 .map(|(name, _)| name.clone())
                 .unwrap_or_default();
             return Err(CompileError::UnreachableNode { node });
         }
-        let nodes = self
-            .nodes
-            .into_iter()
-            .zip(edges)
-            .map(|((name, node), edge)| CompiledNode {
-                name: name.into(),
-                node,
-                edge,
-            });
+        for (name, body) in &mut nodes {
+            resolve_fields(name, body, layout.schema())?;
+        }
+        let mut chains = chains(self.middleware, &nodes, &positions)?.into_iter();
+        let nodes = nodes.into_iter().zip(edges);
+        let nodes = nodes.map(|((name, body), edge)| CompiledNode {
+            name: name.into(),
+            body,
+            middleware: chains.next().unwrap_or_default(),
+            edge,
+        });
         Ok(CompiledGraph::new(Inner {
             layout,
             nodes: nodes.collect(),
             entry,
             max_steps: self.max_steps,
             ids: Box::new(ids),
+            observers: self.observers,
+            undelivered: Undelivered::default(),
         }))
     }
+}
+
+/// Checks the fields that a node with graphs inside refers to.
+fn resolve_fields(name: &str, body: &mut Body, schema: &StateSchema) -> Result<(), CompileError> {
+    match body {
+        Body::Code(_) => Ok(()),
+        Body::Subgraph(Subgraph { graph, mapping }) => {
+            mapping.resolve(name, schema, graph.schema())
+        }
+        Body::FanOut(fan_out) => fan_out.check(name, schema),
+        Body::Branches(branches) => branches.resolve(name, schema),
+    }
+}
+
+/// The middleware of every node, in the order of the nodes.
+fn chains(
+    planned: Vec<(Option<String>, Arc<dyn Middleware>)>,
+    nodes: &[(String, Body)],
+    positions: &HashMap<String, usize>,
+) -> Result<Vec<Vec<Arc<dyn Middleware>>>, CompileError> {
+    let (of_one, of_all): (Vec<_>, Vec<_>) =
+        planned.into_iter().partition(|(node, _)| node.is_some());
+    let of_all: Vec<_> = of_all.into_iter().map(|(_, wrapped)| wrapped).collect();
+    let mut chains: Vec<_> = nodes.iter().map(|_| of_all.clone()).collect();
+    for (node, wrapped) in of_one {
+        let node = node.unwrap_or_default();
+        let position = positions.get(&node);
+        match position.and_then(|position| chains.get_mut(*position)) {
+            Some(chain) => chain.push(wrapped),
+            None => return Err(CompileError::UnknownNode { node }),
+        }
+    }
+    Ok(chains)
 }
 
 /// The one edge of every node, in the order of the nodes.
 fn resolve_edges(
     planned: Vec<(String, PlannedEdge)>,
-    nodes: &[(String, Arc<dyn Node>)],
+    nodes: &[(String, Body)],
     positions: &HashMap<String, usize>,
 ) -> Result<Vec<Edge>, CompileError> {
     let mut edges: Vec<Option<Edge>> = nodes.iter().map(|_| None).collect();

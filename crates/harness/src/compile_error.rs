@@ -1,5 +1,7 @@
 //! Why a graph cannot be compiled.
 
+use std::fmt;
+
 use crate::edge::Target;
 use crate::reducer::Reducer;
 use crate::state::StateError;
@@ -49,6 +51,30 @@ pub enum CompileError {
         /// The name.
         node: String,
     },
+    /// A middleware is to be wrapped around something that is no node.
+    #[error("a middleware is to be wrapped around `{node}`, which the graph does not have")]
+    UnknownNode {
+        /// The name.
+        node: String,
+    },
+    /// Two branches of a node have the same name.
+    #[error("the node `{node}` has two branches `{branch}`")]
+    DuplicateBranch {
+        /// The node.
+        node: String,
+        /// The name.
+        branch: String,
+    },
+    /// A node refers to a field that is not declared where it should be.
+    #[error("the node `{node}` refers to the field `{field}`, which {side} does not declare")]
+    MappingReferencesUndeclaredField {
+        /// The node.
+        node: String,
+        /// The field.
+        field: String,
+        /// Whose schema lacks it.
+        side: MappingSide,
+    },
     /// A field is declared twice, with different reducers.
     #[error("the field `{field}` has two reducers, `{first}` and `{second}`")]
     ConflictingReducers {
@@ -80,9 +106,30 @@ impl CompileError {
             Self::MultipleOutgoingEdges { .. } => "multiple_outgoing_edges",
             Self::MissingOutgoingEdge { .. } => "missing_outgoing_edge",
             Self::DuplicateNode { .. } => "duplicate_node",
+            Self::UnknownNode { .. } => "unknown_node",
+            Self::DuplicateBranch { .. } => "duplicate_branch",
+            Self::MappingReferencesUndeclaredField { .. } => "mapping_references_undeclared_field",
             Self::ConflictingReducers { .. } => "conflicting_reducers",
             Self::DuplicateField { .. } => "duplicate_field",
             Self::InvalidDefault(_) => "invalid_default",
         }
+    }
+}
+
+/// One of the two schemas that a mapping joins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MappingSide {
+    /// That of the graph in which the node stands.
+    Graph,
+    /// That of the graph inside the node.
+    Subgraph,
+}
+
+impl fmt::Display for MappingSide {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Graph => "its graph",
+            Self::Subgraph => "its subgraph",
+        })
     }
 }

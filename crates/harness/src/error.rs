@@ -27,6 +27,8 @@ pub struct NodeError {
     category: Option<String>,
     message: String,
     source: Option<Arc<dyn Error + Send + Sync>>,
+    /// The nodes from a graph inside the failed node down to the one that failed there.
+    pub(crate) namespace: Vec<Arc<str>>,
 }
 
 impl NodeError {
@@ -36,6 +38,7 @@ impl NodeError {
             category: None,
             message: message.into(),
             source: None,
+            namespace: Vec::new(),
         }
     }
 
@@ -92,6 +95,28 @@ impl Error for NodeError {
         self.source
             .as_deref()
             .map(|source| source as &(dyn Error + 'static))
+    }
+}
+
+/// Why a run cannot be suspended somewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unsupported {
+    /// The attempt of the node that it belongs to was over.
+    NodeEnded,
+    /// A middleware asked for it, not the node that it wraps.
+    Middleware,
+    /// It came from one of several graphs of a node that collects errors.
+    Collect,
+}
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NodeEnded => "was awaited when that node had ended",
+            Self::Middleware => "was asked for by a middleware",
+            Self::Collect => "came from inside it, where errors are collected",
+        })
     }
 }
 
@@ -158,15 +183,27 @@ pub enum EngineError {
         /// The node that did not run any more.
         next: String,
     },
-    /// A [`Suspend`](crate::Suspend) was awaited when its node had ended.
-    #[error(
-        "the suspension {signal_id:?} of the node `{node}` was awaited when that node had ended"
-    )]
+    /// A run was to be suspended where that is not possible.
+    #[error("the suspension {signal_id:?} of the node `{node}` {reason}")]
     SuspensionUnsupported {
         /// The node whose suspension it was.
         node: String,
         /// The signal that it asked for.
         signal_id: String,
+        /// Why it is not possible there.
+        reason: Unsupported,
+    },
+    /// The payload of a signal does not fit the state of the run that waits for it.
+    #[error("the payload of the signal is not valid: {cause}")]
+    SuspensionResumePayloadInvalid {
+        /// What does not fit.
+        cause: StateError,
+    },
+    /// A paused run cannot be resumed: it is damaged, of another graph, or not there.
+    #[error("the paused run cannot be resumed: {cause}")]
+    SuspensionRecordInvalid {
+        /// What is wrong with it.
+        cause: String,
     },
 }
 
@@ -181,6 +218,8 @@ impl EngineError {
             Self::StateValidation { .. } => "state_validation_error",
             Self::MaxSteps { .. } => "max_steps_exceeded",
             Self::SuspensionUnsupported { .. } => "suspension_in_unsupported_context",
+            Self::SuspensionResumePayloadInvalid { .. } => "suspension_resume_payload_invalid",
+            Self::SuspensionRecordInvalid { .. } => "suspension_record_invalid",
         }
     }
 
@@ -217,7 +256,15 @@ impl EngineError {
             | Self::MaxSteps { next: node, .. }
             | Self::SuspensionUnsupported { node, .. } => Some(node),
             Self::StateValidation { node, .. } => node.as_deref(),
+            Self::SuspensionResumePayloadInvalid { .. } | Self::SuspensionRecordInvalid { .. } => {
+                None
+            }
         }
+    }
+
+    /// Whether nothing between the place where it happened and the outcome may handle it.
+    pub(crate) const fn escapes(&self) -> bool {
+        matches!(self, Self::SuspensionUnsupported { .. })
     }
 
     fn is_carrier(&self) -> bool {

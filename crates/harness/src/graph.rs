@@ -1,22 +1,31 @@
-//! A graph that can run, and the loop that runs it.
-//!
-//! One step is: run the node on a snapshot, merge its update, follow its edge. A step succeeds as
-//! a whole or leaves nothing behind. Between two steps the loop gives other tasks a turn, so a run
-//! of nodes that never wait can still be cancelled.
+//! A graph that can run.
 
 use std::fmt;
 use std::sync::Arc;
-use std::task::Poll;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::edge::{Edge, Lost, Position};
-use crate::error::{EngineError, NodeError};
+use serde_json::{Map, Value};
+use tracing::Instrument;
+
+use crate::body::Body;
+use crate::desk::Desk;
+use crate::edge::Edge;
+use crate::error::EngineError;
 use crate::ids::IdSource;
 use crate::invocation::{Initial, Invocation};
-use crate::node::{Ambient, Node, NodeContext};
+use crate::middleware::Middleware;
+use crate::node::BoxFuture;
+use crate::observer::{Delivery, Observer, Undelivered};
 use crate::outcome::{Completed, Errored, Outcome, Suspended};
+use crate::paused::PausedRun;
+use crate::place::{RunInfo, Within};
+use crate::ports::RunPorts;
+use crate::run::{Failure, Run, RunEnd};
 use crate::schema::StateSchema;
 use crate::state::{Layout, State, StateError};
-use crate::suspension::{Attempt, Misplaced, Place, SuspendDesk, SuspendRequest, attempt};
+use crate::step::Shared;
+use crate::suspension::SuspendRequest;
+use crate::trace;
 use crate::update::Update;
 
 /// A graph that passed every check of [`GraphBuilder::compile`](crate::GraphBuilder::compile).
@@ -24,7 +33,7 @@ use crate::update::Update;
 /// It is immutable and cheap to clone; any number of invocations may run at once.
 #[derive(Clone)]
 pub struct CompiledGraph {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
 pub(crate) struct Inner {
@@ -33,11 +42,15 @@ pub(crate) struct Inner {
     pub(crate) entry: usize,
     pub(crate) max_steps: usize,
     pub(crate) ids: Box<dyn IdSource>,
+    pub(crate) observers: Vec<Arc<dyn Observer>>,
+    pub(crate) undelivered: Undelivered,
 }
 
 pub(crate) struct CompiledNode {
     pub(crate) name: Arc<str>,
-    pub(crate) node: Arc<dyn Node>,
+    pub(crate) body: Body,
+    /// Outermost first.
+    pub(crate) middleware: Vec<Arc<dyn Middleware>>,
     pub(crate) edge: Edge,
 }
 
@@ -68,58 +81,205 @@ impl CompiledGraph {
     /// it waits, and nothing after that point happens. The engine spawns nothing and keeps nothing
     /// of a cancelled run. A panic in a node is the node's: it passes through.
     pub async fn invoke(&self, invocation: Invocation) -> Outcome {
-        let Inner {
-            layout,
-            entry,
-            max_steps,
-            ids,
-            ..
-        } = &*self.inner;
+        let inner = &*self.inner;
         let Invocation {
             initial,
             session_id,
             correlation_id,
             id,
             metadata,
-            max_steps: limit,
+            max_steps,
+            ports,
         } = invocation;
-        let ambient = Arc::new(Ambient {
-            invocation_id: id.unwrap_or_else(|| ids.new_id()),
-            correlation_id: correlation_id.unwrap_or_else(|| ids.new_id()),
+        let info = RunInfo {
+            invocation_id: id.unwrap_or_else(|| inner.ids.new_id()),
+            correlation_id: correlation_id.unwrap_or_else(|| inner.ids.new_id()),
             session_id,
             metadata,
-        });
-        let limit = limit.unwrap_or(*max_steps);
-        let initial = match initial {
-            Initial::Fields(fields) => layout.state(fields),
-            Initial::State(state) => layout.adopt(state),
         };
-        match initial {
+        let initial = match initial {
+            Initial::Fields(fields) => inner.layout.state(fields),
+            Initial::State(state) => inner.layout.adopt(state),
+        };
+        let shared = self.share(info, ports, AtomicUsize::new(0));
+        let run: BoxFuture<'_, RunEnd> = match initial {
             Ok(state) => {
                 let run = Run {
-                    graph: &self.inner,
-                    ambient,
-                    desk: Arc::default(),
+                    graph: inner,
+                    shared: Arc::clone(&shared),
+                    within: Within::default(),
+                    parents: Arc::default(),
                     state,
-                    limit,
+                    limit: max_steps.unwrap_or(inner.max_steps),
                     steps: 0,
+                    completed: Vec::new(),
                 };
-                run.from(*entry).await
+                Box::pin(run.start())
             }
             Err(cause) => {
-                let state = layout.defaults();
-                let run = Run {
-                    graph: &self.inner,
-                    ambient,
-                    desk: Arc::default(),
-                    state,
-                    limit,
-                    steps: 0,
+                let error = EngineError::StateValidation { node: None, cause };
+                let state = inner.layout.defaults();
+                Box::pin(std::future::ready(refused(error, state)))
+            }
+        };
+        self.conduct(&shared, max_steps, run).await
+    }
+
+    /// Goes on with a run that was suspended, maybe in another process: merges the payload of the
+    /// signal with [`PausedRun::merge`], and runs what follows. The run keeps its ids.
+    ///
+    /// The caller sees to it that a paused run is resumed once. A payload or record that does not
+    /// fit ends in an error before anything runs; where the record must survive that, merge first.
+    pub async fn resume(&self, paused: PausedRun, payload: Map<String, Value>) -> Outcome {
+        match paused.merge(self, &payload) {
+            Ok(merged) => merged.run().await,
+            Err(error) => {
+                let state = paused.state(self);
+                let state = state.unwrap_or_else(|| self.inner.layout.defaults());
+                let steps = paused.steps();
+                let info = RunInfo {
+                    invocation_id: paused.invocation_id,
+                    correlation_id: paused.correlation_id,
+                    session_id: paused.session_id,
+                    metadata: paused.metadata,
                 };
-                run.errored(EngineError::StateValidation { node: None, cause })
+                let shared = self.share(info, RunPorts::default(), AtomicUsize::new(0));
+                let failure = Failure {
+                    error,
+                    namespace: Vec::new(),
+                    state,
+                    steps,
+                };
+                let run = std::future::ready(RunEnd::Failed(Box::new(failure)));
+                self.conduct(&shared, None, Box::pin(run)).await
             }
         }
     }
+
+    /// Waits until observers have been told everything of the runs that have ended. Runs that go on
+    /// tell theirs themselves.
+    pub async fn drain(&self) {
+        let mut left = self.inner.undelivered.take(None);
+        std::future::poll_fn(|cx| left.poll(cx, false)).await;
+    }
+
+    /// What the graphs of a new run share.
+    pub(crate) fn share(&self, info: RunInfo, ports: RunPorts, begun: AtomicUsize) -> Arc<Shared> {
+        let info = Arc::new(info);
+        let delivery = Delivery::new(&self.inner.observers, &ports.observers, &info);
+        Arc::new(Shared {
+            info,
+            desk: Arc::<Desk>::default(),
+            ports,
+            delivery,
+            begun,
+        })
+    }
+
+    /// Runs to the end, with observers beside, and says how it ended.
+    pub(crate) async fn conduct(
+        &self,
+        shared: &Arc<Shared>,
+        max_steps: Option<usize>,
+        run: BoxFuture<'_, RunEnd>,
+    ) -> Outcome {
+        let span = trace::invocation(&shared.info);
+        let end = match &shared.delivery {
+            None => run.instrument(span.clone()).await,
+            Some(delivery) => {
+                let mut deliverer = self.inner.undelivered.take(Some(Arc::clone(delivery)));
+                let run = Box::pin(run.instrument(span.clone()));
+                deliverer.beside(run).await
+            }
+        };
+        let outcome = outcome(shared, max_steps, end);
+        trace::ended(&span, &outcome);
+        outcome
+    }
+}
+
+/// A run that could not start.
+fn refused(error: EngineError, state: State) -> RunEnd {
+    RunEnd::Failed(Box::new(Failure {
+        error,
+        namespace: Vec::new(),
+        state,
+        steps: 0,
+    }))
+}
+
+fn outcome(shared: &Shared, max_steps: Option<usize>, end: RunEnd) -> Outcome {
+    let info = RunInfo::clone(&shared.info);
+    match end {
+        RunEnd::Completed(state, steps) => Outcome::Completed(Completed {
+            state,
+            invocation_id: info.invocation_id,
+            correlation_id: info.correlation_id,
+            session_id: info.session_id,
+            steps,
+        }),
+        RunEnd::Failed(failure) => {
+            let Failure {
+                error,
+                namespace,
+                state,
+                steps,
+            } = *failure;
+            Outcome::Errored(Box::new(Errored {
+                node: error.node().map(str::to_owned),
+                namespace: namespace
+                    .iter()
+                    .map(|node| node.as_ref().to_owned())
+                    .collect(),
+                error,
+                state,
+                invocation_id: info.invocation_id,
+                correlation_id: info.correlation_id,
+                session_id: info.session_id,
+                steps,
+            }))
+        }
+        RunEnd::Suspended(state, request) => {
+            let begun = shared.begun.load(Ordering::Relaxed);
+            suspended(info, state, *request, begun, max_steps)
+        }
+    }
+}
+
+fn suspended(
+    info: RunInfo,
+    state: State,
+    request: SuspendRequest,
+    begun: usize,
+    max_steps: Option<usize>,
+) -> Outcome {
+    let SuspendRequest {
+        descriptor,
+        node_completed,
+        frames,
+        ..
+    } = request;
+    let paused = PausedRun::new(
+        info.clone(),
+        descriptor.clone(),
+        node_completed,
+        begun,
+        max_steps,
+        frames,
+    );
+    Outcome::Suspended(Box::new(Suspended {
+        descriptor,
+        state,
+        node_name: paused.node_name().to_owned(),
+        namespace: paused.namespace(),
+        node_completed,
+        invocation_id: info.invocation_id,
+        correlation_id: info.correlation_id,
+        session_id: info.session_id,
+        step: paused.steps(),
+        attempt_index: paused.attempt_index(),
+        paused,
+    }))
 }
 
 impl fmt::Debug for CompiledGraph {
@@ -129,214 +289,4 @@ impl fmt::Debug for CompiledGraph {
             .field("nodes", &names)
             .finish_non_exhaustive()
     }
-}
-
-/// One invocation on its way.
-struct Run<'a> {
-    graph: &'a Inner,
-    ambient: Arc<Ambient>,
-    desk: Arc<SuspendDesk>,
-    state: State,
-    limit: usize,
-    /// How many steps succeeded.
-    steps: usize,
-}
-
-/// How a step that did not fail ended.
-enum Stepped {
-    To(Position),
-    Suspended(SuspendRequest),
-}
-
-impl Run<'_> {
-    async fn from(mut self, entry: usize) -> Outcome {
-        let mut position = Position::Node(entry);
-        loop {
-            // One that came between two steps, from a task that a node has left behind.
-            if let Some(misplaced) = self.desk.misplaced() {
-                return self.errored(unsupported(&misplaced));
-            }
-            let node = match position {
-                Position::Node(node) => self.graph.nodes.get(node),
-                Position::End => None,
-            };
-            let Some(node) = node else {
-                return self.completed();
-            };
-            if self.steps >= self.limit {
-                let next = node.name.as_ref().to_owned();
-                let limit = self.limit;
-                return self.errored(EngineError::MaxSteps { limit, next });
-            }
-            match self.step(node).await {
-                Ok(Stepped::To(next)) => position = next,
-                Ok(Stepped::Suspended(request)) => return self.suspended(node, request),
-                Err(error) => return self.errored(error),
-            }
-            self.steps += 1;
-            if position != Position::End {
-                give_way().await;
-            }
-        }
-    }
-
-    /// Runs a node, merges its update and follows its edge. On an error the state is as before.
-    async fn step(&mut self, node: &CompiledNode) -> Result<Stepped, EngineError> {
-        let name = || node.name.as_ref().to_owned();
-        let update = match self.attempt(node).await {
-            Attempt::Suspended(request) => return Ok(Stepped::Suspended(request)),
-            Attempt::Misplaced(misplaced) => return Err(unsupported(&misplaced)),
-            Attempt::Returned(Ok(update)) => update,
-            Attempt::Returned(Err(source)) => {
-                return Err(EngineError::NodeException {
-                    node: name(),
-                    source,
-                });
-            }
-        };
-        // Held only where it can be needed: without it the merge happens in place.
-        let before = node.edge.can_fail().then(|| self.state.clone());
-        self.state
-            .apply(update)
-            .map_err(|cause| merge_error(name(), cause))?;
-        node.edge
-            .follow(&self.state)
-            .map(Stepped::To)
-            .map_err(|lost| {
-                if let Some(before) = before {
-                    self.state = before;
-                }
-                match lost {
-                    Lost::Failed(source) => EngineError::EdgeException {
-                        node: name(),
-                        source,
-                    },
-                    Lost::Undeclared(target) => EngineError::RoutingError {
-                        node: name(),
-                        target,
-                    },
-                }
-            })
-    }
-
-    /// Runs the body of a node once. Its snapshot of the state is gone afterwards.
-    async fn attempt(&self, node: &CompiledNode) -> Attempt<Result<Update, NodeError>> {
-        let place = Place {
-            node: Arc::clone(&node.name),
-            step: self.steps,
-            attempt_index: 0,
-        };
-        let ctx = NodeContext {
-            ambient: Arc::clone(&self.ambient),
-            state: self.state.clone(),
-            place: place.clone(),
-            desk: Arc::clone(&self.desk),
-        };
-        attempt(node.node.run(ctx), place, &self.desk).await
-    }
-
-    fn completed(self) -> Outcome {
-        let Ambient {
-            invocation_id,
-            correlation_id,
-            session_id,
-            ..
-        } = unshare(self.ambient);
-        let (state, steps) = (self.state, self.steps);
-        Outcome::Completed(Completed {
-            state,
-            invocation_id,
-            correlation_id,
-            session_id,
-            steps,
-        })
-    }
-
-    fn errored(self, error: EngineError) -> Outcome {
-        let Ambient {
-            invocation_id,
-            correlation_id,
-            session_id,
-            ..
-        } = unshare(self.ambient);
-        Outcome::Errored(Box::new(Errored {
-            node: error.node().map(str::to_owned),
-            error,
-            state: self.state,
-            invocation_id,
-            correlation_id,
-            session_id,
-            steps: self.steps,
-        }))
-    }
-
-    fn suspended(self, node: &CompiledNode, request: SuspendRequest) -> Outcome {
-        let Ambient {
-            invocation_id,
-            correlation_id,
-            session_id,
-            ..
-        } = unshare(self.ambient);
-        let SuspendRequest {
-            descriptor,
-            node_completed,
-        } = request;
-        let node_name = node.name.as_ref().to_owned();
-        Outcome::Suspended(Box::new(Suspended {
-            descriptor,
-            state: self.state,
-            namespace: vec![node_name.clone()],
-            node_name,
-            node_completed,
-            invocation_id,
-            correlation_id,
-            session_id,
-            step: self.steps,
-            attempt_index: 0,
-        }))
-    }
-}
-
-fn unsupported(misplaced: &Misplaced) -> EngineError {
-    EngineError::SuspensionUnsupported {
-        node: misplaced.node.as_ref().to_owned(),
-        signal_id: misplaced.signal_id.clone(),
-    }
-}
-
-fn merge_error(node: String, cause: StateError) -> EngineError {
-    match cause {
-        StateError::Reducer {
-            field,
-            reducer,
-            cause,
-        } => EngineError::ReducerError {
-            field,
-            reducer,
-            node,
-            cause,
-        },
-        cause => EngineError::StateValidation {
-            node: Some(node),
-            cause,
-        },
-    }
-}
-
-/// The ids for the outcome: moved out, unless a node kept its context.
-fn unshare(ambient: Arc<Ambient>) -> Ambient {
-    Arc::unwrap_or_clone(ambient)
-}
-
-/// Lets the executor run something else, once.
-async fn give_way() {
-    let mut given = false;
-    std::future::poll_fn(|cx| {
-        if std::mem::replace(&mut given, true) {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }

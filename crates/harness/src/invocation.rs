@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::ports::RunPorts;
 use crate::state::State;
 use crate::update::Update;
 
@@ -14,6 +15,7 @@ pub struct Invocation {
     pub(crate) id: Option<String>,
     pub(crate) metadata: Map<String, Value>,
     pub(crate) max_steps: Option<usize>,
+    pub(crate) ports: RunPorts,
 }
 
 #[derive(Clone, Debug)]
@@ -69,6 +71,13 @@ impl Invocation {
         self
     }
 
+    /// Gives the run its ports: whom it tells what happens, and what it may save on its way.
+    #[must_use]
+    pub fn with_ports(mut self, ports: RunPorts) -> Self {
+        self.ports = ports;
+        self
+    }
+
     fn from_initial(initial: Initial) -> Self {
         Self {
             initial,
@@ -77,6 +86,7 @@ impl Invocation {
             id: None,
             metadata: Map::new(),
             max_steps: None,
+            ports: RunPorts::default(),
         }
     }
 }

@@ -7,10 +7,17 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::desk::Seat;
 use crate::error::NodeError;
+use crate::place::NodePlace;
+use crate::ports::RunEvent;
 use crate::state::State;
-use crate::suspension::{Place, SignalDescriptor, Suspend, SuspendDesk, SuspendRequest};
+use crate::step::Shared;
+use crate::suspension::{SignalDescriptor, Suspend, SuspendRequest};
 use crate::update::Update;
+
+/// The category of a session that could not be saved.
+const SAVE_FAILED: &str = "session_save_failed";
 
 /// A future on the heap that can move between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -63,22 +70,13 @@ where
     }
 }
 
-/// What holds for a whole invocation.
-#[derive(Clone, Debug)]
-pub(crate) struct Ambient {
-    pub(crate) invocation_id: String,
-    pub(crate) correlation_id: String,
-    pub(crate) session_id: Option<String>,
-    pub(crate) metadata: Map<String, Value>,
-}
-
 /// What a node is told when it runs. Cloning is cheap.
 #[derive(Clone)]
 pub struct NodeContext {
-    pub(crate) ambient: Arc<Ambient>,
+    pub(crate) shared: Arc<Shared>,
     pub(crate) state: State,
-    pub(crate) place: Place,
-    pub(crate) desk: Arc<SuspendDesk>,
+    pub(crate) place: NodePlace,
+    pub(crate) seat: Seat,
 }
 
 impl NodeContext {
@@ -89,30 +87,35 @@ impl NodeContext {
 
     /// The id of this invocation; a resumed run keeps it.
     pub fn invocation_id(&self) -> &str {
-        &self.ambient.invocation_id
+        &self.shared.info.invocation_id
     }
 
     /// The id by which the caller ties invocations together.
     pub fn correlation_id(&self) -> &str {
-        &self.ambient.correlation_id
+        &self.shared.info.correlation_id
     }
 
     /// The session that the run belongs to, if any.
     pub fn session_id(&self) -> Option<&str> {
-        self.ambient.session_id.as_deref()
+        self.shared.info.session_id()
     }
 
     /// What the caller passed along.
     pub fn metadata(&self) -> &Map<String, Value> {
-        &self.ambient.metadata
+        &self.shared.info.metadata
     }
 
-    /// The name of the node in the graph.
+    /// Which node this is, and where in the run it stands.
+    pub fn place(&self) -> &NodePlace {
+        &self.place
+    }
+
+    /// The name of the node in its graph.
     pub fn node_name(&self) -> &str {
         &self.place.node
     }
 
-    /// How many nodes ran before this one in the invocation.
+    /// How many nodes began before this one in the invocation, those of subgraphs included.
     pub fn step(&self) -> usize {
         self.place.step
     }
@@ -120,6 +123,55 @@ impl NodeContext {
     /// How often the node was tried before in this step.
     pub fn attempt_index(&self) -> usize {
         self.place.attempt_index
+    }
+
+    /// Lets whoever watches the run see something. Without an event sink it does nothing.
+    pub fn emit(&self, event: RunEvent) {
+        self.shared.emit(&self.place, event);
+    }
+
+    /// Makes a note of something that happened before the node ends. It is durable when this
+    /// returns; without a journal it returns at once.
+    ///
+    /// # Errors
+    /// The journal could not make the note. The node decides what becomes of that.
+    pub async fn journal(&self, entry: Value) -> Result<(), NodeError> {
+        match &self.shared.ports.journal {
+            Some(journal) => journal.note(&self.place, entry).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Saves the session as it is now, with an update that this node has not returned yet. What is
+    /// saved survives a later failure of the run. Without a session it does nothing.
+    ///
+    /// # Errors
+    /// The update does not fit the state, the session could not be saved (`session_save_failed`), or
+    /// the node is in a subgraph, whose state is not a session's. The node decides what becomes of it.
+    pub async fn save_session(&self, update: Option<&Update>) -> Result<(), NodeError> {
+        let Some(saver) = &self.shared.ports.session else {
+            return Ok(());
+        };
+        if self.session_id().is_none() {
+            return Ok(());
+        }
+        if !self.place.within.nodes.is_empty() {
+            let error = NodeError::new("a node in a subgraph cannot save the session");
+            return Err(error.with_category(SAVE_FAILED));
+        }
+        let mut state = self.state.clone();
+        if let Some(update) = update {
+            let applied = state.apply(update.clone());
+            applied
+                .map_err(|error| NodeError::wrap(error).with_category("state_validation_error"))?;
+        }
+        saver.save(state).await.map_err(|error| {
+            if error.category().is_some() {
+                error
+            } else {
+                error.with_category(SAVE_FAILED)
+            }
+        })
     }
 
     /// Stops the run until a signal comes; the run then goes on behind this node.
@@ -138,14 +190,10 @@ impl NodeContext {
     }
 
     fn suspension(&self, descriptor: SignalDescriptor, node_completed: bool) -> Suspend {
-        let request = SuspendRequest {
-            descriptor,
-            node_completed,
-        };
         Suspend {
-            request: Some(request),
-            place: self.place.clone(),
-            desk: Arc::clone(&self.desk),
+            request: Some(SuspendRequest::new(descriptor, node_completed)),
+            seat: self.seat.clone(),
+            desk: Arc::clone(&self.shared.desk),
         }
     }
 }
@@ -153,10 +201,8 @@ impl NodeContext {
 impl fmt::Debug for NodeContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NodeContext")
-            .field("node_name", &self.place.node)
-            .field("step", &self.place.step)
-            .field("attempt_index", &self.place.attempt_index)
-            .field("ambient", &self.ambient)
+            .field("place", &self.place)
+            .field("run", &self.shared.info)
             .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,7 @@
 //! How a run ends.
 
 use crate::error::EngineError;
+use crate::paused::PausedRun;
 use crate::state::State;
 use crate::suspension::SignalDescriptor;
 
@@ -44,6 +45,8 @@ pub struct Errored {
     pub state: State,
     /// The node in which, or behind which, it happened; none if no node could start.
     pub node: Option<String>,
+    /// The path of node names down to the innermost node that failed; empty if no node could start.
+    pub namespace: Vec<String>,
     /// The id of the run.
     pub invocation_id: String,
     /// The caller's id, or the one that was made.
@@ -58,11 +61,11 @@ pub struct Errored {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Suspended {
-    /// What it waits for, exactly as the node gave it.
+    /// What it waits for, as the node gave it.
     pub descriptor: SignalDescriptor,
-    /// The state after every earlier node.
+    /// The state of the outermost graph after every earlier node.
     pub state: State,
-    /// The node that suspended.
+    /// The node that suspended, in the innermost graph.
     pub node_name: String,
     /// The path of node names down to that node, itself included.
     pub namespace: Vec<String>,
@@ -74,10 +77,12 @@ pub struct Suspended {
     pub correlation_id: String,
     /// The session, if any.
     pub session_id: Option<String>,
-    /// How many nodes ran before the suspending one.
+    /// How many nodes of the outermost graph ran to their end before.
     pub step: usize,
     /// Which attempt of the node suspended.
     pub attempt_index: usize,
+    /// Everything that resuming the run takes.
+    pub paused: PausedRun,
 }
 
 impl Outcome {

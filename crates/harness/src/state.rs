@@ -90,6 +90,15 @@ impl State {
             .collect()
     }
 
+    /// The fields as an update, which shares what they hold.
+    pub(crate) fn to_update(&self) -> Update {
+        let mut update = Update::new();
+        for (name, value) in self.iter() {
+            update.push(name, value.clone());
+        }
+        update
+    }
+
     /// Merges an update, each field by its reducer: all of it or, on an error, nothing.
     ///
     /// Costs the size of the update. Clones of the state keep what they had; while there are none,
@@ -112,7 +121,7 @@ impl State {
     }
 
     /// The state with some fields replaced, whatever their reducers.
-    fn replace(&mut self, fields: Update) -> Result<(), StateError> {
+    pub(crate) fn replace(&mut self, fields: Update) -> Result<(), StateError> {
         let checked = self.checked(fields, |_| Reducer::LastWriteWins)?;
         let values = Arc::make_mut(&mut self.values);
         for (_, position, new) in checked {
@@ -234,11 +243,7 @@ impl Layout {
         if Arc::ptr_eq(self, &state.layout) {
             return Ok(state);
         }
-        let mut fields = Update::new();
-        for (name, value) in state.iter() {
-            fields.set(name, value.clone());
-        }
-        self.state(fields)
+        self.state(state.to_update())
     }
 
     fn position(&self, field: &str) -> Option<usize> {

@@ -1,5 +1,7 @@
 //! A partial update: what a node returns, and what an invocation starts from.
 
+use serde::de::{Deserialize, Deserializer};
+use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::value::FieldValue;
@@ -40,16 +42,34 @@ impl Update {
     pub fn set(&mut self, field: impl Into<String>, value: impl Into<FieldValue>) {
         let field = field.into();
         let value = value.into();
-        match self.entries.iter_mut().find(|(name, _)| *name == field) {
+        match self.entries.iter_mut().rfind(|(name, _)| *name == field) {
             Some((_, old)) => *old = value,
             None => self.entries.push((field, value)),
         }
     }
 
-    /// The new value of a field, if the update has one.
+    /// Puts a later update behind this one. A field that both name is merged twice, in this order.
+    #[must_use]
+    pub fn and_then(mut self, later: Self) -> Self {
+        self.entries.extend(later.entries);
+        self
+    }
+
+    /// The new value of a field, if the update has one; the last, if it has several.
     pub fn get(&self, field: &str) -> Option<&FieldValue> {
-        self.iter()
-            .find_map(|(name, value)| (name == field).then_some(value))
+        let mut entries = self.entries.iter().rev();
+        entries.find_map(|(name, value)| (name == field).then_some(value))
+    }
+
+    /// Takes a field out.
+    pub(crate) fn remove(&mut self, field: &str) -> Option<FieldValue> {
+        let at = self.entries.iter().rposition(|(name, _)| name == field)?;
+        Some(self.entries.remove(at).1)
+    }
+
+    /// Adds an entry behind the others, whatever they name.
+    pub(crate) fn push(&mut self, field: impl Into<String>, value: FieldValue) {
+        self.entries.push((field.into(), value));
     }
 
     /// The fields and their new values.
@@ -81,5 +101,17 @@ impl From<Map<String, Value>> for Update {
             .map(|(name, value)| (name, value.into()))
             .collect();
         Self { entries }
+    }
+}
+
+impl Serialize for Update {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Update {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Map::deserialize(deserializer).map(Self::from)
     }
 }

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::ser::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::list::List;
@@ -43,6 +44,23 @@ impl FieldValue {
         match &self.0 {
             Repr::List(list) => list.to_json(),
             Repr::Json(value) => Value::clone(value),
+        }
+    }
+
+    /// A value that others hold too.
+    pub(crate) fn from_shared(value: Arc<Value>) -> Self {
+        if value.is_array() {
+            Arc::unwrap_or_clone(value).into()
+        } else {
+            Self(Repr::Json(value))
+        }
+    }
+
+    /// The value as one item of a list; a list becomes an array.
+    pub(crate) fn into_json(self) -> Arc<Value> {
+        match self.0 {
+            Repr::List(list) => Arc::new(list.to_json()),
+            Repr::Json(value) => value,
         }
     }
 
@@ -101,6 +119,15 @@ impl fmt::Debug for FieldValue {
         match &self.0 {
             Repr::List(list) => list.fmt(f),
             Repr::Json(value) => value.fmt(f),
+        }
+    }
+}
+
+impl Serialize for FieldValue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            Repr::List(list) => serializer.collect_seq(list),
+            Repr::Json(value) => value.serialize(serializer),
         }
     }
 }

@@ -238,23 +238,31 @@ fn a_list_that_is_loaded_is_taken_whole() {
 
 #[test]
 fn a_state_of_the_same_graph_enters_without_a_look_at_its_fields() {
-    let schema = (0..1_000).fold(StateSchema::new(), |schema, n| {
-        schema.with(Field::new(format!("field {n}"), FieldType::Int))
-    });
-    let graph = GraphBuilder::new(schema)
-        .add_node_fn("only", |_| async { Ok(Update::new()) })
-        .entry("only")
-        .add_edge("only", END)
-        .compile(CountingIds::new())
-        .unwrap();
-    let state = graph
-        .state(Update::new().with("field 7", json!(7)))
-        .unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .unwrap();
-    let invocation = Invocation::from_state(state);
-    let (spent, outcome) = bytes(|| runtime.block_on(graph.invoke(invocation)));
-    assert_eq!(outcome.state().json("field 7"), Some(&json!(7)));
-    assert!(spent < 2_048, "{spent} bytes");
+    let entered = |fields: usize| {
+        let schema = (0..fields).fold(StateSchema::new(), |schema, n| {
+            schema.with(Field::new(format!("field {n}"), FieldType::Int))
+        });
+        let graph = GraphBuilder::new(schema)
+            .add_node_fn("only", |_| async { Ok(Update::new()) })
+            .entry("only")
+            .add_edge("only", END)
+            .compile(CountingIds::new())
+            .unwrap();
+        let state = graph
+            .state(Update::new().with("field 7", json!(7)))
+            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let invocation = Invocation::from_state(state);
+        let (spent, outcome) = bytes(|| runtime.block_on(graph.invoke(invocation)));
+        assert_eq!(outcome.state().json("field 7"), Some(&json!(7)));
+        spent
+    };
+    let _warm = entered(10);
+    let (few, many) = (entered(10), entered(1_000));
+    assert!(
+        many < few + 256,
+        "{few} bytes for 10 fields, {many} for 1,000"
+    );
 }

@@ -13,6 +13,7 @@ mod list;
 mod memory_store;
 mod migrations;
 mod random_graphs;
+mod resume;
 mod run;
 mod runtime_errors;
 mod schema;
