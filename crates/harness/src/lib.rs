@@ -126,6 +126,7 @@ pub mod store;
 mod subgraph;
 mod suspension;
 mod trace;
+pub mod turns;
 mod update;
 mod value;
 

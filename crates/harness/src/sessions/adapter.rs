@@ -83,11 +83,13 @@ impl StoreSessions {
         if before.is_none() {
             // Makes the session: only one that exists can be taken.
             let label = Value::Bool(true);
-            self.store
-                .set_label(&session, "record", label, now)
-                .await?;
+            self.store.set_label(&session, "record", label, now).await?;
         }
-        let lease = match self.store.acquire(&session, &self.owner, now, LEASE).await? {
+        let lease = match self
+            .store
+            .acquire(&session, &self.owner, now, LEASE)
+            .await?
+        {
             Acquired::Lease(lease) => lease,
             Acquired::Held { .. } => return Ok(None),
         };

@@ -88,11 +88,7 @@ pub trait PausedStore: Send + Sync {
     ///
     /// # Errors
     /// It could not be written.
-    fn finish<'a>(
-        &'a self,
-        invocation_id: &'a str,
-        status: PausedStatus,
-    ) -> SessionResult<'a, ()>;
+    fn finish<'a>(&'a self, invocation_id: &'a str, status: PausedStatus) -> SessionResult<'a, ()>;
 
     /// The runs that wait for a signal of that name, in the order in which they began to.
     ///

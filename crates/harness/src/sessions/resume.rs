@@ -69,8 +69,14 @@ impl Sessions {
         &self,
         invocation_id: &str,
         payload: &Map<String, Value>,
-    ) -> Result<(crate::resume::MergedResume, PausedRecord, Option<Arc<Bound>>), SessionError>
-    {
+    ) -> Result<
+        (
+            crate::resume::MergedResume,
+            PausedRecord,
+            Option<Arc<Bound>>,
+        ),
+        SessionError,
+    > {
         let record = self.paused.paused(invocation_id).await;
         let record = record.map_err(|error| SessionError::loading(invocation_id, error))?;
         let record = record.ok_or_else(|| invalid(invocation_id, "no run of that id waits"))?;

@@ -278,11 +278,7 @@ impl Sessions {
         }
     }
 
-    async fn keep_completed(
-        &self,
-        completed: Completed,
-        bound: Option<&Bound>,
-    ) -> SessionOutcome {
+    async fn keep_completed(&self, completed: Completed, bound: Option<&Bound>) -> SessionOutcome {
         let Some(bound) = bound.filter(|_| self.auto_save) else {
             return SessionOutcome::Completed(completed);
         };
