@@ -81,6 +81,8 @@
 //!   spawned, so nothing goes on behind it.
 //! - **A suspension cannot be caught.** [`NodeContext::suspend`] never returns, and the engine drops
 //!   the node with everything that wraps it, so code that catches every error does not see it.
+//! - **A suspended run is data.** A [`PausedRun`] goes into JSON and comes back in another process,
+//!   which goes on with [`CompiledGraph::resume`], wherever in nested graphs the run stood.
 //! - **A suspension is not lost.** One that is awaited when its node has ended fails the run with
 //!   `suspension_in_unsupported_context`, instead of waiting for a signal that nobody knows of.
 //!
@@ -88,6 +90,11 @@
 //!
 //! Models, tools, databases, file formats, clocks and randomness. Ids come from an [`IdSource`];
 //! errors carry categories as text, which a [`Classifier`] sorts into [`ErrorBucket`]s.
+//!
+//! # Further
+//!
+//! The [`guide`] shows each part at work: typed states, reducers, graphs inside nodes, suspension
+//! and resumption, middleware, observers and ports.
 //!
 //! It implements the engine that the harness-chat contract of `OpenArmature` builds on.
 #![forbid(unsafe_code)]
@@ -97,6 +104,7 @@ mod body;
 mod branches;
 mod bucket;
 mod builder;
+pub mod chat;
 mod clock;
 mod compile_error;
 mod desk;
@@ -127,8 +135,14 @@ mod subgraph;
 mod suspension;
 mod trace;
 pub mod turns;
+mod typed;
 mod update;
 mod value;
+
+/// A walk through the parts of the engine, with examples that are tested.
+pub mod guide {
+    #![doc = include_str!("../docs/guide.md")]
+}
 
 pub use branches::ParallelBranches;
 pub use bucket::{Classifier, DefaultClassifier, ErrorBucket};

@@ -106,7 +106,30 @@ impl List {
 
     /// The items themselves, shared.
     pub(crate) fn items(&self) -> impl Iterator<Item = Arc<Value>> + '_ {
-        (0..self.len).map_while(|index| self.get_shared(index))
+        self.items_from(0)
+    }
+
+    /// The items from an index on, shared. Costs those items only.
+    pub(crate) fn items_from(&self, start: usize) -> impl Iterator<Item = Arc<Value>> + '_ {
+        (start..self.len).map_while(|index| self.get_shared(index))
+    }
+
+    /// Puts another item in the place of one; beyond the end it does nothing. Costs O(log₃₂ n): the
+    /// pointers on the way to the item, where other versions share them.
+    pub(crate) fn replace(&mut self, index: usize, item: impl Into<Arc<Value>>) {
+        if index >= self.len {
+            return;
+        }
+        let tail_start = self.len - self.tail.len();
+        let slot = if let Some(in_tail) = index.checked_sub(tail_start) {
+            Arc::make_mut(&mut self.tail).get_mut(in_tail)
+        } else {
+            leaf_of(&mut self.root, self.height, index >> BITS)
+                .and_then(|leaf| leaf.get_mut(index & (WIDTH - 1)))
+        };
+        if let Some(slot) = slot {
+            *slot = item.into();
+        }
     }
 
     fn item(&self, index: usize) -> Option<&Item> {
@@ -151,6 +174,18 @@ impl List {
         }
         Arc::make_mut(children).push(Tree::Leaf(leaf));
     }
+}
+
+/// The leaf of that number, no longer shared with other versions.
+fn leaf_of(root: &mut Arc<Vec<Tree>>, height: u32, number: usize) -> Option<&mut Vec<Item>> {
+    let mut children = root;
+    for level in (0..height).rev() {
+        match Arc::make_mut(children).get_mut(digit(number, level))? {
+            Tree::Branch(below) => children = below,
+            Tree::Leaf(items) => return Some(Arc::make_mut(items)),
+        }
+    }
+    None
 }
 
 /// Which child the path to leaf `number` takes at `level`, the lowest being 0.

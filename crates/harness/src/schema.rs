@@ -258,8 +258,8 @@ impl Field {
     }
 
     /// How it takes an update.
-    pub fn reducer(&self) -> Reducer {
-        self.reducer
+    pub fn reducer(&self) -> &Reducer {
+        &self.reducer
     }
 }
 
@@ -280,6 +280,16 @@ impl StateSchema {
     #[must_use]
     pub fn with(mut self, field: Field) -> Self {
         self.fields.push(field);
+        self
+    }
+
+    /// Lets a field that was added take updates by another rule; a name that is not there changes
+    /// nothing.
+    #[must_use]
+    pub fn reduced(mut self, field: &str, reducer: Reducer) -> Self {
+        if let Some(field) = self.fields.iter_mut().find(|known| known.name == field) {
+            field.reducer = reducer;
+        }
         self
     }
 

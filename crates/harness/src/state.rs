@@ -111,10 +111,11 @@ impl State {
         if checked.is_empty() {
             return Ok(());
         }
+        let fields = self.layout.schema.fields();
         let values = Arc::make_mut(&mut self.values);
-        for (reducer, position, new) in checked {
-            if let Some(old) = values.get_mut(position) {
-                reducer.reduce(old, new);
+        for (position, new) in checked {
+            if let (Some(field), Some(old)) = (fields.get(position), values.get_mut(position)) {
+                field.reducer().reduce(old, new);
             }
         }
         Ok(())
@@ -122,9 +123,9 @@ impl State {
 
     /// The state with some fields replaced, whatever their reducers.
     pub(crate) fn replace(&mut self, fields: Update) -> Result<(), StateError> {
-        let checked = self.checked(fields, |_| Reducer::LastWriteWins)?;
+        let checked = self.checked(fields, |_| &Reducer::LastWriteWins)?;
         let values = Arc::make_mut(&mut self.values);
-        for (_, position, new) in checked {
+        for (position, new) in checked {
             if let Some(old) = values.get_mut(position) {
                 *old = new;
             }
@@ -136,8 +137,8 @@ impl State {
     fn checked(
         &self,
         update: Update,
-        reducer_of: fn(&Field) -> Reducer,
-    ) -> Result<Vec<(Reducer, usize, FieldValue)>, StateError> {
+        reducer_of: fn(&Field) -> &Reducer,
+    ) -> Result<Vec<(usize, FieldValue)>, StateError> {
         let mut checked = Vec::with_capacity(update.len());
         for (name, new) in update.into_entries() {
             let known = self.layout.position(&name);
@@ -148,15 +149,15 @@ impl State {
                 return Err(StateError::UndeclaredField { field: name });
             };
             let reducer = reducer_of(field);
-            if let Some(cause) = reducer.refuses(old, &new) {
-                return Err(StateError::Reducer {
+            let new = reducer
+                .prepare(old, new)
+                .map_err(|cause| StateError::Reducer {
                     field: name,
-                    reducer,
+                    reducer: reducer.clone(),
                     cause,
-                });
-            }
+                })?;
             check_type(field, &new)?;
-            checked.push((reducer, position, new));
+            checked.push((position, new));
         }
         Ok(checked)
     }
@@ -256,8 +257,8 @@ fn declared_twice(schema: &StateSchema, first: usize, second: &Field) -> Compile
     match schema.fields().get(first).map(Field::reducer) {
         Some(reducer) if reducer != second.reducer() => CompileError::ConflictingReducers {
             field,
-            first: reducer,
-            second: second.reducer(),
+            first: reducer.clone(),
+            second: second.reducer().clone(),
         },
         _ => CompileError::DuplicateField { field },
     }

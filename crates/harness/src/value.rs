@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::ser::{Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::list::List;
 
@@ -68,6 +68,13 @@ impl FieldValue {
         match &mut self.0 {
             Repr::List(list) => Some(list),
             Repr::Json(_) => None,
+        }
+    }
+
+    pub(crate) fn as_map_mut(&mut self) -> Option<&mut Map<String, Value>> {
+        match &mut self.0 {
+            Repr::Json(value) if value.is_object() => Arc::make_mut(value).as_object_mut(),
+            Repr::List(_) | Repr::Json(_) => None,
         }
     }
 

@@ -12,12 +12,18 @@ mod compile;
 mod list;
 mod memory_store;
 mod migrations;
+mod middleware;
+mod observers;
+mod parts;
+mod ports;
 mod random_graphs;
+mod reducers;
 mod resume;
 mod run;
 mod runtime_errors;
 mod schema;
 mod state;
+mod subgraphs;
 mod suspension;
 
 use std::sync::{Arc, Mutex};

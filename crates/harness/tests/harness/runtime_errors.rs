@@ -105,8 +105,8 @@ async fn a_reducer_that_refuses_names_field_reducer_node_and_cause() {
         panic!("{:?}", errored.error)
     };
     assert_eq!(
-        (field.as_str(), *reducer, node.as_str()),
-        ("log", Reducer::Append, "b")
+        (field.as_str(), reducer, node.as_str()),
+        ("log", &Reducer::Append, "b")
     );
     assert_eq!(
         cause,

@@ -214,7 +214,7 @@ fn a_state_is_read_by_field() {
     assert_eq!(names, ["log", "count", "note"]);
     assert_eq!(
         state.schema().field("log").unwrap().reducer(),
-        Reducer::Append
+        &Reducer::Append
     );
 }
 

@@ -1,0 +1,187 @@
+//! The graph of a turn: begun or resumed, with its journal, its events and its watch.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::error::NodeError;
+use crate::invocation::Invocation;
+use crate::node::BoxFuture;
+use crate::outcome::Suspended;
+use crate::paused::PausedRun;
+use crate::place::NodePlace;
+use crate::ports::{Journal, RunEvent, RunPorts};
+use crate::state::State;
+use crate::store::{Begun, Lease, SharedStore, Suspension, Work};
+use crate::update::Update;
+
+use super::cancel::{First, Stop, race};
+use super::failure::Failure;
+use super::open::Opened;
+use super::signal::SignalError;
+use super::stream::{Sink, TurnEvent};
+use super::turn::Ran;
+use super::{Inner, MESSAGES};
+
+impl Inner {
+    /// Runs an entry's graph, unless it has to end before.
+    pub(super) async fn drive(
+        &self,
+        lease: &Lease,
+        begun: &Begun,
+        opened: &Opened,
+        sink: &Sink,
+    ) -> Ran {
+        let invocation_id = begun.entry.invocation_id.clone().unwrap_or_default();
+        let ports = self.ports(lease, &invocation_id, sink);
+        let run = match &begun.entry.work {
+            Some(Work::Message { message }) => self.begun(
+                &opened.state,
+                message.clone(),
+                &lease.session,
+                invocation_id,
+                ports,
+            ),
+            Some(Work::Resume {
+                invocation_id,
+                payload,
+            }) => {
+                self.resumed(&opened.state, invocation_id, payload.clone(), ports)
+                    .await
+            }
+            None => Err(Failure::new(
+                "session_load_failed",
+                "the entry holds nothing to do",
+            )),
+        };
+        let run = match run {
+            Ok(run) => run,
+            Err(failure) => return Ran::Refused(failure),
+        };
+        match race(run, self.watch(lease)).await {
+            First::One(outcome) => Ran::Ended(outcome),
+            First::Other(Stop::Cancelled(mode)) => Ran::Cancelled(mode),
+            First::Other(Stop::Fenced) => Ran::Fenced,
+        }
+    }
+
+    /// A turn that a message begins.
+    fn begun<'a>(
+        &'a self,
+        state: &State,
+        message: Value,
+        session: &str,
+        invocation_id: String,
+        ports: RunPorts,
+    ) -> Result<BoxFuture<'a, crate::outcome::Outcome>, Failure> {
+        let mut state = state.clone();
+        state
+            .apply(Update::new().with(MESSAGES, vec![message]))
+            .map_err(|error| Failure::new("state_validation_error", error.to_string()))?;
+        let start = Invocation::from_state(state)
+            .with_session_id(session)
+            .with_invocation_id(invocation_id)
+            .with_ports(ports);
+        Ok(Box::pin(self.graph.invoke(start)))
+    }
+
+    /// A turn that goes on: its state as it was, but with the conversation as it is now.
+    async fn resumed<'a>(
+        &'a self,
+        state: &State,
+        invocation_id: &str,
+        payload: Map<String, Value>,
+        ports: RunPorts,
+    ) -> Result<BoxFuture<'a, crate::outcome::Outcome>, Failure> {
+        let suspension = self.store.suspension(invocation_id).await;
+        let suspension = suspension.map_err(|error| Failure::load(&error))?;
+        let suspension = suspension.ok_or_else(|| {
+            Failure::new(
+                "suspension_record_invalid",
+                "the suspended turn is not stored",
+            )
+        })?;
+        let told = |error: SignalError| Failure::new(error.category(), error.to_string());
+        let mut paused = paused_of(&suspension).map_err(told)?;
+        if let Some(messages) = state.get(MESSAGES) {
+            paused.set_field(MESSAGES, messages.clone());
+        }
+        let merged = paused
+            .merge(&self.graph, &payload)
+            .map_err(|error| Failure::engine(&error))?;
+        Ok(Box::pin(merged.with_ports(ports).run()))
+    }
+
+    /// Whether a suspended turn can go on with a payload. Nothing is consumed.
+    pub(super) fn check_payload(
+        &self,
+        suspension: &Suspension,
+        payload: &Map<String, Value>,
+    ) -> Result<(), SignalError> {
+        if payload.contains_key(MESSAGES) {
+            return Err(SignalError::PayloadInvalid {
+                message: "a signal may not replace the conversation (`messages`)".to_owned(),
+            });
+        }
+        let paused = paused_of(suspension)?;
+        match paused.merge(&self.graph, payload) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(SignalError::PayloadInvalid {
+                message: error.diagnostic(),
+            }),
+        }
+    }
+
+    fn ports(&self, lease: &Lease, invocation_id: &str, sink: &Sink) -> RunPorts {
+        let ports = RunPorts::new().with_journal(TurnJournal {
+            store: Arc::clone(&self.store),
+            lease: lease.clone(),
+            invocation_id: invocation_id.to_owned(),
+        });
+        if sink.is_none() {
+            return ports;
+        }
+        let sink = sink.clone();
+        ports.with_events(move |from: &NodePlace, event: RunEvent| {
+            sink.tell(TurnEvent::Run {
+                node: from.node_name().to_owned(),
+                event,
+            });
+        })
+    }
+}
+
+/// What a store keeps of a suspended run. The conversation is in the history.
+pub(super) fn record_of(suspended: &Suspended) -> Value {
+    let mut paused = suspended.paused.clone();
+    drop(paused.take_field(MESSAGES));
+    paused.to_json()
+}
+
+fn paused_of(suspension: &Suspension) -> Result<PausedRun, SignalError> {
+    PausedRun::from_json(&suspension.record).map_err(|error| SignalError::RecordInvalid {
+        invocation_id: suspension.invocation_id.clone(),
+        reason: error.to_string(),
+    })
+}
+
+/// The journal of a turn: notes under the lease, so that a stopped owner can make none.
+struct TurnJournal {
+    store: SharedStore,
+    lease: Lease,
+    invocation_id: String,
+}
+
+impl Journal for TurnJournal {
+    fn note(&self, _: &NodePlace, entry: Value) -> BoxFuture<'_, Result<(), NodeError>> {
+        Box::pin(async move {
+            let noted = self
+                .store
+                .journal(&self.lease, &self.invocation_id, vec![entry]);
+            noted.await.map_err(|error| {
+                let failure = Failure::save(&error, "session_save_failed");
+                NodeError::wrap(error).with_category(failure.category)
+            })
+        })
+    }
+}

@@ -1,0 +1,203 @@
+//! Who wants to be told of turns that went on after a signal (harness-chat §8.2).
+
+use std::collections::HashMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::store::{OutcomeKind, StoreError, StoredOutcome};
+
+use super::outcome::ChatTurnOutcome;
+use super::{ChatHarness, Inner};
+
+type Callback = Arc<dyn Fn(&ChatTurnOutcome) + Send + Sync>;
+
+/// The listeners of one process.
+#[derive(Default)]
+pub(super) struct Listeners {
+    inner: Mutex<HashMap<u64, Arc<Listener>>>,
+    next: Mutex<u64>,
+}
+
+struct Listener {
+    session: String,
+    callback: Callback,
+    /// The outcomes up to here were looked at. Held while they are, so that each is told once.
+    cursor: tokio::sync::Mutex<u64>,
+}
+
+/// A listener's place. It listens until this is dropped.
+#[must_use = "dropping it ends the subscription"]
+pub struct Subscription {
+    id: u64,
+    harness: Weak<Inner>,
+}
+
+impl Subscription {
+    /// How far the session's outcomes were told; whoever subscribes again from here misses none.
+    pub async fn cursor(&self) -> Option<u64> {
+        let inner = self.harness.upgrade()?;
+        let listener = inner.listeners.lock().get(&self.id).cloned()?;
+        let cursor = *listener.cursor.lock().await;
+        Some(cursor)
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let Some(inner) = self.harness.upgrade() {
+            inner.listeners.lock().remove(&self.id);
+        }
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Listeners {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Listener>>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn of(&self, session: &str) -> Vec<Arc<Listener>> {
+        let listeners = self.lock();
+        let mut of: Vec<_> = listeners
+            .iter()
+            .filter(|(_, listener)| listener.session == session)
+            .collect();
+        of.sort_by_key(|(id, _)| **id);
+        of.into_iter()
+            .map(|(_, listener)| Arc::clone(listener))
+            .collect()
+    }
+}
+
+impl ChatHarness {
+    /// Calls `callback` once for each turn of the session that goes on after a signal and completes
+    /// or fails, from now on. Turns of other processes are told when [`listen`](Self::listen) or a
+    /// turn of this process looks for them.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn subscribe(
+        &self,
+        session_id: &str,
+        callback: impl Fn(&ChatTurnOutcome) + Send + Sync + 'static,
+    ) -> Result<Subscription, StoreError> {
+        let info = self.inner.store.session(session_id).await?;
+        let now = info.map_or(0, |info| info.cursor);
+        Ok(self.subscribe_from(session_id, now, callback))
+    }
+
+    /// [`subscribe`](Self::subscribe) from a cursor on, so that a listener that was away is told what
+    /// it missed.
+    pub fn subscribe_from(
+        &self,
+        session_id: &str,
+        cursor: u64,
+        callback: impl Fn(&ChatTurnOutcome) + Send + Sync + 'static,
+    ) -> Subscription {
+        let listeners = &self.inner.listeners;
+        let listener = Listener {
+            session: session_id.to_owned(),
+            callback: Arc::new(callback),
+            cursor: tokio::sync::Mutex::new(cursor),
+        };
+        let id = {
+            let mut next = listeners
+                .next
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            *next += 1;
+            *next
+        };
+        listeners.lock().insert(id, Arc::new(listener));
+        Subscription {
+            id,
+            harness: Arc::downgrade(&self.inner),
+        }
+    }
+
+    /// Tells the listeners of a session what they were not told yet.
+    ///
+    /// # Errors
+    /// The store cannot be read; nothing that was not told is passed over.
+    pub async fn listen(&self, session_id: &str) -> Result<(), StoreError> {
+        self.inner.tell(session_id).await
+    }
+
+    /// The outcomes behind a cursor, each with the cursor behind it: for whoever would rather ask than
+    /// be called.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn outcomes_since(
+        &self,
+        session_id: &str,
+        cursor: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, ChatTurnOutcome)>, StoreError> {
+        let stored = self
+            .inner
+            .store
+            .outcomes_since(session_id, cursor, limit)
+            .await?;
+        let mut outcomes = Vec::with_capacity(stored.len());
+        for outcome in &stored {
+            outcomes.push((outcome.cursor, self.inner.told(session_id, outcome).await?));
+        }
+        Ok(outcomes)
+    }
+}
+
+impl Inner {
+    pub(super) async fn tell(&self, session: &str) -> Result<(), StoreError> {
+        const PAGE: usize = 100;
+        for listener in self.listeners.of(session) {
+            let mut cursor = listener.cursor.lock().await;
+            loop {
+                let page = self.store.outcomes_since(session, *cursor, PAGE).await?;
+                for stored in &page {
+                    if is_for_listeners(stored) {
+                        let outcome = self.told(session, stored).await?;
+                        *cursor = stored.cursor;
+                        // A listener that panics harms neither the turn nor the other listeners.
+                        drop(catch_unwind(AssertUnwindSafe(|| {
+                            (listener.callback)(&outcome);
+                        })));
+                    }
+                    *cursor = stored.cursor;
+                }
+                if page.len() < PAGE {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A stored outcome with the messages that are its own.
+    pub(super) async fn told(
+        &self,
+        session: &str,
+        stored: &StoredOutcome,
+    ) -> Result<ChatTurnOutcome, StoreError> {
+        let messages = self
+            .messages(session, stored.replies_from, stored.replies_to)
+            .await?;
+        let read =
+            |message| logue_message::ChatMessage::from_json(message).map_err(StoreError::Damaged);
+        let messages: Result<_, _> = messages.iter().map(read).collect();
+        Ok(ChatTurnOutcome::from_stored(stored, messages?))
+    }
+}
+
+/// The suspending turn was told to its sender, and a turn that suspends again is not at its end.
+fn is_for_listeners(stored: &StoredOutcome) -> bool {
+    stored.resumed && stored.kind != OutcomeKind::Suspended
+}

@@ -1,0 +1,114 @@
+//! The state of a session as a turn finds it.
+
+use serde_json::Value;
+
+use crate::state::State;
+use crate::store::{SessionInfo, StoreError};
+use crate::update::Update;
+
+use super::failure::Failure;
+use super::{Inner, MESSAGES};
+
+/// How many messages are asked of the store at once.
+const PAGE: usize = 1_000;
+
+/// A session that is open for a turn.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) state: State,
+    /// How many messages of it are history.
+    pub(super) seq: u64,
+    /// The latest outcome.
+    pub(super) cursor: u64,
+}
+
+impl Inner {
+    /// Reads a session, or as much of it as this process does not know yet.
+    ///
+    /// Costs what came since the last turn here; the whole history the first time.
+    pub(super) async fn open(&self, session: &str) -> Result<Opened, Failure> {
+        let info = self.store.session(session).await;
+        let info = info.map_err(|error| Failure::load(&error))?;
+        let known = self.remembered.take(session);
+        let Some(info) = info else {
+            let state = self.graph.state(Update::new());
+            let state =
+                state.map_err(|error| Failure::new("session_load_failed", error.to_string()))?;
+            return Ok(Opened {
+                state,
+                seq: 0,
+                cursor: 0,
+            });
+        };
+        let cursor = info.cursor;
+        if let Some(known) = known {
+            let unchanged = known.seq == info.seq && known.cursor == cursor;
+            if unchanged {
+                return Ok(Opened {
+                    state: known.state,
+                    seq: info.seq,
+                    cursor,
+                });
+            }
+        }
+        let messages = self.messages(session, 0, info.seq).await;
+        let messages = messages.map_err(|error| Failure::load(&error))?;
+        let state = self.state_of(&info, messages)?;
+        Ok(Opened {
+            state,
+            seq: info.seq,
+            cursor,
+        })
+    }
+
+    /// The messages of the history between two positions.
+    pub(super) async fn messages(
+        &self,
+        session: &str,
+        from: u64,
+        to: u64,
+    ) -> Result<Vec<Value>, StoreError> {
+        let mut messages = Vec::new();
+        let mut at = from;
+        while at < to {
+            let wanted = usize::try_from(to - at).unwrap_or(PAGE).min(PAGE);
+            let page = self.store.history(session, at, wanted).await?;
+            if page.is_empty() {
+                return Err(StoreError::Damaged(format!(
+                    "the history of `{session}` ends at {at} and not at {to}"
+                )));
+            }
+            at += page.len() as u64;
+            messages.extend(page);
+        }
+        Ok(messages)
+    }
+
+    /// The state that a record stands for; fields that it does not have begin at their defaults.
+    fn state_of(&self, info: &SessionInfo, messages: Vec<Value>) -> Result<State, Failure> {
+        let fields = self.migrated(info)?;
+        let mut update = Update::new();
+        for (name, value) in fields {
+            // A field that the graph does not have any more is kept in the store and not loaded.
+            if self.graph.schema().field(&name).is_some() {
+                update.set(name, value);
+            }
+        }
+        update.set(MESSAGES, messages);
+        self.graph
+            .state(update)
+            .map_err(|error| Failure::new("session_load_failed", error.to_string()))
+    }
+
+    fn migrated(&self, info: &SessionInfo) -> Result<serde_json::Map<String, Value>, Failure> {
+        let wanted = self.graph.schema().version();
+        let stored = info.schema_version.as_deref();
+        if !info.has_state {
+            return Ok(info.fields.clone());
+        }
+        self.migrations
+            .migrate(stored, wanted, info.fields.clone())
+            .map(|migrated| migrated.fields)
+            .map_err(|error| Failure::new(error.category(), error.to_string()))
+    }
+}

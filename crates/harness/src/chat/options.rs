@@ -1,0 +1,150 @@
+//! What a caller of a chat may choose.
+
+use std::time::Duration;
+
+use crate::bucket::ErrorBucket;
+use crate::store::CancelMode;
+
+/// What becomes of a message while another turn of its session runs or waits to run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum BusyPolicy {
+    /// It waits in the inbox for its turn.
+    #[default]
+    Enqueue,
+    /// It is refused with `session_busy` and stored nowhere.
+    Reject,
+    /// The running turn ends; what it completed stays in the history.
+    Interrupt,
+    /// The running turn ends; nothing of it becomes history.
+    Rollback,
+}
+
+impl BusyPolicy {
+    pub(super) const fn cancel(self) -> Option<CancelMode> {
+        match self {
+            Self::Enqueue | Self::Reject => None,
+            Self::Interrupt => Some(CancelMode::Interrupt),
+            Self::Rollback => Some(CancelMode::Rollback),
+        }
+    }
+}
+
+/// What becomes of a message while a turn of its session waits for a signal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum WhilePaused {
+    /// It is a turn like any other; the waiting one goes on behind it when its signal comes.
+    #[default]
+    Proceed,
+    /// It is refused with `session_awaiting_signal`, which names the signal, and stored nowhere.
+    Reject,
+}
+
+/// What one [`send_with`](super::ChatHarness::send_with) does differently.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SendOptions {
+    /// The name under which the same message may be delivered again: it is one turn, and each
+    /// delivery gets its outcome.
+    pub idempotency_key: Option<String>,
+    /// What to do while another turn runs.
+    pub busy: BusyPolicy,
+    /// What to do while a turn waits for a signal.
+    pub while_paused: WhilePaused,
+}
+
+impl SendOptions {
+    /// The options that `send` has.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Names the message, so that it can be delivered again without being said again.
+    #[must_use]
+    pub fn with_idempotency_key(mut self, key: impl Into<String>) -> Self {
+        self.idempotency_key = Some(key.into());
+        self
+    }
+
+    /// Chooses what to do while another turn runs.
+    #[must_use]
+    pub fn with_busy(mut self, busy: BusyPolicy) -> Self {
+        self.busy = busy;
+        self
+    }
+
+    /// Chooses what to do while a turn waits for a signal.
+    #[must_use]
+    pub fn with_while_paused(mut self, while_paused: WhilePaused) -> Self {
+        self.while_paused = while_paused;
+        self
+    }
+}
+
+/// How long things take and how much is kept. The defaults suit a program for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChatLimits {
+    /// How long a session is an owner's without being renewed, and so how long the others wait
+    /// when an owner dies. It is renewed three times in that time.
+    pub lease: Duration,
+    /// How often to look whether another process is done.
+    pub poll: Duration,
+    /// How many sessions' states are kept in memory.
+    pub cached_sessions: usize,
+}
+
+impl Default for ChatLimits {
+    fn default() -> Self {
+        Self {
+            lease: Duration::from_secs(10),
+            poll: Duration::from_millis(20),
+            cached_sessions: 64,
+        }
+    }
+}
+
+impl ChatLimits {
+    /// Changes how long a session is an owner's without being renewed.
+    #[must_use]
+    pub const fn with_lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// Changes how often to look whether another process is done.
+    #[must_use]
+    pub const fn with_poll(mut self, poll: Duration) -> Self {
+        self.poll = poll;
+        self
+    }
+
+    /// Changes how many sessions' states are kept in memory.
+    #[must_use]
+    pub const fn with_cached_sessions(mut self, cached_sessions: usize) -> Self {
+        self.cached_sessions = cached_sessions;
+        self
+    }
+}
+
+/// Words for users. The bucket's meaning is fixed, its wording is not.
+pub trait Replies: Send + Sync {
+    /// What the user is told of an error of this bucket. A user-correctable one must repeat enough
+    /// of the diagnostic that the user can act on it.
+    fn reply(&self, bucket: ErrorBucket, category: &str, diagnostic: &str) -> String;
+}
+
+impl<F: Fn(ErrorBucket, &str, &str) -> String + Send + Sync> Replies for F {
+    fn reply(&self, bucket: ErrorBucket, category: &str, diagnostic: &str) -> String {
+        self(bucket, category, diagnostic)
+    }
+}
+
+/// The words of the specification.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DefaultReplies;
+
+impl Replies for DefaultReplies {
+    fn reply(&self, bucket: ErrorBucket, _category: &str, diagnostic: &str) -> String {
+        bucket.default_reply(diagnostic)
+    }
+}

@@ -1,0 +1,177 @@
+//! How a turn of a chat ended, as its caller is told.
+
+use logue_message::ChatMessage;
+use serde_json::{Map, Value, json};
+
+use crate::bucket::ErrorBucket;
+use crate::state::State;
+use crate::store::{NewOutcome, OutcomeKind, StoredOutcome};
+use crate::suspension::SignalDescriptor;
+
+/// How a turn ended (harness-chat §5.2).
+#[derive(Clone, Debug, PartialEq)]
+#[must_use = "an outcome may be an error or a suspension"]
+pub enum ChatTurnOutcome {
+    /// The turn reached its end.
+    Completed(CompletedTurn),
+    /// The turn failed, and the session's history is as it was before.
+    Errored(ErroredTurn),
+    /// The turn waits for a signal.
+    Suspended(SuspendedTurn),
+}
+
+/// A turn that reached its end.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct CompletedTurn {
+    /// The messages of all roles that the turn added behind the user's, in order. May be empty.
+    pub replies: Vec<ChatMessage>,
+    /// The final state, where the turn ran in this process.
+    pub final_state: Option<State>,
+    /// The id of the run.
+    pub invocation_id: String,
+}
+
+/// A turn that failed.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ErroredTurn {
+    /// Who can do something about it.
+    pub error_bucket: ErrorBucket,
+    /// The name of the error.
+    pub error_category: String,
+    /// What happened, for whoever looks into it. The user is told [`reply`](Self::reply).
+    pub diagnostic: String,
+    /// What to show to the user: a `system` message that is no part of the history.
+    pub reply: ChatMessage,
+    /// The id of the run whose end this is. Without one the message was refused, or the store failed
+    /// and nobody can tell: the same message under the same idempotency key finds out.
+    pub invocation_id: Option<String>,
+}
+
+/// A turn that waits for a signal.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SuspendedTurn {
+    /// What it waits for, exactly as the node gave it.
+    pub signal_descriptor: SignalDescriptor,
+    /// The messages that the turn added before it suspended, in order. May be empty.
+    pub pending_messages: Vec<ChatMessage>,
+    /// The id of the run, by which it can be resumed.
+    pub invocation_id: String,
+}
+
+impl ChatTurnOutcome {
+    /// `completed`, `errored` or `suspended`.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Completed(_) => "completed",
+            Self::Errored(_) => "errored",
+            Self::Suspended(_) => "suspended",
+        }
+    }
+
+    /// The messages that the turn added and that are history now; none of a failed one.
+    pub fn messages(&self) -> &[ChatMessage] {
+        match self {
+            Self::Completed(turn) => &turn.replies,
+            Self::Suspended(turn) => &turn.pending_messages,
+            Self::Errored(_) => &[],
+        }
+    }
+
+    /// The outcome as JSON, without the final state.
+    pub fn to_json(&self) -> Value {
+        let list = |messages: &[ChatMessage]| -> Value {
+            messages.iter().map(ChatMessage::to_json).collect()
+        };
+        match self {
+            Self::Completed(turn) => json!({
+                "outcome": "completed",
+                "invocation_id": turn.invocation_id,
+                "replies": list(&turn.replies),
+            }),
+            Self::Errored(turn) => json!({
+                "outcome": "errored",
+                "invocation_id": turn.invocation_id,
+                "error_bucket": turn.error_bucket.as_str(),
+                "error_category": turn.error_category,
+                "diagnostic": turn.diagnostic,
+                "reply": turn.reply.to_json(),
+            }),
+            Self::Suspended(turn) => json!({
+                "outcome": "suspended",
+                "invocation_id": turn.invocation_id,
+                "signal_descriptor": descriptor_to_json(&turn.signal_descriptor),
+                "pending_messages": list(&turn.pending_messages),
+            }),
+        }
+    }
+
+    /// What a store keeps of it: the messages are in the history.
+    pub(super) fn to_stored(&self, replies_from: u64) -> NewOutcome {
+        let (kind, body) = match self {
+            Self::Completed(_) => (OutcomeKind::Completed, Value::Null),
+            Self::Errored(turn) => (
+                OutcomeKind::Errored,
+                json!({
+                    "bucket": turn.error_bucket.as_str(),
+                    "category": turn.error_category,
+                    "diagnostic": turn.diagnostic,
+                    "reply": turn.reply.text(),
+                }),
+            ),
+            Self::Suspended(turn) => (
+                OutcomeKind::Suspended,
+                descriptor_to_json(&turn.signal_descriptor),
+            ),
+        };
+        NewOutcome {
+            kind,
+            replies_from,
+            body,
+        }
+    }
+
+    /// A stored outcome with its messages.
+    pub(super) fn from_stored(stored: &StoredOutcome, messages: Vec<ChatMessage>) -> Self {
+        let invocation_id = stored.invocation_id.clone();
+        let text = |key: &str| {
+            let text = stored.body.get(key).and_then(Value::as_str);
+            text.unwrap_or_default().to_owned()
+        };
+        match stored.kind {
+            OutcomeKind::Completed => Self::Completed(CompletedTurn {
+                replies: messages,
+                final_state: None,
+                invocation_id,
+            }),
+            OutcomeKind::Suspended => Self::Suspended(SuspendedTurn {
+                signal_descriptor: SignalDescriptor {
+                    signal_id: text("signal_id"),
+                    metadata: stored.body.get("metadata").cloned(),
+                },
+                pending_messages: messages,
+                invocation_id,
+            }),
+            OutcomeKind::Errored | OutcomeKind::Cancelled => Self::Errored(ErroredTurn {
+                error_bucket: ErrorBucket::parse(&text("bucket"))
+                    .unwrap_or(ErrorBucket::RetryableTransient),
+                error_category: text("category"),
+                diagnostic: text("diagnostic"),
+                reply: ChatMessage::system(text("reply")),
+                invocation_id: Some(invocation_id),
+            }),
+        }
+    }
+}
+
+/// A descriptor as JSON: without metadata, there is no such key.
+pub(super) fn descriptor_to_json(descriptor: &SignalDescriptor) -> Value {
+    let mut object = Map::new();
+    object.insert("signal_id".to_owned(), json!(descriptor.signal_id));
+    if let Some(metadata) = &descriptor.metadata {
+        object.insert("metadata".to_owned(), metadata.clone());
+    }
+    Value::Object(object)
+}

@@ -1,0 +1,164 @@
+//! `send`: from a message to its outcome, whoever runs the turn.
+
+use std::sync::Arc;
+
+use logue_message::ChatMessage;
+
+use crate::store::{
+    Accepted, Acquired, EntryState, NewEntry, StoreError, SuspensionFilter, SuspensionStatus, Work,
+};
+
+use super::failure::Failure;
+use super::options::{BusyPolicy, SendOptions, WhilePaused};
+use super::outcome::ChatTurnOutcome;
+use super::stream::Sink;
+use super::{ChatHarness, Inner};
+
+impl ChatHarness {
+    /// Says a message in a session and runs the turn (harness-chat §5).
+    ///
+    /// Nothing is loaded or stored unless the session's id is not empty and the message has a valid
+    /// shape. The message is durable before anything runs. Turns of a session run one at a time in
+    /// the order in which their messages were accepted, over all processes that share the store.
+    pub async fn send(&self, session_id: &str, message: ChatMessage) -> ChatTurnOutcome {
+        self.send_with(session_id, message, SendOptions::new())
+            .await
+    }
+
+    /// [`send`](Self::send) with choices.
+    pub async fn send_with(
+        &self,
+        session_id: &str,
+        message: ChatMessage,
+        options: SendOptions,
+    ) -> ChatTurnOutcome {
+        let inner = &self.inner;
+        match inner.accept(session_id, &message, options).await {
+            Ok(entry) => inner.settled(session_id, entry, &Sink::none()).await,
+            Err(failure) => inner.errored(failure, None),
+        }
+    }
+
+    /// Works a session's inbox off, without saying anything: what was accepted and not run, and what
+    /// a process that died has left. Returns how many entries were settled; none if another process
+    /// has the session.
+    ///
+    /// # Errors
+    /// The store failed; what is not settled is still in the inbox.
+    pub async fn work(&self, session_id: &str) -> Result<u64, StoreError> {
+        let inner = &self.inner;
+        let lock = inner.lock_of(session_id);
+        let _turn = lock.lock().await;
+        let (now, ttl) = (inner.clock.now(), inner.limits.lease);
+        let acquired = inner
+            .store
+            .acquire(session_id, &inner.owner, now, ttl)
+            .await?;
+        let Acquired::Lease(lease) = acquired else {
+            return Ok(0);
+        };
+        let worked = inner.work_all(&lease).await;
+        drop(inner.store.release(&lease).await);
+        worked
+    }
+}
+
+impl Inner {
+    /// Puts a message into the inbox, after every check.
+    pub(super) async fn accept(
+        &self,
+        session: &str,
+        message: &ChatMessage,
+        options: SendOptions,
+    ) -> Result<u64, Failure> {
+        if session.is_empty() {
+            return Err(Failure::unresolved());
+        }
+        message.validate().map_err(|error| Failure::shape(&error))?;
+        if options.while_paused == WhilePaused::Reject {
+            self.refuse_while_paused(session).await?;
+        }
+        let entry = NewEntry {
+            work: Work::Message {
+                message: message.to_json(),
+            },
+            key: options.idempotency_key,
+            only_if_idle: options.busy == BusyPolicy::Reject,
+            cancel: options.busy.cancel(),
+            now: self.clock.now(),
+        };
+        let accepted = self.store.accept(session, entry).await;
+        if options.busy.cancel().is_some() {
+            self.changed.notify_waiters();
+        }
+        match accepted.map_err(|error| Failure::load(&error))? {
+            Accepted::Entry { entry, .. } => Ok(entry),
+            Accepted::Busy => Err(Failure::new(
+                "session_busy",
+                format!("another turn of the session `{session}` runs"),
+            )),
+        }
+    }
+
+    async fn refuse_while_paused(&self, session: &str) -> Result<(), Failure> {
+        let filter = SuspensionFilter {
+            session: Some(session.to_owned()),
+            signal_id: None,
+            status: Some(SuspensionStatus::Suspended),
+        };
+        let waiting = self.store.suspensions(filter).await;
+        let waiting = waiting.map_err(|error| Failure::load(&error))?;
+        match waiting.first() {
+            None => Ok(()),
+            Some(first) => Err(Failure::new(
+                "session_awaiting_signal",
+                format!("the session waits for the signal `{}`", first.signal_id),
+            )),
+        }
+    }
+
+    /// Waits until an entry is settled, and works the inbox off as far as it, unless somebody else
+    /// does.
+    pub(super) async fn settled(&self, session: &str, entry: u64, sink: &Sink) -> ChatTurnOutcome {
+        let lock: Arc<_> = self.lock_of(session);
+        let _turn = lock.lock().await;
+        loop {
+            match self.look(session, entry).await {
+                Ok(Some(outcome)) => return outcome,
+                Ok(None) => {}
+                Err(error) => return self.errored(Failure::load(&error), None),
+            }
+            let (now, lease) = (self.clock.now(), self.limits.lease);
+            match self.store.acquire(session, &self.owner, now, lease).await {
+                Ok(Acquired::Lease(lease)) => {
+                    let worked = self.work_off(&lease, entry, sink).await;
+                    // What cannot be given back ends by itself.
+                    drop(self.store.release(&lease).await);
+                    match worked {
+                        Ok(outcome) => return outcome,
+                        Err(failure) if failure.category == "session_write_conflict" => {}
+                        Err(failure) => return self.errored(failure, None),
+                    }
+                }
+                Ok(Acquired::Held { .. }) => self.clock.sleep(self.limits.poll).await,
+                Err(error) => return self.errored(Failure::load(&error), None),
+            }
+        }
+    }
+
+    /// The outcome of an entry that is settled.
+    async fn look(&self, session: &str, entry: u64) -> Result<Option<ChatTurnOutcome>, StoreError> {
+        let known = self.store.entry(session, entry).await?;
+        let known = known.ok_or_else(|| StoreError::NotFound {
+            what: format!("entry {entry} in the session `{session}`"),
+        })?;
+        if known.state != EntryState::Settled {
+            return Ok(None);
+        }
+        let stored = self.store.outcome_of(session, entry).await?;
+        let stored = stored.ok_or_else(|| {
+            StoreError::Damaged(format!("entry {entry} of `{session}` has no outcome"))
+        })?;
+        self.told(session, &stored).await.map(Some)
+    }
+}

@@ -1,0 +1,157 @@
+//! A signal: what a suspended turn waits for.
+
+use serde_json::{Map, Value};
+
+use crate::store::{Signalled, StoreError, Suspension, SuspensionFilter, SuspensionStatus};
+
+use super::outcome::ChatTurnOutcome;
+use super::stream::Sink;
+use super::{ChatHarness, Inner};
+
+/// Which turn a signal is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignalTarget<'a> {
+    /// The turn of that invocation.
+    Invocation(&'a str),
+    /// The turn that waits for the signal of that name.
+    Signal(&'a str),
+    /// A signal's name if a turn waits for it, else an invocation.
+    Either(&'a str),
+}
+
+/// Why a signal was not accepted. Nothing was consumed.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SignalError {
+    /// No turn waits for it.
+    #[error("no turn waits for `{target}`")]
+    Unknown {
+        /// What was named.
+        target: String,
+    },
+    /// Several turns wait for a signal of that name.
+    #[error("{} turns wait for the signal `{signal_id}`: {}", .invocations.len(), .invocations.join(", "))]
+    Ambiguous {
+        /// The signal.
+        signal_id: String,
+        /// The invocations that wait.
+        invocations: Vec<String>,
+    },
+    /// The turn cannot go on with this payload; another one may do.
+    #[error("{message}")]
+    PayloadInvalid {
+        /// What does not fit.
+        message: String,
+    },
+    /// What was stored of the turn cannot be read.
+    #[error("the suspended turn `{invocation_id}` cannot be read: {reason}")]
+    RecordInvalid {
+        /// The invocation.
+        invocation_id: String,
+        /// Why.
+        reason: String,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl SignalError {
+    /// The name of the error in the contract.
+    pub const fn category(&self) -> &'static str {
+        match self {
+            Self::Unknown { .. } => "harness_signal_correlation_failed",
+            Self::Ambiguous { .. } => "harness_path_classification_ambiguous",
+            Self::PayloadInvalid { .. } => "suspension_resume_payload_invalid",
+            Self::RecordInvalid { .. } => "suspension_record_invalid",
+            Self::Store(_) => "session_load_failed",
+        }
+    }
+}
+
+impl ChatHarness {
+    /// Gives a suspended turn its signal and runs it on; listeners are told how it ends, and so is
+    /// the caller.
+    ///
+    /// The payload replaces fields of the state and is checked before the suspension is consumed.
+    /// A signal that was given before is not given again: the caller gets the outcome of the first.
+    ///
+    /// # Errors
+    /// The signal was not accepted.
+    pub async fn signal(
+        &self,
+        target: SignalTarget<'_>,
+        payload: Map<String, Value>,
+    ) -> Result<ChatTurnOutcome, SignalError> {
+        let (session, entry) = self.inner.accept_signal(target, payload).await?;
+        Ok(self.inner.settled(&session, entry, &Sink::none()).await)
+    }
+}
+
+impl Inner {
+    /// Consumes the suspension: the signal is durable, and its turn is in the inbox.
+    pub(super) async fn accept_signal(
+        &self,
+        target: SignalTarget<'_>,
+        payload: Map<String, Value>,
+    ) -> Result<(String, u64), SignalError> {
+        let waiting = self.find(target).await?;
+        if waiting.status == SuspensionStatus::Suspended {
+            self.check_payload(&waiting, &payload)?;
+        }
+        let now = self.clock.now();
+        let signalled = self
+            .store
+            .signal(&waiting.invocation_id, payload, now)
+            .await?;
+        match signalled {
+            Signalled::Entry { session, entry, .. } => Ok((session, entry)),
+            Signalled::Unknown => Err(SignalError::Unknown {
+                target: waiting.invocation_id,
+            }),
+        }
+    }
+
+    /// The turn that a signal is for: one that waits, or the one that was signalled last.
+    async fn find(&self, target: SignalTarget<'_>) -> Result<Suspension, SignalError> {
+        let (name, by_signal, by_invocation) = match target {
+            SignalTarget::Invocation(id) => (id, false, true),
+            SignalTarget::Signal(id) => (id, true, false),
+            SignalTarget::Either(id) => (id, true, true),
+        };
+        if by_signal {
+            let filter = SuspensionFilter {
+                session: None,
+                signal_id: Some(name.to_owned()),
+                status: None,
+            };
+            let mut found = self.store.suspensions(filter).await?;
+            let mut waiting: Vec<_> = found
+                .iter()
+                .filter(|one| one.status == SuspensionStatus::Suspended)
+                .map(|one| one.invocation_id.clone())
+                .collect();
+            let chosen = match waiting.len() {
+                0 => found.pop().map(|last| last.invocation_id),
+                1 => waiting.pop(),
+                _ => {
+                    return Err(SignalError::Ambiguous {
+                        signal_id: name.to_owned(),
+                        invocations: waiting,
+                    });
+                }
+            };
+            if let Some(chosen) = chosen
+                && let Some(whole) = self.store.suspension(&chosen).await?
+            {
+                return Ok(whole);
+            }
+        }
+        if by_invocation && let Some(whole) = self.store.suspension(name).await? {
+            return Ok(whole);
+        }
+        Err(SignalError::Unknown {
+            target: name.to_owned(),
+        })
+    }
+}

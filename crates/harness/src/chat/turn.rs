@@ -1,0 +1,386 @@
+//! One turn: from an entry of the inbox to its commit.
+
+use logue_message::ChatMessage;
+use serde_json::{Map, Value};
+
+use crate::outcome::{Completed, Outcome, Suspended};
+use crate::state::State;
+use crate::store::{
+    Begun, CancelMode, Commit, EntryState, Lease, NewOutcome, NewSuspension, OutcomeKind, Settle,
+    StoreError, Work,
+};
+
+use super::drive::record_of;
+use super::failure::Failure;
+use super::open::Opened;
+use super::outcome::{ChatTurnOutcome, CompletedTurn, SuspendedTurn, descriptor_to_json};
+use super::recovery::{completed_messages, is_untouched};
+use super::stream::Sink;
+use super::{Inner, MESSAGES};
+
+/// How a run ended, seen from the turn that it is.
+pub(super) enum Ran {
+    Ended(Outcome),
+    /// It was asked to end.
+    Cancelled(CancelMode),
+    /// Another process has the session; nothing of the run counts.
+    Fenced,
+    /// The turn could not begin.
+    Refused(Failure),
+}
+
+/// What is to be committed, and what the caller is told when it is.
+struct Ending {
+    /// The messages that become history, the entry's own first.
+    messages: Vec<Value>,
+    fields: Map<String, Value>,
+    settle: Settle,
+    outcome: ChatTurnOutcome,
+    /// The state that stands for the history then.
+    state: Option<State>,
+    /// The category if it cannot be committed.
+    otherwise: &'static str,
+}
+
+impl Inner {
+    /// Runs entries until `wanted` is settled.
+    pub(super) async fn work_off(
+        &self,
+        lease: &Lease,
+        wanted: u64,
+        sink: &Sink,
+    ) -> Result<ChatTurnOutcome, Failure> {
+        let none = Sink::none();
+        loop {
+            let begun = self.begin(lease).await;
+            let begun = begun.map_err(|error| Failure::save(&error, "session_save_failed"))?;
+            let Some(begun) = begun else {
+                // Somebody else settled it between two looks.
+                return Err(Failure::new(
+                    "session_write_conflict",
+                    "the entry was settled by another process",
+                ));
+            };
+            let entry = begun.entry.entry;
+            let sink = if entry == wanted { sink } else { &none };
+            let outcome = self.next_entry(lease, begun, sink).await?;
+            if entry == wanted {
+                return Ok(outcome);
+            }
+        }
+    }
+
+    /// Runs entries until none waits.
+    pub(super) async fn work_all(&self, lease: &Lease) -> Result<u64, StoreError> {
+        let mut settled = 0;
+        while let Some(begun) = self.begin(lease).await? {
+            let entry = begun.entry.entry;
+            // What failed has its outcome, and what was taken over is somebody else's to settle.
+            if self.next_entry(lease, begun, &Sink::none()).await.is_err() {
+                return Ok(settled);
+            }
+            let now = self.store.entry(&lease.session, entry).await?;
+            if now.is_some_and(|now| now.state != EntryState::Settled) {
+                return Ok(settled);
+            }
+            settled += 1;
+        }
+        Ok(settled)
+    }
+
+    async fn begin(&self, lease: &Lease) -> Result<Option<Begun>, StoreError> {
+        let id = self.ids.new_id();
+        self.store.begin(lease, &id, self.clock.now()).await
+    }
+
+    async fn next_entry(
+        &self,
+        lease: &Lease,
+        begun: Begun,
+        sink: &Sink,
+    ) -> Result<ChatTurnOutcome, Failure> {
+        let resumed = matches!(begun.entry.work, Some(Work::Resume { .. }));
+        let outcome = self.run_entry(lease, begun, sink).await?;
+        self.changed.notify_waiters();
+        if resumed {
+            // A listener that cannot be told now is told from its cursor the next time.
+            drop(self.tell(&lease.session).await);
+        }
+        Ok(outcome)
+    }
+
+    async fn run_entry(
+        &self,
+        lease: &Lease,
+        begun: Begun,
+        sink: &Sink,
+    ) -> Result<ChatTurnOutcome, Failure> {
+        let session = &lease.session;
+        let invocation_id = begun.entry.invocation_id.clone().unwrap_or_default();
+        let opened = match self.open(session).await {
+            Ok(opened) => opened,
+            Err(failure) => {
+                // The history could not be read, so nothing is known of its length; the entry stays.
+                return self.give_up(lease, failure, &invocation_id).await;
+            }
+        };
+        let (seq, cursor) = (opened.seq, opened.cursor);
+        let first = match &begun.entry.work {
+            Some(Work::Message { message }) => Some(message.clone()),
+            _ => None,
+        };
+        let ran = if let Some(mode) = begun.cancel {
+            Ran::Cancelled(mode)
+        } else if begun.recovered && !is_untouched(&begun.notes) {
+            let ending = self.broken(
+                &begun.notes,
+                first.as_ref(),
+                &invocation_id,
+                seq,
+                "turn_interrupted",
+            );
+            return self
+                .commit(lease, &invocation_id, seq, cursor, ending)
+                .await;
+        } else {
+            self.drive(lease, &begun, &opened, sink).await
+        };
+        let ending = match ran {
+            Ran::Ended(Outcome::Completed(completed)) => {
+                completed_turn(completed, &opened, first.is_some())
+            }
+            Ran::Ended(Outcome::Suspended(suspended)) => {
+                suspended_turn(*suspended, &opened, first.is_some())
+            }
+            Ran::Ended(Outcome::Errored(errored)) => {
+                self.failed(Failure::engine(&errored.error), &invocation_id, seq)
+            }
+            Ran::Fenced => {
+                return Err(Failure::new(
+                    "session_write_conflict",
+                    "another process took the session over",
+                ));
+            }
+            Ran::Refused(failure) => self.failed(failure, &invocation_id, seq),
+            Ran::Cancelled(CancelMode::Rollback) => self.failed(
+                Failure::new("turn_cancelled", "the turn was cancelled and undone"),
+                &invocation_id,
+                seq,
+            ),
+            Ran::Cancelled(CancelMode::Interrupt) => {
+                let notes = self.store.notes(session, &invocation_id).await;
+                let notes = notes.map_err(|error| Failure::save(&error, "session_save_failed"))?;
+                let notes: Vec<Value> = notes.into_iter().map(|note| note.note).collect();
+                self.broken(
+                    &notes,
+                    first.as_ref(),
+                    &invocation_id,
+                    seq,
+                    "turn_cancelled",
+                )
+            }
+        };
+        self.commit(lease, &invocation_id, seq, cursor, ending)
+            .await
+    }
+
+    /// Commits the end of a turn; if that fails, the turn has failed.
+    async fn commit(
+        &self,
+        lease: &Lease,
+        invocation_id: &str,
+        seq: u64,
+        cursor: u64,
+        ending: Ending,
+    ) -> Result<ChatTurnOutcome, Failure> {
+        let added = ending.messages.len() as u64;
+        let commit = Commit {
+            invocation_id: invocation_id.to_owned(),
+            expected_seq: seq,
+            messages: ending.messages,
+            fields: ending.fields,
+            schema_version: self.graph.schema().version().map(str::to_owned),
+            settle: Some(ending.settle),
+            now: self.clock.now(),
+        };
+        match self.store.commit(lease, commit).await {
+            Ok(()) => {
+                if let Some(state) = ending.state {
+                    self.remembered
+                        .put(&lease.session, state, seq + added, cursor + 1);
+                }
+                Ok(ending.outcome)
+            }
+            Err(error) => {
+                let failure = Failure::save(&error, ending.otherwise);
+                if error.is_conflict() {
+                    return Err(failure);
+                }
+                self.give_up(lease, failure, invocation_id).await
+            }
+        }
+    }
+
+    /// Settles an entry as failed after the store refused something; if it refuses that too, the
+    /// entry stays with its journal and is recovered by whoever comes next.
+    async fn give_up(
+        &self,
+        lease: &Lease,
+        failure: Failure,
+        invocation_id: &str,
+    ) -> Result<ChatTurnOutcome, Failure> {
+        let Ok(info) = self.store.session(&lease.session).await else {
+            return Err(failure);
+        };
+        let seq = info.map_or(0, |info| info.seq);
+        let outcome = self.errored(failure.clone(), Some(invocation_id.to_owned()));
+        let commit = Commit {
+            invocation_id: invocation_id.to_owned(),
+            expected_seq: seq,
+            messages: Vec::new(),
+            fields: Map::new(),
+            schema_version: None,
+            settle: Some(Settle::Done {
+                outcome: outcome.to_stored(seq),
+                keep_journal: true,
+            }),
+            now: self.clock.now(),
+        };
+        match self.store.commit(lease, commit).await {
+            Ok(()) => Ok(outcome),
+            Err(_) => Err(failure),
+        }
+    }
+
+    /// A turn of which nothing becomes history.
+    fn failed(&self, failure: Failure, invocation_id: &str, seq: u64) -> Ending {
+        let outcome = self.errored(failure, Some(invocation_id.to_owned()));
+        Ending {
+            messages: Vec::new(),
+            fields: Map::new(),
+            settle: Settle::Done {
+                outcome: outcome.to_stored(seq),
+                keep_journal: true,
+            },
+            outcome,
+            state: None,
+            otherwise: "session_save_failed",
+        }
+    }
+
+    /// A turn that did not reach its end, of which what had happened becomes history.
+    fn broken(
+        &self,
+        notes: &[Value],
+        first: Option<&Value>,
+        invocation_id: &str,
+        seq: u64,
+        category: &str,
+    ) -> Ending {
+        let diagnostic = match category {
+            "turn_cancelled" => "the turn was cancelled; what it had done is in the history",
+            _ => "the program ended during the turn; what it had done is in the history",
+        };
+        let failure = Failure::new(category, diagnostic);
+        let outcome = self.errored(failure, Some(invocation_id.to_owned()));
+        let messages = completed_messages(first, notes);
+        let stored = NewOutcome {
+            kind: OutcomeKind::Cancelled,
+            ..outcome.to_stored(seq + u64::from(first.is_some()))
+        };
+        Ending {
+            messages,
+            fields: Map::new(),
+            settle: Settle::Done {
+                outcome: stored,
+                keep_journal: false,
+            },
+            outcome,
+            state: None,
+            otherwise: "session_save_failed",
+        }
+    }
+}
+
+/// The messages of a state from a position on.
+fn tail(state: &State, from: u64) -> Vec<Value> {
+    let from = usize::try_from(from).unwrap_or(usize::MAX);
+    let Some(list) = state.list(MESSAGES) else {
+        return Vec::new();
+    };
+    (from..list.len())
+        .filter_map(|index| list.get(index).cloned())
+        .collect()
+}
+
+/// The fields besides the conversation that are not as they were.
+fn changed_fields(before: &State, after: &State) -> Map<String, Value> {
+    after
+        .iter()
+        .filter(|(name, value)| *name != MESSAGES && before.get(name) != Some(*value))
+        .map(|(name, value)| (name.to_owned(), value.to_json()))
+        .collect()
+}
+
+fn read(messages: &[Value]) -> Vec<ChatMessage> {
+    // What a node appended that is no message is in the history and cannot be told as one.
+    messages
+        .iter()
+        .filter_map(|message| ChatMessage::from_json(message).ok())
+        .collect()
+}
+
+fn completed_turn(completed: Completed, opened: &Opened, said: bool) -> Ending {
+    let messages = tail(&completed.state, opened.seq);
+    let own = usize::from(said).min(messages.len());
+    let replies = read(messages.get(own..).unwrap_or_default());
+    let outcome = ChatTurnOutcome::Completed(CompletedTurn {
+        replies,
+        final_state: Some(completed.state.clone()),
+        invocation_id: completed.invocation_id,
+    });
+    Ending {
+        fields: changed_fields(&opened.state, &completed.state),
+        settle: Settle::Done {
+            outcome: outcome.to_stored(opened.seq + own as u64),
+            keep_journal: false,
+        },
+        messages,
+        outcome,
+        state: Some(completed.state),
+        otherwise: "session_save_failed",
+    }
+}
+
+fn suspended_turn(suspended: Suspended, opened: &Opened, said: bool) -> Ending {
+    let messages = tail(&suspended.state, opened.seq);
+    let own = usize::from(said).min(messages.len());
+    let pending_messages = read(messages.get(own..).unwrap_or_default());
+    let descriptor = suspended.descriptor.clone();
+    let state = suspended.state.clone();
+    let record = record_of(&suspended);
+    let outcome = ChatTurnOutcome::Suspended(SuspendedTurn {
+        signal_descriptor: descriptor.clone(),
+        pending_messages,
+        invocation_id: suspended.invocation_id,
+    });
+    Ending {
+        fields: changed_fields(&opened.state, &state),
+        settle: Settle::Suspended {
+            suspension: NewSuspension {
+                signal_id: descriptor.signal_id.clone(),
+                metadata: descriptor.metadata.clone(),
+                record,
+            },
+            outcome: NewOutcome {
+                kind: OutcomeKind::Suspended,
+                replies_from: opened.seq + own as u64,
+                body: descriptor_to_json(&descriptor),
+            },
+        },
+        messages,
+        outcome,
+        state: Some(state),
+        otherwise: "suspension_persistence_failed",
+    }
+}

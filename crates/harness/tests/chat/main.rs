@@ -1,0 +1,10 @@
+//! A chat over a graph and a store, through its public interface.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod busy;
+mod listeners;
+mod recovery;
+mod sending;
+mod stage;
+mod stream;
+mod suspension;

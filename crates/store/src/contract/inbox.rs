@@ -1,0 +1,186 @@
+//! Entries are put in order, once per key, and asked to end only while they run.
+
+use logue_harness::store::{Accepted, CancelMode, EntryState, NewEntry, SharedStore, Work};
+use serde_json::Value;
+
+use super::scene::{NOW, TTL, accepted, begin, done, entry, keyed, lease, said, sound};
+use super::{Checked, refused, same};
+
+pub(super) async fn entries_keep_their_order(store: SharedStore) -> Checked {
+    for number in 1..=5 {
+        let put = store.accept("s", entry(&number.to_string())).await?;
+        same(
+            "an entry that was put",
+            put,
+            accepted(number, true, number - 1),
+        )?;
+    }
+    let inbox = store.inbox("s").await?;
+    let numbers: Vec<u64> = inbox.iter().map(|entry| entry.entry).collect();
+    same("the inbox", numbers, vec![1, 2, 3, 4, 5])?;
+    let works = inbox.iter().map(|entry| entry.work.clone());
+    let expected = (1..=5).map(|number: u64| {
+        Some(Work::Message {
+            message: said(&number.to_string()),
+        })
+    });
+    same("its work", works.collect::<Vec<_>>(), expected.collect())?;
+
+    let lease = lease(&*store, "s").await?;
+    for number in 1..=5 {
+        let invocation = format!("i{number}");
+        let begun = begin(&*store, &lease, &invocation).await?;
+        same("what begins", begun.entry.entry, number)?;
+        same("its state", begun.entry.state, EntryState::Running)?;
+        same(
+            "its invocation",
+            begun.entry.invocation_id.as_deref(),
+            Some(&*invocation),
+        )?;
+        same("its acceptance", begun.entry.accepted_at, NOW)?;
+        same(
+            "its recovery",
+            (begun.recovered, begun.notes.len()),
+            (false, 0),
+        )?;
+        let rest = store.inbox("s").await?;
+        same("the first of the inbox", rest.first(), Some(&begun.entry))?;
+        let messages = vec![said(&number.to_string())];
+        let commit = done(&invocation, number - 1, messages);
+        store.commit(&lease, commit).await?;
+    }
+    same("what is left", store.begin(&lease, "i6", NOW).await?, None)?;
+    same("the inbox at last", store.inbox("s").await?, Vec::new())
+}
+
+pub(super) async fn a_key_is_put_once(store: SharedStore) -> Checked {
+    let put = store.accept("s", keyed("first", "k")).await?;
+    same("the first delivery", put, accepted(1, true, 0))?;
+    store.accept("s", entry("another")).await?;
+    let put = store.accept("s", keyed("other words", "k")).await?;
+    same("a delivery while it waits", put, accepted(1, false, 0))?;
+
+    let lease = lease(&*store, "s").await?;
+    begin(&*store, &lease, "i1").await?;
+    let again = NewEntry {
+        cancel: Some(CancelMode::Rollback),
+        only_if_idle: true,
+        ..keyed("first", "k")
+    };
+    let put = store.accept("s", again).await?;
+    same("a delivery while it runs", put, accepted(1, false, 0))?;
+    let asked = store.renew(&lease, NOW, TTL).await?;
+    same("what that one asked for", asked, None)?;
+    store
+        .commit(&lease, done("i1", 0, vec![said("first")]))
+        .await?;
+    let put = store.accept("s", keyed("first", "k")).await?;
+    same("a delivery after its end", put, accepted(1, false, 0))?;
+    same("how many wait", store.inbox("s").await?.len(), 1)?;
+
+    let put = store.accept("s", keyed("second", "k2")).await?;
+    same("another key", put, accepted(3, true, 1))?;
+    let put = store.accept("s", keyed("second", "k2")).await?;
+    same("another key again", put, accepted(3, false, 1))?;
+    let key = store.entry("s", 3).await?.and_then(|entry| entry.key);
+    same("the key of the entry", key.as_deref(), Some("k2"))
+}
+
+pub(super) async fn a_key_is_of_its_session(store: SharedStore) -> Checked {
+    for session in ["a", "b"] {
+        let put = store.accept(session, keyed("x", "k")).await?;
+        same(session, put, accepted(1, true, 0))?;
+    }
+    Ok(())
+}
+
+pub(super) async fn only_if_idle_is_refused_while_another_waits_or_runs(
+    store: SharedStore,
+) -> Checked {
+    let alone = NewEntry {
+        only_if_idle: true,
+        ..entry("alone")
+    };
+    let put = store.accept("s", alone.clone()).await?;
+    same("in an empty inbox", put, accepted(1, true, 0))?;
+    let put = store.accept("s", alone.clone()).await?;
+    same("while one waits", put, Accepted::Busy)?;
+    let lease = lease(&*store, "s").await?;
+    begin(&*store, &lease, "i1").await?;
+    let impatient = NewEntry {
+        cancel: Some(CancelMode::Interrupt),
+        key: Some("k".to_owned()),
+        ..alone.clone()
+    };
+    let put = store.accept("s", impatient).await?;
+    same("while one runs", put, Accepted::Busy)?;
+    let asked = store.renew(&lease, NOW, TTL).await?;
+    same("what the refused one asked for", asked, None)?;
+    store
+        .commit(&lease, done("i1", 0, vec![said("alone")]))
+        .await?;
+    let put = store.accept("s", alone).await?;
+    same("when all is settled", put, accepted(2, true, 0))
+}
+
+pub(super) async fn cancel_reaches_the_running_entry_only(store: SharedStore) -> Checked {
+    let ask = |mode| store.request_cancel("s", mode);
+    same(
+        "without a session",
+        ask(CancelMode::Interrupt).await?,
+        false,
+    )?;
+    store.accept("s", entry("one")).await?;
+    store.accept("s", entry("two")).await?;
+    same("while one waits", ask(CancelMode::Interrupt).await?, false)?;
+    let lease = lease(&*store, "s").await?;
+    let begun = begin(&*store, &lease, "i1").await?;
+    same("before it is asked", begun.cancel, None)?;
+
+    same("while one runs", ask(CancelMode::Interrupt).await?, true)?;
+    let asked = store.renew(&lease, NOW, TTL).await?;
+    same("a request", asked, Some(CancelMode::Interrupt))?;
+    same("while one runs", ask(CancelMode::Rollback).await?, true)?;
+    let asked = store.renew(&lease, NOW, TTL).await?;
+    same("the latest request", asked, Some(CancelMode::Rollback))?;
+    let recovered = begin(&*store, &lease, "i2").await?;
+    same(
+        "after recovery",
+        recovered.cancel,
+        Some(CancelMode::Rollback),
+    )?;
+
+    store
+        .commit(&lease, done("i1", 0, vec![said("one")]))
+        .await?;
+    same("when it ended", ask(CancelMode::Interrupt).await?, false)?;
+    let next = begin(&*store, &lease, "i3").await?;
+    same("the next entry", (next.entry.entry, next.cancel), (2, None))?;
+    same("its renewal", store.renew(&lease, NOW, TTL).await?, None)
+}
+
+pub(super) async fn an_entry_can_cancel_the_one_that_runs(store: SharedStore) -> Checked {
+    let impatient = NewEntry {
+        cancel: Some(CancelMode::Interrupt),
+        ..entry("Stop, and do this.")
+    };
+    store.accept("s", impatient.clone()).await?;
+    let lease = lease(&*store, "s").await?;
+    let begun = begin(&*store, &lease, "i1").await?;
+    same("an entry that found nothing to end", begun.cancel, None)?;
+    let put = store.accept("s", impatient).await?;
+    same("the one behind it", put, accepted(2, true, 1))?;
+    let asked = store.renew(&lease, NOW, TTL).await?;
+    same("what it asked for", asked, Some(CancelMode::Interrupt))
+}
+
+pub(super) async fn an_empty_id_is_refused(store: SharedStore) -> Checked {
+    refused("an entry", store.accept("", entry("x")).await, "not found")?;
+    let label = store.set_label("", "name", Value::Null, NOW).await;
+    refused("a label", label, "not found")?;
+    let lease = store.acquire("", "owner", NOW, TTL).await;
+    refused("a lease", lease, "not found")?;
+    store.accept("s", entry("x")).await?;
+    refused("a fork", store.fork("s", 0, "", NOW).await, "not found")?;
+    same("sessions", sound(&*store).await?.sessions, 1)
+}

@@ -1,0 +1,184 @@
+//! One owner at a time, and nothing comes of what an earlier one still tries.
+
+use std::time::Duration;
+
+use logue_harness::Timestamp;
+use logue_harness::store::{Acquired, Lease, SharedStore, Store, StoreError};
+use serde_json::json;
+
+use super::scene::{
+    LATER, NOW, TTL, begin, done, entry, history, lease, lease_at, said, save, sound,
+};
+use super::{Checked, refused, same};
+
+pub(super) async fn one_owner_at_a_time(store: SharedStore) -> Checked {
+    let unknown = store.acquire("s", "a", NOW, TTL).await;
+    refused("a session that nobody made", unknown, "not found")?;
+    store.accept("s", entry("x")).await?;
+    let first = lease_at(&*store, "s", "a", NOW).await?;
+    same("the session", &*first.session, "s")?;
+    same("the owner", &*first.owner, "a")?;
+    let held = Acquired::Held {
+        owner: "a".to_owned(),
+        until: LATER,
+    };
+    let before = Timestamp(LATER.0 - 1);
+    for now in [NOW, before, Timestamp(0)] {
+        same(
+            "for another",
+            store.acquire("s", "b", now, TTL).await?,
+            held.clone(),
+        )?;
+    }
+    let second = lease_at(&*store, "s", "b", LATER).await?;
+    same("a later epoch", second.epoch > first.epoch, true)?;
+    store.release(&second).await?;
+    let third = lease_at(&*store, "s", "c", NOW).await?;
+    same("an epoch after that", third.epoch > second.epoch, true)?;
+    let info = store.session("s").await?;
+    same(
+        "the epoch of the session",
+        info.map(|info| info.epoch),
+        Some(third.epoch),
+    )
+}
+
+pub(super) async fn an_owner_gets_a_new_epoch(store: SharedStore) -> Checked {
+    store.accept("s", entry("x")).await?;
+    let first = lease(&*store, "s").await?;
+    let second = lease(&*store, "s").await?;
+    same("a later epoch", second.epoch > first.epoch, true)?;
+    refused(
+        "the first one",
+        store.renew(&first, NOW, TTL).await,
+        "fenced",
+    )?;
+    same(
+        "the second one",
+        store.renew(&second, NOW, TTL).await?,
+        None,
+    )
+}
+
+pub(super) async fn a_lease_that_is_over_can_be_renewed(store: SharedStore) -> Checked {
+    store.accept("s", entry("x")).await?;
+    let first = lease_at(&*store, "s", "a", NOW).await?;
+    begin(&*store, &first, "i1").await?;
+    same(
+        "after its end",
+        store.renew(&first, LATER, TTL).await?,
+        None,
+    )?;
+    let held = Acquired::Held {
+        owner: "a".to_owned(),
+        until: LATER.after(TTL),
+    };
+    same(
+        "for another",
+        store.acquire("s", "b", LATER, TTL).await?,
+        held,
+    )?;
+    // Nobody took it, so what it commits counts, at whatever time.
+    let late = done("i1", 0, vec![said("x")]);
+    store.commit(&first, late).await?;
+    same("the history", history(&*store, "s").await?, vec![said("x")])
+}
+
+pub(super) async fn a_lease_that_was_taken_over_does_nothing(store: SharedStore) -> Checked {
+    store.accept("s", entry("x")).await?;
+    let old = lease_at(&*store, "s", "a", NOW).await?;
+    begin(&*store, &old, "i1").await?;
+    store.journal(&old, "i1", vec![json!(1)]).await?;
+    let new = lease_at(&*store, "s", "b", LATER).await?;
+
+    let error = store.commit(&old, save("i1", 0)).await.err();
+    let told = match error {
+        Some(StoreError::Fenced {
+            session,
+            epoch,
+            current,
+        }) => Some((session, epoch, current)),
+        _ => None,
+    };
+    same(
+        "what is told",
+        told,
+        Some(("s".to_owned(), old.epoch, new.epoch)),
+    )?;
+    nothing_comes_of(&*store, &old).await?;
+    let recovered = begin(&*store, &new, "i2").await?;
+    same(
+        "what was begun",
+        recovered.entry.invocation_id.as_deref(),
+        Some("i1"),
+    )?;
+    same("its notes", recovered.notes, vec![json!(1)])?;
+    nothing_comes_of(&*store, &old).await?;
+
+    // Giving back what one no longer has takes it from nobody.
+    store.release(&old).await?;
+    same("the new one", store.renew(&new, LATER, TTL).await?, None)?;
+    store.commit(&new, done("i1", 0, vec![said("x")])).await?;
+    nothing_comes_of(&*store, &old).await?;
+    same("the history", history(&*store, "s").await?, vec![said("x")])
+}
+
+pub(super) async fn a_lease_that_was_given_back_does_nothing(store: SharedStore) -> Checked {
+    store.accept("s", entry("x")).await?;
+    let lease = lease_at(&*store, "s", "a", NOW).await?;
+    begin(&*store, &lease, "i1").await?;
+    store.release(&lease).await?;
+    store.release(&lease).await?;
+    nothing_comes_of(&*store, &lease).await?;
+    let next = lease_at(&*store, "s", "b", NOW).await?;
+    same("a later epoch", next.epoch > lease.epoch, true)?;
+    same(
+        "recovery",
+        begin(&*store, &next, "i2").await?.recovered,
+        true,
+    )
+}
+
+pub(super) async fn a_deleted_session_leaves_no_valid_lease(store: SharedStore) -> Checked {
+    store.accept("s", entry("x")).await?;
+    lease(&*store, "s").await?;
+    let old = lease(&*store, "s").await?;
+    store.delete("s").await?;
+    refused("its lease", store.renew(&old, NOW, TTL).await, "not found")?;
+    store.release(&old).await?;
+    store.accept("s", entry("y")).await?;
+    nothing_comes_of(&*store, &old).await?;
+    let new = lease(&*store, "s").await?;
+    same("a later epoch", new.epoch > old.epoch, true)?;
+    nothing_comes_of(&*store, &old).await?;
+    same("what is there", store.inbox("s").await?.len(), 1)
+}
+
+pub(super) async fn a_distant_end_is_kept(store: SharedStore) -> Checked {
+    store.accept("s", entry("x")).await?;
+    store.acquire("s", "a", NOW, Duration::MAX).await?;
+    let held = Acquired::Held {
+        owner: "a".to_owned(),
+        until: Timestamp(u64::MAX),
+    };
+    let asked = store
+        .acquire("s", "b", Timestamp(u64::MAX - 1), TTL)
+        .await?;
+    same("for another", asked, held)
+}
+
+/// Every operation that needs a lease refuses this one, and all stays as it is.
+async fn nothing_comes_of(store: &dyn Store, lease: &Lease) -> Checked {
+    let before = (store.session("s").await?, store.inbox("s").await?);
+    refused("renewal", store.renew(lease, NOW, TTL).await, "fenced")?;
+    refused("beginning", store.begin(lease, "i9", NOW).await, "fenced")?;
+    let note = store.journal(lease, "i1", vec![json!("late")]).await;
+    refused("a note", note, "fenced")?;
+    let seq = before.0.as_ref().map_or(0, |info| info.seq);
+    let late = done("i1", seq, vec![said("late")]);
+    refused("an end", store.commit(lease, late).await, "fenced")?;
+    refused("a save", store.commit(lease, save("i1", 7)).await, "fenced")?;
+    let after = (store.session("s").await?, store.inbox("s").await?);
+    same("the session", after, before)?;
+    sound(store).await.map(drop)
+}

@@ -1,0 +1,213 @@
+//! The suite that every store has to pass: each promise of [the port](logue_harness::store) as a case.
+//!
+//! A case gets an empty store and tells what it found wrong. The suite knows nothing of the medium
+//! and brings no runtime: whoever writes a store runs it in the tests of its crate. What concerns the
+//! medium, such as that what was confirmed is there after a crash, is for those tests to add.
+//!
+//! ```
+//! use logue_harness::store::MemoryStore;
+//! use logue_store::contract;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), contract::Failure> {
+//! contract::check(MemoryStore::new).await
+//! # }
+//! ```
+//!
+//! A store that has to be prepared asynchronously goes through [`cases`] itself. [`compare`] plays a
+//! script of arbitrary operations on a store and on [`MemoryStore`](logue_harness::store::MemoryStore),
+//! for tests that make up scripts.
+
+mod inbox;
+mod lease;
+mod scene;
+mod script;
+mod session;
+mod suspension;
+mod text;
+mod turn;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use logue_harness::BoxFuture;
+use logue_harness::store::{SharedStore, Store, StoreError};
+
+pub use script::compare;
+
+/// A promise of the port that a store did not keep.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Broken {
+    /// An operation failed that should have succeeded.
+    #[error("an operation failed: {0}")]
+    Failed(#[from] StoreError),
+    /// Something is not as it was promised.
+    #[error("{what}: found {found}, expected {expected}")]
+    Promise {
+        /// What was looked at.
+        what: String,
+        /// What is there.
+        found: String,
+        /// What should be there.
+        expected: String,
+    },
+}
+
+/// A case that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{case}: {broken}")]
+pub struct Failure {
+    /// The name of the case.
+    pub case: &'static str,
+    /// What is wrong.
+    #[source]
+    pub broken: Broken,
+}
+
+/// What a case comes to.
+type Checked = Result<(), Broken>;
+
+/// A promise of the port and how to check it.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    name: &'static str,
+    run: fn(SharedStore) -> BoxFuture<'static, Checked>,
+}
+
+impl Case {
+    /// What it is called: the group and the promise.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Checks it on an empty store.
+    ///
+    /// # Errors
+    /// What is not as it was promised.
+    pub async fn run(&self, store: SharedStore) -> Result<(), Failure> {
+        (self.run)(store).await.map_err(|broken| Failure {
+            case: self.name,
+            broken,
+        })
+    }
+}
+
+/// Runs all cases, each on a store that `make` gives, which must be empty.
+///
+/// # Errors
+/// The first case that fails.
+pub async fn check<S: Store + 'static>(make: impl Fn() -> S) -> Result<(), Failure> {
+    for case in cases() {
+        case.run(Arc::new(make())).await?;
+    }
+    Ok(())
+}
+
+macro_rules! cases {
+    ($($group:ident :: $case:ident),* $(,)?) => {
+        &[$(Case {
+            name: concat!(stringify!($group), "::", stringify!($case)),
+            run: |store| Box::pin($group::$case(store)),
+        }),*]
+    };
+}
+
+/// All cases.
+pub const fn cases() -> &'static [Case] {
+    cases![
+        inbox::entries_keep_their_order,
+        inbox::a_key_is_put_once,
+        inbox::a_key_is_of_its_session,
+        inbox::only_if_idle_is_refused_while_another_waits_or_runs,
+        inbox::cancel_reaches_the_running_entry_only,
+        inbox::an_entry_can_cancel_the_one_that_runs,
+        inbox::an_empty_id_is_refused,
+        lease::one_owner_at_a_time,
+        lease::an_owner_gets_a_new_epoch,
+        lease::a_lease_that_is_over_can_be_renewed,
+        lease::a_lease_that_was_taken_over_does_nothing,
+        lease::a_lease_that_was_given_back_does_nothing,
+        lease::a_deleted_session_leaves_no_valid_lease,
+        lease::a_distant_end_is_kept,
+        turn::a_turn_goes_from_the_inbox_into_the_history,
+        turn::a_conflict_leaves_nothing,
+        turn::another_invocation_changes_nothing,
+        turn::a_broken_turn_is_found_with_its_notes,
+        turn::a_turn_that_went_on_after_a_signal_is_found_again,
+        turn::a_requeued_entry_is_as_new,
+        turn::a_failed_turn_leaves_its_words_and_its_journal,
+        turn::a_save_in_the_middle_settles_nothing,
+        turn::outcomes_are_read_from_a_cursor,
+        turn::fields_are_set_one_by_one,
+        suspension::a_signal_is_consumed_once,
+        suspension::signals_at_the_same_time_are_one,
+        suspension::a_signal_waits_behind_others,
+        suspension::a_second_wait_replaces_the_first,
+        suspension::an_id_has_one_turn_that_waits,
+        suspension::suspensions_are_listed_as_they_came,
+        suspension::an_unknown_signal_changes_nothing,
+        session::sessions_do_not_touch_each_other,
+        session::labels_lie_beside_the_state,
+        session::a_fork_is_a_session_of_its_own,
+        session::a_deleted_session_is_gone,
+        session::sessions_are_listed_by_their_last_change,
+        session::a_sound_store_has_no_faults,
+        text::odd_ids_are_kept_apart,
+        text::bodies_come_back_as_they_were,
+        text::a_huge_body_is_kept,
+        text::what_does_not_exist_is_empty,
+        script::arbitrary_operations_are_answered_as_in_memory,
+    ]
+}
+
+/// Compares what was found with what was promised.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "both are mostly made where they are compared"
+)]
+fn same<T: PartialEq + Debug>(what: &str, found: T, expected: T) -> Checked {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Broken::Promise {
+        what: what.to_owned(),
+        found: shortened(&found),
+        expected: shortened(&expected),
+    })
+}
+
+/// What something looks like, but no more of it than one can read.
+fn shortened(value: &impl Debug) -> String {
+    let text = format!("{value:?}");
+    match text.char_indices().nth(2000) {
+        Some((end, _)) => format!("{} …", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}
+
+/// Checks that an operation was refused, by the name of the error.
+fn refused<T: Debug>(what: &str, result: Result<T, StoreError>, expected: &'static str) -> Checked {
+    match result {
+        Ok(value) => Err(Broken::Promise {
+            what: what.to_owned(),
+            found: shortened(&value),
+            expected: expected.to_owned(),
+        }),
+        Err(error) => same(what, category(&error), expected),
+    }
+}
+
+/// The name of an error.
+const fn category(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::Fenced { .. } => "fenced",
+        StoreError::Conflict { .. } => "conflict",
+        StoreError::NotFound { .. } => "not found",
+        StoreError::Exists { .. } => "exists",
+        StoreError::Damaged(_) => "damaged",
+        StoreError::Newer { .. } => "newer",
+        StoreError::Unavailable { .. } => "unavailable",
+        _ => "other",
+    }
+}

@@ -1,0 +1,184 @@
+//! What the cases begin with: entries, leases and commits of the usual kind.
+
+use std::time::Duration;
+
+use logue_harness::Timestamp;
+use logue_harness::store::{
+    Accepted, Acquired, Begun, Commit, Lease, NewEntry, NewOutcome, NewSuspension, OutcomeKind,
+    Settle, Store, Verified, Work,
+};
+use serde_json::{Map, Value, json};
+
+use super::{Broken, Checked, same};
+
+/// How long a lease lasts.
+pub(super) const TTL: Duration = Duration::from_secs(30);
+/// When most things happen.
+pub(super) const NOW: Timestamp = Timestamp(1_000_000);
+/// After the end of a lease that was taken at [`NOW`].
+pub(super) const LATER: Timestamp = Timestamp(1_030_000);
+
+pub(super) fn said(text: &str) -> Value {
+    json!({ "role": "user", "content": text })
+}
+
+pub(super) fn entry(text: &str) -> NewEntry {
+    NewEntry {
+        work: Work::Message {
+            message: said(text),
+        },
+        key: None,
+        only_if_idle: false,
+        cancel: None,
+        now: NOW,
+    }
+}
+
+pub(super) fn keyed(text: &str, key: &str) -> NewEntry {
+    NewEntry {
+        key: Some(key.to_owned()),
+        ..entry(text)
+    }
+}
+
+pub(super) fn accepted(entry: u64, fresh: bool, ahead: u64) -> Accepted {
+    Accepted::Entry {
+        entry,
+        fresh,
+        ahead,
+    }
+}
+
+pub(super) async fn lease_at(
+    store: &dyn Store,
+    session: &str,
+    owner: &str,
+    now: Timestamp,
+) -> Result<Lease, Broken> {
+    match store.acquire(session, owner, now, TTL).await? {
+        Acquired::Lease(lease) => Ok(lease),
+        other => Err(Broken::Promise {
+            what: format!("`{session}` for `{owner}`"),
+            found: format!("{other:?}"),
+            expected: "a lease".to_owned(),
+        }),
+    }
+}
+
+pub(super) async fn lease(store: &dyn Store, session: &str) -> Result<Lease, Broken> {
+    lease_at(store, session, "owner", NOW).await
+}
+
+pub(super) async fn begin(
+    store: &dyn Store,
+    lease: &Lease,
+    invocation_id: &str,
+) -> Result<Begun, Broken> {
+    let begun = store.begin(lease, invocation_id, NOW).await?;
+    begun.ok_or_else(|| Broken::Promise {
+        what: format!("what `{invocation_id}` begins"),
+        found: "nothing".to_owned(),
+        expected: "an entry".to_owned(),
+    })
+}
+
+/// A commit that saves nothing and settles nothing.
+pub(super) fn save(invocation_id: &str, expected_seq: u64) -> Commit {
+    Commit {
+        invocation_id: invocation_id.to_owned(),
+        expected_seq,
+        messages: Vec::new(),
+        fields: Map::new(),
+        schema_version: None,
+        settle: None,
+        now: NOW,
+    }
+}
+
+pub(super) fn outcome(kind: OutcomeKind, replies_from: u64) -> NewOutcome {
+    NewOutcome {
+        kind,
+        replies_from,
+        body: json!({ "kind": kind }),
+    }
+}
+
+/// The end of a turn that went well.
+pub(super) fn done(invocation_id: &str, expected_seq: u64, messages: Vec<Value>) -> Commit {
+    Commit {
+        messages,
+        settle: Some(Settle::Done {
+            outcome: outcome(OutcomeKind::Completed, expected_seq.saturating_add(1)),
+            keep_journal: false,
+        }),
+        ..save(invocation_id, expected_seq)
+    }
+}
+
+/// The end of a turn that waits for a signal.
+pub(super) fn suspended(invocation_id: &str, expected_seq: u64, signal_id: &str) -> Commit {
+    Commit {
+        settle: Some(Settle::Suspended {
+            suspension: NewSuspension {
+                signal_id: signal_id.to_owned(),
+                metadata: Some(json!({ "ask": signal_id })),
+                record: json!({ "position": [invocation_id, signal_id] }),
+            },
+            outcome: outcome(OutcomeKind::Suspended, expected_seq),
+        }),
+        ..save(invocation_id, expected_seq)
+    }
+}
+
+/// A whole turn: what is said, what is answered.
+pub(super) async fn turn(
+    store: &dyn Store,
+    session: &str,
+    invocation_id: &str,
+    text: &str,
+) -> Checked {
+    store.accept(session, entry(text)).await?;
+    let lease = lease(store, session).await?;
+    begin(store, &lease, invocation_id).await?;
+    let seq = length(store, session).await?;
+    let messages = vec![said(text), said(&format!("You said: {text}"))];
+    store
+        .commit(&lease, done(invocation_id, seq, messages))
+        .await?;
+    store.release(&lease).await?;
+    Ok(())
+}
+
+/// A turn that waits for a signal.
+pub(super) async fn waiting_turn(
+    store: &dyn Store,
+    session: &str,
+    invocation_id: &str,
+    signal_id: &str,
+) -> Checked {
+    store.accept(session, entry("Wait.")).await?;
+    let lease = lease(store, session).await?;
+    begin(store, &lease, invocation_id).await?;
+    let seq = length(store, session).await?;
+    store
+        .commit(&lease, suspended(invocation_id, seq, signal_id))
+        .await?;
+    store.release(&lease).await?;
+    Ok(())
+}
+
+pub(super) async fn length(store: &dyn Store, session: &str) -> Result<u64, Broken> {
+    let info = store.session(session).await?;
+    Ok(info.map_or(0, |info| info.seq))
+}
+
+pub(super) async fn history(store: &dyn Store, session: &str) -> Result<Vec<Value>, Broken> {
+    Ok(store.history(session, 0, usize::MAX).await?)
+}
+
+/// Nothing is wrong with what is stored.
+pub(super) async fn sound(store: &dyn Store) -> Result<Verified, Broken> {
+    let verified = store.verify(None).await?;
+    same("faults", &verified.faults, &Vec::new())?;
+    Ok(verified)
+}

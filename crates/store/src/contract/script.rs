@@ -1,0 +1,294 @@
+//! Arbitrary operations, answered by a store as by the one in memory.
+//!
+//! A script is a list of numbers. Each is read as an operation on one of a few sessions, with one of
+//! the leases that the script got so far, old ones too, so that refusals are as frequent as successes.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use logue_harness::Timestamp;
+use logue_harness::store::{
+    Acquired, CancelMode, Commit, Lease, MemoryStore, NewEntry, NewOutcome, NewSuspension,
+    OutcomeKind, SessionFilter, Settle, SharedStore, Store, StoreError, SuspensionFilter,
+    SuspensionStatus, Work,
+};
+use serde_json::{Map, Value, json};
+
+use super::scene::sound;
+use super::{Broken, Checked, category, same};
+
+/// Plays a script on an empty store and on an empty [`MemoryStore`], and compares each answer and,
+/// at the end, everything that is stored. Any list of numbers is a script.
+///
+/// # Errors
+/// The first answer that differs.
+pub async fn compare(store: &dyn Store, script: &[u64]) -> Result<(), Broken> {
+    let model = MemoryStore::new();
+    let mut player = Player::default();
+    let mut other = Player::default();
+    for (step, &bits) in script.iter().enumerate() {
+        let found = player.play(store, bits).await;
+        let expected = other.play(&model, bits).await;
+        same(&format!("step {step} ({bits:#x})"), found, expected)?;
+    }
+    same("the end", player.all(store).await, other.all(&model).await)?;
+    sound(store).await.map(drop)
+}
+
+pub(super) async fn arbitrary_operations_are_answered_as_in_memory(store: SharedStore) -> Checked {
+    let mut state = 0x5eed_u64;
+    let script: Vec<u64> = (0..600)
+        .map(|_| {
+            // The generator of splitmix64: any would do.
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            mixed ^ (mixed >> 31)
+        })
+        .collect();
+    compare(&*store, &script).await
+}
+
+const SESSIONS: [&str; 3] = ["s", "t", "u"];
+
+/// Who plays: it knows its leases and what time it is.
+#[derive(Default)]
+struct Player {
+    leases: Vec<Lease>,
+    now: u64,
+    invocations: u64,
+}
+
+/// Reads a number piece by piece.
+struct Bits(u64);
+
+impl Bits {
+    fn below(&mut self, bound: u64) -> u64 {
+        let value = self.0 % bound;
+        self.0 /= bound;
+        value
+    }
+
+    fn flip(&mut self) -> bool {
+        self.below(2) == 1
+    }
+
+    fn pick<T: Copy>(&mut self, options: &[T], otherwise: T) -> T {
+        let count = u64::try_from(options.len()).unwrap_or(1).max(1);
+        let index = usize::try_from(self.below(count)).unwrap_or_default();
+        options.get(index).copied().unwrap_or(otherwise)
+    }
+}
+
+impl Player {
+    async fn play(&mut self, store: &dyn Store, bits: u64) -> String {
+        let mut bits = Bits(bits);
+        let kind = bits.below(24);
+        self.now += bits.below(9);
+        let now = Timestamp(self.now);
+        let session = bits.pick(&SESSIONS, "s");
+        match kind {
+            0..=2 => {
+                let entry = NewEntry {
+                    work: Work::Message {
+                        message: json!({ "at": self.now }),
+                    },
+                    key: bits.flip().then(|| format!("k{}", bits.below(4))),
+                    only_if_idle: bits.below(4) == 0,
+                    cancel: mode(bits.below(6)),
+                    now,
+                };
+                told(store.accept(session, entry).await)
+            }
+            3 | 4 => {
+                let owner = bits.pick(&["a", "b"], "a");
+                let ttl = Duration::from_millis(bits.below(40));
+                let answer = store.acquire(session, owner, now, ttl).await;
+                if let Ok(Acquired::Lease(lease)) = &answer {
+                    self.leases.push(lease.clone());
+                }
+                told(answer)
+            }
+            5..=16 => self.with_lease(store, kind, &mut bits).await,
+            17 | 18 => {
+                let invocation = self.invocation(&mut bits);
+                let payload = Map::from_iter([("now".to_owned(), json!(self.now))]);
+                told(store.signal(&invocation, payload, now).await)
+            }
+            19 => {
+                let asked = mode(bits.below(2)).unwrap_or(CancelMode::Interrupt);
+                told(store.request_cancel(session, asked).await)
+            }
+            20 => {
+                let name = bits.pick(&["x", "y"], "x");
+                told(store.set_label(session, name, json!(self.now), now).await)
+            }
+            21 => {
+                let into = bits.pick(&SESSIONS, "s");
+                told(store.fork(session, bits.below(6), into, now).await)
+            }
+            // Seldom, or nothing would ever grow.
+            22 if bits.below(8) == 0 => told(store.delete(session).await),
+            _ => self.look(store, session, &mut bits).await,
+        }
+    }
+
+    /// What needs a lease, with one of the latest.
+    async fn with_lease(&mut self, store: &dyn Store, kind: u64, bits: &mut Bits) -> String {
+        let age = usize::try_from(bits.below(8).saturating_sub(4)).unwrap_or_default();
+        let Some(lease) = self.leases.iter().rev().nth(age).cloned() else {
+            return "no lease".to_owned();
+        };
+        let now = Timestamp(self.now);
+        let front = store.inbox(&lease.session).await.unwrap_or_default();
+        let running = front
+            .into_iter()
+            .next()
+            .and_then(|entry| entry.invocation_id);
+        let invocation = match running {
+            Some(running) if bits.below(8) > 0 => running,
+            _ => self.invocation(bits),
+        };
+        match kind {
+            5 | 6 => {
+                self.invocations += 1;
+                let fresh = format!("i{}", self.invocations);
+                told(store.begin(&lease, &fresh, now).await)
+            }
+            7 => told(
+                store
+                    .renew(&lease, now, Duration::from_millis(bits.below(40)))
+                    .await,
+            ),
+            8 if bits.flip() => told(store.release(&lease).await),
+            8..=10 => {
+                let notes = (0..bits.below(3)).map(|note| json!([note, self.now]));
+                told(store.journal(&lease, &invocation, notes.collect()).await)
+            }
+            _ => {
+                let info = store.session(&lease.session).await;
+                let seq = info.ok().flatten().map_or(0, |info| info.seq);
+                let expected = if bits.below(8) == 0 { seq + 1 } else { seq };
+                let commit = self.commit(invocation, expected, bits);
+                told(store.commit(&lease, commit).await)
+            }
+        }
+    }
+
+    fn commit(&self, invocation_id: String, expected_seq: u64, bits: &mut Bits) -> Commit {
+        let messages = (0..bits.below(3)).map(|message| json!({ "m": message, "at": self.now }));
+        let outcome = |kind| NewOutcome {
+            kind,
+            replies_from: expected_seq,
+            body: Value::Null,
+        };
+        let settle = match bits.below(8) {
+            0 => None,
+            1 => Some(Settle::Requeue),
+            2..=4 => Some(Settle::Suspended {
+                suspension: NewSuspension {
+                    signal_id: bits.pick(&["mail", "call"], "mail").to_owned(),
+                    metadata: bits.flip().then(|| json!(self.now)),
+                    record: json!([self.now]),
+                },
+                outcome: outcome(OutcomeKind::Suspended),
+            }),
+            kind => Some(Settle::Done {
+                outcome: outcome(match kind {
+                    5 => OutcomeKind::Errored,
+                    6 => OutcomeKind::Cancelled,
+                    _ => OutcomeKind::Completed,
+                }),
+                keep_journal: bits.flip(),
+            }),
+        };
+        Commit {
+            invocation_id,
+            expected_seq,
+            messages: messages.collect(),
+            fields: (0..bits.below(2))
+                .map(|_| ("f".to_owned(), json!(self.now)))
+                .collect(),
+            schema_version: bits.flip().then(|| "1".to_owned()),
+            settle,
+            now: Timestamp(self.now),
+        }
+    }
+
+    /// One of the latest invocations.
+    fn invocation(&self, bits: &mut Bits) -> String {
+        format!("i{}", self.invocations.saturating_sub(bits.below(4)))
+    }
+
+    async fn look(&self, store: &dyn Store, session: &str, bits: &mut Bits) -> String {
+        let status = bits.pick(
+            &[
+                None,
+                Some(SuspensionStatus::Suspended),
+                Some(SuspensionStatus::Signalled),
+                Some(SuspensionStatus::Resumed),
+            ],
+            None,
+        );
+        let filter = SuspensionFilter {
+            session: bits.flip().then(|| session.to_owned()),
+            signal_id: bits.flip().then(|| "mail".to_owned()),
+            status,
+        };
+        let from = bits.below(5);
+        [
+            told(store.suspensions(filter).await),
+            told(store.history(session, from, 3).await),
+            told(store.outcomes_since(session, from, 3).await),
+            told(store.entry(session, from).await),
+            told(store.outcome_of(session, from).await),
+        ]
+        .join("\n")
+    }
+
+    /// Everything that can be read.
+    async fn all(&self, store: &dyn Store) -> String {
+        let mut list = store.list(SessionFilter::default()).await;
+        for info in list.iter_mut().flatten() {
+            // The order of names is nobody's promise.
+            info.fields.sort_keys();
+            info.labels.sort_keys();
+        }
+        let mut all = vec![
+            told(list),
+            told(store.suspensions(SuspensionFilter::default()).await),
+        ];
+        for session in SESSIONS {
+            all.push(told(store.inbox(session).await));
+            all.push(told(store.history(session, 0, usize::MAX).await));
+            all.push(told(store.outcomes_since(session, 0, usize::MAX).await));
+            for invocation in (0..=self.invocations).map(|number| format!("i{number}")) {
+                all.push(told(store.notes(session, &invocation).await));
+            }
+        }
+        for invocation in (0..=self.invocations).map(|number| format!("i{number}")) {
+            all.push(told(store.suspension(&invocation).await));
+        }
+        all.join("\n")
+    }
+}
+
+fn mode(bits: u64) -> Option<CancelMode> {
+    match bits {
+        0 => Some(CancelMode::Interrupt),
+        1 => Some(CancelMode::Rollback),
+        _ => None,
+    }
+}
+
+/// An answer as text. Of errors only what every store has to tell alike.
+fn told<T: Debug>(answer: Result<T, StoreError>) -> String {
+    match answer {
+        Ok(value) => format!("{value:?}"),
+        Err(StoreError::Fenced { epoch, current, .. }) => format!("fenced {epoch} {current}"),
+        Err(StoreError::Conflict {
+            expected, found, ..
+        }) => format!("conflict {expected} {found}"),
+        Err(error) => category(&error).to_owned(),
+    }
+}

@@ -1,0 +1,243 @@
+//! Sessions stand alone, and can be copied, listed, labelled and removed.
+
+use logue_harness::Timestamp;
+use logue_harness::store::{
+    Commit, SessionFilter, SharedStore, Signalled, Store, SuspensionFilter, Verified,
+};
+use serde_json::{Map, Value, json};
+
+use super::scene::{
+    LATER, NOW, begin, done, entry, history, keyed, lease, said, save, sound, turn, waiting_turn,
+};
+use super::{Broken, Checked, refused, same};
+
+pub(super) async fn sessions_do_not_touch_each_other(store: SharedStore) -> Checked {
+    for session in ["a", "b", "c"] {
+        turn(&*store, session, "i1", session).await?;
+        store.accept(session, entry("next")).await?;
+    }
+    let lease = lease(&*store, "b").await?;
+    begin(&*store, &lease, "i2").await?;
+    store.journal(&lease, "i2", vec![json!(1)]).await?;
+    let commit = Commit {
+        fields: Map::from_iter([("topic".to_owned(), json!("b"))]),
+        ..done("i2", 2, vec![said("next")])
+    };
+    store.commit(&lease, commit).await?;
+    for session in ["a", "c"] {
+        let info = store.session(session).await?;
+        let told = info.map(|info| (info.seq, info.cursor, info.pending, info.fields.len()));
+        same(session, told, Some((2, 1, 1, 0)))?;
+        let words = said(session);
+        same(
+            session,
+            history(&*store, session).await?.first(),
+            Some(&words),
+        )?;
+    }
+    let borrowed = store.notes("a", "i2").await?;
+    same("a journal of another", borrowed, Vec::new())
+}
+
+pub(super) async fn labels_lie_beside_the_state(store: SharedStore) -> Checked {
+    store.set_label("s", "agent", json!("a.chat"), NOW).await?;
+    let info = store.session("s").await?;
+    let told = info.map(|info| (info.has_state, info.pending, info.labels.len()));
+    same("a session made by a label", told, Some((false, 0, 1)))?;
+    turn(&*store, "s", "i1", "x").await?;
+    store
+        .set_label("s", "agent", json!({ "file": "b.chat" }), LATER)
+        .await?;
+    store.set_label("s", "", Value::Null, NOW).await?;
+    let info = store.session("s").await?;
+    let told = info.map(|info| {
+        (
+            Value::Object(info.labels),
+            info.fields.len(),
+            info.updated_at,
+        )
+    });
+    let labels = json!({ "agent": { "file": "b.chat" }, "": null });
+    same("the labels", told, Some((labels, 0, LATER)))
+}
+
+pub(super) async fn a_fork_is_a_session_of_its_own(store: SharedStore) -> Checked {
+    turn(&*store, "s", "i1", "one").await?;
+    turn(&*store, "s", "i2", "two").await?;
+    store.set_label("s", "agent", json!("a.chat"), NOW).await?;
+    let held = lease(&*store, "s").await?;
+    let fields = Commit {
+        fields: Map::from_iter([("topic".to_owned(), json!("x"))]),
+        schema_version: Some("3".to_owned()),
+        ..save("none", 4)
+    };
+    store.commit(&held, fields).await?;
+    store.accept("s", keyed("waits", "k")).await?;
+
+    refused(
+        "of nothing",
+        store.fork("none", 0, "f", NOW).await,
+        "not found",
+    )?;
+    refused("onto another", store.fork("s", 0, "s", NOW).await, "exists")?;
+    refused(
+        "beyond the end",
+        store.fork("s", 5, "f", NOW).await,
+        "conflict",
+    )?;
+    same("what that left", store.session("f").await?, None)?;
+
+    store.fork("s", 3, "f", LATER).await?;
+    let expected: Vec<Value> = history(&*store, "s").await?.into_iter().take(3).collect();
+    same("its history", history(&*store, "f").await?, expected)?;
+    let info = store.session("f").await?;
+    let told = info
+        .as_ref()
+        .map(|info| (info.seq, info.pending, info.cursor));
+    same("its lengths", told, Some((3, 0, 0)))?;
+    let told = info
+        .as_ref()
+        .map(|info| (info.has_state, info.created_at, info.updated_at));
+    same("its times", told, Some((true, LATER, LATER)))?;
+    let told = info.map(|info| (info.fields.len(), info.labels.len(), info.schema_version));
+    same(
+        "what it has with it",
+        told,
+        Some((1, 1, Some("3".to_owned()))),
+    )?;
+
+    let put = store.accept("f", keyed("own", "k")).await?;
+    same("a key of its own", put, super::scene::accepted(1, true, 0))?;
+    let lease = lease(&*store, "f").await?;
+    begin(&*store, &lease, "i3").await?;
+    store
+        .commit(&lease, done("i3", 3, vec![said("own")]))
+        .await?;
+    same("the origin", history(&*store, "s").await?.len(), 4)?;
+    store.delete("s").await?;
+    same("its own history", history(&*store, "f").await?.len(), 4)?;
+    store.fork("f", 0, "empty", NOW).await?;
+    same("an empty one", history(&*store, "empty").await?, Vec::new())?;
+    sound(&*store).await.map(drop)
+}
+
+pub(super) async fn a_deleted_session_is_gone(store: SharedStore) -> Checked {
+    same("nothing", store.delete("s").await?, false)?;
+    turn(&*store, "s", "i1", "x").await?;
+    waiting_turn(&*store, "s", "i2", "approval").await?;
+    turn(&*store, "other", "i4", "stays").await?;
+    store.accept("s", keyed("y", "k")).await?;
+    store.set_label("s", "agent", json!("a.chat"), NOW).await?;
+    let held = lease(&*store, "s").await?;
+    begin(&*store, &held, "i3").await?;
+    store.journal(&held, "i3", vec![json!(1)]).await?;
+    same("something", store.delete("s").await?, true)?;
+    same("twice", store.delete("s").await?, false)?;
+
+    same("the session", store.session("s").await?, None)?;
+    same("its history", history(&*store, "s").await?, Vec::new())?;
+    same("its entry", store.entry("s", 1).await?, None)?;
+    same(
+        "its outcomes",
+        store.outcomes_since("s", 0, 9).await?,
+        Vec::new(),
+    )?;
+    same("its journal", store.notes("s", "i3").await?, Vec::new())?;
+    same("what waited", store.suspension("i2").await?, None)?;
+    let listed = store.suspensions(SuspensionFilter::default()).await?;
+    same("what waited, in the list", listed, Vec::new())?;
+    let answer = store.signal("i2", Map::new(), NOW).await?;
+    same("its signal", answer, Signalled::Unknown)?;
+    refused(
+        "its lease",
+        store.renew(&held, NOW, super::scene::TTL).await,
+        "not found",
+    )?;
+    same("another", history(&*store, "other").await?.len(), 2)?;
+
+    let put = store.accept("s", keyed("y", "k")).await?;
+    same("one of that name", put, super::scene::accepted(1, true, 0))?;
+    let info = store.session("s").await?;
+    let told = info.map(|info| (info.seq, info.cursor, info.has_state, info.labels.len()));
+    same("it is new", told, Some((0, 0, false, 0)))?;
+    sound(&*store).await.map(drop)
+}
+
+pub(super) async fn sessions_are_listed_by_their_last_change(store: SharedStore) -> Checked {
+    let at = |now| {
+        let mut put = entry("x");
+        put.now = Timestamp(now);
+        put
+    };
+    for (session, now) in [
+        ("p/b", 10),
+        ("p/a", 10),
+        ("p/c", 30),
+        ("q", 20),
+        ("p", 40),
+        ("P/d", 50),
+    ] {
+        store.accept(session, at(now)).await?;
+    }
+    let list = async |prefix: Option<&str>, limit| -> Result<Vec<String>, Broken> {
+        let filter = SessionFilter {
+            prefix: prefix.map(str::to_owned),
+            limit,
+        };
+        let found = store.list(filter).await?;
+        Ok(found.into_iter().map(|info| info.session).collect())
+    };
+    let all = ["P/d", "p", "p/c", "q", "p/a", "p/b"];
+    same(
+        "all",
+        list(None, None).await?,
+        all.map(str::to_owned).to_vec(),
+    )?;
+    same("an empty prefix", list(Some(""), None).await?.len(), 6)?;
+    let some = ["p/c", "p/a", "p/b"].map(str::to_owned);
+    same("a prefix", list(Some("p/"), None).await?, some.to_vec())?;
+    same(
+        "some of them",
+        list(Some("p/"), Some(2)).await?,
+        some[..2].to_vec(),
+    )?;
+    same("none of them", list(None, Some(0)).await?, Vec::new())?;
+    same("another prefix", list(Some("p/x"), None).await?, Vec::new())?;
+
+    store.accept("p/b", at(60)).await?;
+    store
+        .set_label("q", "agent", json!(1), Timestamp(55))
+        .await?;
+    // A clock that was put back makes nothing older.
+    store
+        .set_label("p", "agent", json!(1), Timestamp(1))
+        .await?;
+    let all = ["p/b", "q", "P/d", "p", "p/c", "p/a"];
+    same(
+        "after changes",
+        list(None, None).await?,
+        all.map(str::to_owned).to_vec(),
+    )?;
+    let infos = store.list(SessionFilter::default()).await?;
+    for info in infos {
+        let alone = store.session(&info.session).await?;
+        same("what a list tells", alone, Some(info))?;
+    }
+    Ok(())
+}
+
+pub(super) async fn a_sound_store_has_no_faults(store: SharedStore) -> Checked {
+    same("an empty one", sound(&*store).await?, Verified::default())?;
+    turn(&*store, "a", "i1", "x").await?;
+    turn(&*store, "a", "i2", "y").await?;
+    waiting_turn(&*store, "b", "i3", "approval").await?;
+    turn(&*store, "b", "i4", "z").await?;
+    let counts = async |session| -> Result<_, Broken> {
+        let verified = Store::verify(&*store, session).await?;
+        same("faults", &verified.faults, &Vec::new())?;
+        Ok((verified.sessions, verified.messages))
+    };
+    same("all", counts(None).await?, (2, 6))?;
+    same("one", counts(Some("a")).await?, (1, 4))?;
+    same("none", counts(Some("c")).await?, (0, 0))
+}

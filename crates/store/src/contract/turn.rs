@@ -1,0 +1,387 @@
+//! A turn ends as a whole, and one that broke off is found again.
+
+use logue_harness::Timestamp;
+use logue_harness::store::{
+    CancelMode, Commit, EntryState, JournalNote, OutcomeKind, Settle, SharedStore, StoreError,
+    StoredOutcome, Work,
+};
+use serde_json::{Map, Value, json};
+
+use super::scene::{
+    LATER, NOW, TTL, begin, done, entry, history, keyed, lease, lease_at, outcome, said, save,
+    sound, turn, waiting_turn,
+};
+use super::{Checked, refused, same};
+
+pub(super) async fn a_turn_goes_from_the_inbox_into_the_history(store: SharedStore) -> Checked {
+    store.accept("s", keyed("Hello.", "k")).await?;
+    let info = store.session("s").await?;
+    let bare = info.map(|info| (info.seq, info.has_state, info.pending, info.cursor));
+    same("a session with an inbox only", bare, Some((0, false, 1, 0)))?;
+
+    let lease = lease(&*store, "s").await?;
+    begin(&*store, &lease, "i1").await?;
+    store.journal(&lease, "i1", vec![json!("called")]).await?;
+    let commit = Commit {
+        schema_version: Some("2".to_owned()),
+        now: LATER,
+        ..done("i1", 0, vec![said("Hello."), said("Hi.")])
+    };
+    store.commit(&lease, commit).await?;
+
+    same(
+        "the history",
+        history(&*store, "s").await?,
+        vec![said("Hello."), said("Hi.")],
+    )?;
+    let expected = StoredOutcome {
+        cursor: 1,
+        entry: 1,
+        invocation_id: "i1".to_owned(),
+        resumed: false,
+        kind: OutcomeKind::Completed,
+        replies_from: 1,
+        replies_to: 2,
+        body: json!({ "kind": "completed" }),
+        at: LATER,
+    };
+    let found = store.outcome_of("s", 1).await?;
+    same("the outcome", found.as_ref(), Some(&expected))?;
+    let since = store.outcomes_since("s", 0, 10).await?;
+    same("the outcomes", since, vec![expected])?;
+    same("the journal", store.notes("s", "i1").await?, Vec::new())?;
+
+    let settled = store.entry("s", 1).await?;
+    let told = settled.map(|entry| (entry.state, entry.work, entry.key, entry.invocation_id));
+    let kept = (
+        EntryState::Settled,
+        None,
+        Some("k".to_owned()),
+        Some("i1".to_owned()),
+    );
+    same("the settled entry", told, Some(kept))?;
+    let info = store.session("s").await?;
+    let told = info.map(|info| (info.seq, info.has_state, info.pending, info.cursor));
+    same("the session", told, Some((2, true, 0, 1)))?;
+    let info = store.session("s").await?;
+    let told = info.map(|info| (info.schema_version, info.created_at, info.updated_at));
+    same("its times", told, Some((Some("2".to_owned()), NOW, LATER)))?;
+    sound(&*store).await.map(drop)
+}
+
+pub(super) async fn a_conflict_leaves_nothing(store: SharedStore) -> Checked {
+    turn(&*store, "s", "i1", "one").await?;
+    store.accept("s", entry("two")).await?;
+    let lease = lease(&*store, "s").await?;
+    begin(&*store, &lease, "i2").await?;
+    store.journal(&lease, "i2", vec![json!(1)]).await?;
+    let before = (store.session("s").await?, store.inbox("s").await?);
+    for expected in [0, 1, 3, u64::MAX] {
+        let commit = Commit {
+            fields: Map::from_iter([("topic".to_owned(), json!("x"))]),
+            schema_version: Some("9".to_owned()),
+            now: LATER,
+            ..done("i2", expected, vec![said("two"), said("lost")])
+        };
+        let told = match store.commit(&lease, commit).await {
+            Err(StoreError::Conflict {
+                session,
+                expected,
+                found,
+            }) => Some((session, expected, found)),
+            _ => None,
+        };
+        same("what is told", told, Some(("s".to_owned(), expected, 2)))?;
+    }
+    let after = (store.session("s").await?, store.inbox("s").await?);
+    same("the session", after, before)?;
+    same("the history", history(&*store, "s").await?.len(), 2)?;
+    same("the outcome", store.outcome_of("s", 2).await?, None)?;
+    same("the journal", store.notes("s", "i2").await?.len(), 1)?;
+    store
+        .commit(&lease, done("i2", 2, vec![said("two")]))
+        .await?;
+    sound(&*store).await.map(drop)
+}
+
+pub(super) async fn another_invocation_changes_nothing(store: SharedStore) -> Checked {
+    store.accept("s", entry("x")).await?;
+    let lease = lease(&*store, "s").await?;
+    let early = store.journal(&lease, "i1", vec![json!(1)]).await;
+    refused("a note before the beginning", early, "not found")?;
+    let early = store.commit(&lease, done("i1", 0, vec![said("x")])).await;
+    refused("an end before the beginning", early, "not found")?;
+    begin(&*store, &lease, "i1").await?;
+    let other = store.journal(&lease, "i2", vec![json!(1)]).await;
+    refused("a note of another", other, "not found")?;
+    let other = store.commit(&lease, done("i2", 0, vec![said("x")])).await;
+    refused("an end of another", other, "not found")?;
+    let other = store.commit(&lease, save("i2", 0)).await;
+    refused("a save of another", other, "not found")?;
+    same("the history", history(&*store, "s").await?, Vec::new())?;
+    store.commit(&lease, done("i1", 0, vec![said("x")])).await?;
+    let twice = store.commit(&lease, done("i1", 1, vec![said("x")])).await;
+    refused("a second end", twice, "not found")?;
+    same("the history", history(&*store, "s").await?, vec![said("x")])
+}
+
+pub(super) async fn a_broken_turn_is_found_with_its_notes(store: SharedStore) -> Checked {
+    store.accept("s", entry("one")).await?;
+    store.accept("s", entry("two")).await?;
+    let first = lease_at(&*store, "s", "a", NOW).await?;
+    let begun = begin(&*store, &first, "i1").await?;
+    let notes = [json!({ "tool": "shell" }), json!("called"), Value::Null];
+    store.journal(&first, "i1", notes[..1].to_vec()).await?;
+    store.journal(&first, "i1", Vec::new()).await?;
+    store.journal(&first, "i1", notes[1..].to_vec()).await?;
+    let expected = (0..).zip(notes.clone());
+    let expected = expected.map(|(seq, note)| JournalNote { seq, note });
+    same(
+        "the journal",
+        store.notes("s", "i1").await?,
+        expected.collect(),
+    )?;
+
+    for (owner, now) in [("b", LATER), ("c", LATER.after(TTL))] {
+        let next = lease_at(&*store, "s", owner, now).await?;
+        let found = begin(&*store, &next, "i2").await?;
+        same("that it was found", found.recovered, true)?;
+        same("the entry", &found.entry, &begun.entry)?;
+        same("its notes", found.notes, notes.to_vec())?;
+    }
+    let last = lease_at(&*store, "s", "c", LATER.after(TTL)).await?;
+    store.journal(&last, "i1", vec![json!(4)]).await?;
+    let seqs = store.notes("s", "i1").await?;
+    let seqs: Vec<u64> = seqs.iter().map(|note| note.seq).collect();
+    same("notes that follow", seqs, vec![0, 1, 2, 3])?;
+    store
+        .commit(&last, done("i1", 0, vec![said("one")]))
+        .await?;
+    let next = begin(&*store, &last, "i3").await?;
+    same(
+        "the next one",
+        (next.entry.entry, next.recovered),
+        (2, false),
+    )?;
+    sound(&*store).await.map(drop)
+}
+
+pub(super) async fn a_turn_that_went_on_after_a_signal_is_found_again(
+    store: SharedStore,
+) -> Checked {
+    waiting_turn(&*store, "s", "i1", "approval").await?;
+    store.signal("i1", Map::new(), NOW).await?;
+    let first = lease_at(&*store, "s", "a", NOW).await?;
+    let begun = begin(&*store, &first, "fresh").await?;
+    same(
+        "its invocation",
+        begun.entry.invocation_id.as_deref(),
+        Some("i1"),
+    )?;
+    store.journal(&first, "i1", vec![json!("called")]).await?;
+    let next = lease_at(&*store, "s", "b", LATER).await?;
+    let found = begin(&*store, &next, "other").await?;
+    same("the entry", &found.entry, &begun.entry)?;
+    same("its notes", found.notes, vec![json!("called")])?;
+    let record = store.suspension("i1").await?.map(|found| found.record);
+    same(
+        "what it needs to go on",
+        record,
+        Some(json!({ "position": ["i1", "approval"] })),
+    )
+}
+
+pub(super) async fn a_requeued_entry_is_as_new(store: SharedStore) -> Checked {
+    store.accept("s", entry("one")).await?;
+    store.accept("s", entry("two")).await?;
+    let lease = lease(&*store, "s").await?;
+    begin(&*store, &lease, "i1").await?;
+    store.journal(&lease, "i1", vec![json!(1)]).await?;
+    store.request_cancel("s", CancelMode::Rollback).await?;
+    let back = Commit {
+        settle: Some(Settle::Requeue),
+        ..save("i1", 0)
+    };
+    store.commit(&lease, back).await?;
+    let inbox = store.inbox("s").await?;
+    let told: Vec<_> = inbox
+        .iter()
+        .map(|entry| (entry.entry, entry.state, entry.invocation_id.clone()))
+        .collect();
+    let waiting = |number| (number, EntryState::Waiting, None);
+    same("the inbox", told, vec![waiting(1), waiting(2)])?;
+    same("the journal", store.notes("s", "i1").await?, Vec::new())?;
+    same(
+        "the outcomes",
+        store.outcomes_since("s", 0, 9).await?,
+        Vec::new(),
+    )?;
+    let info = store.session("s").await?;
+    same(
+        "that it has no state",
+        info.map(|info| info.has_state),
+        Some(false),
+    )?;
+
+    let again = begin(&*store, &lease, "i2").await?;
+    let told = (
+        again.entry.entry,
+        again.recovered,
+        again.cancel,
+        again.notes.len(),
+    );
+    same("its second beginning", told, (1, false, None, 0))?;
+    same(
+        "its invocation",
+        again.entry.invocation_id.as_deref(),
+        Some("i2"),
+    )
+}
+
+pub(super) async fn a_failed_turn_leaves_its_words_and_its_journal(store: SharedStore) -> Checked {
+    store.accept("s", entry("Try.")).await?;
+    let lease = lease(&*store, "s").await?;
+    for (number, keep_journal) in [(1, true), (2, false)] {
+        let invocation = format!("i{number}");
+        begin(&*store, &lease, &invocation).await?;
+        store
+            .journal(&lease, &invocation, vec![json!("called")])
+            .await?;
+        let failed = Commit {
+            settle: Some(Settle::Done {
+                outcome: outcome(OutcomeKind::Errored, 0),
+                keep_journal,
+            }),
+            ..save(&invocation, 0)
+        };
+        store.commit(&lease, failed).await?;
+        let entry = store.entry("s", number).await?;
+        let work = entry.and_then(|entry| entry.work);
+        let words = Work::Message {
+            message: said("Try."),
+        };
+        same("its words", work, Some(words))?;
+        let notes = store.notes("s", &invocation).await?;
+        same("its notes", notes.len(), usize::from(keep_journal))?;
+        let told = store.outcome_of("s", number).await?;
+        let told = told.map(|told| (told.kind, told.replies_from, told.replies_to));
+        same("its outcome", told, Some((OutcomeKind::Errored, 0, 0)))?;
+        store.accept("s", super::scene::entry("Try.")).await?;
+    }
+    let info = store.session("s").await?;
+    let told = info.map(|info| (info.seq, info.has_state, info.cursor));
+    same("the session", told, Some((0, false, 2)))?;
+    sound(&*store).await.map(drop)
+}
+
+pub(super) async fn a_save_in_the_middle_settles_nothing(store: SharedStore) -> Checked {
+    store.accept("s", entry("x")).await?;
+    let lease = lease(&*store, "s").await?;
+    store.commit(&lease, save("none", 0)).await?;
+    let info = store.session("s").await?;
+    same(
+        "a save while nothing runs",
+        info.map(|info| info.has_state),
+        Some(true),
+    )?;
+    begin(&*store, &lease, "i1").await?;
+    store.journal(&lease, "i1", vec![json!(1)]).await?;
+    let middle = Commit {
+        messages: vec![said("x")],
+        ..save("i1", 0)
+    };
+    store.commit(&lease, middle).await?;
+    same("the history", history(&*store, "s").await?, vec![said("x")])?;
+    same("the journal", store.notes("s", "i1").await?.len(), 1)?;
+    let states: Vec<_> = store
+        .inbox("s")
+        .await?
+        .into_iter()
+        .map(|entry| entry.state)
+        .collect();
+    same("the entry", states, vec![EntryState::Running])?;
+    store.commit(&lease, done("i1", 1, vec![said("y")])).await?;
+    let told = store.outcome_of("s", 1).await?;
+    let told = told.map(|told| (told.replies_from, told.replies_to));
+    same("the outcome", told, Some((2, 2)))
+}
+
+pub(super) async fn outcomes_are_read_from_a_cursor(store: SharedStore) -> Checked {
+    for number in 1..=7 {
+        turn(&*store, "s", &format!("i{number}"), &number.to_string()).await?;
+    }
+    let mut cursor = 0;
+    let mut read = Vec::new();
+    loop {
+        let outcomes = store.outcomes_since("s", cursor, 3).await?;
+        let Some(last) = outcomes.last() else {
+            break;
+        };
+        same("how many at once", outcomes.len() <= 3, true)?;
+        cursor = last.cursor;
+        read.extend(outcomes.into_iter().map(|outcome| outcome.invocation_id));
+    }
+    let expected = (1..=7).map(|number| format!("i{number}"));
+    same("each outcome once", read, expected.collect())?;
+    let info = store.session("s").await?;
+    same("the cursor", info.map(|info| info.cursor), Some(cursor))?;
+    for beyond in [cursor, cursor + 1, u64::MAX] {
+        same(
+            "behind the last",
+            store.outcomes_since("s", beyond, 3).await?,
+            Vec::new(),
+        )?;
+    }
+    same(
+        "none of them",
+        store.outcomes_since("s", 0, 0).await?,
+        Vec::new(),
+    )?;
+    let from: Vec<u64> = store
+        .outcomes_since("s", 0, usize::MAX)
+        .await?
+        .iter()
+        .map(|outcome| outcome.replies_from)
+        .collect();
+    same(
+        "where replies begin",
+        from,
+        (0..7).map(|turn| turn * 2 + 1).collect(),
+    )
+}
+
+pub(super) async fn fields_are_set_one_by_one(store: SharedStore) -> Checked {
+    store.accept("s", entry("x")).await?;
+    let lease = lease(&*store, "s").await?;
+    let with = |fields: Value, version: Option<&str>| Commit {
+        fields: fields.as_object().cloned().unwrap_or_default(),
+        schema_version: version.map(str::to_owned),
+        ..save("none", 0)
+    };
+    let first = with(json!({ "a": 1, "b": [1, 2], "": null }), Some("1"));
+    store.commit(&lease, first).await?;
+    let second = with(json!({ "b": { "x": [] }, "c": "new" }), None);
+    store
+        .commit(
+            &lease,
+            Commit {
+                now: Timestamp(0),
+                ..second
+            },
+        )
+        .await?;
+    let info = store.session("s").await?;
+    let told = info.map(|info| {
+        (
+            Value::Object(info.fields),
+            info.schema_version,
+            info.updated_at,
+        )
+    });
+    let fields = json!({ "a": 1, "b": { "x": [] }, "c": "new", "": null });
+    same(
+        "the fields",
+        told,
+        Some((fields, Some("1".to_owned()), NOW)),
+    )
+}

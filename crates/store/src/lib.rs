@@ -1,0 +1,36 @@
+//! Where sessions are kept: [`SqliteStore`] keeps them in a file, and [`contract`] checks any store.
+//!
+//! The port is [`logue_harness::store::Store`]. Whoever has another medium implements that trait and
+//! runs the suite over it; the suite knows nothing of the medium, and every promise of the port is a
+//! case of it.
+//!
+//! ```
+//! use logue_harness::Timestamp;
+//! use logue_store::Stores;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let url = format!("sqlite:{}", folder.path().join("sessions.db").display());
+//! let store = Stores::open(&url)?;
+//! store.set_label("s1", "agent", "critic.chat".into(), Timestamp(0)).await?;
+//! drop(store);
+//!
+//! let store = Stores::open(&url)?;
+//! let session = store.session("s1").await?.ok_or("no session")?;
+//! assert_eq!(session.labels.get("agent"), Some(&"critic.chat".into()));
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+#[cfg(feature = "contract")]
+pub mod contract;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod stores;
+
+#[cfg(feature = "sqlite")]
+pub use sqlite::{SqliteOptions, SqliteStore};
+pub use stores::Stores;

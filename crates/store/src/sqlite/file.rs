@@ -1,0 +1,220 @@
+//! Opening the file: whose it is, who may read it, and how it is written.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use logue_harness::store::StoreError;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::fault::{Tried, Trouble, database, file};
+use super::migration::{APPLICATION, foreign, migrate};
+
+/// Bytes of a page of a new file. A turn changes a few rows in a handful of places, and each place is
+/// a page that is written, so small ones make little of a small turn; and a short session is not
+/// lost in a file of empty pages.
+pub(super) const PAGE: u64 = 2048;
+/// What every SQLite file begins with.
+const MAGIC: &[u8] = b"SQLite format 3\0";
+/// Where the header has the application's number.
+const APPLICATION_AT: usize = 68;
+/// How long to wait before asking again for a file that somebody else writes to.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Which file was opened, so that nothing is confirmed that went into one which is no longer there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    path: PathBuf,
+    #[cfg(unix)]
+    number: (u64, u64),
+}
+
+impl Identity {
+    /// That of the file at a path.
+    pub(super) fn of(path: &Path) -> Result<Self, StoreError> {
+        let found = fs::metadata(path).map_err(|error| gone(path, Some(error)))?;
+        #[cfg(not(unix))]
+        drop(found);
+        Ok(Self {
+            path: path.to_owned(),
+            #[cfg(unix)]
+            number: {
+                use std::os::unix::fs::MetadataExt;
+                (found.dev(), found.ino())
+            },
+        })
+    }
+
+    /// Refuses if the path no longer leads to it.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        if Self::of(&self.path)? == *self {
+            return Ok(());
+        }
+        Err(gone(&self.path, None))
+    }
+}
+
+fn gone(path: &Path, error: Option<io::Error>) -> StoreError {
+    StoreError::Unavailable {
+        message: format!(
+            "{}: the file was moved or removed while it was open; put it back, or open it anew",
+            path.display()
+        ),
+        source: error.map(|error| std::sync::Arc::new(error) as _),
+    }
+}
+
+/// Makes the file if there is none, refuses one that is not ours, and brings it to the format of
+/// today. The connection is the one to write with.
+pub(super) fn open(
+    path: &Path,
+    patience: Duration,
+    pages: Option<u64>,
+) -> Result<Connection, StoreError> {
+    if !exists_as_ours(path)? {
+        create(path)?;
+    }
+    let prepare = || -> Tried<Connection> {
+        let conn = connect(path)?;
+        let pages_now: i64 = in_turn(patience, || {
+            conn.pragma_query_value(None, "page_count", |row| row.get(0))
+        })?;
+        // Only an empty file takes these; later the whole of it would have to be written anew.
+        if pages_now == 0 {
+            conn.pragma_update(None, "page_size", PAGE.cast_signed())?;
+            in_turn(patience, || {
+                conn.pragma_update(None, "auto_vacuum", "INCREMENTAL")
+            })?;
+        }
+        in_turn(patience, || conn.execute_batch("BEGIN IMMEDIATE"))?;
+        let migrated = migrate(&conn, path);
+        let end = if migrated.is_ok() {
+            "COMMIT"
+        } else {
+            "ROLLBACK"
+        };
+        conn.execute_batch(end)?;
+        migrated?;
+        in_turn(patience, || {
+            conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))
+        })?;
+        conn.pragma_update(None, "synchronous", "FULL")?;
+        conn.pragma_update(None, "fullfsync", true)?;
+        conn.pragma_update(None, "journal_size_limit", 4 << 20)?;
+        if let Some(pages) = pages {
+            conn.pragma_update_and_check(None, "max_page_count", pages.to_string(), |_| Ok(()))?;
+        }
+        Ok(conn)
+    };
+    prepare().map_err(|trouble| trouble.told(path))
+}
+
+/// A connection that only reads.
+pub(super) fn open_reader(path: &Path, patience: Duration) -> Result<Connection, StoreError> {
+    let prepare = || -> rusqlite::Result<Connection> {
+        let conn = connect(path)?;
+        conn.pragma_update(None, "query_only", true)?;
+        conn.busy_timeout(patience)?;
+        Ok(conn)
+    };
+    prepare().map_err(|error| database(path, error))
+}
+
+/// Tries again while another process writes, for as long as `patience` lasts.
+pub(super) fn in_turn<T>(
+    patience: Duration,
+    mut attempt: impl FnMut() -> rusqlite::Result<T>,
+) -> Tried<T> {
+    let begun = Instant::now();
+    loop {
+        match attempt() {
+            Err(error) if is_busy(&error) && begun.elapsed() < patience => thread::sleep(PAUSE),
+            result => return result.map_err(Trouble::from),
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+    )
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags)?;
+    conn.set_prepared_statement_cache_capacity(64);
+    conn.pragma_update(None, "foreign_keys", true)?;
+    // Ids in files are data, and functions that a schema names run only if they are harmless.
+    conn.pragma_update(None, "trusted_schema", false)?;
+    Ok(conn)
+}
+
+/// Whether there is a file; one that is not ours is refused before anything opens it as a database.
+fn exists_as_ours(path: &Path) -> Result<bool, StoreError> {
+    let mut header = Vec::new();
+    match File::open(path).and_then(|file| file.take(100).read_to_end(&mut header)) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(file(path, error)),
+    }
+    let application = header.get(APPLICATION_AT..APPLICATION_AT + 4);
+    let ours = header.starts_with(MAGIC) && application == Some(&APPLICATION.to_be_bytes());
+    // A file that was just made is empty, and one whose making broke off has its journal beside it.
+    if ours || header.is_empty() || beside(path, "-journal").exists() {
+        return Ok(true);
+    }
+    Err(foreign(path))
+}
+
+fn create(path: &Path) -> Result<(), StoreError> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder {
+        private_folder(folder).map_err(|error| file(folder, error))?;
+    }
+    let made = private_file(path);
+    match made {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(file(path, error)),
+        Ok(()) => sync_folder(folder.unwrap_or(Path::new("."))).map_err(|error| file(path, error)),
+    }
+}
+
+/// A file that nobody else may read. Those that the database puts beside it are made alike.
+fn private_file(path: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop)
+}
+
+fn private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Makes the name of a new file as durable as its content.
+#[cfg(unix)]
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}

@@ -1,0 +1,299 @@
+//! The inbox: entries, and which of them runs.
+
+use logue_harness::Timestamp;
+use logue_harness::store::{
+    Accepted, Begun, CancelMode, EntryState, InboxEntry, JournalNote, Lease, StoreError, Work,
+};
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::Value;
+
+use super::column::{Count, Id, Json, Moment, position};
+use super::fault::Tried;
+use super::session::{self, Head};
+
+/// An entry that is to be put, with its work as it is stored.
+pub(super) struct Arrival {
+    pub(super) work: String,
+    /// The invocation that it resumes.
+    pub(super) resumes: bool,
+    pub(super) key: Option<String>,
+    pub(super) only_if_idle: bool,
+    pub(super) cancel: Option<CancelMode>,
+    pub(super) now: Timestamp,
+}
+
+/// What is known of the entry that runs or comes next.
+pub(super) struct Front {
+    pub(super) place: i64,
+    /// The invocation under which it runs, if it does.
+    pub(super) invocation: Option<String>,
+    pub(super) resumes: bool,
+    pub(super) cancel: Option<CancelMode>,
+}
+
+pub(super) fn accept(conn: &Connection, session: &str, arrival: Arrival) -> Tried<Accepted> {
+    let head = session::made(conn, session, arrival.now)?;
+    let known = match &arrival.key {
+        Some(key) => with_key(conn, &head, key)?,
+        None => None,
+    };
+    if let Some(entry) = known {
+        return Ok(Accepted::Entry {
+            entry,
+            fresh: false,
+            ahead: entry.saturating_sub(head.cursor + 1),
+        });
+    }
+    if arrival.only_if_idle && head.front().is_some() {
+        return Ok(Accepted::Busy);
+    }
+    if let Some(mode) = arrival.cancel {
+        cancel(conn, &head, mode)?;
+    }
+    let entry = put(conn, &head, arrival)?;
+    Ok(Accepted::Entry {
+        entry,
+        fresh: true,
+        ahead: entry.saturating_sub(head.cursor + 1),
+    })
+}
+
+/// Puts an entry at the end.
+pub(super) fn put(conn: &Connection, head: &Head, arrival: Arrival) -> Tried<u64> {
+    let entry = head.entries + 1;
+    let place = head.range.at(entry)?;
+    conn.prepare_cached(
+        "INSERT INTO entry (pos, resumes, key, accepted_at) VALUES (?1, ?2, ?3, ?4)",
+    )?
+    .execute(params![
+        place,
+        arrival.resumes,
+        arrival.key.map(Id),
+        Moment(arrival.now)
+    ])?;
+    conn.prepare_cached("INSERT INTO work VALUES (?1, ?2)")?
+        .execute(params![place, arrival.work])?;
+    conn.prepare_cached(
+        "UPDATE session SET entries = ?2, updated_at = max(updated_at, ?3) WHERE sid = ?1",
+    )?
+    .execute(params![head.sid, Count(entry), Moment(arrival.now)])?;
+    Ok(entry)
+}
+
+pub(super) fn request_cancel(conn: &Connection, session: &str, mode: CancelMode) -> Tried<bool> {
+    match session::find(conn, session)? {
+        Some(head) => cancel(conn, &head, mode),
+        None => Ok(false),
+    }
+}
+
+pub(super) fn front(conn: &Connection, head: &Head) -> Tried<Option<Front>> {
+    let Some(entry) = head.front() else {
+        return Ok(None);
+    };
+    let place = head.range.at(entry)?;
+    let front = conn
+        .prepare_cached("SELECT invocation, resumes, cancel FROM entry WHERE pos = ?1")?
+        .query_row([place], |row| {
+            Ok(Front {
+                place,
+                invocation: row.get::<_, Option<Id>>(0)?.map(|id| id.0),
+                resumes: row.get(1)?,
+                cancel: row.get::<_, Option<Mode>>(2)?.map(|mode| mode.0),
+            })
+        })
+        .optional()?;
+    Ok(front)
+}
+
+/// The entry that runs, if it does so under this invocation.
+pub(super) fn running(conn: &Connection, head: &Head, invocation_id: &str) -> Tried<Front> {
+    let running = front(conn, head)?
+        .filter(|front| front.invocation.as_deref() == Some(invocation_id))
+        .ok_or_else(|| not_running(invocation_id))?;
+    Ok(running)
+}
+
+pub(super) fn not_running(invocation_id: &str) -> StoreError {
+    StoreError::NotFound {
+        what: format!("running invocation `{invocation_id}`"),
+    }
+}
+
+pub(super) fn begin(
+    conn: &Connection,
+    lease: &Lease,
+    invocation_id: String,
+) -> Tried<Option<Begun>> {
+    let head = session::owned(conn, lease)?;
+    let Some(front) = front(conn, &head)? else {
+        return Ok(None);
+    };
+    let Some(mut entry) = conn
+        .prepare_cached(&format!("{ENTRY} WHERE entry.pos = ?1"))?
+        .query_row([front.place], |row| read_entry(row, head.cursor))
+        .optional()?
+    else {
+        return Ok(None);
+    };
+    let Some(invocation) = front.invocation else {
+        let own = match &entry.work {
+            Some(Work::Resume { invocation_id, .. }) => invocation_id.clone(),
+            _ => invocation_id,
+        };
+        entry.state = EntryState::Running;
+        entry.invocation_id = Some(own.clone());
+        conn.prepare_cached("UPDATE entry SET invocation = ?2 WHERE pos = ?1")?
+            .execute(params![front.place, Id(own)])?;
+        return Ok(Some(Begun {
+            entry,
+            recovered: false,
+            notes: Vec::new(),
+            cancel: front.cancel,
+        }));
+    };
+    let notes = notes_of(conn, &head, invocation)?;
+    Ok(Some(Begun {
+        entry,
+        recovered: true,
+        notes: notes.into_iter().map(|note| note.note).collect(),
+        cancel: front.cancel,
+    }))
+}
+
+pub(super) fn entry(conn: &Connection, session: &str, entry: u64) -> Tried<Option<InboxEntry>> {
+    let Some(head) = session::find(conn, session)?.filter(|head| entry <= head.entries) else {
+        return Ok(None);
+    };
+    let found = conn
+        .prepare_cached(&format!("{ENTRY} WHERE entry.pos = ?1"))?
+        .query_row([head.range.at(entry)?], |row| read_entry(row, head.cursor))
+        .optional()?;
+    Ok(found)
+}
+
+pub(super) fn inbox(conn: &Connection, session: &str) -> Tried<Vec<InboxEntry>> {
+    let Some(head) = session::find(conn, session)? else {
+        return Ok(Vec::new());
+    };
+    let sql = format!("{ENTRY} WHERE entry.pos > ?1 AND entry.pos <= ?2 ORDER BY entry.pos");
+    let places = [head.range.at(head.cursor)?, head.range.last()];
+    let entries = conn
+        .prepare_cached(&sql)?
+        .query_map(places, |row| read_entry(row, head.cursor))?
+        .collect::<Result<_, _>>()?;
+    Ok(entries)
+}
+
+pub(super) fn journal(
+    conn: &Connection,
+    lease: &Lease,
+    invocation_id: String,
+    notes: &[String],
+) -> Tried<()> {
+    let head = session::owned(conn, lease)?;
+    running(conn, &head, &invocation_id)?;
+    let invocation = Id(invocation_id);
+    let next: i64 = conn
+        .prepare_cached(
+            "SELECT ifnull(max(seq) + 1, 0) FROM note WHERE sid = ?1 AND invocation = ?2",
+        )?
+        .query_row(params![head.sid, invocation], |row| row.get(0))?;
+    let mut insert = conn
+        .prepare_cached("INSERT INTO note (sid, invocation, seq, body) VALUES (?1, ?2, ?3, ?4)")?;
+    for (seq, note) in (next..).zip(notes) {
+        insert.execute(params![head.sid, invocation, seq, note])?;
+    }
+    Ok(())
+}
+
+pub(super) fn notes(
+    conn: &Connection,
+    session: &str,
+    invocation_id: String,
+) -> Tried<Vec<JournalNote>> {
+    match session::find(conn, session)? {
+        Some(head) => notes_of(conn, &head, invocation_id),
+        None => Ok(Vec::new()),
+    }
+}
+
+fn notes_of(conn: &Connection, head: &Head, invocation: String) -> Tried<Vec<JournalNote>> {
+    let notes = conn
+        .prepare_cached(
+            "SELECT seq, body FROM note WHERE sid = ?1 AND invocation = ?2 ORDER BY seq",
+        )?
+        .query_map(params![head.sid, Id(invocation)], |row| {
+            let Count(seq) = row.get(0)?;
+            let Json::<Value>(note) = row.get(1)?;
+            Ok(JournalNote { seq, note })
+        })?
+        .collect::<Result<_, _>>()?;
+    Ok(notes)
+}
+
+fn cancel(conn: &Connection, head: &Head, mode: CancelMode) -> Tried<bool> {
+    let Some(entry) = head.front() else {
+        return Ok(false);
+    };
+    let asked = conn
+        .prepare_cached("UPDATE entry SET cancel = ?2 WHERE pos = ?1 AND invocation IS NOT NULL")?
+        .execute(params![head.range.at(entry)?, Mode(mode)])?;
+    Ok(asked > 0)
+}
+
+fn with_key(conn: &Connection, head: &Head, key: &str) -> Tried<Option<u64>> {
+    let place: Option<i64> = conn
+        .prepare_cached("SELECT pos FROM entry WHERE pos >> 32 = ?1 AND key = ?2")?
+        .query_row(params![head.sid, Id(key.to_owned())], |row| row.get(0))
+        .optional()?;
+    Ok(place.map(position))
+}
+
+/// The columns of an entry.
+const ENTRY: &str = "SELECT entry.pos, key, invocation, accepted_at, work.body \
+                     FROM entry LEFT JOIN work ON work.pos = entry.pos";
+
+fn read_entry(row: &Row<'_>, cursor: u64) -> rusqlite::Result<InboxEntry> {
+    let entry = position(row.get(0)?);
+    let invocation: Option<Id> = row.get(2)?;
+    let state = if entry <= cursor {
+        EntryState::Settled
+    } else if invocation.is_some() {
+        EntryState::Running
+    } else {
+        EntryState::Waiting
+    };
+    Ok(InboxEntry {
+        entry,
+        work: row.get::<_, Option<Json<Work>>>(4)?.map(|json| json.0),
+        key: row.get::<_, Option<Id>>(1)?.map(|id| id.0),
+        state,
+        invocation_id: invocation.map(|id| id.0),
+        accepted_at: row.get::<_, Moment>(3)?.0,
+    })
+}
+
+/// How an entry is to end, as a number.
+struct Mode(CancelMode);
+
+impl ToSql for Mode {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self.0 {
+            CancelMode::Interrupt => 0,
+            CancelMode::Rollback => 1,
+        }
+        .into())
+    }
+}
+
+impl FromSql for Mode {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        match value.as_i64()? {
+            0 => Ok(Self(CancelMode::Interrupt)),
+            1 => Ok(Self(CancelMode::Rollback)),
+            other => Err(FromSqlError::OutOfRange(other)),
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! Sessions in a SQLite file.
+
+mod column;
+mod fault;
+mod file;
+mod inbox;
+mod migration;
+#[cfg(test)]
+mod plans;
+mod queue;
+mod session;
+mod suspension;
+mod turn;
+mod verify;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use logue_harness::Timestamp;
+use logue_harness::store::{
+    Accepted, Acquired, Begun, CancelMode, Commit, InboxEntry, JournalNote, Lease, NewEntry,
+    SessionFilter, SessionInfo, Settle, Signalled, Store, StoreError, StoreResult, StoredOutcome,
+    Suspension, SuspensionFilter, Verified, Work,
+};
+use rusqlite::Connection;
+use serde_json::{Map, Value};
+
+use self::column::written;
+use self::fault::Tried;
+use self::queue::Queue;
+use self::turn::{Change, End, Ending};
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SqliteOptions {
+    /// How long an operation waits for other processes that write to the file. 30 seconds at first.
+    pub patience: Duration,
+    /// How many operations can read at the same time. Two at first; at least one.
+    pub readers: usize,
+    /// How big the file may become, in bytes; without bound if it is not said.
+    pub max_bytes: Option<u64>,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        Self {
+            patience: Duration::from_secs(30),
+            readers: 2,
+            max_bytes: None,
+        }
+    }
+}
+
+impl SqliteOptions {
+    /// The same, with another patience.
+    #[must_use]
+    pub const fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// The same, with another number of readers.
+    #[must_use]
+    pub const fn readers(mut self, readers: usize) -> Self {
+        self.readers = readers;
+        self
+    }
+
+    /// The same, with a bound for the size of the file.
+    #[must_use]
+    pub const fn max_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = Some(bytes);
+        self
+    }
+}
+
+/// Keeps sessions in a file that several processes may use at the same time.
+///
+/// What an operation did is on the disk when it returns: the log that is written ahead is flushed
+/// with each transaction. Operations that come at the same time share a transaction, and so the price
+/// of the flush. The cost of an operation does not depend on how long a session is. Reading does not
+/// wait for writing.
+///
+/// A new file can be read by its owner only, and so can folders that are made for it. Beside it lie
+/// `-wal` and `-shm` while it is open; they belong to it. The file must be on a local disk: network
+/// file systems do not keep the locks that this needs.
+///
+/// The futures run on any executor; the work is done by threads of the store, which end with it.
+/// Dropping a future does not undo what was begun: whoever does so cannot tell whether it happened.
+#[derive(Debug)]
+pub struct SqliteStore {
+    // In this order: the last connection that closes empties the log into the file.
+    readers: Queue,
+    writer: Queue,
+    path: PathBuf,
+}
+
+impl SqliteStore {
+    /// Opens the file, and makes it and its folders if they are missing.
+    ///
+    /// Blocks, for as long as [`SqliteOptions::patience`] if other processes are writing.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if the file is something else, which is then left as it is;
+    /// [`StoreError::Newer`] if a later version made it; [`StoreError::Unavailable`] if it cannot be
+    /// opened or made.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        Self::open_with(path, SqliteOptions::default())
+    }
+
+    /// As [`open`](Self::open), with other options.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, StoreError> {
+        let path = path.as_ref();
+        let pages = options.max_bytes.map(|bytes| bytes / file::PAGE);
+        let conn = file::open(path, options.patience, pages)?;
+        Ok(Self {
+            readers: Queue::to_read(options.readers, path, options.patience)?,
+            writer: Queue::to_write(conn, path, options.patience)?,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn write<T: Send + 'static>(
+        &self,
+        operation: impl FnOnce(&Connection) -> Tried<T> + Send + 'static,
+    ) -> StoreResult<'_, T> {
+        self.writer.ask(operation)
+    }
+
+    fn read<T: Send + 'static>(
+        &self,
+        operation: impl FnOnce(&Connection) -> Tried<T> + Send + 'static,
+    ) -> StoreResult<'_, T> {
+        self.readers.ask(operation)
+    }
+}
+
+impl Store for SqliteStore {
+    fn accept<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, Accepted> {
+        let arrival = arrival(entry);
+        let session = session.to_owned();
+        self.prepared(arrival, move |conn, arrival| {
+            inbox::accept(conn, &session, arrival)
+        })
+    }
+
+    fn entry<'a>(&'a self, session: &'a str, entry: u64) -> StoreResult<'a, Option<InboxEntry>> {
+        let session = session.to_owned();
+        self.read(move |conn| inbox::entry(conn, &session, entry))
+    }
+
+    fn inbox<'a>(&'a self, session: &'a str) -> StoreResult<'a, Vec<InboxEntry>> {
+        let session = session.to_owned();
+        self.read(move |conn| inbox::inbox(conn, &session))
+    }
+
+    fn request_cancel<'a>(&'a self, session: &'a str, mode: CancelMode) -> StoreResult<'a, bool> {
+        let session = session.to_owned();
+        self.write(move |conn| inbox::request_cancel(conn, &session, mode))
+    }
+
+    fn acquire<'a>(
+        &'a self,
+        session: &'a str,
+        owner: &'a str,
+        now: Timestamp,
+        ttl: Duration,
+    ) -> StoreResult<'a, Acquired> {
+        let (session, owner) = (session.to_owned(), owner.to_owned());
+        self.write(move |conn| session::acquire(conn, session, owner, now, ttl))
+    }
+
+    fn renew<'a>(
+        &'a self,
+        lease: &'a Lease,
+        now: Timestamp,
+        ttl: Duration,
+    ) -> StoreResult<'a, Option<CancelMode>> {
+        let lease = lease.clone();
+        self.write(move |conn| session::renew(conn, &lease, now.after(ttl)))
+    }
+
+    fn release<'a>(&'a self, lease: &'a Lease) -> StoreResult<'a, ()> {
+        let lease = lease.clone();
+        self.write(move |conn| session::release(conn, &lease))
+    }
+
+    fn begin<'a>(
+        &'a self,
+        lease: &'a Lease,
+        invocation_id: &'a str,
+        _now: Timestamp,
+    ) -> StoreResult<'a, Option<Begun>> {
+        let (lease, invocation_id) = (lease.clone(), invocation_id.to_owned());
+        self.write(move |conn| inbox::begin(conn, &lease, invocation_id))
+    }
+
+    fn journal<'a>(
+        &'a self,
+        lease: &'a Lease,
+        invocation_id: &'a str,
+        notes: Vec<Value>,
+    ) -> StoreResult<'a, ()> {
+        let (lease, invocation_id) = (lease.clone(), invocation_id.to_owned());
+        let notes: Result<Vec<String>, StoreError> = notes.iter().map(written).collect();
+        self.prepared(notes, move |conn, notes| {
+            inbox::journal(conn, &lease, invocation_id, &notes)
+        })
+    }
+
+    fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()> {
+        let lease = lease.clone();
+        self.prepared(change(commit), move |conn, change| {
+            turn::commit(conn, &lease, change)
+        })
+    }
+
+    fn signal<'a>(
+        &'a self,
+        invocation_id: &'a str,
+        payload: Map<String, Value>,
+        now: Timestamp,
+    ) -> StoreResult<'a, Signalled> {
+        let invocation_id = invocation_id.to_owned();
+        let work = stored_work(&Work::Resume {
+            invocation_id: invocation_id.clone(),
+            payload,
+        });
+        self.prepared(work, move |conn, work| {
+            suspension::signal(conn, &invocation_id, work, now)
+        })
+    }
+
+    fn suspension<'a>(&'a self, invocation_id: &'a str) -> StoreResult<'a, Option<Suspension>> {
+        let invocation_id = invocation_id.to_owned();
+        self.read(move |conn| suspension::suspension(conn, invocation_id))
+    }
+
+    fn suspensions(&self, filter: SuspensionFilter) -> StoreResult<'_, Vec<Suspension>> {
+        self.read(move |conn| suspension::suspensions(conn, filter))
+    }
+
+    fn session<'a>(&'a self, session: &'a str) -> StoreResult<'a, Option<SessionInfo>> {
+        let session = session.to_owned();
+        self.read(move |conn| session::info(conn, &session))
+    }
+
+    fn history<'a>(
+        &'a self,
+        session: &'a str,
+        from: u64,
+        limit: usize,
+    ) -> StoreResult<'a, Vec<Value>> {
+        let session = session.to_owned();
+        self.read(move |conn| session::history(conn, &session, from, limit))
+    }
+
+    fn notes<'a>(
+        &'a self,
+        session: &'a str,
+        invocation_id: &'a str,
+    ) -> StoreResult<'a, Vec<JournalNote>> {
+        let (session, invocation_id) = (session.to_owned(), invocation_id.to_owned());
+        self.read(move |conn| inbox::notes(conn, &session, invocation_id))
+    }
+
+    fn outcomes_since<'a>(
+        &'a self,
+        session: &'a str,
+        cursor: u64,
+        limit: usize,
+    ) -> StoreResult<'a, Vec<StoredOutcome>> {
+        let session = session.to_owned();
+        self.read(move |conn| turn::outcomes_since(conn, &session, cursor, limit))
+    }
+
+    fn outcome_of<'a>(
+        &'a self,
+        session: &'a str,
+        entry: u64,
+    ) -> StoreResult<'a, Option<StoredOutcome>> {
+        let session = session.to_owned();
+        self.read(move |conn| turn::outcome_of(conn, &session, entry))
+    }
+
+    fn list(&self, filter: SessionFilter) -> StoreResult<'_, Vec<SessionInfo>> {
+        self.read(move |conn| session::list(conn, &filter))
+    }
+
+    fn set_label<'a>(
+        &'a self,
+        session: &'a str,
+        name: &'a str,
+        value: Value,
+        now: Timestamp,
+    ) -> StoreResult<'a, ()> {
+        let (session, name) = (session.to_owned(), name.to_owned());
+        self.prepared(written(&value), move |conn, value| {
+            session::set_label(conn, &session, &name, &value, now)
+        })
+    }
+
+    fn fork<'a>(
+        &'a self,
+        session: &'a str,
+        upto: u64,
+        into: &'a str,
+        now: Timestamp,
+    ) -> StoreResult<'a, ()> {
+        let (session, into) = (session.to_owned(), into.to_owned());
+        self.write(move |conn| session::fork(conn, &session, upto, &into, now))
+    }
+
+    fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool> {
+        let session = session.to_owned();
+        self.write(move |conn| session::delete(conn, &session))
+    }
+
+    fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, Verified> {
+        let (session, path) = (session.map(str::to_owned), self.path.clone());
+        self.read(move |conn| verify::verify(conn, &path, session.as_deref()))
+    }
+}
+
+impl SqliteStore {
+    /// Writes what was made ready by the caller's thread, so that the one that writes does not have
+    /// to turn values into text.
+    fn prepared<P: Send + 'static, T: Send + 'static>(
+        &self,
+        ready: Result<P, StoreError>,
+        operation: impl FnOnce(&Connection, P) -> Tried<T> + Send + 'static,
+    ) -> StoreResult<'_, T> {
+        match ready {
+            Ok(ready) => self.write(move |conn| operation(conn, ready)),
+            Err(refused) => Box::pin(std::future::ready(Err(refused))),
+        }
+    }
+}
+
+fn arrival(entry: NewEntry) -> Result<inbox::Arrival, StoreError> {
+    Ok(inbox::Arrival {
+        work: stored_work(&entry.work)?,
+        resumes: matches!(entry.work, Work::Resume { .. }),
+        key: entry.key,
+        only_if_idle: entry.only_if_idle,
+        cancel: entry.cancel,
+        now: entry.now,
+    })
+}
+
+fn change(commit: Commit) -> Result<Change, StoreError> {
+    let end = match commit.settle {
+        None => None,
+        Some(Settle::Requeue) => Some(End::Requeue),
+        Some(Settle::Done {
+            outcome,
+            keep_journal,
+        }) => Some(End::Done {
+            outcome: Ending::new(&outcome)?,
+            keep_journal,
+        }),
+        Some(Settle::Suspended {
+            suspension,
+            outcome,
+        }) => Some(End::Suspended {
+            outcome: Ending::new(&outcome)?,
+            waiting: suspension::Waiting::new(suspension)?,
+        }),
+        Some(_) => {
+            return Err(StoreError::Unavailable {
+                message: "an entry cannot end in a way that this store does not know".to_owned(),
+                source: None,
+            });
+        }
+    };
+    let fields = commit.fields.iter();
+    Ok(Change {
+        invocation_id: commit.invocation_id,
+        expected_seq: commit.expected_seq,
+        messages: commit
+            .messages
+            .iter()
+            .map(written)
+            .collect::<Result<_, _>>()?,
+        fields: fields
+            .map(|(name, value)| Ok((name.clone(), written(value)?)))
+            .collect::<Result<_, StoreError>>()?,
+        schema_version: commit.schema_version,
+        end,
+        now: commit.now,
+    })
+}
+
+fn stored_work(work: &Work) -> Result<String, StoreError> {
+    let value = serde_json::to_value(work).map_err(StoreError::unavailable)?;
+    written(&value)
+}
+
+/// A value as it is stored where nothing stands for `null`.
+fn optional(value: &Value) -> Result<Option<String>, StoreError> {
+    (!value.is_null()).then(|| written(value)).transpose()
+}

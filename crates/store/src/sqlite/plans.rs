@@ -1,0 +1,140 @@
+//! Checks that no operation of a turn looks at more rows than it needs: what SQLite says it will do
+//! for each statement that was run.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use logue_harness::Timestamp;
+use logue_harness::store::{
+    Acquired, CancelMode, Commit, NewEntry, NewOutcome, NewSuspension, OutcomeKind, Settle,
+    SuspensionFilter, SuspensionStatus, Work,
+};
+use rusqlite::Connection;
+use rusqlite::trace::{TraceEvent, TraceEventCodes};
+use serde_json::{Map, Value, json};
+
+use super::{Tried, arrival, change, inbox, migration, session, stored_work, suspension, turn};
+
+#[test]
+fn a_turn_scans_no_table() {
+    let mut conn = Connection::open_in_memory().unwrap();
+    migration::migrate(&conn, "memory".as_ref()).unwrap();
+    let run = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&run);
+    let listen = move |event: TraceEvent<'_>| {
+        // What a trigger or a foreign key does is told as a comment.
+        if let TraceEvent::Stmt(statement, sql) = event
+            && !sql.starts_with("--")
+        {
+            let expanded = statement.expanded_sql().unwrap_or_default();
+            heard.lock().unwrap().push(expanded);
+        }
+    };
+    conn.trace_v2(TraceEventCodes::SQLITE_TRACE_STMT, Some(listen))
+        .unwrap();
+    every_operation(&conn).unwrap();
+
+    let mut statements: Vec<String> = std::mem::take(&mut *run.lock().unwrap());
+    statements.sort_unstable();
+    statements.dedup();
+    assert!(statements.len() > 40, "{}", statements.len());
+    for sql in statements {
+        let mut explained = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let plan: Vec<String> = explained
+            .query_map([], |row| row.get(3))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        let scans = plan
+            .iter()
+            .any(|step| step.starts_with("SCAN") || step.contains("TEMP B-TREE"));
+        assert!(!scans, "{sql}: {plan:?}");
+    }
+}
+
+fn every_operation(conn: &Connection) -> Tried<()> {
+    let now = Timestamp(1);
+    let put = || {
+        arrival(NewEntry {
+            work: Work::Message {
+                message: json!("x"),
+            },
+            key: Some("k".to_owned()),
+            only_if_idle: true,
+            cancel: Some(CancelMode::Interrupt),
+            now,
+        })
+    };
+    inbox::accept(conn, "s", put()?)?;
+    inbox::accept(conn, "s", put()?)?;
+    let ttl = Duration::from_secs(1);
+    let acquired = session::acquire(conn, "s".to_owned(), "me".to_owned(), now, ttl)?;
+    let Acquired::Lease(lease) = acquired else {
+        panic!("no lease");
+    };
+    inbox::begin(conn, &lease, "i".to_owned())?;
+    inbox::begin(conn, &lease, "i".to_owned())?;
+    inbox::request_cancel(conn, "s", CancelMode::Rollback)?;
+    inbox::journal(conn, &lease, "i".to_owned(), &["1".to_owned()])?;
+    session::renew(conn, &lease, now)?;
+    let outcome = || NewOutcome {
+        kind: OutcomeKind::Completed,
+        replies_from: 0,
+        body: Value::Null,
+    };
+    let commit = |expected_seq, settle| {
+        change(Commit {
+            invocation_id: "i".to_owned(),
+            expected_seq,
+            messages: vec![json!("x")],
+            fields: Map::from_iter([("f".to_owned(), json!(1))]),
+            schema_version: None,
+            settle: Some(settle),
+            now,
+        })
+    };
+    turn::commit(conn, &lease, commit(0, Settle::Requeue)?)?;
+    inbox::begin(conn, &lease, "i".to_owned())?;
+    let suspended = Settle::Suspended {
+        suspension: NewSuspension {
+            signal_id: "x".to_owned(),
+            metadata: None,
+            record: json!(1),
+        },
+        outcome: outcome(),
+    };
+    turn::commit(conn, &lease, commit(1, suspended)?)?;
+    let work = stored_work(&Work::Resume {
+        invocation_id: "i".to_owned(),
+        payload: Map::new(),
+    })?;
+    suspension::signal(conn, "i", work, now)?;
+    inbox::inbox(conn, "s")?;
+    inbox::begin(conn, &lease, "j".to_owned())?;
+    let done = Settle::Done {
+        outcome: outcome(),
+        keep_journal: false,
+    };
+    turn::commit(conn, &lease, commit(2, done)?)?;
+    session::release(conn, &lease)?;
+
+    inbox::entry(conn, "s", 1)?;
+    inbox::notes(conn, "s", "i".to_owned())?;
+    turn::outcomes_since(conn, "s", 0, 9)?;
+    turn::outcome_of(conn, "s", 1)?;
+    suspension::suspension(conn, "i".to_owned())?;
+    for status in [None, Some(SuspensionStatus::Suspended)] {
+        let filter = SuspensionFilter {
+            session: Some("s".to_owned()),
+            signal_id: None,
+            status,
+        };
+        suspension::suspensions(conn, filter)?;
+    }
+    session::info(conn, "s")?;
+    session::history(conn, "s", 0, 9)?;
+    session::set_label(conn, "s", "a", "1", now)?;
+    session::fork(conn, "s", 1, "t", now)?;
+    session::delete(conn, "s")?;
+    Ok(())
+}

@@ -1,0 +1,288 @@
+//! The threads between callers and the database.
+//!
+//! One thread writes. What is queued when it comes round goes into one transaction, each request
+//! behind a savepoint of its own, so that a request that fails undoes itself and nothing else; and
+//! everybody is answered when that transaction is on the disk. With many sessions at once, they
+//! share the price of the disk's confirmation.
+//!
+//! A few threads read, each on a connection of its own and in a transaction of its own, and see what
+//! was confirmed before they began.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use logue_harness::store::{StoreError, StoreResult};
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::fault::{Tried, database, file};
+use super::file::{Identity, in_turn, open_reader};
+
+/// Requests that share a transaction at most.
+const BATCH: usize = 256;
+/// Batches in a row after which another process gets its turn, and for how long: longer than the
+/// others wait before they ask again.
+const STREAK: u32 = 16;
+const BREATH: Duration = Duration::from_millis(3);
+/// Enough for JSON as deep as can be stored.
+const STACK: usize = 4 << 20;
+/// Free pages that are given back to the file system at once, when there are this many and they are a
+/// quarter of the file.
+const SPARE: i64 = 256;
+
+/// What waits to be done on a connection.
+pub(super) trait Job: Send {
+    /// Does it. Whether it succeeded; the result is kept for the answer.
+    fn run(&mut self, conn: &Connection, path: &Path) -> bool;
+
+    /// Tells the caller what came of it, or why nothing did.
+    fn answer(self: Box<Self>, failure: Option<StoreError>);
+}
+
+/// Where requests are put.
+#[derive(Debug)]
+pub(super) struct Queue {
+    /// Nothing when the store is being closed.
+    sender: Option<Sender<Box<dyn Job>>>,
+    threads: Vec<JoinHandle<()>>,
+    path: PathBuf,
+}
+
+impl Queue {
+    /// Starts the thread that writes.
+    pub(super) fn to_write(
+        conn: Connection,
+        path: &Path,
+        patience: Duration,
+    ) -> Result<Self, StoreError> {
+        let (sender, receiver) = mpsc::channel();
+        let writer = Writer {
+            conn,
+            identity: Identity::of(path)?,
+            path: path.to_owned(),
+            patience,
+        };
+        let thread = start("store-writer", path, move || writer.work_off(&receiver))?;
+        Ok(Self {
+            sender: Some(sender),
+            threads: vec![thread],
+            path: path.to_owned(),
+        })
+    }
+
+    /// Starts threads that read. Each opens its connection when it gets its first request.
+    pub(super) fn to_read(
+        count: usize,
+        path: &Path,
+        patience: Duration,
+    ) -> Result<Self, StoreError> {
+        let (sender, receiver) = mpsc::channel();
+        let receiver = Arc::new(Mutex::new(receiver));
+        let mut threads = Vec::new();
+        for _ in 0..count.max(1) {
+            let (own, receiver) = (path.to_owned(), Arc::clone(&receiver));
+            threads.push(start("store-reader", path, move || {
+                read_all(&own, &receiver, patience);
+            })?);
+        }
+        Ok(Self {
+            sender: Some(sender),
+            threads,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Puts a request when the future is first polled, and completes with its answer. A request that
+    /// nobody waits for any more when its turn comes is left out.
+    pub(super) fn ask<T: Send + 'static>(
+        &self,
+        operation: impl FnOnce(&Connection) -> Tried<T> + Send + 'static,
+    ) -> StoreResult<'_, T> {
+        Box::pin(async move {
+            let (reply, answer) = oneshot::channel();
+            let request = Request {
+                operation: Some(operation),
+                result: None,
+                reply,
+            };
+            let put = self
+                .sender
+                .as_ref()
+                .is_some_and(|sender| sender.send(Box::new(request)).is_ok());
+            match answer.await {
+                Ok(result) if put => result,
+                _ => Err(StoreError::Unavailable {
+                    message: format!("{}: the store was closed", self.path.display()),
+                    source: None,
+                }),
+            }
+        })
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.sender = None;
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has nothing more to say.
+            drop(thread.join());
+        }
+    }
+}
+
+struct Request<T, F> {
+    operation: Option<F>,
+    result: Option<Result<T, StoreError>>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T: Send, F: FnOnce(&Connection) -> Tried<T> + Send> Job for Request<T, F> {
+    fn run(&mut self, conn: &Connection, path: &Path) -> bool {
+        let Some(operation) = self.operation.take().filter(|_| !self.reply.is_closed()) else {
+            return true;
+        };
+        let result = operation(conn).map_err(|trouble| trouble.told(path));
+        let succeeded = result.is_ok();
+        self.result = Some(result);
+        succeeded
+    }
+
+    fn answer(self: Box<Self>, failure: Option<StoreError>) {
+        let result = match (self.result, failure) {
+            // What was refused was refused, whatever became of the others.
+            (Some(Err(refused)), _) => Err(refused),
+            (_, Some(failure)) => Err(failure),
+            (Some(result), None) => result,
+            (None, None) => return,
+        };
+        // Nobody may be waiting any more.
+        drop(self.reply.send(result));
+    }
+}
+
+fn start(
+    name: &str,
+    path: &Path,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, StoreError> {
+    thread::Builder::new()
+        .name(name.to_owned())
+        .stack_size(STACK)
+        .spawn(work)
+        .map_err(|error| file(path, error))
+}
+
+/// The one that writes.
+struct Writer {
+    conn: Connection,
+    identity: Identity,
+    path: PathBuf,
+    patience: Duration,
+}
+
+impl Writer {
+    /// Works requests off until there can be no more.
+    fn work_off(&self, requests: &Receiver<Box<dyn Job>>) {
+        let mut streak = 0;
+        loop {
+            let first = if let Ok(first) = requests.try_recv() {
+                streak += 1;
+                if streak % STREAK == 0 {
+                    thread::sleep(BREATH);
+                }
+                first
+            } else {
+                streak = 0;
+                let Ok(first) = requests.recv() else {
+                    return;
+                };
+                first
+            };
+            let mut batch = vec![first];
+            batch.extend(requests.try_iter().take(BATCH - 1));
+            let failure = self
+                .write(&mut batch)
+                .err()
+                .map(|trouble| trouble.told(&self.path));
+            for job in batch {
+                job.answer(failure.clone());
+            }
+        }
+    }
+
+    /// One transaction for all of them, confirmed by the disk when this returns.
+    fn write(&self, batch: &mut [Box<dyn Job>]) -> Tried<()> {
+        let conn = &self.conn;
+        self.identity.check()?;
+        in_turn(self.patience, || conn.execute_batch("BEGIN IMMEDIATE"))?;
+        let written = write_each(conn, &self.path, batch).and_then(|()| {
+            give_back_spare_pages(conn)?;
+            Ok(conn.execute_batch("COMMIT")?)
+        });
+        if written.is_err() && !conn.is_autocommit() {
+            // The error to tell is the first one.
+            drop(conn.execute_batch("ROLLBACK"));
+        }
+        written
+    }
+}
+
+fn write_each(conn: &Connection, path: &Path, batch: &mut [Box<dyn Job>]) -> Tried<()> {
+    for job in batch {
+        conn.prepare_cached("SAVEPOINT request")?.execute([])?;
+        if !job.run(conn, path) {
+            // A full disk and the like end the transaction itself, and then this fails too.
+            conn.prepare_cached("ROLLBACK TO request")?.execute([])?;
+        }
+        conn.prepare_cached("RELEASE request")?.execute([])?;
+    }
+    Ok(())
+}
+
+/// Deleted sessions leave pages that later ones use; too many of them go back to the file system.
+fn give_back_spare_pages(conn: &Connection) -> Tried<()> {
+    let count = |name| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let free = count("freelist_count")?;
+    if free >= SPARE && free >= count("page_count")? / 4 {
+        let mut statement = conn.prepare("PRAGMA incremental_vacuum(4096)")?;
+        let mut steps = statement.query([])?;
+        while steps.next()?.is_some() {}
+    }
+    Ok(())
+}
+
+fn read_all(path: &Path, requests: &Mutex<Receiver<Box<dyn Job>>>, patience: Duration) {
+    let mut conn = None;
+    loop {
+        let next = requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .recv();
+        let Ok(mut job) = next else {
+            return;
+        };
+        let failure = match conn.take().map_or_else(|| open_reader(path, patience), Ok) {
+            Err(failure) => Some(failure),
+            Ok(open) => {
+                let read = read(&open, path, &mut *job).err();
+                conn = Some(open);
+                read.map(|error| database(path, error))
+            }
+        };
+        job.answer(failure);
+    }
+}
+
+/// One request, all of it on the same state of the file.
+fn read(conn: &Connection, path: &Path, job: &mut dyn Job) -> rusqlite::Result<()> {
+    conn.prepare_cached("BEGIN")?.execute([])?;
+    job.run(conn, path);
+    if conn.is_autocommit() {
+        return Ok(());
+    }
+    conn.prepare_cached("ROLLBACK")?.execute([])?;
+    Ok(())
+}

@@ -1,0 +1,355 @@
+//! The row of a session, its lease, and what lies beside its inbox.
+
+use std::time::Duration;
+
+use logue_harness::Timestamp;
+use logue_harness::store::{Acquired, CancelMode, Lease, SessionFilter, SessionInfo, StoreError};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::{Map, Value};
+
+use super::column::{Count, Json, Moment, Range, limit};
+use super::fault::Tried;
+use super::inbox;
+
+/// What most operations have to know of a session.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) sid: i64,
+    pub(super) range: Range,
+    /// How many messages it has.
+    pub(super) seq: u64,
+    /// How many entries were ever put.
+    pub(super) entries: u64,
+    /// How many of them ended.
+    pub(super) cursor: u64,
+    epoch: u64,
+    holder: Option<(String, Timestamp)>,
+}
+
+impl Head {
+    /// The entry that runs or comes next.
+    pub(super) const fn front(&self) -> Option<u64> {
+        if self.cursor < self.entries {
+            Some(self.cursor + 1)
+        } else {
+            None
+        }
+    }
+}
+
+pub(super) fn find(conn: &Connection, session: &str) -> Tried<Option<Head>> {
+    let row = conn
+        .prepare_cached(
+            "SELECT sid, seq, entries, cursor, epoch, owner, until FROM session WHERE id = ?1",
+        )?
+        .query_row([session], |row| {
+            let Moment(until) = row.get(6)?;
+            let owner: Option<String> = row.get(5)?;
+            Ok((
+                row.get(0)?,
+                [row.get::<_, Count>(1)?.0, row.get::<_, Count>(2)?.0],
+                [row.get::<_, Count>(3)?.0, row.get::<_, Count>(4)?.0],
+                owner.map(|owner| (owner, until)),
+            ))
+        })
+        .optional()?;
+    let Some((sid, [seq, entries], [cursor, epoch], holder)) = row else {
+        return Ok(None);
+    };
+    Ok(Some(Head {
+        sid,
+        range: Range::of(sid)?,
+        seq,
+        entries,
+        cursor,
+        epoch,
+        holder,
+    }))
+}
+
+/// The session, made if there is none.
+pub(super) fn made(conn: &Connection, session: &str, now: Timestamp) -> Tried<Head> {
+    if session.is_empty() {
+        return Err(missing(session).into());
+    }
+    if let Some(head) = find(conn, session)? {
+        return Ok(head);
+    }
+    conn.prepare_cached(
+        "INSERT INTO session (id, epoch, created_at, updated_at)
+         VALUES (?1, ifnull((SELECT value FROM meta WHERE name = 'epochs'), 0), ?2, ?2)",
+    )?
+    .execute(params![session, Moment(now)])?;
+    existing(conn, session)
+}
+
+pub(super) fn existing(conn: &Connection, session: &str) -> Tried<Head> {
+    Ok(find(conn, session)?.ok_or_else(|| missing(session))?)
+}
+
+/// The session of a lease that is in force.
+pub(super) fn owned(conn: &Connection, lease: &Lease) -> Tried<Head> {
+    let head = existing(conn, &lease.session)?;
+    if head.epoch == lease.epoch && head.holder.is_some() {
+        return Ok(head);
+    }
+    Err(StoreError::Fenced {
+        session: lease.session.clone(),
+        epoch: lease.epoch,
+        current: head.epoch,
+    }
+    .into())
+}
+
+pub(super) fn acquire(
+    conn: &Connection,
+    session: String,
+    owner: String,
+    now: Timestamp,
+    ttl: Duration,
+) -> Tried<Acquired> {
+    let head = existing(conn, &session)?;
+    if let Some((holder, until)) = head.holder
+        && holder != owner
+        && now < until
+    {
+        return Ok(Acquired::Held {
+            owner: holder,
+            until,
+        });
+    }
+    let epoch = head.epoch + 1;
+    conn.prepare_cached("UPDATE session SET epoch = ?2, owner = ?3, until = ?4 WHERE sid = ?1")?
+        .execute(params![
+            head.sid,
+            Count(epoch),
+            owner,
+            Moment(now.after(ttl))
+        ])?;
+    Ok(Acquired::Lease(Lease {
+        session,
+        owner,
+        epoch,
+    }))
+}
+
+pub(super) fn renew(
+    conn: &Connection,
+    lease: &Lease,
+    until: Timestamp,
+) -> Tried<Option<CancelMode>> {
+    let head = owned(conn, lease)?;
+    conn.prepare_cached("UPDATE session SET until = ?2 WHERE sid = ?1")?
+        .execute(params![head.sid, Moment(until)])?;
+    Ok(inbox::front(conn, &head)?.and_then(|front| front.cancel))
+}
+
+pub(super) fn release(conn: &Connection, lease: &Lease) -> Tried<()> {
+    conn.prepare_cached(
+        "UPDATE session SET owner = NULL, until = 0
+         WHERE id = ?1 AND epoch = ?2 AND owner IS NOT NULL",
+    )?
+    .execute(params![lease.session, Count(lease.epoch)])?;
+    Ok(())
+}
+
+pub(super) fn set_label(
+    conn: &Connection,
+    session: &str,
+    name: &str,
+    value: &str,
+    now: Timestamp,
+) -> Tried<()> {
+    let head = made(conn, session, now)?;
+    conn.prepare_cached(
+        "INSERT INTO label VALUES (?1, ?2, ?3)
+         ON CONFLICT DO UPDATE SET value = excluded.value",
+    )?
+    .execute(params![head.sid, name, value])?;
+    touch(conn, head.sid, now)
+}
+
+/// Notes that a session changed; a clock that was put back does not undo that.
+pub(super) fn touch(conn: &Connection, sid: i64, now: Timestamp) -> Tried<()> {
+    conn.prepare_cached("UPDATE session SET updated_at = ?2 WHERE sid = ?1 AND updated_at < ?2")?
+        .execute(params![sid, Moment(now)])?;
+    Ok(())
+}
+
+/// The columns of an overview.
+const INFO: &str = "SELECT sid, id, seq, entries, cursor, epoch, has_state, schema_version, \
+                    created_at, updated_at FROM session";
+
+pub(super) fn info(conn: &Connection, session: &str) -> Tried<Option<SessionInfo>> {
+    let found = conn
+        .prepare_cached(&format!("{INFO} WHERE id = ?1"))?
+        .query_row([session], overview)
+        .optional()?;
+    found
+        .map(|(sid, bare)| with_values(conn, sid, bare))
+        .transpose()
+}
+
+pub(super) fn list(conn: &Connection, filter: &SessionFilter) -> Tried<Vec<SessionInfo>> {
+    let order = "ORDER BY updated_at DESC, id LIMIT ?1";
+    let most = limit(filter.limit.unwrap_or(usize::MAX));
+    let prefix = filter.prefix.as_deref().unwrap_or_default();
+    let sql = format!("{INFO} WHERE id >= ?2 AND (?3 IS NULL OR id < ?3) {order}");
+    let found: Vec<_> = conn
+        .prepare_cached(&sql)?
+        .query_map(params![most, prefix, behind(prefix)], overview)?
+        .collect::<Result<_, _>>()?;
+    found
+        .into_iter()
+        .map(|(sid, bare)| with_values(conn, sid, bare))
+        .collect()
+}
+
+pub(super) fn history(
+    conn: &Connection,
+    session: &str,
+    from: u64,
+    most: usize,
+) -> Tried<Vec<Value>> {
+    let Some(head) = find(conn, session)?.filter(|head| from < head.seq) else {
+        return Ok(Vec::new());
+    };
+    let messages = conn
+        .prepare_cached(
+            "SELECT body FROM message WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos LIMIT ?3",
+        )?
+        .query_map(
+            params![head.range.at(from)?, head.range.last(), limit(most)],
+            |row| row.get::<_, Json<Value>>(0).map(|json| json.0),
+        )?
+        .collect::<Result<_, _>>()?;
+    Ok(messages)
+}
+
+pub(super) fn fork(
+    conn: &Connection,
+    session: &str,
+    upto: u64,
+    into: &str,
+    now: Timestamp,
+) -> Tried<()> {
+    let origin = existing(conn, session)?;
+    if find(conn, into)?.is_some() {
+        return Err(StoreError::Exists {
+            what: format!("a session `{into}`"),
+        }
+        .into());
+    }
+    let copy = made(conn, into, now)?;
+    if upto > origin.seq {
+        return Err(StoreError::Conflict {
+            session: session.to_owned(),
+            expected: upto,
+            found: origin.seq,
+        }
+        .into());
+    }
+    conn.prepare_cached(
+        "UPDATE session SET (seq, has_state, schema_version) =
+             (SELECT ?3, has_state, schema_version FROM session WHERE sid = ?1)
+         WHERE sid = ?2",
+    )?
+    .execute(params![origin.sid, copy.sid, Count(upto)])?;
+    if upto > 0 {
+        conn.prepare_cached(
+            "INSERT INTO message SELECT pos - ?1 + ?2, body FROM message
+             WHERE pos BETWEEN ?1 AND ?3 ORDER BY pos",
+        )?
+        .execute(params![
+            origin.range.first(),
+            copy.range.first(),
+            origin.range.at(upto - 1)?
+        ])?;
+    }
+    for table in ["field", "label"] {
+        conn.prepare_cached(&format!(
+            "INSERT INTO {table} SELECT ?2, name, value FROM {table} WHERE sid = ?1"
+        ))?
+        .execute([origin.sid, copy.sid])?;
+    }
+    Ok(())
+}
+
+pub(super) fn delete(conn: &Connection, session: &str) -> Tried<bool> {
+    let Some(head) = find(conn, session)? else {
+        return Ok(false);
+    };
+    // A lease of this session must not fit another one that gets its name.
+    conn.prepare_cached(
+        "INSERT INTO meta VALUES ('epochs', ?1)
+         ON CONFLICT DO UPDATE SET value = max(value, excluded.value)",
+    )?
+    .execute([Count(head.epoch)])?;
+    for table in ["message", "entry"] {
+        conn.prepare_cached(&format!("DELETE FROM {table} WHERE pos BETWEEN ?1 AND ?2"))?
+            .execute([head.range.first(), head.range.last()])?;
+    }
+    conn.prepare_cached("DELETE FROM session WHERE sid = ?1")?
+        .execute([head.sid])?;
+    Ok(true)
+}
+
+fn overview(row: &Row<'_>) -> rusqlite::Result<(i64, SessionInfo)> {
+    let Count(entries) = row.get(3)?;
+    let Count(cursor) = row.get(4)?;
+    let bare = SessionInfo {
+        session: row.get(1)?,
+        seq: row.get::<_, Count>(2)?.0,
+        fields: Map::new(),
+        schema_version: row.get(7)?,
+        has_state: row.get(6)?,
+        labels: Map::new(),
+        epoch: row.get::<_, Count>(5)?.0,
+        cursor,
+        pending: entries.saturating_sub(cursor),
+        created_at: row.get::<_, Moment>(8)?.0,
+        updated_at: row.get::<_, Moment>(9)?.0,
+    };
+    Ok((row.get(0)?, bare))
+}
+
+fn with_values(conn: &Connection, sid: i64, bare: SessionInfo) -> Tried<SessionInfo> {
+    Ok(SessionInfo {
+        fields: values(conn, "SELECT name, value FROM field WHERE sid = ?1", sid)?,
+        labels: values(conn, "SELECT name, value FROM label WHERE sid = ?1", sid)?,
+        ..bare
+    })
+}
+
+fn values(conn: &Connection, sql: &str, sid: i64) -> Tried<Map<String, Value>> {
+    let values = conn
+        .prepare_cached(sql)?
+        .query_map([sid], |row| {
+            let Json(value) = row.get(1)?;
+            Ok((row.get(0)?, value))
+        })?
+        .collect::<Result<_, _>>()?;
+    Ok(values)
+}
+
+/// The first text behind all that begin with `prefix`; nothing if there is none.
+fn behind(prefix: &str) -> Option<String> {
+    let mut chars: Vec<char> = prefix.chars().collect();
+    while let Some(last) = chars.pop() {
+        let next = match last {
+            '\u{d7ff}' => Some('\u{e000}'),
+            _ => char::from_u32(u32::from(last) + 1),
+        };
+        if let Some(next) = next {
+            chars.push(next);
+            return Some(chars.into_iter().collect());
+        }
+    }
+    None
+}
+
+fn missing(session: &str) -> StoreError {
+    StoreError::NotFound {
+        what: format!("session `{session}`"),
+    }
+}

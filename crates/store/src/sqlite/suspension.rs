@@ -1,0 +1,229 @@
+//! Suspensions, found by their invocation, and the signals that end them.
+//!
+//! An invocation may wait more than once, one time after the other. Each time is a row, and the
+//! latest of them is the one that a signal means.
+
+use logue_harness::Timestamp;
+use logue_harness::store::{
+    NewSuspension, Signalled, StoreError, Suspension, SuspensionFilter, SuspensionStatus,
+};
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde_json::Value;
+
+use super::column::{Count, Id, Json, Moment, written};
+use super::fault::Tried;
+use super::inbox::{self, Arrival};
+use super::session::{self, Head};
+
+/// A suspension to store, with all that is JSON as it is stored.
+pub(super) struct Waiting {
+    signal_id: String,
+    metadata: Option<String>,
+    record: Option<String>,
+}
+
+impl Waiting {
+    pub(super) fn new(suspension: NewSuspension) -> Result<Self, StoreError> {
+        Ok(Self {
+            signal_id: suspension.signal_id,
+            metadata: suspension.metadata.as_ref().map(written).transpose()?,
+            record: super::optional(&suspension.record)?,
+        })
+    }
+}
+
+/// Begins to wait. Refused if another turn waits under that id.
+pub(super) fn begin(
+    conn: &Connection,
+    head: &Head,
+    invocation_id: &str,
+    waiting: Waiting,
+    now: Timestamp,
+) -> Tried<()> {
+    let latest = latest(conn, invocation_id)?;
+    let free = latest
+        .is_none_or(|latest| latest.sid == head.sid && latest.status == SuspensionStatus::Resumed);
+    if !free {
+        return Err(StoreError::Exists {
+            what: format!("a suspension of `{invocation_id}`"),
+        }
+        .into());
+    }
+    conn.prepare_cached(
+        "INSERT INTO suspension (invocation, sid, signal_id, metadata, status, record, since)
+         VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6)",
+    )?
+    .execute(params![
+        Id(invocation_id.to_owned()),
+        head.sid,
+        Id(waiting.signal_id),
+        waiting.metadata,
+        waiting.record,
+        Moment(now)
+    ])?;
+    Ok(())
+}
+
+/// Ends the latest suspension of an invocation. Nobody needs its record any more.
+pub(super) fn end(conn: &Connection, invocation_id: &str) -> Tried<()> {
+    if let Some(latest) = latest(conn, invocation_id)? {
+        conn.prepare_cached("UPDATE suspension SET status = 2, record = NULL WHERE num = ?1")?
+            .execute([latest.num])?;
+    }
+    Ok(())
+}
+
+pub(super) fn signal(
+    conn: &Connection,
+    invocation_id: &str,
+    work: String,
+    now: Timestamp,
+) -> Tried<Signalled> {
+    let Some(latest) = latest(conn, invocation_id)? else {
+        return Ok(Signalled::Unknown);
+    };
+    if let Some(entry) = latest.entry {
+        return Ok(Signalled::Entry {
+            session: latest.session,
+            entry,
+            fresh: false,
+        });
+    }
+    let head = session::existing(conn, &latest.session)?;
+    let arrival = Arrival {
+        work,
+        resumes: true,
+        key: None,
+        only_if_idle: false,
+        cancel: None,
+        now,
+    };
+    let entry = inbox::put(conn, &head, arrival)?;
+    conn.prepare_cached("UPDATE suspension SET status = 1, entry = ?2 WHERE num = ?1")?
+        .execute(params![latest.num, Count(entry)])?;
+    Ok(Signalled::Entry {
+        session: latest.session,
+        entry,
+        fresh: true,
+    })
+}
+
+/// The columns of a suspension.
+const SUSPENSION: &str = "invocation, session.id, signal_id, metadata, status, entry, since \
+                          FROM suspension JOIN session USING (sid)";
+
+pub(super) fn suspension(conn: &Connection, invocation_id: String) -> Tried<Option<Suspension>> {
+    let sql =
+        format!("SELECT record, {SUSPENSION} WHERE invocation = ?1 ORDER BY num DESC LIMIT 1");
+    let found = conn
+        .prepare_cached(&sql)?
+        .query_row([Id(invocation_id)], read)
+        .optional()?;
+    Ok(found)
+}
+
+pub(super) fn suspensions(conn: &Connection, filter: SuspensionFilter) -> Tried<Vec<Suspension>> {
+    let mut sql = format!("SELECT NULL, {SUSPENSION} WHERE true");
+    let mut values: Vec<Box<dyn ToSql>> = Vec::new();
+    if let Some(session) = filter.session {
+        let Some(head) = session::find(conn, &session)? else {
+            return Ok(Vec::new());
+        };
+        values.push(Box::new(head.sid));
+        sql.push_str(" AND suspension.sid = ?");
+    }
+    if let Some(signal) = filter.signal_id {
+        values.push(Box::new(Id(signal)));
+        sql.push_str(" AND signal_id = ?");
+    }
+    if let Some(status) = filter.status {
+        values.push(Box::new(Status(status)));
+        sql.push_str(match status {
+            // What is over has no index: it is most of them, and seldom asked for.
+            SuspensionStatus::Resumed => " AND status = ?",
+            _ => " AND status < 2 AND status = ?",
+        });
+    }
+    sql.push_str(" ORDER BY num");
+    let found = conn
+        .prepare_cached(&sql)?
+        .query_map(rusqlite::params_from_iter(values), read)?
+        .collect::<Result<_, _>>()?;
+    Ok(found)
+}
+
+/// What has to be known of the latest suspension of an invocation.
+struct Latest {
+    num: i64,
+    sid: i64,
+    session: String,
+    status: SuspensionStatus,
+    entry: Option<u64>,
+}
+
+fn latest(conn: &Connection, invocation_id: &str) -> Tried<Option<Latest>> {
+    let found = conn
+        .prepare_cached(
+            "SELECT num, suspension.sid, session.id, status, entry
+             FROM suspension JOIN session USING (sid)
+             WHERE invocation = ?1 ORDER BY num DESC LIMIT 1",
+        )?
+        .query_row([Id(invocation_id.to_owned())], |row| {
+            let Status(status) = row.get(3)?;
+            Ok(Latest {
+                num: row.get(0)?,
+                sid: row.get(1)?,
+                session: row.get(2)?,
+                status,
+                entry: row.get::<_, Option<Count>>(4)?.map(|count| count.0),
+            })
+        })
+        .optional()?;
+    Ok(found)
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Suspension> {
+    let json = |index| -> rusqlite::Result<Option<Value>> {
+        let json: Option<Json<Value>> = row.get(index)?;
+        Ok(json.map(|json| json.0))
+    };
+    let Status(status) = row.get(5)?;
+    Ok(Suspension {
+        invocation_id: row.get::<_, Id>(1)?.0,
+        session: row.get(2)?,
+        signal_id: row.get::<_, Id>(3)?.0,
+        metadata: json(4)?,
+        status,
+        entry: row.get::<_, Option<Count>>(6)?.map(|count| count.0),
+        record: json(0)?.unwrap_or(Value::Null),
+        since: row.get::<_, Moment>(7)?.0,
+    })
+}
+
+/// Where a suspension is, as a number.
+struct Status(SuspensionStatus);
+
+impl ToSql for Status {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        let number = match self.0 {
+            SuspensionStatus::Suspended => 0,
+            SuspensionStatus::Signalled => 1,
+            SuspensionStatus::Resumed => 2,
+            // None of another kind is ever stored.
+            _ => -1,
+        };
+        Ok(number.into())
+    }
+}
+
+impl FromSql for Status {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        Ok(Self(match value.as_i64()? {
+            0 => SuspensionStatus::Suspended,
+            1 => SuspensionStatus::Signalled,
+            2 => SuspensionStatus::Resumed,
+            other => return Err(FromSqlError::OutOfRange(other)),
+        }))
+    }
+}

@@ -1,0 +1,83 @@
+//! The stores through their public interfaces: the shared suite, real files and real processes.
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod child;
+mod crash;
+mod failures;
+mod files;
+mod processes;
+mod spread;
+mod suite;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use logue_harness::Timestamp;
+use logue_harness::store::{
+    Acquired, Commit, Lease, NewEntry, NewOutcome, OutcomeKind, Settle, Store, StoreError, Work,
+};
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+
+const NOW: Timestamp = Timestamp(1_000_000);
+const TTL: Duration = Duration::from_secs(30);
+
+/// A path in a folder that goes with the guard.
+fn place() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sessions.db");
+    (folder, path)
+}
+
+fn said(text: &str) -> Value {
+    json!({ "role": "user", "content": text })
+}
+
+fn entry(text: &str, key: Option<&str>) -> NewEntry {
+    NewEntry {
+        work: Work::Message {
+            message: said(text),
+        },
+        key: key.map(str::to_owned),
+        only_if_idle: false,
+        cancel: None,
+        now: NOW,
+    }
+}
+
+fn done(invocation_id: &str, expected_seq: u64, messages: Vec<Value>) -> Commit {
+    Commit {
+        invocation_id: invocation_id.to_owned(),
+        expected_seq,
+        messages,
+        fields: Map::new(),
+        schema_version: None,
+        settle: Some(Settle::Done {
+            outcome: NewOutcome {
+                kind: OutcomeKind::Completed,
+                replies_from: expected_seq + 1,
+                body: Value::Null,
+            },
+            keep_journal: false,
+        }),
+        now: NOW,
+    }
+}
+
+async fn lease(store: &dyn Store, session: &str) -> Result<Lease, StoreError> {
+    match store.acquire(session, "owner", NOW, TTL).await? {
+        Acquired::Lease(lease) => Ok(lease),
+        other => panic!("no lease: {other:?}"),
+    }
+}
+
+/// A turn of two messages, from the inbox to the history.
+async fn turn(store: &dyn Store, session: &str, text: &str) -> Result<(), StoreError> {
+    store.accept(session, entry(text, None)).await?;
+    let lease = lease(store, session).await?;
+    store.begin(&lease, "i", NOW).await?;
+    let seq = store.session(session).await?.map_or(0, |info| info.seq);
+    let messages = vec![said(text), said(text)];
+    store.commit(&lease, done("i", seq, messages)).await?;
+    store.release(&lease).await
+}

@@ -1,0 +1,156 @@
+//! What must hold at the end, whatever happened.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use logue_harness::chat::ChatTurnOutcome;
+use logue_harness::store::{OutcomeKind, Store as _};
+use logue_message::{ChatMessage, Role, repair_history};
+use serde_json::Value;
+
+use crate::store::SimStore;
+use crate::world::{Effects, Report, Told, lock, now_or_never};
+
+/// Checks every law.
+pub(crate) fn check(
+    store: &SimStore,
+    effects: &Effects,
+    told: &Told,
+    report: &mut Report,
+) -> Result<(), String> {
+    let effects = lock(effects).clone();
+    if let Some((call, times)) = effects.iter().find(|(_, times)| **times > 1) {
+        return Err(format!("the effect of {call} happened {times} times"));
+    }
+    report.effects = effects.len() as u64;
+    one_outcome_each(&lock(told))?;
+
+    let memory = store.memory();
+    let checked = now_or_never(async { memory.verify(None).await });
+    let Some(Ok(verified)) = checked else {
+        return Err("the store cannot be verified".to_owned());
+    };
+    if let Some(fault) = verified.faults.first() {
+        return Err(fault.clone());
+    }
+    let Some(Ok(sessions)) = now_or_never(async { memory.list(Default::default()).await }) else {
+        return Err("the sessions cannot be listed".to_owned());
+    };
+    let mut heard = BTreeSet::new();
+    for session in sessions {
+        let name = &session.session;
+        let read = now_or_never(async {
+            let history = memory.history(name, 0, usize::MAX).await?;
+            let outcomes = memory.outcomes_since(name, 0, usize::MAX).await?;
+            Ok::<_, logue_harness::store::StoreError>((history, outcomes))
+        });
+        let Some(Ok((history, outcomes))) = read else {
+            return Err(format!("{name} cannot be read"));
+        };
+        let history: Result<Vec<_>, _> = history.iter().map(ChatMessage::from_json).collect();
+        let history = history.map_err(|error| format!("{name}: {error}"))?;
+        is_valid(name, &history)?;
+        in_order(name, &history)?;
+        results_tell_effects(name, &history, &effects)?;
+        for outcome in &outcomes {
+            match outcome.kind {
+                OutcomeKind::Completed => report.completed += 1,
+                OutcomeKind::Suspended => {}
+                _ => report.failed += 1,
+            }
+            report.resumed += u64::from(outcome.resumed);
+        }
+        let entries = outcomes.iter().map(|outcome| outcome.entry);
+        if entries.clone().collect::<BTreeSet<_>>().len() != outcomes.len() {
+            return Err(format!("an entry of {name} has two outcomes"));
+        }
+        heard.extend(
+            history
+                .iter()
+                .filter(|m| m.role == Role::User)
+                .map(ChatMessage::text),
+        );
+    }
+    answers_are_history(&lock(told), &heard)
+}
+
+/// However often a message was delivered, it had one outcome.
+fn one_outcome_each(told: &BTreeMap<String, Vec<ChatTurnOutcome>>) -> Result<(), String> {
+    for (key, outcomes) in told {
+        let all: BTreeSet<String> = outcomes
+            .iter()
+            .map(|one| one.to_json().to_string())
+            .collect();
+        if all.len() > 1 {
+            return Err(format!("{key} was told different outcomes: {all:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Every call has its one result behind it, and nothing else has.
+fn is_valid(name: &str, history: &[ChatMessage]) -> Result<(), String> {
+    let (_, repairs) = repair_history(history.to_vec());
+    match repairs.first() {
+        None => Ok(()),
+        Some(repair) => Err(format!("the history of {name} needs a repair: {repair:?}")),
+    }
+}
+
+/// Nobody's words are there twice, or before what they said earlier.
+fn in_order(name: &str, history: &[ChatMessage]) -> Result<(), String> {
+    let mut latest: BTreeMap<String, String> = BTreeMap::new();
+    for message in history.iter().filter(|message| message.role == Role::User) {
+        let text = message.text();
+        let key = text.split(' ').next_back().unwrap_or_default().to_owned();
+        let client = key.split('-').next().unwrap_or_default().to_owned();
+        if let Some(before) = latest.insert(client, key.clone())
+            && before >= key
+        {
+            return Err(format!("{key} stands behind {before} in {name}"));
+        }
+    }
+    Ok(())
+}
+
+/// A result that says that a tool worked is of a tool that worked.
+fn results_tell_effects(
+    name: &str,
+    history: &[ChatMessage],
+    effects: &BTreeMap<String, u64>,
+) -> Result<(), String> {
+    for message in history.iter().filter(|message| message.role == Role::Tool) {
+        let id = message.tool_call_id.clone().unwrap_or_default();
+        if message.text() == "worked" && !effects.contains_key(&id) {
+            return Err(format!("{name} has a result of {id}, which never ran"));
+        }
+    }
+    Ok(())
+}
+
+/// What somebody was told is done is in the history; what failed is not.
+fn answers_are_history(
+    told: &BTreeMap<String, Vec<ChatTurnOutcome>>,
+    heard: &BTreeSet<String>,
+) -> Result<(), String> {
+    for (key, outcomes) in told {
+        let said = heard.iter().any(|text| text.ends_with(&format!(" {key}")));
+        for outcome in outcomes {
+            let should = match outcome {
+                ChatTurnOutcome::Completed(_) | ChatTurnOutcome::Suspended(_) => Some(true),
+                // What a broken turn had done is history, and what began it then, too.
+                ChatTurnOutcome::Errored(turn) => match turn.error_category.as_str() {
+                    "turn_interrupted" => Some(true),
+                    "turn_cancelled" => None,
+                    _ => Some(false),
+                },
+            };
+            if should.is_some_and(|should| should != said) {
+                let outcome: Value = outcome.to_json();
+                return Err(format!(
+                    "{key} was told {outcome}, and is in the history: {said}"
+                ));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,548 @@
+//! The world: nodes, clients, time, and the seed that moves them.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use logue_harness::chat::{
+    BusyPolicy, ChatHarness, ChatLimits, ChatTurnOutcome, SendOptions, SignalTarget,
+};
+use logue_harness::store::{SessionFilter, Store as _, SuspensionFilter, SuspensionStatus};
+use logue_harness::{
+    CompiledGraph, END, Field, FieldType, GraphBuilder, NodeContext, NodeError, SignalDescriptor,
+    StateSchema, Target, Update,
+};
+use logue_message::ChatMessage;
+use serde_json::{Map, Value, json};
+use testkit::Random;
+
+use crate::clock::SimClock;
+use crate::laws;
+use crate::store::{SimStore, give_way};
+
+/// How much happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How many conversations there are.
+    pub sessions: usize,
+    /// How many people speak, each to all of them.
+    pub clients: usize,
+    /// How much each of them says.
+    pub messages: usize,
+    /// Of so many operations of the store one fails; 0 for none.
+    pub failures: usize,
+    /// Of so many steps one is a crash; 0 for none.
+    pub crashes: usize,
+    /// How many steps go by before the world heals.
+    pub steps: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            sessions: 2,
+            clients: 3,
+            messages: 5,
+            failures: 40,
+            crashes: 200,
+            steps: 6_000,
+        }
+    }
+}
+
+/// What a run was.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// How many times a future was polled.
+    pub steps: u64,
+    /// How many nodes died.
+    pub crashes: u64,
+    /// How many turns completed, over all sessions.
+    pub completed: u64,
+    /// How many failed, were interrupted or cancelled.
+    pub failed: u64,
+    /// How many turns went on after a signal.
+    pub resumed: u64,
+    /// How many effects there were.
+    pub effects: u64,
+}
+
+/// What tools have done, by the id of their call.
+pub(crate) type Effects = Arc<Mutex<BTreeMap<String, u64>>>;
+
+/// What clients were told, by the key of their message: each outcome once.
+pub(crate) type Told = Arc<Mutex<BTreeMap<String, Vec<ChatTurnOutcome>>>>;
+
+type Task = Pin<Box<dyn Future<Output = ()>>>;
+
+const NODES: usize = 2;
+
+struct World {
+    random: Random,
+    clock: SimClock,
+    store: SimStore,
+    nodes: Vec<ChatHarness>,
+    /// Each task with the node on which it runs; clients run on none.
+    tasks: Vec<(Option<usize>, Task)>,
+    effects: Effects,
+    told: Told,
+    /// What the clients want delivered: node, session, message, key, and how.
+    mail: Arc<Mutex<Vec<Mail>>>,
+    ids: Arc<AtomicU64>,
+    done: Arc<AtomicUsize>,
+    report: Report,
+}
+
+#[derive(Clone)]
+struct Mail {
+    session: String,
+    text: String,
+    key: String,
+    busy: BusyPolicy,
+}
+
+/// Runs a world, and tells the first law that was broken.
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn run(seed: u64, settings: Settings) -> Result<Report, String> {
+    let mut world = World::new(seed, settings);
+    for client in 0..settings.clients {
+        world.client(client, settings);
+    }
+    for _ in 0..settings.steps {
+        world.step(settings.crashes);
+    }
+    world.heal()?;
+    laws::check(&world.store, &world.effects, &world.told, &mut world.report)?;
+    Ok(world.report)
+}
+
+/// The smallest settings with which a seed still breaks a law, and what it breaks.
+pub fn shrink(seed: u64, settings: Settings) -> Option<(Settings, String)> {
+    let mut worst = (settings, run(seed, settings).err()?);
+    loop {
+        let now = worst.0;
+        let smaller = [
+            Settings {
+                clients: now.clients - 1,
+                ..now
+            },
+            Settings {
+                messages: now.messages - 1,
+                ..now
+            },
+            Settings {
+                sessions: now.sessions - 1,
+                ..now
+            },
+            Settings { failures: 0, ..now },
+            Settings { crashes: 0, ..now },
+            Settings {
+                steps: now.steps / 2,
+                ..now
+            },
+        ];
+        let broken = smaller.into_iter().find_map(|smaller| {
+            let possible = smaller.clients > 0
+                && smaller.messages > 0
+                && smaller.sessions > 0
+                && smaller != now;
+            let why = possible.then(|| run(seed, smaller).err())??;
+            Some((smaller, why))
+        });
+        match broken {
+            Some(smaller) => worst = smaller,
+            None => return Some(worst),
+        }
+    }
+}
+
+impl World {
+    fn new(seed: u64, settings: Settings) -> Self {
+        let mut world = Self {
+            random: Random::new(seed),
+            clock: SimClock::default(),
+            store: SimStore::new(seed ^ 0x5EED, settings.failures),
+            nodes: Vec::new(),
+            tasks: Vec::new(),
+            effects: Effects::default(),
+            told: Told::default(),
+            mail: Arc::default(),
+            ids: Arc::default(),
+            done: Arc::default(),
+            report: Report::default(),
+        };
+        world.nodes = (0..NODES).map(|node| world.node(node)).collect();
+        world
+    }
+
+    /// A node that has just been started and knows nothing.
+    fn node(&self, node: usize) -> ChatHarness {
+        let (ids, effects) = (Arc::clone(&self.ids), Arc::clone(&self.effects));
+        let new_id = move || format!("id-{}", ids.fetch_add(1, Ordering::Relaxed));
+        let clock = Arc::new(self.clock.ahead(node as u64 * 70));
+        let limits = ChatLimits::default()
+            .with_lease(Duration::from_secs(3))
+            .with_poll(Duration::from_millis(30))
+            .with_cached_sessions(2);
+        let graph = graph(effects);
+        let store = Arc::new(self.store.clone());
+        match ChatHarness::new(graph, store, clock, Arc::new(new_id)) {
+            Ok(harness) => harness.with_limits(limits),
+            Err(error) => unreachable!("{error}"),
+        }
+    }
+
+    /// A person who says one thing after another, each as often as it takes to be heard.
+    fn client(&mut self, client: usize, settings: Settings) {
+        let (told, mail) = (Arc::clone(&self.told), Arc::clone(&self.mail));
+        let done = Arc::clone(&self.done);
+        let mut random = Random::new(self.random.next_u64());
+        let task = async move {
+            for number in 0..settings.messages {
+                let session = format!("s{}", random.below(settings.sessions));
+                let kind = ["plain", "tool", "tools", "fail", "wait", "empty"][random.below(6)];
+                let key = format!("c{client}-{number:03}");
+                let busy = match random.below(12) {
+                    0 => BusyPolicy::Interrupt,
+                    1 => BusyPolicy::Rollback,
+                    _ => BusyPolicy::Enqueue,
+                };
+                let letter = Mail {
+                    session,
+                    text: format!("{kind} {key}"),
+                    key: key.clone(),
+                    busy,
+                };
+                loop {
+                    for _ in 0..=random.below(3) {
+                        lock(&mail).push(letter.clone());
+                    }
+                    // Somebody answers, or the node died and it has to be said again.
+                    let mut patience = 400;
+                    std::future::poll_fn(|_| {
+                        patience -= 1;
+                        let heard = lock(&told).contains_key(&key);
+                        if heard || patience == 0 {
+                            Poll::Ready(())
+                        } else {
+                            Poll::Pending
+                        }
+                    })
+                    .await;
+                    if lock(&told).contains_key(&key) {
+                        break;
+                    }
+                }
+            }
+            done.fetch_add(1, Ordering::Relaxed);
+        };
+        self.tasks.push((None, Box::pin(task)));
+    }
+
+    fn step(&mut self, crashes: usize) {
+        if crashes > 0 && self.random.below(crashes) == 0 {
+            let node = self.random.below(NODES);
+            // Everything that ran there is gone, wherever it was.
+            self.tasks.retain(|(on, _)| *on != Some(node));
+            let new = self.node(node);
+            if let Some(old) = self.nodes.get_mut(node) {
+                *old = new;
+            }
+            self.report.crashes += 1;
+        }
+        if self.random.below(4) == 0 {
+            let millis = [1, 5, 40, 700][self.random.below(4)];
+            self.clock.pass(millis);
+        }
+        if self.random.below(60) == 0 {
+            self.give_signals();
+        }
+        self.deliver();
+        if self.tasks.is_empty() {
+            return;
+        }
+        let chosen = self.random.below(self.tasks.len());
+        let mut cx = Context::from_waker(Waker::noop());
+        if let Some((_, task)) = self.tasks.get_mut(chosen)
+            && task.as_mut().poll(&mut cx).is_ready()
+        {
+            drop(self.tasks.swap_remove(chosen));
+        }
+        self.report.steps += 1;
+    }
+
+    /// Hands what the clients want delivered to nodes, each letter to any of them.
+    fn deliver(&mut self) {
+        let letters = std::mem::take(&mut *lock(&self.mail));
+        for letter in letters {
+            let node = self.random.below(NODES);
+            let Some(harness) = self.nodes.get(node).cloned() else {
+                continue;
+            };
+            let told = Arc::clone(&self.told);
+            let task = async move {
+                let options = SendOptions::new()
+                    .with_idempotency_key(&letter.key)
+                    .with_busy(letter.busy);
+                let said = ChatMessage::user(letter.text.as_str());
+                let outcome = harness.send_with(&letter.session, said, options).await;
+                if !is_away(&outcome) {
+                    lock(&told).entry(letter.key).or_default().push(outcome);
+                }
+            };
+            self.tasks.push((Some(node), Box::pin(task)));
+        }
+    }
+
+    /// Gives each waiting turn its signal, on one node or on both, once or twice.
+    fn give_signals(&mut self) {
+        let waiting = SuspensionFilter {
+            status: Some(SuspensionStatus::Suspended),
+            ..SuspensionFilter::default()
+        };
+        let memory = Arc::clone(self.store.memory());
+        let Some(Ok(waiting)) = now_or_never(async { memory.suspensions(waiting).await }) else {
+            return;
+        };
+        for suspension in waiting {
+            for _ in 0..=self.random.below(3) {
+                let node = self.random.below(NODES);
+                let Some(harness) = self.nodes.get(node).cloned() else {
+                    continue;
+                };
+                let id = suspension.signal_id.clone();
+                let payload = Map::from_iter([("approval".to_owned(), json!("yes"))]);
+                let task = async move {
+                    // Whoever was told that it failed gives it again later.
+                    drop(harness.signal(SignalTarget::Signal(&id), payload).await);
+                };
+                self.tasks.push((Some(node), Box::pin(task)));
+            }
+        }
+    }
+
+    /// Lets everything come to its end: no more failures, no more crashes.
+    fn heal(&mut self) -> Result<(), String> {
+        self.store.heal();
+        for round in 0..400_000_u64 {
+            self.step(0);
+            if round.is_multiple_of(500) {
+                self.clock.pass(1_000);
+                let busy = self.tasks.iter().any(|(on, _)| on.is_some());
+                if !busy && self.is_quiet() {
+                    return Ok(());
+                }
+                self.sweep();
+            }
+        }
+        Err(format!("it never comes to an end: {}", self.what_is_open()))
+    }
+
+    /// What nobody settles.
+    fn what_is_open(&self) -> String {
+        let memory = self.store.memory();
+        let mut open = format!("{} tasks", self.tasks.len());
+        let sessions = now_or_never(async { memory.list(SessionFilter::default()).await });
+        for session in sessions.into_iter().flatten().flatten() {
+            let inbox = now_or_never(async { memory.inbox(&session.session).await });
+            let inbox = inbox.into_iter().flatten().flatten();
+            let inbox: Vec<_> = inbox.map(|entry| format!("{entry:?}")).collect();
+            open.push_str(&format!("; {}: {}", session.session, inbox.join(", ")));
+        }
+        let suspensions =
+            now_or_never(async { memory.suspensions(SuspensionFilter::default()).await });
+        for waiting in suspensions.into_iter().flatten().flatten() {
+            if waiting.status != SuspensionStatus::Resumed {
+                open.push_str(&format!("; {waiting:?}"));
+            }
+        }
+        open
+    }
+
+    fn is_quiet(&self) -> bool {
+        let memory = self.store.memory();
+        let sessions = now_or_never(async { memory.list(SessionFilter::default()).await });
+        let waiting = now_or_never(async {
+            let filter = SuspensionFilter {
+                status: Some(SuspensionStatus::Suspended),
+                ..SuspensionFilter::default()
+            };
+            memory.suspensions(filter).await
+        });
+        let settled =
+            matches!(sessions, Some(Ok(sessions)) if sessions.iter().all(|s| s.pending == 0));
+        let signalled = matches!(waiting, Some(Ok(waiting)) if waiting.is_empty());
+        let clients = self.tasks.iter().all(|(on, _)| on.is_some());
+        settled && signalled && clients && lock(&self.mail).is_empty()
+    }
+
+    /// Somebody looks after the sessions that nobody speaks to any more.
+    fn sweep(&mut self) {
+        let memory = Arc::clone(self.store.memory());
+        let Some(Ok(sessions)) = now_or_never(async { memory.list(SessionFilter::default()).await })
+        else {
+            return;
+        };
+        for session in sessions.into_iter().filter(|session| session.pending > 0) {
+            let node = self.random.below(NODES);
+            if let Some(harness) = self.nodes.get(node).cloned() {
+                let task = async move {
+                    drop(harness.work(&session.session).await);
+                };
+                self.tasks.push((Some(node), Box::pin(task)));
+            }
+        }
+    }
+}
+
+/// The store could not be asked or did not answer, so nothing is settled for whoever is told this.
+fn is_away(outcome: &ChatTurnOutcome) -> bool {
+    matches!(outcome, ChatTurnOutcome::Errored(turn) if turn.invocation_id.is_none())
+}
+
+/// An agent: what it does is in the words that it is told.
+fn graph(effects: Effects) -> CompiledGraph {
+    let schema = StateSchema::new()
+        .with(Field::appended("messages", "ChatMessage"))
+        .with(Field::new("approval", FieldType::String))
+        .with(Field::new("turns", FieldType::Int));
+    let builder = GraphBuilder::new(schema)
+        .add_node_fn("model", model)
+        .add_node_fn("tools", move |ctx| tools(ctx, Arc::clone(&effects)))
+        .add_node_fn("hold", |ctx| async move {
+            let key = last(&ctx).1;
+            match ctx
+                .suspend(SignalDescriptor::new(format!("sig-{key}")))
+                .await {}
+        })
+        .add_node_fn("after", |ctx| async move {
+            let approval = ctx
+                .state()
+                .json("approval")
+                .and_then(Value::as_str)
+                .unwrap_or("");
+            let reply = ChatMessage::assistant(format!("resumed with {approval}"));
+            Ok(Update::new().with("messages", vec![reply.to_json()]))
+        })
+        .entry("model")
+        .add_conditional_edge(
+            "model",
+            [Target::node("tools"), Target::node("hold"), END],
+            |state| {
+                let last = state.list("messages").and_then(|list| list.last());
+                let calls = last.and_then(|message| message.get("tool_calls"));
+                let text = last
+                    .and_then(|message| message.get("content"))
+                    .and_then(Value::as_str);
+                match (calls, text) {
+                    (Some(_), _) => Target::node("tools"),
+                    (None, Some(text)) if text.starts_with("pending") => Target::node("hold"),
+                    _ => END,
+                }
+            },
+        )
+        .add_edge("tools", "model")
+        .add_edge("hold", "after")
+        .add_edge("after", END);
+    let ids = Arc::new(AtomicU64::new(0));
+    match builder.compile(move || format!("run-{}", ids.fetch_add(1, Ordering::Relaxed))) {
+        Ok(graph) => graph,
+        Err(error) => unreachable!("{error}"),
+    }
+}
+
+/// The last thing that a person said: what to do, and its key.
+fn last(ctx: &NodeContext) -> (String, String) {
+    let messages = ctx.state().list("messages");
+    let said = messages.into_iter().flatten().rev().find_map(|message| {
+        let is_user = message.get("role").and_then(Value::as_str) == Some("user");
+        is_user.then(|| message.get("content").and_then(Value::as_str))?
+    });
+    let (kind, key) = said.unwrap_or_default().split_once(' ').unwrap_or_default();
+    (kind.to_owned(), key.to_owned())
+}
+
+async fn model(ctx: NodeContext) -> Result<Update, NodeError> {
+    give_way(2).await;
+    let (kind, key) = last(&ctx);
+    let answered = {
+        let last = ctx.state().list("messages").and_then(|list| list.last());
+        last.and_then(|message| message.get("role"))
+            .and_then(Value::as_str)
+            == Some("tool")
+    };
+    let turns = ctx
+        .state()
+        .json("turns")
+        .and_then(Value::as_u64)
+        .unwrap_or(0);
+    let reply = match kind.as_str() {
+        "fail" => {
+            let error = NodeError::new("the model is away").with_category("provider_unavailable");
+            return Err(error);
+        }
+        "empty" => return Ok(Update::new()),
+        "tool" | "tools" if !answered => {
+            let calls = if kind == "tool" { 1 } else { 3 };
+            // A call's id tells which run decided it, so that an effect can be told from its repetition.
+            let calls: Vec<_> = (0..calls)
+                .map(|n| {
+                    let id = format!("{key}-{}-{n}", ctx.invocation_id());
+                    logue_message::ToolCall::new(id, "work", "{}")
+                })
+                .collect();
+            ChatMessage::assistant("").with_tool_calls(calls)
+        }
+        "wait" => ChatMessage::assistant(format!("pending {key}")),
+        _ => ChatMessage::assistant(format!("answer to {key}")),
+    };
+    let reply = reply.to_json();
+    // Decided before anything that depends on it runs.
+    ctx.journal(reply.clone()).await?;
+    Ok(Update::new()
+        .with("messages", vec![reply])
+        .with("turns", json!(turns + 1)))
+}
+
+async fn tools(ctx: NodeContext, effects: Effects) -> Result<Update, NodeError> {
+    let calls = {
+        let last = ctx.state().list("messages").and_then(|list| list.last());
+        let last = last.map(ChatMessage::from_json);
+        match last {
+            Some(Ok(message)) => message.tool_calls,
+            _ => return Err(NodeError::new("no calls")),
+        }
+    };
+    let mut results = Vec::new();
+    for call in calls {
+        give_way(1).await;
+        *lock(&effects).entry(call.id.clone()).or_default() += 1;
+        give_way(1).await;
+        let result = ChatMessage::tool(call.id.clone(), "worked").to_json();
+        ctx.journal(result.clone()).await?;
+        results.push(result);
+    }
+    Ok(Update::new().with("messages", results))
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The value of a future that never waits.
+pub(crate) fn now_or_never<T>(future: impl Future<Output = T>) -> Option<T> {
+    let mut future = std::pin::pin!(future);
+    match future
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
+    {
+        Poll::Ready(value) => Some(value),
+        Poll::Pending => None,
+    }
+}
