@@ -12,6 +12,8 @@
 #![warn(missing_docs)]
 
 mod build;
+mod chat;
+mod chat_store;
 mod checks;
 mod expectations;
 mod invariants;
@@ -174,9 +176,14 @@ async fn perform(
             transmissions::run_case(case, harness, transmissions, &world, checks).await;
             Vec::new()
         }
+        (Some(harness), None, Some(turns)) => {
+            chat::run_case(case, harness, turns, &world, checks).await;
+            Vec::new()
+        }
         (None, None, None) => runs::run_case(case, &world, checks).await,
         _ => {
-            return checks.fail("a case has a harness with transmissions or chat turns, or neither");
+            return checks
+                .fail("a case has a harness with transmissions or chat turns, or neither");
         }
     };
     invariants::check(case, &world, &runs, checks, unreviewed);

@@ -125,7 +125,7 @@ impl World {
 }
 
 /// The migrations of the case, each of which tells that it ran.
-fn migrations(case: &Case, seen: &Arc<Seen>) -> Result<Migrations, NoRun> {
+pub(crate) fn migrations(case: &Case, seen: &Arc<Seen>) -> Result<Migrations, NoRun> {
     let mut migrations = Migrations::new();
     for migration in &case.session_migrations {
         let (from, to) = (migration.from_version.clone(), migration.to_version.clone());

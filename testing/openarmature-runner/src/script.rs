@@ -59,12 +59,12 @@ impl ScriptNode {
                         update.set(field, json!(ctx.attempt_index()));
                     }
                 }
-                Directive::WaitsFor(gate) => {
-                    if let Ok(permit) = self.seen.gate(gate).acquire().await {
-                        permit.forget();
+                Directive::Meets(count) => drop(self.seen.meeting(*count).wait().await),
+                Directive::Pauses(times) => {
+                    for _ in 0..*times {
+                        tokio::task::yield_now().await;
                     }
                 }
-                Directive::Releases(gate) => self.seen.gate(gate).add_permits(1),
                 // What the builder has made of the node.
                 Directive::Subgraph(_)
                 | Directive::Mapping(_)

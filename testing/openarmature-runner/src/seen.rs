@@ -1,4 +1,4 @@
-//! What is seen of the runs of a case: events of nodes, logs of middleware, gates between turns.
+//! What is seen of the runs of a case: events of nodes, logs of middleware, meetings of nodes.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use logue_harness::{
     BoxFuture, Clock, IdSource, NodeError, NodeEvent, Observer, RunInfo, Timestamp,
 };
-use tokio::sync::Semaphore;
+use tokio::sync::Barrier;
 
 /// Everything that the graphs of a case share.
 #[derive(Default)]
@@ -16,7 +16,7 @@ pub(crate) struct Seen {
     events: Mutex<Vec<SeenEvent>>,
     log: Mutex<Vec<String>>,
     migrations: Mutex<Vec<String>>,
-    gates: Mutex<BTreeMap<String, Arc<Semaphore>>>,
+    meetings: Mutex<BTreeMap<usize, Arc<Barrier>>>,
     bodies: AtomicU64,
 }
 
@@ -25,6 +25,7 @@ pub(crate) struct Seen {
 pub(crate) struct SeenEvent {
     pub(crate) event: NodeEvent,
     pub(crate) session_id: Option<String>,
+    pub(crate) invocation_id: String,
 }
 
 impl Seen {
@@ -65,12 +66,13 @@ impl Seen {
         self.bodies.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn gate(&self, name: &str) -> Arc<Semaphore> {
-        let mut gates = lock(&self.gates);
-        let gate = gates
-            .entry(name.to_owned())
-            .or_insert_with(|| Arc::new(Semaphore::new(0)));
-        Arc::clone(gate)
+    /// Where so many nodes wait for each other.
+    pub(crate) fn meeting(&self, count: usize) -> Arc<Barrier> {
+        let mut meetings = lock(&self.meetings);
+        let meeting = meetings
+            .entry(count)
+            .or_insert_with(|| Arc::new(Barrier::new(count)));
+        Arc::clone(meeting)
     }
 }
 
@@ -86,6 +88,7 @@ impl Observer for Watch {
         lock(&self.0.events).push(SeenEvent {
             event: event.clone(),
             session_id: run.session_id().map(str::to_owned),
+            invocation_id: run.invocation_id().to_owned(),
         });
         Box::pin(std::future::ready(Ok(())))
     }

@@ -90,10 +90,10 @@ pub(crate) enum Directive {
     Middleware(Vec<MiddlewareDef>),
     /// Ours: the field that is told how many messages the node sees, or which session.
     Observes(Observes),
-    /// Ours: waits until another turn of the case releases it.
-    WaitsFor(String),
-    /// Ours: releases whoever waits.
-    Releases(String),
+    /// Ours: waits until so many nodes of the case are here at the same time.
+    Meets(usize),
+    /// Ours: lets others go first so many times.
+    Pauses(usize),
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -218,7 +218,7 @@ pub(crate) struct Observes {
 
 const DIRECTIVES: &str = "update, update_pure, raises, suspend_with_descriptor, \
      conditional_suspend, on_other_indices, explicit_save_session, emits_log, subgraph, mapping, \
-     outputs, fan_out, parallel_branches, wrap_with_middleware, observes, waits_for, releases";
+     outputs, fan_out, parallel_branches, wrap_with_middleware, observes, meets, pauses";
 
 impl<'de> Deserialize<'de> for NodeDef {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -250,8 +250,8 @@ fn directive(key: &str, value: Value) -> Result<Directive, String> {
         "parallel_branches" => Directive::Branches(read(value)?),
         "wrap_with_middleware" => Directive::Middleware(read(value)?),
         "observes" => Directive::Observes(read(value)?),
-        "waits_for" => Directive::WaitsFor(read(value)?),
-        "releases" => Directive::Releases(read(value)?),
+        "meets" => Directive::Meets(read(value)?),
+        "pauses" => Directive::Pauses(read(value)?),
         _ => return Err(format!("unknown directive, expected one of {DIRECTIVES}")),
     })
 }

@@ -15,20 +15,17 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error as _};
 use serde_json::{Map, Value};
 
-pub(crate) use case::{
-    Case, Invocation, Migration, ObserverDef, Seeded, SessionShape, StoreBehavior, StoreDef,
-    SuspendedInvocation,
-};
+pub(crate) use case::{Case, Invocation, StoreBehavior};
 pub(crate) use chat::{
     ArrivalExpected, ChatTurn, ChatTurnExpected, FinalHistory, ReplyExpected, SignalStep,
 };
 pub(crate) use expected::{
-    CheckpointerExpected, DescriptorExpected, ErrorExpected, EventExpected, LogExpected,
-    RunExpected, SavedExpected, SpanExpected, StoreAfter,
+    DescriptorExpected, ErrorExpected, EventExpected, RunExpected, SavedExpected, SpanExpected,
+    StoreAfter,
 };
 pub(crate) use graph::{
-    Branch, BranchesDef, Directive, EdgeDef, FanOutDef, FieldDef, GraphDef, MappingDef,
-    MiddlewareDef, NodeDef, Raises, SaveDef, StateDef, SubgraphDef, SuspendDef,
+    BranchesDef, Directive, EdgeDef, FanOutDef, FieldDef, GraphDef, MappingDef, MiddlewareDef,
+    NodeDef, Raises, SaveDef, StateDef, SuspendDef,
 };
 pub(crate) use transmit::{HarnessDef, InvokeArgs, Transmission, TransmissionExpected};
 
