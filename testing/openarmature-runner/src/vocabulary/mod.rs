@@ -87,7 +87,10 @@ pub(crate) struct FileDef {
 
 impl FileDef {
     pub(crate) fn read(text: &str) -> Result<Self, ReadError> {
-        let whole: Value = serde_saphyr::from_str(text).map_err(|error| ReadError {
+        // A field may be called `n` or `y`, which were booleans once.
+        let options = serde_saphyr::options! { strict_booleans: true };
+        let whole = serde_saphyr::from_str_with_options::<Value>(text, options);
+        let whole = whole.map_err(|error| ReadError {
             category: INVALID,
             message: first_line(&error.to_string()),
         })?;
