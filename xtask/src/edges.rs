@@ -30,6 +30,7 @@ const ROOMS: &[Room] = &[
     room("logue-bench", 5, &[], &[]),
     room("sim", 5, &[], &[]),
     room("testkit", 0, &[], &[]),
+    room("durability", 5, &[], &[]),
     room("faultfs", 0, &[], &[]),
     room("harmony-differential", 5, &[], &[]),
     room("properties", 5, &[], &[]),

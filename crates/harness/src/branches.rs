@@ -122,7 +122,7 @@ impl ParallelBranches {
         if let Some(field) = &self.errors_field {
             let failed = progress.failed.into_iter().filter_map(|(part, failed)| {
                 let (name, _) = self.branches.get(part)?;
-                Some(failed.to_json("branch_name", name.as_ref().into()))
+                Some(failed.to_json("branch_name", &name.as_ref().into()))
             });
             update.push(field, failed.collect::<List>().into());
         }

@@ -8,6 +8,7 @@
 //! step looks next finds it. A graph that stands in for a node passes on the same way what happened
 //! inside it, so that nothing between the two can catch it.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
@@ -46,17 +47,15 @@ pub(crate) struct Desk {
 #[derive(Debug, Default)]
 struct Inner {
     last: u64,
-    /// In the order of their numbers.
-    slots: Vec<Slot>,
-    /// The open tickets and their slots, in the order of the tickets.
-    tickets: Vec<(u64, u64)>,
+    slots: HashMap<u64, Slot>,
+    /// The open tickets.
+    tickets: HashSet<u64>,
     misplaced: Option<EngineError>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Slot {
-    number: u64,
-    found: Option<Found>,
+    found: Option<Box<Found>>,
     /// The task of the engine: a node may suspend from another task than its own.
     engine: Option<Waker>,
 }
@@ -66,19 +65,15 @@ impl Desk {
     pub(crate) fn open(&self) -> OpenSlot<'_> {
         let mut inner = self.lock();
         let number = inner.next();
-        inner.slots.push(Slot {
-            number,
-            found: None,
-            engine: None,
-        });
+        inner.slots.insert(number, Slot::default());
         OpenSlot { desk: self, number }
     }
 
-    /// Opens a ticket of a slot, until the guard is dropped.
-    pub(crate) fn ticket(&self, slot: u64) -> OpenTicket<'_> {
+    /// Opens a ticket, until the guard is dropped.
+    pub(crate) fn ticket(&self) -> OpenTicket<'_> {
         let mut inner = self.lock();
         let number = inner.next();
-        inner.tickets.push((number, slot));
+        inner.tickets.insert(number);
         OpenTicket { desk: self, number }
     }
 
@@ -92,7 +87,7 @@ impl Desk {
         let mut inner = self.lock();
         let reason = match seat.ticket {
             None => Unsupported::Middleware,
-            Some(ticket) if inner.is_open(ticket) => {
+            Some(ticket) if inner.tickets.contains(&ticket) => {
                 inner.leave(seat.slot, Found::Suspended(request));
                 return wake(inner, seat.slot);
             }
@@ -108,11 +103,8 @@ impl Desk {
             return wake(inner, seat.slot);
         }
         inner.misplaced.get_or_insert(mistake);
-        let engines: Vec<_> = inner
-            .slots
-            .iter_mut()
-            .filter_map(|slot| slot.engine.take())
-            .collect();
+        let slots = inner.slots.values_mut();
+        let engines: Vec<_> = slots.filter_map(|slot| slot.engine.take()).collect();
         drop(inner);
         engines.into_iter().for_each(Waker::wake);
     }
@@ -176,6 +168,7 @@ impl Desk {
         let mut inner = self.lock();
         let misplaced = inner.misplaced.take().map(Found::Failed);
         let found = inner.slot(slot).and_then(|slot| slot.found.take());
+        let found = found.map(|found| *found);
         match found {
             // A mistake is told even if something else could be done: nobody else will tell it.
             None | Some(Found::Suspended(_)) if misplaced.is_some() => misplaced,
@@ -203,17 +196,7 @@ impl Inner {
     }
 
     fn slot(&mut self, number: u64) -> Option<&mut Slot> {
-        let at = self
-            .slots
-            .binary_search_by_key(&number, |slot| slot.number)
-            .ok()?;
-        self.slots.get_mut(at)
-    }
-
-    fn is_open(&self, ticket: u64) -> bool {
-        self.tickets
-            .binary_search_by_key(&ticket, |(ticket, _)| *ticket)
-            .is_ok()
+        self.slots.get_mut(&number)
     }
 
     /// The first that is left counts, but a mistake comes before a suspension.
@@ -221,8 +204,10 @@ impl Inner {
         let Some(slot) = self.slot(slot) else {
             return;
         };
-        match (&slot.found, &found) {
-            (None, _) | (Some(Found::Suspended(_)), Found::Failed(_)) => slot.found = Some(found),
+        match (slot.found.as_deref(), &found) {
+            (None, _) | (Some(Found::Suspended(_)), Found::Failed(_)) => {
+                slot.found = Some(Box::new(found));
+            }
             _ => {}
         }
     }
@@ -236,13 +221,8 @@ pub(crate) struct OpenSlot<'a> {
 
 impl Drop for OpenSlot<'_> {
     fn drop(&mut self) {
-        let mut inner = self.desk.lock();
-        let number = self.number;
-        let at = inner
-            .slots
-            .binary_search_by_key(&number, |slot| slot.number);
-        let slot = at.ok().map(|at| inner.slots.remove(at));
-        drop(inner);
+        let slot = self.desk.lock().slots.remove(&self.number);
+        // What is in it is dropped when the desk is free again.
         drop(slot);
     }
 }
@@ -255,13 +235,6 @@ pub(crate) struct OpenTicket<'a> {
 
 impl Drop for OpenTicket<'_> {
     fn drop(&mut self) {
-        let mut inner = self.desk.lock();
-        let number = self.number;
-        let at = inner
-            .tickets
-            .binary_search_by_key(&number, |(ticket, _)| *ticket);
-        if let Ok(at) = at {
-            inner.tickets.remove(at);
-        }
+        self.desk.lock().tickets.remove(&self.number);
     }
 }

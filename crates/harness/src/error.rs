@@ -86,7 +86,7 @@ impl fmt::Debug for NodeError {
             .field("category", &self.category)
             .field("message", &self.message)
             .field("source", &self.source)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 

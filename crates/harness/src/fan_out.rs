@@ -68,23 +68,21 @@ impl FanOut {
     }
 
     /// Updates `target_field` with the list of what the instances' `collect_field` holds in the end.
-    /// More than one field may be collected.
+    /// More than one field may be collected, each into a target of its own: the last one that is
+    /// named for a target counts.
     #[must_use]
     pub fn collect(
-        mut self,
+        self,
         target_field: impl Into<String>,
         collect_field: impl Into<String>,
     ) -> Self {
-        let output = (target_field.into(), Some(collect_field.into()));
-        self.outputs.push(output);
-        self
+        self.output(target_field.into(), Some(collect_field.into()))
     }
 
     /// Updates `target_field` with the list of the instances' final states, as objects.
     #[must_use]
-    pub fn collect_states(mut self, target_field: impl Into<String>) -> Self {
-        self.outputs.push((target_field.into(), None));
-        self
+    pub fn collect_states(self, target_field: impl Into<String>) -> Self {
+        self.output(target_field.into(), None)
     }
 
     /// Gives each instance the same value too: its field `sub` starts with that of `parent`.
@@ -113,6 +111,12 @@ impl FanOut {
     #[must_use]
     pub fn concurrency(mut self, at_once: usize) -> Self {
         self.at_once = at_once;
+        self
+    }
+
+    fn output(mut self, target: String, collected: Option<String>) -> Self {
+        self.outputs.retain(|(other, _)| *other != target);
+        self.outputs.push((target, collected));
         self
     }
 
@@ -187,8 +191,9 @@ impl FanOut {
     fn gather(&self, progress: Progress) -> Update {
         let mut lists: Vec<_> = self.outputs.iter().map(|_| List::new()).collect();
         for given in progress.done.into_values() {
-            for ((_, value), list) in given.into_entries().into_iter().zip(&mut lists) {
-                list.push(value.into_json());
+            for ((target, _), list) in self.outputs.iter().zip(&mut lists) {
+                let value = given.get(target).cloned();
+                list.push(value.map_or_else(Arc::default, FieldValue::into_json));
             }
         }
         let mut update = Update::new();
@@ -197,7 +202,7 @@ impl FanOut {
         }
         if let Some(field) = &self.errors_field {
             let failed = progress.failed.into_iter();
-            let errors = failed.map(|(index, part)| part.to_json("fan_out_index", index.into()));
+            let errors = failed.map(|(index, part)| part.to_json("fan_out_index", &index.into()));
             update.push(field, errors.collect::<List>().into());
         }
         update
@@ -233,7 +238,7 @@ impl Parts for FanOut {
                 Some(field) => state.get(field).cloned(),
                 None => Some(Value::Object(state.to_json()).into()),
             };
-            given.push(target, value.unwrap_or_else(|| Value::Null.into()));
+            given.set(target, value.unwrap_or_else(|| Value::Null.into()));
         }
         given
     }

@@ -62,7 +62,7 @@ impl Invocation {
         self
     }
 
-    /// Passes something along to every node.
+    /// Passes something along to every node. A run that is paused keeps it, in its JSON too.
     #[must_use]
     pub fn with_metadata(mut self, metadata: Map<String, Value>) -> Self {
         self.metadata = metadata;

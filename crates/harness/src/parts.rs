@@ -91,7 +91,7 @@ pub(crate) struct FailedPart {
 }
 
 impl FailedPart {
-    pub(crate) fn to_json(&self, part: &str, value: Value) -> Value {
+    pub(crate) fn to_json(&self, part: &str, value: &Value) -> Value {
         json!({ part: value, "category": self.category, "message": self.message })
     }
 }

@@ -104,13 +104,11 @@ impl Reducer {
             }
             Self::MergeAll => {
                 map_of("state", old)?;
-                match new.as_list() {
-                    Some(maps) => merged(maps),
-                    None => {
-                        map_of("update", &new)?;
-                        Ok(new)
-                    }
+                if let Some(maps) = new.as_list() {
+                    return merged(maps);
                 }
+                map_of("update", &new)?;
+                Ok(new)
             }
             Self::MergeByKey(key) => {
                 let missing = lists(old, &new)?
@@ -240,12 +238,11 @@ fn merge_by(key: &str, list: &mut List, items: &List) {
         let Some(id) = item.get(key) else {
             continue;
         };
-        match places.get(id).and_then(|place| new.get_mut(*place)) {
-            Some((earlier, _)) => merge_map(earlier, &item),
-            None => {
-                places.insert(id.clone(), new.len());
-                new.push((item, None));
-            }
+        if let Some((earlier, _)) = places.get(id).and_then(|place| new.get_mut(*place)) {
+            merge_map(earlier, &item);
+        } else {
+            places.insert(id.clone(), new.len());
+            new.push((item, None));
         }
     }
     for (index, old) in list.iter().enumerate() {

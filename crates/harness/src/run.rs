@@ -202,10 +202,10 @@ impl<'a> Run<'a> {
             Attempt::Returned(Err(source)) => {
                 let node = node.name.as_ref().to_owned();
                 let error = EngineError::NodeException { node, source };
-                return Err(self.step_failed(&watch, &span, error));
+                return Err(step_failed(&watch, &span, error));
             }
             Attempt::Found(Found::Failed(error)) => {
-                return Err(self.step_failed(&watch, &span, error));
+                return Err(step_failed(&watch, &span, error));
             }
             Attempt::Found(Found::Suspended(request)) => {
                 trace::suspended(&span, &request.descriptor, watch.last().attempt_index);
@@ -219,7 +219,7 @@ impl<'a> Run<'a> {
         let before = node.edge.can_fail().then(|| self.state.clone());
         if let Err(cause) = self.state.apply(update) {
             let error = merge_error(node.name.as_ref().to_owned(), cause);
-            return Err(self.step_failed(&watch, &span, error));
+            return Err(step_failed(&watch, &span, error));
         }
         let next = match node.edge.follow(&self.state) {
             Ok(next) => next,
@@ -227,19 +227,13 @@ impl<'a> Run<'a> {
                 if let Some(before) = before {
                     self.state = before;
                 }
-                return Err(self.step_failed(&watch, &span, lost_error(node, lost)));
+                return Err(step_failed(&watch, &span, lost_error(node, lost)));
             }
         };
         watch.completed(&self.state);
         trace::completed(&span, watch.last().attempt_index);
         self.completed.push((Arc::clone(&node.name), number));
         Ok(Stepped::To(next))
-    }
-
-    fn step_failed(&self, watch: &Watch, span: &tracing::Span, error: EngineError) -> EngineError {
-        watch.failed(&error);
-        trace::failed(span, &error, watch.last().attempt_index);
-        error
     }
 
     /// This graph as a frame of a paused run.
@@ -282,6 +276,12 @@ impl Failure {
         error.namespace = self.namespace;
         error
     }
+}
+
+fn step_failed(watch: &Watch, span: &tracing::Span, error: EngineError) -> EngineError {
+    watch.failed(&error);
+    trace::failed(span, &error, watch.last().attempt_index);
+    error
 }
 
 fn lost_error(node: &CompiledNode, lost: Lost) -> EngineError {

@@ -54,7 +54,7 @@ impl<'a> Step<'a> {
             let place = self.watch.begin();
             let inside = lock(&self.inside).take();
             let desk = &self.watch.shared.desk;
-            let ticket = desk.ticket(self.slot);
+            let ticket = desk.ticket();
             let ctx = self.context(place, Some(ticket.number));
             let body = self.node.body.run(self, ctx, inside);
             let result = desk.body(self.slot, body).await;

@@ -1,4 +1,5 @@
-//! Where sessions are kept: [`SqliteStore`] keeps them in a file, and [`contract`] checks any store.
+//! Where sessions are kept: [`SqliteStore`] keeps them in a file, and the
+//! module `contract`, behind the feature of that name, checks any store.
 //!
 //! The port is [`logue_harness::store::Store`]. Whoever has another medium implements that trait and
 //! runs the suite over it; the suite knows nothing of the medium, and every promise of the port is a

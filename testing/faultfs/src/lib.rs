@@ -18,6 +18,7 @@
 //! This is the one place of the workspace where `unsafe` code is welcome: it implements functions of
 //! the C library by calling the next ones of that name.
 #![cfg(target_os = "linux")]
+#![warn(missing_docs)]
 
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::io::Write as _;

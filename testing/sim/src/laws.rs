@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use logue_harness::chat::ChatTurnOutcome;
-use logue_harness::store::{OutcomeKind, Store as _};
+use logue_harness::store::{OutcomeKind, SessionFilter, Store as _};
 use logue_message::{ChatMessage, Role, repair_history};
 use serde_json::Value;
 
@@ -32,7 +32,8 @@ pub(crate) fn check(
     if let Some(fault) = verified.faults.first() {
         return Err(fault.clone());
     }
-    let Some(Ok(sessions)) = now_or_never(async { memory.list(Default::default()).await }) else {
+    let Some(Ok(sessions)) = now_or_never(async { memory.list(SessionFilter::default()).await })
+    else {
         return Err("the sessions cannot be listed".to_owned());
     };
     let mut heard = BTreeSet::new();

@@ -5,8 +5,10 @@
 //! the clients deliver everything several times to whichever node is up. So a seed is a whole history,
 //! and the same seed is the same history.
 //!
-//! What must hold whatever happened is in [`laws`](crate::laws): no acknowledged message or signal is
+//! What must hold whatever happened is in `laws`: no acknowledged message or signal is
 //! lost, nothing runs twice, histories are valid and in order.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod clock;
 mod laws;

@@ -173,10 +173,11 @@ impl Store for SimStore {
     fn signal<'a>(
         &'a self,
         invocation_id: &'a str,
+        signal_id: Option<&'a str>,
         payload: Map<String, Value>,
         now: Timestamp,
     ) -> StoreResult<'a, Signalled> {
-        self.weather(self.memory.signal(invocation_id, payload, now))
+        self.weather(self.memory.signal(invocation_id, signal_id, payload, now))
     }
 
     fn suspension<'a>(&'a self, invocation_id: &'a str) -> StoreResult<'a, Option<Suspension>> {

@@ -385,7 +385,8 @@ impl World {
     /// Somebody looks after the sessions that nobody speaks to any more.
     fn sweep(&mut self) {
         let memory = Arc::clone(self.store.memory());
-        let Some(Ok(sessions)) = now_or_never(async { memory.list(SessionFilter::default()).await })
+        let Some(Ok(sessions)) =
+            now_or_never(async { memory.list(SessionFilter::default()).await })
         else {
             return;
         };

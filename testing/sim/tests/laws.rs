@@ -1,5 +1,4 @@
 //! Worlds by their seeds. `SIM_SEED` runs one of them, `SIM_WORLDS` so many.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use sim::{Settings, run, shrink};
 
@@ -17,18 +16,15 @@ fn the_laws_hold_in_every_world() {
     };
     let (mut steps, mut crashes, mut completed, mut resumed, mut effects) = (0, 0, 0, 0, 0);
     for seed in first..first + worlds {
-        match run(seed, settings) {
-            Ok(report) => {
-                steps += report.steps;
-                crashes += report.crashes;
-                completed += report.completed;
-                resumed += report.resumed;
-                effects += report.effects;
-            }
-            Err(_) => {
-                let (smallest, why) = shrink(seed, settings).unwrap();
-                panic!("SIM_SEED={seed} breaks a law: {why}\nstill with {smallest:?}");
-            }
+        if let Ok(report) = run(seed, settings) {
+            steps += report.steps;
+            crashes += report.crashes;
+            completed += report.completed;
+            resumed += report.resumed;
+            effects += report.effects;
+        } else {
+            let (smallest, why) = shrink(seed, settings).unwrap();
+            panic!("SIM_SEED={seed} breaks a law: {why}\nstill with {smallest:?}");
         }
     }
     println!(

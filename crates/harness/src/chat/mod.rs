@@ -1,7 +1,7 @@
 //! A chat over a graph: `send` a message to a session, and be told how its turn ended.
 //!
 //! The graph's state has a field `messages`, a list with the reducer `append` (harness-chat §4). A
-//! [`ChatHarness`] runs the graph once for each message and keeps the state in a [`Store`], so that
+//! [`ChatHarness`] runs the graph once for each message and keeps the state in a [`Store`](crate::store::Store), so that
 //! any process may take the next turn. What it adds to the engine:
 //!
 //! - **No message is lost.** It is in the inbox of its session before anything runs, and every entry of

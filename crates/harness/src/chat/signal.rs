@@ -96,13 +96,17 @@ impl Inner {
         payload: Map<String, Value>,
     ) -> Result<(String, u64), SignalError> {
         let waiting = self.find(target).await?;
+        let named = match target {
+            SignalTarget::Invocation(_) => None,
+            _ => Some(waiting.signal_id.as_str()),
+        };
         if waiting.status == SuspensionStatus::Suspended {
             self.check_payload(&waiting, &payload)?;
         }
         let now = self.clock.now();
         let signalled = self
             .store
-            .signal(&waiting.invocation_id, payload, now)
+            .signal(&waiting.invocation_id, named, payload, now)
             .await?;
         match signalled {
             Signalled::Entry { session, entry, .. } => Ok((session, entry)),
@@ -125,14 +129,14 @@ impl Inner {
                 signal_id: Some(name.to_owned()),
                 status: None,
             };
-            let mut found = self.store.suspensions(filter).await?;
+            let found = self.store.suspensions(filter).await?;
             let mut waiting: Vec<_> = found
                 .iter()
                 .filter(|one| one.status == SuspensionStatus::Suspended)
                 .map(|one| one.invocation_id.clone())
                 .collect();
             let chosen = match waiting.len() {
-                0 => found.pop().map(|last| last.invocation_id),
+                0 => found.last().map(|last| last.invocation_id.clone()),
                 1 => waiting.pop(),
                 _ => {
                     return Err(SignalError::Ambiguous {
@@ -144,7 +148,15 @@ impl Inner {
             if let Some(chosen) = chosen
                 && let Some(whole) = self.store.suspension(&chosen).await?
             {
-                return Ok(whole);
+                // The turn may wait for another signal by now; this one is told its own entry.
+                let earlier = found
+                    .into_iter()
+                    .rev()
+                    .find(|one| one.invocation_id == chosen);
+                return Ok(match earlier {
+                    Some(earlier) if whole.signal_id != name => earlier,
+                    _ => whole,
+                });
             }
         }
         if by_invocation && let Some(whole) = self.store.suspension(name).await? {

@@ -135,12 +135,16 @@ pub trait Store: Send + Sync {
     /// under an id that another turn waits under. Nothing is changed then.
     fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()>;
 
-    /// Consumes a suspension: marks it as signalled and puts the payload into the inbox of its
+    /// Consumes the latest suspension of an invocation: marks it as signalled and puts the payload into the inbox of its
     /// session. One that was signalled before is not consumed again; its first entry is returned. Of
     /// an invocation that waits for the second time, the second suspension is meant.
+    ///
+    /// With a `signal_id` it must be the one that the suspension waits for: a signal of an earlier
+    /// suspension of the same invocation, delivered late, gives the entry that it became then.
     fn signal<'a>(
         &'a self,
         invocation_id: &'a str,
+        signal_id: Option<&'a str>,
         payload: Map<String, Value>,
         now: Timestamp,
     ) -> StoreResult<'a, Signalled>;

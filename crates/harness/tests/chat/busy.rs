@@ -1,7 +1,7 @@
 //! What becomes of a message while another turn runs.
 
 use logue_harness::chat::{BusyPolicy, ChatHarness, SendOptions};
-use logue_harness::store::{EntryState, Store as _};
+use logue_harness::store::EntryState;
 use logue_message::ChatMessage;
 
 use crate::stage::{Stage, category, texts};

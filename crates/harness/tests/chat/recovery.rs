@@ -4,11 +4,16 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use logue_harness::chat::{SendOptions, SignalTarget};
-use logue_harness::store::Store as _;
+use logue_harness::store::SuspensionFilter;
 use logue_message::ChatMessage;
 
 use crate::stage::{Stage, category, texts};
 use crate::suspension::approval;
+
+#[expect(clippy::disallowed_methods, reason = "a stopped process polls nothing")]
+fn stop_the_thread(duration: Duration) {
+    std::thread::sleep(duration);
+}
 
 /// Runs a turn and drops it in the middle, as the death of its process does.
 async fn die_in(stage: &Stage, text: &str, notes: usize) {
@@ -97,7 +102,7 @@ async fn an_owner_that_was_stopped_can_commit_nothing() {
         _ = &mut turn => panic!("it ended"),
         () = tokio::time::sleep(Duration::from_millis(20)) => {}
     }
-    std::thread::sleep(Duration::from_millis(200));
+    stop_the_thread(Duration::from_millis(200));
     // One for each of the two runs of its message.
     stage.gate.add_permits(2);
     let quick = stage.harness();
@@ -119,12 +124,16 @@ async fn a_signal_that_was_accepted_is_not_lost() {
     let stage = Stage::new();
     drop(stage.harness().send("s", ChatMessage::user("wait 1")).await);
     // The process dies right behind the acceptance.
-    let suspended = stage.store.suspensions(Default::default()).await.unwrap();
+    let suspended = stage
+        .store
+        .suspensions(SuspensionFilter::default())
+        .await
+        .unwrap();
     let now = logue_harness::Timestamp(5);
     drop(
         stage
             .store
-            .signal(&suspended[0].invocation_id, approval("yes"), now)
+            .signal(&suspended[0].invocation_id, None, approval("yes"), now)
             .await
             .unwrap(),
     );

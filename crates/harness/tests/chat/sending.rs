@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use logue_harness::chat::{ChatGraphError, ChatHarness, ChatTurnOutcome, SendOptions};
-use logue_harness::store::{MemoryStore, Store as _};
+use logue_harness::store::MemoryStore;
 use logue_harness::{
     CountingIds, END, ErrorBucket, Field, FieldType, GraphBuilder, StateSchema, Update,
 };

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use logue_harness::chat::{ChatHarness, ChatLimits, ChatTurnOutcome};
-use logue_harness::store::{MemoryStore, SharedStore, Store as _};
+use logue_harness::store::{MemoryStore, SharedStore};
 use logue_harness::{
     BoxFuture, Clock, CompiledGraph, CountingIds, END, Field, FieldType, GraphBuilder, NodeContext,
     NodeError, RunEvent, SignalDescriptor, StateSchema, Target, Timestamp, Update,
@@ -19,6 +19,7 @@ use tokio::sync::Semaphore;
 pub(crate) struct RealClock(Instant);
 
 impl RealClock {
+    #[expect(clippy::disallowed_methods, reason = "tests run in real time")]
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self(Instant::now()))
     }
@@ -188,11 +189,7 @@ async fn model(ctx: NodeContext, gate: Arc<Semaphore>) -> Result<Update, NodeErr
             let call = ToolCall::new(format!("call-{turns}"), "work", "{}");
             messages.push(ChatMessage::assistant("").with_tool_calls(vec![call]));
         }
-        "block" => {
-            drop(gate.acquire().await);
-            messages.push(ChatMessage::assistant("unblocked"));
-        }
-        "toolblock" => {
+        "block" | "toolblock" => {
             drop(gate.acquire().await);
             messages.push(ChatMessage::assistant("unblocked"));
         }

@@ -1,7 +1,7 @@
 //! A turn that waits, in every way in which it may go on.
 
 use logue_harness::chat::{ChatTurnOutcome, SendOptions, SignalError, SignalTarget, WhilePaused};
-use logue_harness::store::{Store as _, SuspensionStatus};
+use logue_harness::store::SuspensionStatus;
 use logue_message::ChatMessage;
 use serde_json::{Map, Value, json};
 

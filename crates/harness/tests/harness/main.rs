@@ -5,26 +5,30 @@
     reason = "a helper that fails fails its test"
 )]
 
+mod branches;
 mod buckets;
 mod cancellation;
 mod category;
 mod compile;
+mod fan_outs;
 mod list;
 mod memory_store;
-mod migrations;
 mod middleware;
+mod migrations;
 mod observers;
-mod parts;
 mod ports;
 mod random_graphs;
+mod random_nesting;
 mod reducers;
 mod resume;
 mod run;
 mod runtime_errors;
 mod schema;
+mod spans;
 mod state;
 mod subgraphs;
 mod suspension;
+mod typed;
 
 use std::sync::{Arc, Mutex};
 
@@ -61,6 +65,11 @@ fn logs(ctx: NodeContext) -> impl Future<Output = Result<Update, NodeError>> + S
             .with("log", json!([name]))
             .with("count", json!(count)))
     }
+}
+
+/// An update that appends a text to `log`.
+fn logs_text(text: &str) -> Update {
+    Update::new().with("log", json!([text]))
 }
 
 fn int(state: &State, field: &str) -> i64 {

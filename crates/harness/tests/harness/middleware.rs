@@ -1,10 +1,12 @@
 //! What is wrapped around nodes.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
 
 use logue_harness::{
-    BoxFuture, CompiledGraph, END, GraphBuilder, Mapping, Middleware, Next, NodeContext, NodeError,
-    SignalDescriptor, Update,
+    BoxFuture, CompiledGraph, END, ErrorPolicy, GraphBuilder, Mapping, Middleware, Next,
+    NodeContext, NodeError, ParallelBranches, SignalDescriptor, Update,
 };
 use serde_json::{Map, json};
 
@@ -163,10 +165,11 @@ async fn attempts_are_counted() {
 async fn an_attempt_that_suspended_to_run_again_keeps_its_number() {
     let build = || {
         let builder = graph().add_node_fn("flaky", |ctx| async move {
-            if ctx.attempt_index() == 0 {
+            let answered = int(ctx.state(), "count") == 1;
+            if ctx.attempt_index() == 0 && !answered {
                 return Err(NodeError::new("no luck"));
             }
-            if int(ctx.state(), "count") == 0 {
+            if !answered {
                 match ctx.suspend_and_rerun(SignalDescriptor::new("s")).await {}
             }
             let attempt = ctx.attempt_index().to_string();
@@ -331,4 +334,33 @@ async fn bodies_may_race() {
     let ask = Update::new().with("note", json!("ask"));
     let outcome = graph.invoke(logue_harness::Invocation::new(ask)).await;
     assert_eq!(outcome.suspended().unwrap().attempt_index, 1);
+}
+
+#[tokio::test]
+async fn what_a_node_returns_beside_its_suspension_reaches_no_middleware() {
+    let notes = Notes::default();
+    let builder = graph().add_node_fn("only", |ctx| async move {
+        let mut suspension = pin!(ctx.suspend(SignalDescriptor::new("raced")));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(suspension.as_mut().poll(&mut cx).is_pending());
+        Ok(Update::new().with("log", json!(["ignored"])))
+    });
+    let builder = builder.entry("only").add_edge("only", END);
+    let graph = compile(builder.wrap(Marks(notes.clone(), "m"))).unwrap();
+    let waiting = pause(&graph).await;
+    assert_eq!(waiting.descriptor.signal_id, "raced");
+    assert_eq!(notes.taken(), ["m before only"]);
+}
+
+#[tokio::test]
+async fn no_policy_collects_a_suspension_that_may_not_be() {
+    let inside = line().wrap_node("a", Suspends { before: true });
+    let branches = ParallelBranches::new()
+        .branch("one", compile(inside).unwrap(), Mapping::new())
+        .error_policy(ErrorPolicy::Collect);
+    let outer = graph()
+        .add_branches("all", branches)
+        .entry("all")
+        .add_edge("all", END);
+    refused(outer).await;
 }

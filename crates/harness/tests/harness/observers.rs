@@ -101,10 +101,10 @@ async fn a_node_that_suspends_does_not_complete_and_those_around_it_neither() {
     assert_eq!(
         records.0.taken()[2..],
         [
-            r#"started sub 1.0 None [a] []"#,
+            "started sub 1.0 None [a] []",
             r#"started sub/gate 2.0 None [] ["a"]"#,
             r#"suspended sub/gate 2.0 None [] waits for s ["a"]"#,
-            r#"suspended sub 1.0 None [a] waits for s []"#,
+            "suspended sub 1.0 None [a] waits for s []",
         ]
     );
     let graph = build();
@@ -113,10 +113,10 @@ async fn a_node_that_suspends_does_not_complete_and_those_around_it_neither() {
     assert_eq!(
         records.0.taken(),
         [
-            r#"started sub 1.0 None [a] []"#,
+            "started sub 1.0 None [a] []",
             r#"started sub/behind 3.0 None [] ["a"]"#,
             r#"completed sub/behind 3.0 None [] -> [behind] ["a"]"#,
-            r#"completed sub 1.0 None [a] -> [a,behind] []"#,
+            "completed sub 1.0 None [a] -> [a,behind] []",
         ]
     );
 }

@@ -109,8 +109,10 @@ async fn notes_are_made_before_the_node_ends() {
         failed.errored().unwrap().error.diagnostic(),
         "and then the node failed"
     );
-    let entries = book.entries.lock().unwrap();
-    assert_eq!(*entries, [("only".to_owned(), json!({ "role": "user" }))]);
+    assert_eq!(
+        *book.entries.lock().unwrap(),
+        [("only".to_owned(), json!({ "role": "user" }))]
+    );
 
     let full = Book {
         full: true,

@@ -113,7 +113,7 @@ impl Player {
             17 | 18 => {
                 let invocation = self.invocation(&mut bits);
                 let payload = Map::from_iter([("now".to_owned(), json!(self.now))]);
-                told(store.signal(&invocation, payload, now).await)
+                told(store.signal(&invocation, None, payload, now).await)
             }
             19 => {
                 let asked = mode(bits.below(2)).unwrap_or(CancelMode::Interrupt);

@@ -146,7 +146,7 @@ pub(super) async fn a_deleted_session_is_gone(store: SharedStore) -> Checked {
     same("what waited", store.suspension("i2").await?, None)?;
     let listed = store.suspensions(SuspensionFilter::default()).await?;
     same("what waited, in the list", listed, Vec::new())?;
-    let answer = store.signal("i2", Map::new(), NOW).await?;
+    let answer = store.signal("i2", None, Map::new(), NOW).await?;
     same("its signal", answer, Signalled::Unknown)?;
     refused(
         "its lease",

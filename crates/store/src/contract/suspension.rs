@@ -49,9 +49,13 @@ pub(super) async fn a_signal_is_consumed_once(store: SharedStore) -> Checked {
         Some((OutcomeKind::Suspended, false)),
     )?;
 
-    let first = store.signal("i1", payload(json!(true)), LATER).await?;
+    let first = store
+        .signal("i1", None, payload(json!(true)), LATER)
+        .await?;
     same("the first signal", first, signalled(2, true))?;
-    let again = store.signal("i1", payload(json!(false)), LATER).await?;
+    let again = store
+        .signal("i1", None, payload(json!(false)), LATER)
+        .await?;
     same("the second signal", again, signalled(2, false))?;
     let came = store.entry("s", 2).await?;
     let work = Work::Resume {
@@ -80,12 +84,16 @@ pub(super) async fn a_signal_is_consumed_once(store: SharedStore) -> Checked {
         Some("i1"),
     )?;
     same("its state", begun.entry.state, EntryState::Running)?;
-    let again = store.signal("i1", payload(json!(false)), LATER).await?;
+    let again = store
+        .signal("i1", None, payload(json!(false)), LATER)
+        .await?;
     same("a signal while it runs", again, signalled(2, false))?;
     store
         .commit(&lease, done("i1", 0, vec![said("Done.")]))
         .await?;
-    let again = store.signal("i1", payload(json!(false)), LATER).await?;
+    let again = store
+        .signal("i1", None, payload(json!(false)), LATER)
+        .await?;
     same("a signal after its end", again, signalled(2, false))?;
     let found = store.suspension("i1").await?;
     let told = found.map(|found| (found.status, found.entry, found.record));
@@ -106,7 +114,7 @@ pub(super) async fn a_signal_is_consumed_once(store: SharedStore) -> Checked {
 pub(super) async fn signals_at_the_same_time_are_one(store: SharedStore) -> Checked {
     waiting_turn(&*store, "s", "i1", "approval").await?;
     let mut signals: Vec<_> = (0..16)
-        .map(|number| Some(store.signal("i1", payload(json!(number)), NOW)))
+        .map(|number| Some(store.signal("i1", None, payload(json!(number)), NOW)))
         .collect();
     let mut answers = Vec::new();
     poll_fn(|context| {
@@ -141,7 +149,7 @@ pub(super) async fn a_signal_waits_behind_others(store: SharedStore) -> Checked 
     store.accept("s", entry("between")).await?;
     same(
         "a signal",
-        store.signal("i1", Map::new(), NOW).await?,
+        store.signal("i1", None, Map::new(), NOW).await?,
         signalled(3, true),
     )?;
     let lease = lease(&*store, "s").await?;
@@ -158,7 +166,7 @@ pub(super) async fn a_signal_waits_behind_others(store: SharedStore) -> Checked 
 
 pub(super) async fn a_second_wait_replaces_the_first(store: SharedStore) -> Checked {
     waiting_turn(&*store, "s", "i1", "first").await?;
-    store.signal("i1", payload(json!(1)), NOW).await?;
+    store.signal("i1", None, payload(json!(1)), NOW).await?;
     let held = lease(&*store, "s").await?;
     begin(&*store, &held, "fresh").await?;
     store.journal(&held, "i1", vec![json!(1)]).await?;
@@ -189,7 +197,18 @@ pub(super) async fn a_second_wait_replaces_the_first(store: SharedStore) -> Chec
     ];
     same("both times", told, expected.to_vec())?;
 
-    let second = store.signal("i1", payload(json!(2)), NOW).await?;
+    // The first signal comes late, and is not the second one's.
+    let late = store
+        .signal("i1", Some("first"), payload(json!(1)), NOW)
+        .await?;
+    same("the first signal again", late, signalled(2, false))?;
+    let never = store
+        .signal("i1", Some("third"), payload(json!(1)), NOW)
+        .await?;
+    same("a signal for nobody", never, Signalled::Unknown)?;
+    let second = store
+        .signal("i1", Some("second"), payload(json!(2)), NOW)
+        .await?;
     same("the second signal", second, signalled(3, true))?;
     begin(&*store, &held, "fresh").await?;
     let failed = Commit {
@@ -204,7 +223,7 @@ pub(super) async fn a_second_wait_replaces_the_first(store: SharedStore) -> Chec
     let told = found.map(|found| (found.signal_id, found.status, found.entry));
     let expected = ("second".to_owned(), SuspensionStatus::Resumed, Some(3));
     same("what is over, though it failed", told, Some(expected))?;
-    let again = store.signal("i1", payload(json!(3)), NOW).await?;
+    let again = store.signal("i1", None, payload(json!(3)), NOW).await?;
     same("a signal too many", again, signalled(3, false))?;
     sound(&*store).await.map(drop)
 }
@@ -248,7 +267,7 @@ pub(super) async fn suspensions_are_listed_as_they_came(store: SharedStore) -> C
     ] {
         waiting_turn(&*store, session, invocation, signal).await?;
     }
-    store.signal("i1", Map::new(), NOW).await?;
+    store.signal("i1", None, Map::new(), NOW).await?;
     let filters = [
         (None, None, None, vec!["i3", "i1", "i2", "i0"]),
         (Some("a"), None, None, vec!["i1", "i2"]),
@@ -287,7 +306,7 @@ pub(super) async fn suspensions_are_listed_as_they_came(store: SharedStore) -> C
 pub(super) async fn an_unknown_signal_changes_nothing(store: SharedStore) -> Checked {
     turn(&*store, "s", "i1", "x").await?;
     for unknown in ["i1", "nobody", ""] {
-        let answer = store.signal(unknown, Map::new(), NOW).await?;
+        let answer = store.signal(unknown, None, Map::new(), NOW).await?;
         same("the answer", answer, Signalled::Unknown)?;
         same("the suspension", store.suspension(unknown).await?, None)?;
     }

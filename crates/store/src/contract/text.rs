@@ -217,7 +217,7 @@ pub(super) async fn what_does_not_exist_is_empty(store: SharedStore) -> Checked 
     let empty = Map::new();
     same(
         "a signal",
-        store.signal("i1", empty, NOW).await?,
+        store.signal("i1", None, empty, NOW).await?,
         logue_harness::store::Signalled::Unknown,
     )
 }

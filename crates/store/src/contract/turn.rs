@@ -170,7 +170,7 @@ pub(super) async fn a_turn_that_went_on_after_a_signal_is_found_again(
     store: SharedStore,
 ) -> Checked {
     waiting_turn(&*store, "s", "i1", "approval").await?;
-    store.signal("i1", Map::new(), NOW).await?;
+    store.signal("i1", None, Map::new(), NOW).await?;
     let first = lease_at(&*store, "s", "a", NOW).await?;
     let begun = begin(&*store, &first, "fresh").await?;
     same(

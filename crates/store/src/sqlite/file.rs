@@ -20,6 +20,12 @@ pub(super) const PAGE: u64 = 2048;
 const MAGIC: &[u8] = b"SQLite format 3\0";
 /// Where the header has the application's number.
 const APPLICATION_AT: usize = 68;
+/// Where it has the number of pages.
+const PAGES_AT: usize = 28;
+/// How often a file that does not seem to be ours is looked at, and after which time again: another
+/// process may be writing its first bytes.
+const LOOKS: u32 = 20;
+const GLANCE: Duration = Duration::from_millis(5);
 /// How long to wait before asking again for a file that somebody else writes to.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -89,14 +95,8 @@ pub(super) fn open(
             })?;
         }
         in_turn(patience, || conn.execute_batch("BEGIN IMMEDIATE"))?;
-        let migrated = migrate(&conn, path);
-        let end = if migrated.is_ok() {
-            "COMMIT"
-        } else {
-            "ROLLBACK"
-        };
-        conn.execute_batch(end)?;
-        migrated?;
+        let migrated = migrate(&conn, path).and_then(|()| Ok(conn.execute_batch("COMMIT")?));
+        undo_if_failed(&conn, migrated)?;
         in_turn(patience, || {
             conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))
         })?;
@@ -136,6 +136,15 @@ pub(super) fn in_turn<T>(
     }
 }
 
+/// Ends the transaction of something that failed. The error to tell is that one, and a disk that is
+/// full, for one, has ended the transaction already.
+pub(super) fn undo_if_failed(conn: &Connection, result: Tried<()>) -> Tried<()> {
+    if result.is_err() && !conn.is_autocommit() {
+        drop(conn.execute_batch("ROLLBACK"));
+    }
+    result
+}
+
 fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -155,17 +164,25 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 
 /// Whether there is a file; one that is not ours is refused before anything opens it as a database.
 fn exists_as_ours(path: &Path) -> Result<bool, StoreError> {
-    let mut header = Vec::new();
-    match File::open(path).and_then(|file| file.take(100).read_to_end(&mut header)) {
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(file(path, error)),
-    }
-    let application = header.get(APPLICATION_AT..APPLICATION_AT + 4);
-    let ours = header.starts_with(MAGIC) && application == Some(&APPLICATION.to_be_bytes());
-    // A file that was just made is empty, and one whose making broke off has its journal beside it.
-    if ours || header.is_empty() || beside(path, "-journal").exists() {
-        return Ok(true);
+    for _ in 0..LOOKS {
+        // A file that is being made, or whose making broke off, has its journal beside it.
+        let unfinished = beside(path, "-journal").exists();
+        let mut header = Vec::new();
+        match File::open(path).and_then(|file| file.take(100).read_to_end(&mut header)) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(file(path, error)),
+        }
+        let application = header.get(APPLICATION_AT..APPLICATION_AT + 4);
+        let ours = header.starts_with(MAGIC) && application == Some(&APPLICATION.to_be_bytes());
+        // One whose making broke off at its first page has no table on it yet.
+        let unused = header.starts_with(MAGIC)
+            && application == Some(&[0; 4])
+            && header.get(PAGES_AT..PAGES_AT + 4) == Some(&1_u32.to_be_bytes());
+        if ours || unused || header.is_empty() || unfinished {
+            return Ok(true);
+        }
+        thread::sleep(GLANCE);
     }
     Err(foreign(path))
 }

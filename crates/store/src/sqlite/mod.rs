@@ -227,16 +227,18 @@ impl Store for SqliteStore {
     fn signal<'a>(
         &'a self,
         invocation_id: &'a str,
+        signal_id: Option<&'a str>,
         payload: Map<String, Value>,
         now: Timestamp,
     ) -> StoreResult<'a, Signalled> {
         let invocation_id = invocation_id.to_owned();
+        let signal_id = signal_id.map(str::to_owned);
         let work = stored_work(&Work::Resume {
             invocation_id: invocation_id.clone(),
             payload,
         });
         self.prepared(work, move |conn, work| {
-            suspension::signal(conn, &invocation_id, work, now)
+            suspension::signal(conn, &invocation_id, signal_id, work, now)
         })
     }
 

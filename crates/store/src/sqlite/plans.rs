@@ -108,7 +108,7 @@ fn every_operation(conn: &Connection) -> Tried<()> {
         invocation_id: "i".to_owned(),
         payload: Map::new(),
     })?;
-    suspension::signal(conn, "i", work, now)?;
+    suspension::signal(conn, "i", None, work, now)?;
     inbox::inbox(conn, "s")?;
     inbox::begin(conn, &lease, "j".to_owned())?;
     let done = Settle::Done {

@@ -19,7 +19,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::fault::{Tried, database, file};
-use super::file::{Identity, in_turn, open_reader};
+use super::file::{Identity, in_turn, open_reader, undo_if_failed};
 
 /// Requests that share a transaction at most.
 const BATCH: usize = 256;
@@ -222,11 +222,7 @@ impl Writer {
             give_back_spare_pages(conn)?;
             Ok(conn.execute_batch("COMMIT")?)
         });
-        if written.is_err() && !conn.is_autocommit() {
-            // The error to tell is the first one.
-            drop(conn.execute_batch("ROLLBACK"));
-        }
-        written
+        undo_if_failed(conn, written)
     }
 }
 
@@ -234,12 +230,25 @@ fn write_each(conn: &Connection, path: &Path, batch: &mut [Box<dyn Job>]) -> Tri
     for job in batch {
         conn.prepare_cached("SAVEPOINT request")?.execute([])?;
         if !job.run(conn, path) {
-            // A full disk and the like end the transaction itself, and then this fails too.
+            if conn.is_autocommit() {
+                return Err(ended_for_all(path).into());
+            }
             conn.prepare_cached("ROLLBACK TO request")?.execute([])?;
         }
         conn.prepare_cached("RELEASE request")?.execute([])?;
     }
     Ok(())
+}
+
+/// What those are told whose transaction was ended by another's failure, as a full disk does.
+fn ended_for_all(path: &Path) -> StoreError {
+    StoreError::Unavailable {
+        message: format!(
+            "{}: an operation that shared the transaction failed and ended it; try again",
+            path.display()
+        ),
+        source: None,
+    }
 }
 
 /// Deleted sessions leave pages that later ones use; too many of them go back to the file system.

@@ -77,9 +77,15 @@ pub(super) fn end(conn: &Connection, invocation_id: &str) -> Tried<()> {
 pub(super) fn signal(
     conn: &Connection,
     invocation_id: &str,
+    signal_id: Option<String>,
     work: String,
     now: Timestamp,
 ) -> Tried<Signalled> {
+    if let Some(signal_id) = signal_id
+        && let Some(earlier) = earlier(conn, invocation_id, signal_id)?
+    {
+        return Ok(earlier);
+    }
     let Some(latest) = latest(conn, invocation_id)? else {
         return Ok(Signalled::Unknown);
     };
@@ -107,6 +113,37 @@ pub(super) fn signal(
         entry,
         fresh: true,
     })
+}
+
+/// What a signal did that is not for the latest suspension of an invocation; `None` if it is.
+fn earlier(conn: &Connection, invocation_id: &str, signal_id: String) -> Tried<Option<Signalled>> {
+    let id = Id(invocation_id.to_owned());
+    let latest: Option<Id> = conn
+        .prepare_cached(
+            "SELECT signal_id FROM suspension WHERE invocation = ?1 ORDER BY num DESC LIMIT 1",
+        )?
+        .query_row([&id], |row| row.get(0))
+        .optional()?;
+    if latest.is_none_or(|Id(latest)| latest == signal_id) {
+        return Ok(None);
+    }
+    let found: Option<(Id, Option<Count>)> = conn
+        .prepare_cached(
+            "SELECT session.id, entry FROM suspension JOIN session USING (sid)
+             WHERE invocation = ?1 AND signal_id = ?2 ORDER BY num DESC LIMIT 1",
+        )?
+        .query_row(params![id, Id(signal_id)], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .optional()?;
+    Ok(Some(match found {
+        Some((Id(session), Some(Count(entry)))) => Signalled::Entry {
+            session,
+            entry,
+            fresh: false,
+        },
+        _ => Signalled::Unknown,
+    }))
 }
 
 /// The columns of a suspension.

@@ -73,7 +73,7 @@ spread! {
     begin(lease: &'a Lease, invocation_id: &'a str, now: Timestamp) -> Option<Begun>;
     journal(lease: &'a Lease, invocation_id: &'a str, notes: Vec<Value>) -> ();
     commit(lease: &'a Lease, commit: Commit) -> ();
-    signal(invocation_id: &'a str, payload: Map<String, Value>, now: Timestamp) -> Signalled;
+    signal(invocation_id: &'a str, signal_id: Option<&'a str>, payload: Map<String, Value>, now: Timestamp) -> Signalled;
     suspension(invocation_id: &'a str) -> Option<Suspension>;
     suspensions(filter: SuspensionFilter) -> Vec<Suspension>;
     session(session: &'a str) -> Option<SessionInfo>;

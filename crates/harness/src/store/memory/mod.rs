@@ -166,10 +166,11 @@ impl Store for MemoryStore {
     fn signal<'a>(
         &'a self,
         invocation_id: &'a str,
+        signal_id: Option<&'a str>,
         payload: Map<String, Value>,
         now: Timestamp,
     ) -> StoreResult<'a, Signalled> {
-        self.with(move |data| Ok(data.signal(invocation_id, payload, now)))
+        self.with(move |data| Ok(data.signal(invocation_id, signal_id, payload, now)))
     }
 
     fn suspension<'a>(&'a self, invocation_id: &'a str) -> StoreResult<'a, Option<Suspension>> {
@@ -328,9 +329,15 @@ impl Data {
     fn signal(
         &mut self,
         invocation_id: &str,
+        signal_id: Option<&str>,
         payload: Map<String, Value>,
         now: Timestamp,
     ) -> Signalled {
+        if let Some(signal_id) = signal_id
+            && let Some(earlier) = self.suspensions.earlier(invocation_id, signal_id)
+        {
+            return earlier;
+        }
         let Some(suspension) = self.suspensions.latest_mut(invocation_id) else {
             return Signalled::Unknown;
         };

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::clock::Timestamp;
-use crate::store::{NewSuspension, StoreError, Suspension, SuspensionFilter, SuspensionStatus};
+use crate::store::{
+    NewSuspension, Signalled, StoreError, Suspension, SuspensionFilter, SuspensionStatus,
+};
 
 /// What waits and what waited.
 #[derive(Debug, Default)]
@@ -94,6 +96,26 @@ impl Suspensions {
                 ..*found
             })
             .collect()
+    }
+
+    /// What a signal did that is not for the latest suspension of an invocation; `None` if it is.
+    pub(super) fn earlier(&self, invocation_id: &str, signal_id: &str) -> Option<Signalled> {
+        if self.latest(invocation_id)?.signal_id == signal_id {
+            return None;
+        }
+        let mut earlier = self
+            .all
+            .values()
+            .rev()
+            .filter(|one| one.invocation_id == invocation_id && one.signal_id == signal_id);
+        let entry = earlier.next().and_then(|one| {
+            Some(Signalled::Entry {
+                session: one.session.clone(),
+                entry: one.entry?,
+                fresh: false,
+            })
+        });
+        Some(entry.unwrap_or(Signalled::Unknown))
     }
 
     /// Removes those of a session.

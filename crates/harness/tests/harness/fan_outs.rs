@@ -1,4 +1,4 @@
-//! Nodes that run several graphs at once: fan-outs and branches.
+//! Nodes that run a graph for each item of a list.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::resume::{pause, payload, travelled};
-use crate::{NoteOnDrop, Notes, compile, graph, int, log, logs, nothing};
+use crate::{NoteOnDrop, Notes, compile, graph, int, logs, nothing};
 
 /// The graph of an instance: `item` and what else it is given in, `result` out.
 fn instance<F, Fut>(run: F) -> CompiledGraph
@@ -37,9 +37,9 @@ fn item(ctx: &NodeContext) -> i64 {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature of a node")]
-fn multiplied(ctx: NodeContext) -> Result<Update, NodeError> {
+fn multiplied(ctx: NodeContext) -> Update {
     let result = item(&ctx) * int(ctx.state(), "factor");
-    Ok(Update::new().with("result", json!(result)))
+    Update::new().with("result", json!(result))
 }
 
 /// A graph of one fan-out over `items`, which goes to `results`, `states` and `errors`.
@@ -71,7 +71,7 @@ async fn results_come_in_the_order_of_the_items() {
         for _ in 0..(5 - item(&ctx)) {
             tokio::task::yield_now().await;
         }
-        multiplied(ctx)
+        Ok(multiplied(ctx))
     });
     for at_once in [0, 1, 2, 100] {
         let graph = fan_out(|fan_out| fan_out.concurrency(at_once), slow_first.clone());
@@ -91,7 +91,7 @@ async fn instances_see_their_item_and_what_is_mapped() {
             .with_input("factor", "scale")
             .collect_states("states")
     };
-    let graph = fan_out(whole, instance(|ctx| async move { multiplied(ctx) }));
+    let graph = fan_out(whole, instance(|ctx| async move { Ok(multiplied(ctx)) }));
     let done = graph.invoke(items(json!([7]))).await.completed().unwrap();
     let state = done.state.to_json();
     assert_eq!(state["results"], json!([21]));
@@ -111,7 +111,7 @@ async fn no_more_run_at_once_than_allowed_and_as_many_as_allowed_do() {
                 tokio::task::yield_now().await;
             }
             now.fetch_sub(1, Ordering::SeqCst);
-            multiplied(ctx)
+            Ok(multiplied(ctx))
         }
     });
     for (at_once, peak) in [(1, 1), (3, 3), (50, 20)] {
@@ -141,7 +141,7 @@ fn one_fails(notes: &Notes, others_end: bool) -> CompiledGraph {
             if !others_end {
                 tokio::time::sleep(Duration::from_secs(3_600)).await;
             }
-            multiplied(ctx)
+            Ok(multiplied(ctx))
         }
     })
 }
@@ -341,10 +341,45 @@ async fn metadata_is_annotated_without_loss() {
 }
 
 #[tokio::test]
+async fn thousands_of_instances_run_at_once_and_the_last_may_suspend() {
+    let asks = instance(|ctx| async move {
+        tokio::task::yield_now().await;
+        if item(&ctx) == 4_999 && ctx.state().json("approved") != Some(&json!(true)) {
+            for _ in 0..5 {
+                tokio::task::yield_now().await;
+            }
+            match ctx.suspend_and_rerun(SignalDescriptor::new("last")).await {}
+        }
+        Ok(multiplied(ctx))
+    });
+    let graph = fan_out(|fan_out| fan_out, asks);
+    let all: Vec<_> = (0..5_000).collect();
+    let outcome = graph.invoke(items(json!(all))).await;
+    let paused = travelled(&outcome.suspended().unwrap().paused);
+    let done = graph
+        .resume(paused, payload(json!({ "approved": true })))
+        .await;
+    let results: Vec<_> = all.iter().map(|item| item * 10).collect();
+    assert_eq!(done.state().to_json()["results"], json!(results));
+}
+
+#[tokio::test]
+async fn the_last_field_that_is_named_for_a_target_counts() {
+    let twice = |fan_out: FanOut| {
+        fan_out
+            .collect("states", "item")
+            .collect("states", "factor")
+    };
+    let graph = fan_out(twice, instance(|ctx| async move { Ok(multiplied(ctx)) }));
+    let done = graph.invoke(items(json!([1, 2]))).await;
+    assert_eq!(done.state().to_json()["states"], json!([10, 10]));
+}
+
+#[tokio::test]
 async fn items_that_are_no_list_fail_the_node() {
     let schema = StateSchema::new().with(Field::new("items", FieldType::Any));
     let each = FanOut::new(
-        instance(|ctx| async move { multiplied(ctx) }),
+        instance(|ctx| async move { Ok(multiplied(ctx)) }),
         "items",
         "item",
     );
@@ -412,121 +447,6 @@ fn fields_that_are_not_there_are_found_when_compiling() {
     assert_eq!(compile(outer).unwrap_err().name(), "duplicate_branch");
 }
 
-/// A branch over the usual schema that logs after some pauses.
-fn branch(name: &'static str, pauses: usize) -> CompiledGraph {
-    let builder = graph().add_node_fn(name, move |ctx| async move {
-        for _ in 0..pauses {
-            tokio::task::yield_now().await;
-        }
-        assert!(ctx.place().branch_name().is_some());
-        logs(ctx).await
-    });
-    compile(builder.entry(name).add_edge(name, END)).unwrap()
-}
-
-fn branches(branches: ParallelBranches) -> CompiledGraph {
-    let builder = graph()
-        .add_branches("all", branches)
-        .add_node_fn("after", logs)
-        .entry("all")
-        .add_edge("all", "after")
-        .add_edge("after", END);
-    compile(builder).unwrap()
-}
-
-#[tokio::test]
-async fn branches_are_merged_in_their_order() {
-    let all = ParallelBranches::new()
-        .branch("slow", branch("a", 20), Mapping::new())
-        .branch("quick", branch("b", 0), Mapping::new());
-    let done = branches(all).invoke(nothing()).await.completed().unwrap();
-    assert_eq!(log(&done.state), ["a", "b", "after"]);
-    assert_eq!(
-        int(&done.state, "count"),
-        2,
-        "the last branch wins, then `after` counts"
-    );
-    let none = branches(ParallelBranches::new()).invoke(nothing()).await;
-    assert_eq!(log(none.state()), ["after"]);
-}
-
-fn fails() -> CompiledGraph {
-    let builder = graph().add_node_fn("f", |_| async {
-        Err(NodeError::new("no luck").with_category("provider_unavailable"))
-    });
-    compile(builder.entry("f").add_edge("f", END)).unwrap()
-}
-
-#[tokio::test]
-async fn a_branch_that_fails_fails_the_node_or_is_collected() {
-    let all = |policy| {
-        let all = ParallelBranches::new()
-            .branch("bad", fails(), Mapping::new())
-            .branch("good", branch("b", 3), Mapping::new())
-            .error_policy(policy);
-        branches(all.errors_to("note"))
-    };
-    let failed = all(ErrorPolicy::FailFast)
-        .invoke(nothing())
-        .await
-        .errored()
-        .unwrap();
-    assert_eq!(failed.error.derived_category(), "provider_unavailable");
-    assert_eq!(failed.namespace, ["all", "f"]);
-    let done = all(ErrorPolicy::Collect).invoke(nothing()).await;
-    assert_eq!(log(done.state()), ["b", "after"]);
-    let error =
-        json!({ "branch_name": "bad", "category": "provider_unavailable", "message": "no luck" });
-    assert_eq!(done.state().to_json()["note"], json!([error]));
-}
-
-fn waits() -> CompiledGraph {
-    let builder = graph()
-        .add_node_fn("gate", |ctx| async move {
-            tokio::task::yield_now().await;
-            match ctx.suspend(SignalDescriptor::new("s")).await {}
-        })
-        .add_node_fn("behind", logs);
-    let builder = builder.entry("gate").add_edge("gate", "behind");
-    compile(builder.add_edge("behind", END)).unwrap()
-}
-
-#[tokio::test]
-async fn a_suspended_branch_goes_on_and_completed_ones_keep_their_results() {
-    let all = |policy| {
-        let all = ParallelBranches::new()
-            .branch("late", branch("late", 50), Mapping::new())
-            .branch("gated", waits(), Mapping::new())
-            .branch("quick", branch("quick", 0), Mapping::new());
-        branches(all.error_policy(policy))
-    };
-    let waiting = pause(&all(ErrorPolicy::FailFast)).await;
-    assert_eq!(
-        waiting.descriptor.metadata,
-        Some(json!({ "branch_name": "gated" }))
-    );
-    assert_eq!(waiting.namespace, ["all", "gate"]);
-    let paused = travelled(&waiting.paused);
-    let done = all(ErrorPolicy::FailFast).resume(paused, Map::new()).await;
-    let done = done.completed().unwrap();
-    assert_eq!(log(&done.state), ["late", "behind", "quick", "after"]);
-
-    let failed = all(ErrorPolicy::Collect)
-        .invoke(nothing())
-        .await
-        .errored()
-        .unwrap();
-    assert_eq!(failed.error.category(), "suspension_in_unsupported_context");
-}
-
-#[tokio::test]
-async fn a_record_of_a_branch_that_is_gone_is_refused() {
-    let with = |name| branches(ParallelBranches::new().branch(name, waits(), Mapping::new()));
-    let paused = pause(&with("old")).await.paused;
-    let error = paused.merge(&with("new"), &Map::new()).unwrap_err();
-    assert_eq!(error.category(), "suspension_record_invalid");
-}
-
 #[tokio::test]
 async fn a_fan_out_inside_a_branch_inside_a_subgraph_suspends_and_goes_on() {
     let notes = Notes::default();
@@ -581,7 +501,7 @@ proptest! {
                         let descriptor = SignalDescriptor::new(place.to_string());
                         match ctx.suspend_and_rerun(descriptor).await {}
                     }
-                    multiplied(ctx)
+                    Ok(multiplied(ctx))
                 }
             })
         };

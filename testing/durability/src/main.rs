@@ -1,0 +1,175 @@
+//! A process that has conversations over a SQLite store, as it is told line by line.
+//!
+//! `player STORE EFFECTS LEASE_MS` reads from standard input:
+//!
+//! | line | what happens | what is printed when it is settled |
+//! |---|---|---|
+//! | `send SESSION KEY TEXT` | a message | `told KEY OUTCOME` |
+//! | `stream SESSION KEY TEXT` | the same as a stream | the same |
+//! | `signal SIGNAL WORD` | a signal with an approval | `told SIGNAL OUTCOME` |
+//! | `fork SESSION N INTO` | a copy of a history | `told INTO forked` |
+//!
+//! What its tool does is a line with the call's id in the file `EFFECTS`, on the disk before the call
+//! ends. Lines that begin with the same word `&` run side by side.
+#![expect(clippy::print_stdout, reason = "what it prints is what it is for")]
+
+mod agent;
+
+use std::io::{BufRead as _, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use logue_harness::chat::{
+    ChatHarness, ChatLimits, ChatTurnOutcome, SendOptions, SignalTarget, TurnEvent,
+};
+use logue_harness::store::SharedStore;
+use logue_harness::{BoxFuture, Clock, Timestamp};
+use logue_message::ChatMessage;
+use logue_store::SqliteStore;
+use serde_json::{Map, json};
+
+/// The machine's clock.
+struct Machine;
+
+impl Clock for Machine {
+    fn now(&self) -> Timestamp {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let millis = now.map_or(0, |now| now.as_millis());
+        Timestamp(u64::try_from(millis).unwrap_or(u64::MAX))
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(duration))
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    match play().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            println!("failed {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn play() -> Result<(), String> {
+    let mut arguments = std::env::args_os().skip(1);
+    let mut argument = |name: &str| arguments.next().ok_or(format!("no {name}"));
+    let path = PathBuf::from(argument("STORE")?);
+    let effects = PathBuf::from(argument("EFFECTS")?);
+    let lease = argument("LEASE_MS")?
+        .to_string_lossy()
+        .parse()
+        .unwrap_or(300);
+    let store = SqliteStore::open(&path).map_err(|error| error.to_string())?;
+    let store: SharedStore = Arc::new(store);
+    let chat = chat(Arc::clone(&store), effects, Duration::from_millis(lease))?;
+    println!("open");
+    let mut side_by_side = Vec::new();
+    for line in std::io::stdin().lock().lines() {
+        let line = line.map_err(|error| error.to_string())?;
+        if let Some(line) = line.strip_prefix('&') {
+            let (chat, store, line) = (chat.clone(), Arc::clone(&store), line.trim().to_owned());
+            side_by_side.push(tokio::task::spawn(async move {
+                act(&chat, &store, &line).await;
+            }));
+            continue;
+        }
+        for task in side_by_side.drain(..) {
+            drop(task.await);
+        }
+        act(&chat, &store, &line).await;
+    }
+    for task in side_by_side {
+        drop(task.await);
+    }
+    Ok(())
+}
+
+fn chat(store: SharedStore, effects: PathBuf, lease: Duration) -> Result<ChatHarness, String> {
+    let count = AtomicU64::new(0);
+    let begun = Machine.now().0;
+    let process = std::process::id();
+    let ids = move || {
+        format!(
+            "{begun}-{process}-{}",
+            count.fetch_add(1, Ordering::Relaxed)
+        )
+    };
+    let limits = ChatLimits::default()
+        .with_lease(lease)
+        .with_poll(Duration::from_millis(3));
+    ChatHarness::new(
+        agent::graph(effects),
+        store,
+        Arc::new(Machine),
+        Arc::new(ids),
+    )
+    .map(|chat| chat.with_limits(limits))
+    .map_err(|error| error.to_string())
+}
+
+async fn act(chat: &ChatHarness, store: &SharedStore, line: &str) {
+    let words: Vec<&str> = line.splitn(4, ' ').collect();
+    let (key, told) = match *words.as_slice() {
+        ["send", session, key, text] => {
+            let options = SendOptions::new().with_idempotency_key(key);
+            let outcome = chat
+                .send_with(session, ChatMessage::user(text), options)
+                .await;
+            (key, tell(&outcome))
+        }
+        ["stream", session, key, text] => {
+            let options = SendOptions::new().with_idempotency_key(key);
+            let mut stream = chat.send_streaming_with(session, ChatMessage::user(text), options);
+            let mut told = "nothing".to_owned();
+            while let Some(event) = stream.next().await {
+                if let TurnEvent::Outcome(outcome) = event {
+                    told = tell(&outcome);
+                }
+            }
+            (key, told)
+        }
+        ["signal", signal, word] => {
+            let payload = Map::from_iter([("approval".to_owned(), json!(word))]);
+            let outcome = chat.signal(SignalTarget::Signal(signal), payload).await;
+            let told = match outcome {
+                Ok(outcome) => tell(&outcome),
+                Err(error) => format!("refused {}: {error}", error.category()),
+            };
+            (signal, told)
+        }
+        ["fork", session, upto, into] => {
+            let upto = upto.parse().unwrap_or(0);
+            let forked = store.fork(session, upto, into, Machine.now()).await;
+            (
+                into,
+                forked.map_or_else(
+                    |error| format!("refused: {error}"),
+                    |()| "forked".to_owned(),
+                ),
+            )
+        }
+        _ => ("?", format!("refused: {line}")),
+    };
+    // One write, so that lines of a process that is killed are whole or not there.
+    let line = format!("told {key} {told}\n");
+    let mut out = std::io::stdout().lock();
+    drop(out.write_all(line.as_bytes()).and_then(|()| out.flush()));
+}
+
+fn tell(outcome: &ChatTurnOutcome) -> String {
+    let texts: Vec<String> = outcome.messages().iter().map(ChatMessage::text).collect();
+    match outcome {
+        ChatTurnOutcome::Errored(turn) if turn.invocation_id.is_none() => {
+            format!("nobody-knows {}: {}", turn.error_category, turn.diagnostic)
+        }
+        ChatTurnOutcome::Errored(turn) => format!("errored {}", turn.error_category),
+        other => format!("{} {}", other.as_str(), texts.join("|")),
+    }
+}

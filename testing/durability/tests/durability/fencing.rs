@@ -1,0 +1,52 @@
+//! An owner that is stopped past its lease, and comes back.
+
+use std::time::Duration;
+
+use crate::laws::check;
+use crate::player::{Place, Player, rounds};
+
+const LEASE: Duration = Duration::from_millis(60);
+
+fn signal(player: &Player, signal: &str) {
+    let id = player.child.id().to_string();
+    let sent = std::process::Command::new("kill")
+        .args([signal, &id])
+        .status()
+        .unwrap();
+    assert!(sent.success());
+}
+
+#[test]
+fn an_owner_that_was_stopped_is_refused() {
+    let rounds = rounds(10);
+    let place = Place::new();
+    for round in 0..rounds {
+        let mut stopped = place.player(LEASE);
+        stopped.wait_for("open");
+        stopped.tell(&format!("send s a{round} stuck a{round}"));
+        // It is in its turn, and the turn takes much longer than the lease.
+        std::thread::sleep(Duration::from_millis(40));
+        signal(&stopped, "-STOP");
+        std::thread::sleep(LEASE + Duration::from_millis(20));
+        let mut other = place.player(LEASE);
+        other.tell(&format!("send s b{round} plain b{round}"));
+        // The other one runs the message that the stopped one had begun, and then its own.
+        other.wait_for(&format!("told b{round} completed"));
+        drop(other.finish());
+        signal(&stopped, "-CONT");
+        let told = stopped.finish();
+        // It is told how its message ended: once, with the other owner.
+        let line = format!("told a{round} completed answer to stuck a{round}");
+        assert!(told.contains(&line), "round {round}: {told:?}");
+        let stored = check(&place, &format!("round {round}"));
+        let history = stored.histories.get("s").unwrap();
+        assert_eq!(history.len(), 4 * (round + 1), "round {round}");
+        assert_eq!(
+            (
+                stored.said("s", &format!("a{round}")),
+                stored.said("s", &format!("b{round}"))
+            ),
+            (1, 1)
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! `kill -9` at any moment.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use testkit::Random;
+
+use crate::laws::check;
+use crate::player::{Place, rounds, seed};
+
+const LEASE: Duration = Duration::from_millis(120);
+
+#[test]
+fn nothing_that_was_told_is_lost_and_nothing_happens_twice() {
+    let seed = seed();
+    let mut random = Random::new(seed);
+    let rounds = rounds(50);
+    let (mut told_in_all, mut cut, mut resumed, mut interrupted) = (0, 0, 0, 0);
+    let mut round = 0;
+    while round < rounds {
+        // Some rounds after one another on one store, so that each finds what the last one left.
+        let place = Place::new();
+        let mut keys: BTreeMap<String, (String, String)> = BTreeMap::new();
+        let mut unheard: Vec<String> = Vec::new();
+        for life in 0..10.min(rounds - round) {
+            let context = format!("LOGUE_SEED={seed}, round {round}");
+            let mut player = place.player(LEASE);
+            let mut asked = Vec::new();
+            // What the last life did not answer is said again, under the same key.
+            for line in std::mem::take(&mut unheard) {
+                asked.push(line);
+            }
+            for number in 0..6 {
+                let session = format!("s{}", random.below(2));
+                let key = format!("k{life}-{number}");
+                let kind = ["plain", "tool", "tools", "wait", "fail", "slow"][random.below(6)];
+                let verb = ["send", "stream"][random.below(2)];
+                asked.push(format!("{verb} {session} {key} {kind} {key}"));
+                if kind == "wait" {
+                    asked.push(format!("signal sig-{key} yes"));
+                }
+                if random.below(8) == 0 {
+                    asked.push(format!("fork {session} 0 f{life}-{number}"));
+                }
+            }
+            for line in &asked {
+                let amp = if random.below(3) == 0 { "&" } else { "" };
+                player.tell(&format!("{amp}{line}"));
+            }
+            let last = life == 9 || round + 1 == rounds;
+            let heard = if last {
+                player.finish()
+            } else {
+                std::thread::sleep(Duration::from_micros(random.below(90_000) as u64));
+                player.kill();
+                player.heard()
+            };
+            let told: BTreeMap<String, String> = heard
+                .iter()
+                .filter_map(|line| line.strip_prefix("told ")?.split_once(' '))
+                .map(|(key, told)| (key.to_owned(), told.to_owned()))
+                .collect();
+            for line in &asked {
+                let words: Vec<&str> = line.split(' ').collect();
+                let key = if words[0] == "signal" {
+                    words[1]
+                } else {
+                    words[2]
+                };
+                match told.get(key) {
+                    Some(told) if words[0] == "send" || words[0] == "stream" => {
+                        keys.insert(key.to_owned(), (words[1].to_owned(), told.clone()));
+                    }
+                    Some(told) if words[0] == "signal" => {
+                        resumed += usize::from(told.contains("resumed yes"));
+                        // Told before its turn waited, it is given again.
+                        if told.contains("harness_signal_correlation_failed") && !last {
+                            unheard.push(line.clone());
+                        }
+                    }
+                    Some(_) => {}
+                    None if words[0] == "fork" => {}
+                    None => {
+                        cut += 1;
+                        unheard.push(line.clone());
+                    }
+                }
+            }
+            round += 1;
+
+            let stored = check(&place, &context);
+            told_in_all += keys.len();
+            for (key, (session, told)) in &keys {
+                let said = stored.said(session, key);
+                let expected = if told.starts_with("completed") || told.starts_with("suspended") {
+                    1
+                } else if told == "errored turn_interrupted" {
+                    interrupted += 1;
+                    1
+                } else {
+                    assert_eq!(told, "errored provider_unavailable", "{context}: {key}");
+                    0
+                };
+                assert_eq!(said, expected, "{context}: {key} was told {told}");
+            }
+        }
+        // In the end everything that was ever said is settled.
+        assert!(
+            unheard.iter().all(|line| line.starts_with("signal")),
+            "{unheard:?}"
+        );
+    }
+    println!(
+        "{rounds} lives, {told_in_all} outcomes looked up, {cut} cut off, {resumed} resumed, \
+         {interrupted} interrupted"
+    );
+    assert!(
+        rounds < 50 || (cut > 10 && resumed > 0),
+        "the kills met nothing"
+    );
+}

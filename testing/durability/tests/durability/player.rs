@@ -1,0 +1,149 @@
+//! A player process and what it was heard to say.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A store and a file of effects.
+pub(crate) struct Place {
+    pub(crate) folder: tempfile::TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self { folder }
+    }
+
+    pub(crate) fn store(&self) -> PathBuf {
+        self.folder.path().join("store").join("sessions.db")
+    }
+
+    pub(crate) fn effects(&self) -> PathBuf {
+        self.folder.path().join("effects")
+    }
+
+    pub(crate) fn command(&self, lease: Duration) -> Command {
+        std::fs::create_dir_all(self.folder.path().join("store")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_player"));
+        command
+            .arg(self.store())
+            .arg(self.effects())
+            .arg(lease.as_millis().to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn player(&self, lease: Duration) -> Player {
+        Player::start(self.command(lease))
+    }
+}
+
+pub(crate) struct Player {
+    pub(crate) child: Child,
+    stdin: Option<ChildStdin>,
+    heard: Arc<Mutex<Vec<String>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Player {
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let heard = Arc::<Mutex<Vec<String>>>::default();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let into = Arc::clone(&heard);
+        let reader = std::thread::spawn(move || {
+            for line in out.lines() {
+                let Ok(line) = line else { return };
+                into.lock().unwrap().push(line);
+            }
+        });
+        Self {
+            stdin: child.stdin.take(),
+            child,
+            heard,
+            reader: Some(reader),
+        }
+    }
+
+    /// Tells it to do something. One that is dead does nothing.
+    pub(crate) fn tell(&mut self, line: &str) {
+        if let Some(stdin) = &mut self.stdin {
+            drop(stdin.write_all(format!("{line}\n").as_bytes()));
+        }
+    }
+
+    pub(crate) fn heard(&self) -> Vec<String> {
+        self.heard.lock().unwrap().clone()
+    }
+
+    /// Waits until it says a line that begins so.
+    pub(crate) fn wait_for(&self, start: &str) -> String {
+        let began = Instant::now();
+        loop {
+            let heard = self.heard();
+            if let Some(line) = heard.iter().find(|line| line.starts_with(start)) {
+                return line.clone();
+            }
+            assert!(
+                began.elapsed() < Duration::from_secs(60),
+                "{start} is not in {heard:?}"
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    pub(crate) fn kill(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
+    }
+
+    /// Lets it come to its end; everything that it said.
+    pub(crate) fn finish(mut self) -> Vec<String> {
+        drop(self.stdin.take());
+        drop(self.child.wait());
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
+        self.heard()
+    }
+}
+
+impl Drop for Player {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// How many rounds: so many in every run of the tests, more by `LOGUE_ROUNDS`.
+pub(crate) fn rounds(few: usize) -> usize {
+    let told = std::env::var("LOGUE_ROUNDS").ok();
+    told.and_then(|told| told.parse().ok()).unwrap_or(few)
+}
+
+/// The seed of this run, printed.
+pub(crate) fn seed() -> u64 {
+    let told = std::env::var("LOGUE_SEED")
+        .ok()
+        .and_then(|told| told.parse().ok());
+    let seed = told.unwrap_or_else(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        now.unwrap().subsec_nanos().into()
+    });
+    println!("LOGUE_SEED={seed}");
+    seed
+}
+
+/// Each effect that happened, as often as it did.
+pub(crate) fn effects(path: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
