@@ -46,3 +46,24 @@ fn run(file: &Path, run: impl Fn(&Value) -> Result<(), String>) -> Result<(), St
         Err(format!("{}: not every case passed", file.display()))
     }
 }
+
+/// Runs the harness against the cases of a folder: one line for each failure, one for each invariant
+/// that nobody has reviewed, and the counts.
+pub(crate) fn openarmature(folder: &Path) -> Result<(), String> {
+    let report = openarmature_runner::run_folder(folder)
+        .map_err(|error| format!("{}: {error}", folder.display()))?;
+    for line in &report.lines {
+        println!("{line}");
+    }
+    for note in &report.notes {
+        println!("note: {note}");
+    }
+    println!("{} passed, {} failed", report.passed, report.failed);
+    if report.passed + report.failed == 0 {
+        return Err(format!("{}: no cases", folder.display()));
+    }
+    match report.failed {
+        0 => Ok(()),
+        failed => Err(format!("{failed} cases failed")),
+    }
+}

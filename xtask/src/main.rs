@@ -20,6 +20,7 @@ const USAGE: &str = "usage: cargo xtask tidy | bench [BYTES] | codegen o200k [--
                    | bench openchatml|chatmd [--size MB] | bench harness
                    | wasm
                    | conformance --harmony FILE | conformance --chatmd FILE
+                   | conformance --openarmature FOLDER
   tidy          crate edges, file sizes, forbidden names, settings of the pure crates
   bench         start-up time and parser throughput, each against a baseline of the same run;
                 openchatml: every job of the envelope beside a scan or a peer, over 64 MB;
@@ -28,7 +29,8 @@ const USAGE: &str = "usage: cargo xtask tidy | bench [BYTES] | codegen o200k [--
   codegen       o200k: the table of crates/o200k, from the asset `o200k_base.tiktoken`, which is
                 looked for in the sources of the package tiktoken-rs; --check compares instead of
                 writing
-  conformance   the reader of Harmony or ChatMD against cases, one JSON object a line
+  conformance   the reader of Harmony or ChatMD against cases, one JSON object a line;
+                openarmature: the harness against every YAML file of cases in a folder
   wasm          the pure crates, built for wasm32 where that target is installed";
 
 fn main() -> ExitCode {
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         ["bench", rest @ ..] => bench::bench(&root(), rest),
         ["conformance", "--harmony", file] => conformance::harmony(Path::new(file)),
         ["conformance", "--chatmd", file] => conformance::chatmd(Path::new(file)),
+        ["conformance", "--openarmature", folder] => conformance::openarmature(Path::new(folder)),
         ["wasm"] => wasm::wasm(&root()),
         ["codegen", "o200k", rest @ ..] => o200k::codegen(&root(), rest),
         _ => {

@@ -36,6 +36,11 @@ impl Invocation {
         Self::from_initial(Initial::State(state))
     }
 
+    /// The session that the run is tied to, if any.
+    pub fn session_id(&self) -> Option<&str> {
+        self.session_id.as_deref()
+    }
+
     /// Ties the run to a session.
     #[must_use]
     pub fn with_session_id(mut self, id: impl Into<String>) -> Self {

@@ -134,6 +134,7 @@ pub mod store;
 mod subgraph;
 mod suspension;
 mod trace;
+pub mod turns;
 mod typed;
 mod update;
 mod value;

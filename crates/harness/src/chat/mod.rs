@@ -25,6 +25,7 @@ mod listen;
 mod open;
 mod options;
 mod outcome;
+mod raw;
 mod recovery;
 mod remembered;
 mod send;

@@ -1,0 +1,32 @@
+//! `send` for what is not yet a message: the JSON that a transport delivers.
+
+use logue_message::{ChatMessage, ShapeError};
+use serde_json::Value;
+
+use super::ChatHarness;
+use super::failure::Failure;
+use super::options::SendOptions;
+use super::outcome::ChatTurnOutcome;
+
+impl ChatHarness {
+    /// [`send_with`](Self::send_with) of a message as JSON. What is no message at all is refused as
+    /// `chat_message_shape_invalid`, like a message of a wrong shape: nothing is loaded or stored.
+    pub async fn send_json(
+        &self,
+        session_id: &str,
+        message: &Value,
+        options: SendOptions,
+    ) -> ChatTurnOutcome {
+        match ChatMessage::from_json(message) {
+            Ok(message) => self.send_with(session_id, message, options).await,
+            Err(why) => {
+                let failure = if session_id.is_empty() {
+                    Failure::unresolved()
+                } else {
+                    Failure::new(ShapeError::CATEGORY, why)
+                };
+                self.inner.errored(failure, None)
+            }
+        }
+    }
+}

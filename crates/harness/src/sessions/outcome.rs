@@ -1,0 +1,90 @@
+//! How a run of a session ends.
+
+use crate::outcome::{Completed, Suspended};
+use crate::state::State;
+
+use super::error::SessionError;
+
+/// How a run ended, what became of its session included.
+#[derive(Clone, Debug)]
+#[must_use = "an outcome may be an error or a suspension"]
+pub enum SessionOutcome {
+    /// The run reached END, and the session is saved where it is to be.
+    Completed(Completed),
+    /// The run failed, could not begin or could not be kept.
+    Errored(Box<FailedRun>),
+    /// The run waits for a signal, and can be resumed.
+    Suspended(Box<Suspended>),
+}
+
+/// A run that failed, could not begin or could not be kept.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FailedRun {
+    /// Why.
+    pub error: SessionError,
+    /// The state from which one could go on, if the run began.
+    pub state: Option<State>,
+    /// The node in which, or behind which, it happened.
+    pub node: Option<String>,
+    /// The run, if it began or was to go on.
+    pub invocation_id: Option<String>,
+    /// What the run reached, if it failed only when its session was to be saved. Nothing of that is
+    /// undone.
+    pub completed: Option<Completed>,
+}
+
+impl SessionOutcome {
+    /// `completed`, `errored` or `suspended`.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Completed(_) => "completed",
+            Self::Errored(_) => "errored",
+            Self::Suspended(_) => "suspended",
+        }
+    }
+
+    /// The state that the outcome carries, if a run began.
+    pub fn state(&self) -> Option<&State> {
+        match self {
+            Self::Completed(completed) => Some(&completed.state),
+            Self::Errored(failed) => failed.state.as_ref(),
+            Self::Suspended(suspended) => Some(&suspended.state),
+        }
+    }
+
+    /// The failure, if it is one.
+    pub fn error(&self) -> Option<&SessionError> {
+        match self {
+            Self::Errored(failed) => Some(&failed.error),
+            Self::Completed(_) | Self::Suspended(_) => None,
+        }
+    }
+
+    /// The id of the run, if one began or was to go on.
+    pub fn invocation_id(&self) -> Option<&str> {
+        match self {
+            Self::Completed(completed) => Some(&completed.invocation_id),
+            Self::Errored(failed) => failed.invocation_id.as_deref(),
+            Self::Suspended(suspended) => Some(&suspended.invocation_id),
+        }
+    }
+}
+
+impl FailedRun {
+    pub(super) fn before(error: SessionError, invocation_id: Option<&str>) -> Self {
+        Self {
+            error,
+            state: None,
+            node: None,
+            invocation_id: invocation_id.map(str::to_owned),
+            completed: None,
+        }
+    }
+}
+
+impl From<FailedRun> for SessionOutcome {
+    fn from(failed: FailedRun) -> Self {
+        Self::Errored(Box::new(failed))
+    }
+}

@@ -1,0 +1,87 @@
+//! Which fields of a graph's state a session keeps.
+
+use serde_json::{Map, Value};
+
+use crate::schema::StateSchema;
+use crate::state::{State, StateError};
+use crate::update::Update;
+
+/// What is kept of a state between two runs: everything, or some fields, maybe under other names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Projection {
+    /// The field of the session and the field of the state; all under their own names, if none.
+    pairs: Option<Vec<(String, String)>>,
+}
+
+impl Projection {
+    /// Every field under its own name.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Nothing yet.
+    pub fn none() -> Self {
+        Self {
+            pairs: Some(Vec::new()),
+        }
+    }
+
+    /// These fields under their own names; the others begin at their defaults in each run.
+    pub fn fields<I: IntoIterator<Item = S>, S: Into<String>>(fields: I) -> Self {
+        let names = fields.into_iter().map(Into::into);
+        Self {
+            pairs: Some(names.map(|name: String| (name.clone(), name)).collect()),
+        }
+    }
+
+    /// Keeps a field of the state under a name of the session's. To everything it adds nothing.
+    #[must_use]
+    pub fn with(mut self, session_field: impl Into<String>, field: impl Into<String>) -> Self {
+        if let Some(pairs) = &mut self.pairs {
+            pairs.push((session_field.into(), field.into()));
+        }
+        self
+    }
+
+    pub(super) fn check(&self, schema: &StateSchema) -> Result<(), StateError> {
+        let named = self.pairs.iter().flatten();
+        let unknown = named
+            .map(|(_, field)| field)
+            .find(|field| schema.field(field).is_none());
+        match unknown {
+            Some(field) => Err(StateError::UndeclaredField {
+                field: field.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// What a session keeps of a state. Costs the size of that.
+    pub(super) fn kept(&self, state: &State) -> Map<String, Value> {
+        let Some(pairs) = &self.pairs else {
+            return state.to_json();
+        };
+        let kept = pairs.iter().filter_map(|(name, field)| {
+            let value = state.get(field)?;
+            Some((name.clone(), value.to_json()))
+        });
+        kept.collect()
+    }
+
+    /// What a stored session gives a run. Fields that the graph does not have any more give nothing.
+    pub(super) fn given(&self, kept: Map<String, Value>, schema: &StateSchema) -> Update {
+        let mut update = Update::new();
+        for (name, value) in kept {
+            match &self.pairs {
+                None if schema.field(&name).is_some() => update.set(name, value),
+                None => {}
+                Some(pairs) => {
+                    if let Some((_, field)) = pairs.iter().find(|(kept, _)| *kept == name) {
+                        update.set(field, value);
+                    }
+                }
+            }
+        }
+        update
+    }
+}

@@ -1,0 +1,116 @@
+//! How a suspended run goes on: checked first, then claimed, then run.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::error::EngineError;
+use crate::paused::PausedRun;
+use crate::ports::RunPorts;
+
+use super::bound::Bound;
+use super::error::SessionError;
+use super::outcome::{FailedRun, SessionOutcome};
+use super::paused::{PausedRecord, PausedStatus};
+use super::runtime::Sessions;
+
+impl Sessions {
+    /// Gives a suspended run its signal and goes on with it under its own id.
+    ///
+    /// The payload replaces fields of the state. What does not fit is refused before the run is
+    /// claimed, so that a better payload may follow; the claim is given to one caller only. What the
+    /// session has kept since replaces what it had kept then, so that runs in between are not undone.
+    ///
+    /// A future that is dropped when the run was claimed leaves it claimed: part of it has happened,
+    /// and nobody may do that again.
+    pub async fn resume(
+        &self,
+        invocation_id: &str,
+        payload: &Map<String, Value>,
+        ports: RunPorts,
+    ) -> SessionOutcome {
+        let (ready, record, bound) = match self.prepare(invocation_id, payload).await {
+            Ok(prepared) => prepared,
+            Err(error) => return FailedRun::before(error, Some(invocation_id)).into(),
+        };
+        match self.paused.claim(invocation_id, record.round).await {
+            Ok(true) => {}
+            Ok(false) => {
+                let error = invalid(invocation_id, "somebody else has resumed it");
+                return FailedRun::before(error, Some(invocation_id)).into();
+            }
+            Err(source) => {
+                let error = SessionError::PersistenceFailed { source };
+                return FailedRun::before(error, Some(invocation_id)).into();
+            }
+        }
+        let ports = match &bound {
+            Some(bound) => ports.with_session(Arc::clone(bound)),
+            None => ports,
+        };
+        let outcome = ready.with_ports(ports).run().await;
+        let kept = self.keep(outcome, bound.as_deref(), record.round + 1).await;
+        let ended = match &kept {
+            SessionOutcome::Suspended(_) => return kept,
+            SessionOutcome::Completed(_) => PausedStatus::Completed,
+            // What ended before its session could be saved has ended.
+            SessionOutcome::Errored(failed) if failed.completed.is_some() => {
+                PausedStatus::Completed
+            }
+            SessionOutcome::Errored(_) => PausedStatus::Errored,
+        };
+        // A record that stays claimed cannot be resumed either, and the run has its outcome.
+        drop(self.paused.finish(invocation_id, ended).await);
+        kept
+    }
+
+    /// Everything that can be refused, before anything is changed.
+    async fn prepare(
+        &self,
+        invocation_id: &str,
+        payload: &Map<String, Value>,
+    ) -> Result<
+        (
+            crate::resume::MergedResume,
+            PausedRecord,
+            Option<Arc<Bound>>,
+        ),
+        SessionError,
+    > {
+        let record = self.paused.paused(invocation_id).await;
+        let record = record.map_err(|error| SessionError::loading(invocation_id, error))?;
+        let record = record.ok_or_else(|| invalid(invocation_id, "no run of that id waits"))?;
+        if record.status != PausedStatus::Suspended {
+            let reason = format!("it is {}", record.status.as_str());
+            return Err(invalid(invocation_id, reason));
+        }
+        let unfit = |error: EngineError| match error {
+            EngineError::SuspensionResumePayloadInvalid { cause } => SessionError::PayloadInvalid {
+                invocation_id: invocation_id.to_owned(),
+                reason: cause.to_string(),
+            },
+            other => invalid(invocation_id, other.to_string()),
+        };
+        let mut paused = PausedRun::from_json(&record.run).map_err(unfit)?;
+        let mut bound = None;
+        if let (Some(session_id), Some(_)) = (&record.session_id, &self.store) {
+            let loaded = self.load(session_id).await?;
+            // What is saved only in the middle of runs may be older than the suspended state.
+            if self.auto_save {
+                for (name, value) in loaded.fields.iter() {
+                    paused.set_field(name, value.clone());
+                }
+            }
+            bound = Some(Arc::new(loaded.bound));
+        }
+        let ready = paused.merge(&self.graph, payload).map_err(unfit)?;
+        Ok((ready, record, bound))
+    }
+}
+
+fn invalid(invocation_id: &str, reason: impl Into<String>) -> SessionError {
+    SessionError::RecordInvalid {
+        invocation_id: invocation_id.to_owned(),
+        reason: reason.into(),
+    }
+}

@@ -1,0 +1,145 @@
+//! Which way a transmission goes, decided by what it says and by nothing else.
+
+use serde_json::{Map, Value};
+
+use crate::update::Update;
+
+use super::error::TurnError;
+
+/// Whether a harness keeps sessions. Fixed when it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HarnessMode {
+    /// Each turn belongs to a session.
+    Sessioned,
+    /// No turn belongs to one.
+    Stateless,
+}
+
+/// What the caller of a sessioned harness wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DispatchIntent {
+    /// A turn of a session that begins with it.
+    NewSession,
+    /// A turn of a session that there is.
+    ExistingSession,
+    /// A suspended turn to go on.
+    SignalResume,
+}
+
+/// Which way a transmission went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DispatchPath {
+    /// Without a session.
+    Stateless,
+    /// A new session.
+    NewSession,
+    /// An existing session.
+    ExistingSession,
+    /// A suspended turn.
+    SignalResume,
+}
+
+impl DispatchPath {
+    /// The section of the contract that describes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stateless => "3.0",
+            Self::NewSession => "3.1",
+            Self::ExistingSession => "3.2",
+            Self::SignalResume => "3.3",
+        }
+    }
+}
+
+/// A signal, and which run it is for: by the run's id, or by the name of the signal.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SignalArrival {
+    /// The run that waits.
+    pub invocation_id: Option<String>,
+    /// The signal that it waits for.
+    pub signal_id: Option<String>,
+    /// What the signal carries: fields of the state with their new values.
+    pub payload: Map<String, Value>,
+}
+
+/// What came in.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Transmission {
+    /// The session that the caller named.
+    pub session_id: Option<String>,
+    /// What the caller wants; a stateless harness is told nothing but signals.
+    pub intent: Option<DispatchIntent>,
+    /// What of it becomes fields of the initial state.
+    pub fields: Update,
+    /// The signal, if it is one.
+    pub signal: Option<SignalArrival>,
+}
+
+/// A transmission whose way is known.
+#[derive(Debug)]
+pub(super) enum Classified {
+    /// A turn: without a session, with a named one, or with one that is to get an id.
+    Start {
+        path: DispatchPath,
+        session: Option<Option<String>>,
+    },
+    Signal {
+        arrival: SignalArrival,
+    },
+}
+
+impl Classified {
+    pub(super) const fn path(&self) -> DispatchPath {
+        match self {
+            Self::Start { path, .. } => *path,
+            Self::Signal { .. } => DispatchPath::SignalResume,
+        }
+    }
+}
+
+impl HarnessMode {
+    pub(super) fn classify(self, sent: &Transmission) -> Result<Classified, TurnError> {
+        let ambiguous = |reason: &str| {
+            Err(TurnError::PathClassificationAmbiguous {
+                reason: reason.to_owned(),
+            })
+        };
+        match (sent.intent, &sent.signal) {
+            (Some(DispatchIntent::SignalResume), Some(arrival)) => {
+                return match (&arrival.invocation_id, &arrival.signal_id) {
+                    (None, None) => ambiguous("the signal names neither a run nor itself"),
+                    _ => Ok(Classified::Signal {
+                        arrival: arrival.clone(),
+                    }),
+                };
+            }
+            (Some(DispatchIntent::SignalResume), None) => {
+                return ambiguous("a signal was announced and there is none");
+            }
+            (_, Some(_)) => return ambiguous("it is a signal and asks for a turn of its own"),
+            (_, None) => {}
+        }
+        let named = sent.session_id.clone().filter(|id| !id.trim().is_empty());
+        match (self, sent.intent) {
+            (Self::Stateless, None) => Ok(Classified::Start {
+                path: DispatchPath::Stateless,
+                session: None,
+            }),
+            (Self::Stateless, Some(_)) => ambiguous("a stateless harness has no sessions"),
+            (Self::Sessioned, None) => ambiguous("it asks neither for a new session nor for one"),
+            (Self::Sessioned, Some(DispatchIntent::NewSession)) => {
+                if sent.session_id.is_some() && named.is_none() {
+                    return Err(TurnError::SessionIdUnresolved);
+                }
+                Ok(Classified::Start {
+                    path: DispatchPath::NewSession,
+                    session: Some(named),
+                })
+            }
+            (Self::Sessioned, Some(_)) => Ok(Classified::Start {
+                path: DispatchPath::ExistingSession,
+                session: Some(Some(named.ok_or(TurnError::SessionIdUnresolved)?)),
+            }),
+        }
+    }
+}

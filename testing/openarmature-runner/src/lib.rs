@@ -1,0 +1,225 @@
+//! Runs cases in the fixture vocabulary of the harness-chat contract against `logue-harness`.
+//!
+//! A file of cases describes graphs, stores and what is done with them, and what must come of it. Here
+//! each case becomes a real graph in a real harness; nothing is simulated but the bodies of nodes, the
+//! backends, which are in memory and fail on demand, and the transport. A word that the vocabulary
+//! does not have fails its case; nothing is skipped.
+//!
+//! Besides the words of the contract there are some of our own, for what no shared fixture says:
+//! saves that fail, turns at the same time, processes that begin anew. They are marked as ours where
+//! they are read.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod build;
+mod chat;
+mod chat_store;
+mod checks;
+mod expectations;
+mod invariants;
+mod runs;
+mod script;
+mod seen;
+mod spans;
+mod stores;
+mod transmissions;
+mod vocabulary;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use checks::Checks;
+use runs::World;
+use spans::SpanRecorder;
+use vocabulary::{Case, FileDef, typed};
+
+pub use vocabulary::ReadError;
+
+/// How long a case may take; one that takes longer waits for something that never comes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What was found in one case.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    /// The name of the case.
+    pub case: String,
+    /// What is wrong, in the order in which it was found.
+    pub failures: Vec<String>,
+    /// Invariants that nobody has reviewed: all that is known of them is that nothing else failed.
+    pub unreviewed: Vec<String>,
+}
+
+/// What was found in a folder.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// How many cases passed.
+    pub passed: usize,
+    /// How many failed; a file that cannot be read is one.
+    pub failed: usize,
+    /// One line for each failure: `FILE case: what`.
+    pub lines: Vec<String>,
+    /// One line for each invariant that nobody has reviewed.
+    pub notes: Vec<String>,
+}
+
+/// Runs every case of every YAML file in a folder and the folders in it, in the order of their names.
+///
+/// # Errors
+/// The folder or a file in it cannot be read.
+pub fn run_folder(folder: &Path) -> io::Result<Report> {
+    let mut files = Vec::new();
+    collect(folder, &mut files)?;
+    files.sort();
+    let mut report = Report::default();
+    for path in files {
+        let name = path.strip_prefix(folder).unwrap_or(&path);
+        let name = name.display().to_string();
+        let text = fs::read_to_string(&path)?;
+        let verdicts = match cases(&text) {
+            Ok(cases) => cases.iter().map(run_case).collect(),
+            Err(error) => vec![Verdict {
+                case: "-".to_owned(),
+                failures: vec![error.to_string()],
+                unreviewed: Vec::new(),
+            }],
+        };
+        for verdict in verdicts {
+            report.add(&name, verdict);
+        }
+    }
+    Ok(report)
+}
+
+/// The cases of a file. What the file says of all of them is said of each.
+///
+/// # Errors
+/// It is no YAML, or no file of cases.
+pub fn cases(text: &str) -> Result<Vec<Value>, ReadError> {
+    let file = FileDef::read(text)?;
+    let of_all = file.invariants;
+    let cases = file.cases.into_iter().map(|mut case| {
+        if let Some(case) = case.as_object_mut().filter(|_| !of_all.is_empty()) {
+            let own = case
+                .entry("invariants")
+                .or_insert_with(|| Value::Object(Map::new()));
+            if let Some(own) = own.as_object_mut() {
+                own.extend(of_all.clone());
+            }
+        }
+        case
+    });
+    Ok(cases.collect())
+}
+
+/// Runs one case, as [`cases`] gives it.
+pub fn run_case(case: &Value) -> Verdict {
+    let name = case.get("name").and_then(Value::as_str).unwrap_or("-");
+    let mut verdict = Verdict {
+        case: name.to_owned(),
+        ..Verdict::default()
+    };
+    let case: Case = match typed(case.clone()) {
+        Ok(case) => case,
+        Err(error) => {
+            verdict.failures.push(error.to_string());
+            return verdict;
+        }
+    };
+    let spans = SpanRecorder::default();
+    let _traced = tracing::subscriber::set_default(spans.clone());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            verdict.failures.push(format!("no runtime: {error}"));
+            return verdict;
+        }
+    };
+    let mut checks = Checks::default();
+    let ended = runtime.block_on(async {
+        let run = Box::pin(perform(&case, &spans, &mut checks, &mut verdict.unreviewed));
+        tokio::time::timeout(PATIENCE, run).await
+    });
+    if ended.is_err() {
+        checks.fail("it does not end");
+    }
+    if checks.made == 0 && checks.failures.is_empty() {
+        checks.fail("nothing is expected of it");
+    }
+    verdict.failures = checks.failures;
+    verdict
+}
+
+async fn perform(
+    case: &Case,
+    spans: &SpanRecorder,
+    checks: &mut Checks,
+    unreviewed: &mut Vec<String>,
+) {
+    let world = match World::new(case, spans) {
+        Ok(world) => world,
+        Err(error) => return checks.fail(error.to_string()),
+    };
+    let runs = match (&case.harness, &case.transmissions, &case.chat_turns) {
+        (Some(harness), Some(transmissions), None) => {
+            if let Some(kind) = harness.coordinator().filter(|kind| *kind != "in_memory") {
+                return checks.fail(format!(
+                    "harness_primitive_missing: no coordinator `{kind}`"
+                ));
+            }
+            transmissions::run_case(case, harness, transmissions, &world, checks).await;
+            Vec::new()
+        }
+        (Some(harness), None, Some(turns)) => {
+            chat::run_case(case, harness, turns, &world, checks).await;
+            Vec::new()
+        }
+        (None, None, None) => runs::run_case(case, &world, checks).await,
+        _ => {
+            return checks
+                .fail("a case has a harness with transmissions or chat turns, or neither");
+        }
+    };
+    invariants::check(case, &world, &runs, checks, unreviewed);
+}
+
+impl Report {
+    fn add(&mut self, file: &str, verdict: Verdict) {
+        for name in &verdict.unreviewed {
+            let case = &verdict.case;
+            self.notes.push(format!(
+                "{file} {case}: the invariant {name} is not reviewed"
+            ));
+        }
+        if verdict.failures.is_empty() {
+            self.passed += 1;
+            return;
+        }
+        self.failed += 1;
+        for failure in verdict.failures {
+            self.lines
+                .push(format!("{file} {}: {failure}", verdict.case));
+        }
+    }
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else if path
+            .extension()
+            .is_some_and(|ending| ending == "yaml" || ending == "yml")
+        {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
