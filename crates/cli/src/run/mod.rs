@@ -4,24 +4,24 @@
 //! the prompt is read and checked, the tools and the model are set up. Then the user's words are
 //! appended, the turn runs, and each completed part is appended before it is told.
 
-mod input;
-mod output;
-mod provider;
-mod reading;
-mod refining;
+pub(crate) mod input;
+pub(crate) mod output;
+pub(crate) mod provider;
+pub(crate) mod reading;
+pub(crate) mod refining;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use logue_agent::{
-    Element, NoTranscript, SourceError, Transcript, TranscriptError, Turn, TurnError, TurnReport,
+    Element, NoTranscript, Permissions, SourceError, SuspendedTurn, Transcript, TranscriptError, Turn, TurnEnd, TurnError, TurnReport,
     toolbox,
 };
 use logue_message::{ChatMessage, Role};
 use logue_source::Source;
 use logue_tools::Roots;
 
-use crate::arguments::RunArgs;
+use crate::arguments::{Asking, RunArgs};
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 use crate::terminal::{error_style, write_failed};
@@ -58,11 +58,13 @@ enum Ended {
 
 fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<Ended, Failure> {
     // Nobody else waits for a file while this run waits for its message.
-    let message = input::message(arguments)?;
+    let message = input::message(&arguments.message)?;
     let mut input = Input::open(arguments, config.patience(), |path| output.waiting(path))?;
     let prompt_folder = input.prompt_folder();
-    let roots = roots(&prompt_folder, arguments, config)?;
-    let surroundings = reading::surroundings(&input, roots, arguments, config)?;
+    let rules = arguments.approve.iter().cloned();
+    let permissions = rules.fold(Permissions::new(), Permissions::with);
+    let roots = roots(&prompt_folder, &arguments.asking, config)?;
+    let surroundings = reading::surroundings(&input, roots, &arguments.asking, &permissions, config)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -73,7 +75,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
             biased;
             exit = signalled() => Err(exit),
             prompt = async {
-                refining::refine(&mut input, &surroundings, arguments, config, output).await?;
+                refining::refine(&mut input, &surroundings, &arguments.asking, config, output).await?;
                 reading::load(&input, &surroundings).await
             } => Ok(prompt),
         }
@@ -107,7 +109,8 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
     }
     require_question(&history)?;
     let chosen = provider::choose(
-        arguments,
+        &arguments.asking,
+        arguments.record.as_deref(),
         config,
         prompt.config.model.as_deref(),
         &prompt_folder,
@@ -135,10 +138,11 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         model: chosen.name,
         settings: prompt.settings(),
         toolbox,
+        permissions,
         history,
         transcript,
         listener: output.clone(),
-        max_requests: config.max_turns(arguments.max_turns),
+        max_requests: config.max_turns(arguments.asking.max_turns),
     };
     output.started(&turn.model, &input.name);
     let ended = runtime.block_on(async {
@@ -162,9 +166,9 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
 }
 
 /// The folders that may be read: the prompt's own, then flags, then configuration.
-fn roots(folder: &Path, arguments: &RunArgs, config: &Config) -> Result<Arc<Roots>, Failure> {
+pub(crate) fn roots(folder: &Path, asking: &Asking, config: &Config) -> Result<Arc<Roots>, Failure> {
     let folders = std::iter::once(folder.to_owned())
-        .chain(arguments.roots.iter().cloned())
+        .chain(asking.roots.iter().cloned())
         .chain(config.roots());
     let folders: Vec<PathBuf> = folders.collect();
     Roots::new(folders).map(Arc::new).map_err(|error| {
@@ -192,7 +196,7 @@ fn require_question(history: &[ChatMessage]) -> Result<(), Failure> {
 
 /// Waits for a signal that ends the program. Without a handler the system's own would end it at
 /// once, and leave the tools running that it has started.
-async fn signalled() -> Exit {
+pub(crate) async fn signalled() -> Exit {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
