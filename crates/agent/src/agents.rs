@@ -234,7 +234,9 @@ impl Agents {
                 .fold(error_of_turn, WorldError::with_help)
         })?;
         let TurnEnd::Completed(report) = ended else {
-            return Err(failed("it waits for a person, whom nobody can ask".to_owned()));
+            return Err(failed(
+                "it waits for a person, whom nobody can ask".to_owned(),
+            ));
         };
         let answer = report
             .replies

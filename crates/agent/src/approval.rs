@@ -87,8 +87,9 @@ pub(crate) fn pending_message(waiting: &[&ToolCall]) -> ChatMessage {
     ChatMessage::assistant(text).with_name(SPEAKER)
 }
 
-/// Whether a message is one that [`pending_message`] made.
-pub(crate) fn is_pending(message: &ChatMessage) -> bool {
+/// Whether a message only says what waits for a person. It is for people: no model said it, and none
+/// is sent it.
+pub fn is_pending(message: &ChatMessage) -> bool {
     message.role == Role::Assistant && message.name.as_deref() == Some(SPEAKER)
 }
 
@@ -123,7 +124,9 @@ pub fn check_approval(
         return Err("`note` is a text".to_owned());
     }
     if let Some(field) = payload.keys().find(|key| *key != APPROVAL && *key != NOTE) {
-        return Err(format!("there is no field `{field}` in an approval: {FORM}"));
+        return Err(format!(
+            "there is no field `{field}` in an approval: {FORM}"
+        ));
     }
     let calls = descriptor.metadata.as_ref();
     let calls = calls.and_then(|metadata| metadata.get("calls")?.as_array());
@@ -137,7 +140,10 @@ pub fn check_approval(
         Some(Value::Object(decisions)) => {
             for (id, word) in decisions {
                 if !ids.contains(&id.as_str()) {
-                    return Err(format!("no call `{id}` waits; these do: {}", ids.join(", ")));
+                    return Err(format!(
+                        "no call `{id}` waits; these do: {}",
+                        ids.join(", ")
+                    ));
                 }
                 if Decision::parse(word).is_none() {
                     return Err(format!("the approval of `{id}` is {word}: {FORM}"));

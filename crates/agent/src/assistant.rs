@@ -89,7 +89,10 @@ impl Assistant {
                 let shared = Arc::clone(&gate);
                 async move { shared.gate(&ctx) }
             })
-            .add_node_fn(ASK, |ctx: NodeContext| async move { ask_person(&ctx).await })
+            .add_node_fn(
+                ASK,
+                |ctx: NodeContext| async move { ask_person(&ctx).await },
+            )
             .add_node_fn(TOOLS, move |ctx: NodeContext| {
                 let shared = Arc::clone(&tools);
                 async move { shared.run_tools(&ctx).await }
@@ -183,7 +186,9 @@ impl Shared {
         for gated in &mut calls {
             gated.permission = self.assistant.permissions.of(&gated.call.name);
         }
-        let update = Update::new().with(APPROVAL, Value::Null).with(NOTE, json!(""));
+        let update = Update::new()
+            .with(APPROVAL, Value::Null)
+            .with(NOTE, json!(""));
         let update = with_calls(update, &calls);
         let waiting: Vec<_> = calls
             .iter()
@@ -209,7 +214,8 @@ impl Shared {
         if asks(ctx.state()) {
             // The calls were decided on in an earlier part of the turn, whose journal is gone.
             let message = message_of(calls.iter().map(|gated| gated.call.clone()).collect());
-            ctx.journal(logue_harness::chat::continues(&message)).await?;
+            ctx.journal(logue_harness::chat::continues(&message))
+                .await?;
             ctx.emit(RunEvent::Custom {
                 name: GOING_ON.to_owned(),
                 value: message.to_json(),

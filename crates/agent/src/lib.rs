@@ -44,7 +44,7 @@ mod writing;
 
 pub use agents::{Agents, MAX_AGENT_CALLS, Model, Models};
 pub use answers::AnswerCache;
-pub use approval::{APPROVAL, NOTE, check_approval};
+pub use approval::{APPROVAL, NOTE, check_approval, is_pending};
 pub use assistant::Assistant;
 pub use chat::chat;
 pub use element::{Element, NoTranscript, Transcript, TranscriptError};

@@ -50,7 +50,11 @@ impl Progress {
                 input_tokens,
                 output_tokens,
             }),
-            cut: turn.get("cut").and_then(Value::as_str).unwrap_or("").to_owned(),
+            cut: turn
+                .get("cut")
+                .and_then(Value::as_str)
+                .unwrap_or("")
+                .to_owned(),
             ..fresh
         }
     }
@@ -92,7 +96,10 @@ pub(crate) fn with_calls(update: Update, calls: &[GatedCall]) -> Update {
     if calls.is_empty() {
         return update.with(CALLS, json!({}));
     }
-    let permissions: Vec<&str> = calls.iter().map(|gated| gated.permission.as_str()).collect();
+    let permissions: Vec<&str> = calls
+        .iter()
+        .map(|gated| gated.permission.as_str())
+        .collect();
     let calls = calls.iter().map(|gated| gated.call.clone()).collect();
     update.with(
         CALLS,
@@ -131,7 +138,9 @@ pub(crate) fn calls(state: &State) -> Result<Vec<GatedCall>, NodeError> {
     };
     let message = ChatMessage::from_json(message).map_err(NodeError::new)?;
     let permission = |at: usize| {
-        let word = calls.get("permissions").and_then(|all| all.get(at)?.as_str());
+        let word = calls
+            .get("permissions")
+            .and_then(|all| all.get(at)?.as_str());
         // A word that nobody knows lets nothing run.
         word.and_then(Permission::parse).unwrap_or(Permission::Deny)
     };

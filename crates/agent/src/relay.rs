@@ -53,7 +53,11 @@ impl Relay {
             }
             RunEvent::Custom { name, value } if name == GOING_ON => {
                 let message = ChatMessage::from_json(value).ok();
-                self.remember(message.map(|message| message.tool_calls).unwrap_or_default());
+                self.remember(
+                    message
+                        .map(|message| message.tool_calls)
+                        .unwrap_or_default(),
+                );
             }
             RunEvent::Message(message) => self.message(message),
             RunEvent::ToolStarted { id, name } => {

@@ -27,7 +27,9 @@ pub(crate) fn request_messages(
         ..Log::default()
     };
     prefix.iter().cloned().for_each(|message| log.take(message));
-    conversation.into_iter().for_each(|message| log.take(message));
+    conversation
+        .into_iter()
+        .for_each(|message| log.take(message));
     let (history, _) = repair_history(log.into_messages());
     history
 }
@@ -106,7 +108,8 @@ impl Log {
         }
         if !message.tool_calls.is_empty() {
             // Calls that were left open before a later answer are open for good, unless they wait.
-            self.passed.retain(|caller, _| self.waiting.contains_key(caller));
+            self.passed
+                .retain(|caller, _| self.waiting.contains_key(caller));
             self.passed.insert(at, false);
         }
         self.kept.push(Some(message));
@@ -139,7 +142,8 @@ impl Log {
                 .iter()
                 .filter(|call| {
                     let ids = self.waiting.get(&at);
-                    ids.is_some_and(|ids| ids.contains(&call.id)) && self.open.contains_key(&call.id)
+                    ids.is_some_and(|ids| ids.contains(&call.id))
+                        && self.open.contains_key(&call.id)
                 })
                 .map(|call| ChatMessage::tool(&call.id, WAITING).with_name(&call.name))
                 .collect();

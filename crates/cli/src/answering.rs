@@ -122,7 +122,8 @@ impl Agent {
         let mut input = Input::of_agent(&self.file)?;
         let folder = input.prompt_folder();
         let roots = roots(&folder, &asking, config)?;
-        let surroundings = reading::surroundings(&input, roots, &asking, &self.permissions, config)?;
+        let surroundings =
+            reading::surroundings(&input, roots, &asking, &self.permissions, config)?;
         refining::refine(&mut input, &surroundings, &asking, config, output).await?;
         let prompt = reading::load(&input, &surroundings).await?;
         let toolbox = toolbox(&prompt, &surroundings)

@@ -41,7 +41,12 @@ pub(crate) fn told(
                 return Ok(Exit::Done);
             }
             ChatTurnOutcome::Suspended(turn) => {
-                let text = turn.pending_messages.iter().rev().map(ChatMessage::text).next();
+                let text = turn
+                    .pending_messages
+                    .iter()
+                    .rev()
+                    .map(ChatMessage::text)
+                    .next();
                 let command = resume_command(&turn.signal_descriptor.signal_id, store);
                 let id = &turn.invocation_id;
                 output.suspended(id, &turn.signal_descriptor, text.as_deref(), &command);
@@ -90,11 +95,7 @@ pub(crate) fn resume_command(signal_id: &str, store: &StoreArgs) -> String {
     format!("logue signal {} --approve{store}", quoted(signal_id))
 }
 
-fn turn(
-    arguments: &SendArgs,
-    config: &Config,
-    output: &Arc<Output>,
-) -> Result<Ended, Failure> {
+fn turn(arguments: &SendArgs, config: &Config, output: &Arc<Output>) -> Result<Ended, Failure> {
     let Some(message) = input::message(&arguments.message)? else {
         return Err(Failure::new(Exit::Usage, "usage", "there is no message"));
     };
@@ -160,7 +161,9 @@ fn failed(turn: &logue_harness::chat::ErroredTurn, store: &StoreArgs) -> Failure
                 Some(url) => format!("logue sessions list --store {}", quoted(url)),
                 None => "logue sessions list".to_owned(),
             };
-            failure.with_help(format!("decide it with `logue signal`; `{list}` names what waits"))
+            failure.with_help(format!(
+                "decide it with `logue signal`; `{list}` names what waits"
+            ))
         }
         "max_turns_reached" => failure.with_help("raise --max-turns"),
         "turn_interrupted" => failure.with_help("say it again if it is still to be done"),

@@ -11,7 +11,7 @@ use crate::arguments::SignalArgs;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 use crate::run::output::Output;
-use crate::run::{kept, signalled};
+use crate::run::signalled;
 use crate::send::{Ended, told, watch};
 use crate::store::{open, store_failure};
 
@@ -21,11 +21,7 @@ pub(crate) fn signal(arguments: &SignalArgs) -> Result<Exit, Failure> {
     told(&output, &arguments.store, ended)
 }
 
-fn turn(
-    arguments: &SignalArgs,
-    config: &Config,
-    output: &Arc<Output>,
-) -> Result<Ended, Failure> {
+fn turn(arguments: &SignalArgs, config: &Config, output: &Arc<Output>) -> Result<Ended, Failure> {
     let payload = payload(arguments)?;
     let store = open(&arguments.store, config)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -37,11 +33,6 @@ fn turn(
             let waiting = find(&store, &arguments.id).await?;
             let known = store.session(&waiting.session).await;
             let known = known.map_err(|error| store_failure(&error))?;
-            if let Some(file) = kept::file_of(&waiting.session) {
-                let of_file = kept::chat(store, file, &waiting, known.as_ref(), arguments);
-                let chat = of_file.prepared(config, output).await?;
-                return Ok((chat, waiting));
-            }
             let model = arguments.asking.model.as_deref();
             let agent = Agent::of(&waiting.session, known.as_ref(), None, model, &[])?;
             let chat = agent.chat(store, &arguments.asking, config, output).await?;

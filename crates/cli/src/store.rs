@@ -14,8 +14,11 @@ use crate::exit::{Exit, Failure};
 /// Opens the store: flag over environment over configuration over the user's data folder.
 pub(crate) fn open(arguments: &StoreArgs, config: &Config) -> Result<SharedStore, Failure> {
     let url = config.store(arguments.store.as_deref()).ok_or_else(|| {
-        Failure::user("store_unavailable", "there is no folder to keep sessions in")
-            .with_help("name one: --store sqlite:PATH, or set HOME")
+        Failure::user(
+            "store_unavailable",
+            "there is no folder to keep sessions in",
+        )
+        .with_help("name one: --store sqlite:PATH, or set HOME")
     })?;
     Stores::open(&url).map_err(|error| store_failure(&error))
 }

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use logue_agent::{
-    Element, NoTranscript, Permissions, SourceError, SuspendedTurn, Transcript, TranscriptError, Turn, TurnEnd, TurnError, TurnReport,
-    toolbox,
+    Element, NoTranscript, Permissions, SourceError, SuspendedTurn, Transcript, TranscriptError,
+    Turn, TurnEnd, TurnError, TurnReport, toolbox,
 };
 use logue_message::{ChatMessage, Role};
 use logue_source::Source;
@@ -24,6 +24,7 @@ use logue_tools::Roots;
 use crate::arguments::{Asking, RunArgs};
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
+use crate::store::new_id;
 use crate::terminal::{error_style, write_failed};
 use input::Input;
 use output::Output;
@@ -38,6 +39,7 @@ pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, Failure> {
             output.written().map_err(|error| write_failed(&error))?;
             Ok(Exit::Done)
         }
+        Ok(Ended::Suspended(_)) => Ok(Exit::Suspended),
         Ok(Ended::Signalled(exit, file)) => {
             output.cancelled(exit, file.as_deref());
             Ok(exit)
@@ -52,6 +54,8 @@ pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, Failure> {
 /// How a turn ended that did not fail.
 enum Ended {
     Completed(TurnReport),
+    /// A person has to decide.
+    Suspended(Box<SuspendedTurn>),
     /// By a signal; what was completed is in the file, if there is one.
     Signalled(Exit, Option<String>),
 }
@@ -64,7 +68,8 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
     let rules = arguments.approve.iter().cloned();
     let permissions = rules.fold(Permissions::new(), Permissions::with);
     let roots = roots(&prompt_folder, &arguments.asking, config)?;
-    let surroundings = reading::surroundings(&input, roots, &arguments.asking, &permissions, config)?;
+    let surroundings =
+        reading::surroundings(&input, roots, &arguments.asking, &permissions, config)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -143,6 +148,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         transcript,
         listener: output.clone(),
         max_requests: config.max_turns(arguments.asking.max_turns),
+        invocation_id: Some(new_id()),
     };
     output.started(&turn.model, &input.name);
     let ended = runtime.block_on(async {
@@ -150,7 +156,8 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
             biased;
             exit = signalled() => Ok(Ended::Signalled(exit, written.clone())),
             result = turn.run() => match result {
-                Ok(report) => Ok(Ended::Completed(report)),
+                Ok(TurnEnd::Completed(report)) => Ok(Ended::Completed(report)),
+                Ok(TurnEnd::Suspended(turn)) => Ok(Ended::Suspended(turn)),
                 Err(error) => Err(turn_failure(&error)),
             },
         }
@@ -166,7 +173,11 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
 }
 
 /// The folders that may be read: the prompt's own, then flags, then configuration.
-pub(crate) fn roots(folder: &Path, asking: &Asking, config: &Config) -> Result<Arc<Roots>, Failure> {
+pub(crate) fn roots(
+    folder: &Path,
+    asking: &Asking,
+    config: &Config,
+) -> Result<Arc<Roots>, Failure> {
     let folders = std::iter::once(folder.to_owned())
         .chain(asking.roots.iter().cloned())
         .chain(config.roots());

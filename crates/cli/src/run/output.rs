@@ -114,7 +114,10 @@ impl Output {
         let last = turn.replies.iter().rev();
         let answer = last.map(ChatMessage::text).next().unwrap_or_default();
         if self.json {
-            let progress = turn.final_state.as_ref().and_then(|state| state.json("turn"));
+            let progress = turn
+                .final_state
+                .as_ref()
+                .and_then(|state| state.json("turn"));
             let count = |key: &str| progress.and_then(|turn| turn.get(key)).cloned();
             let replies: Vec<Value> = turn.replies.iter().map(ChatMessage::to_json).collect();
             self.emit(&json!({
@@ -150,10 +153,14 @@ impl Output {
             return;
         }
         let pending = pending.unwrap_or("The turn waits for a person.");
-        complain(&format!("{}
+        complain(&format!(
+            "{}
 
   {}
-", visible(pending), visible(command)));
+",
+            visible(pending),
+            visible(command)
+        ));
     }
 
     /// The turn was ended from outside.

@@ -32,9 +32,7 @@ pub(crate) fn surroundings(
             connection: Connection::new(asking, config),
             model: asking.model.clone().or_else(|| config.model()),
         }),
-        cache: (!asking.no_cache)
-            .then(|| config.agent_cache())
-            .flatten(),
+        cache: (!asking.no_cache).then(|| config.agent_cache()).flatten(),
         max_requests: config.max_turns(asking.max_turns),
         permissions: permissions.clone(),
     };

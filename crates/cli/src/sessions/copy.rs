@@ -76,7 +76,9 @@ pub(super) async fn import(store: SharedStore, arguments: &ImportArgs) -> Result
     };
     noted.map_err(|error| store_failure(&error))?;
     let owner = new_id();
-    let acquired = store.acquire(session, &owner, now, Duration::from_secs(30)).await;
+    let acquired = store
+        .acquire(session, &owner, now, Duration::from_secs(30))
+        .await;
     let Acquired::Lease(lease) = acquired.map_err(|error| store_failure(&error))? else {
         let message = format!("somebody else works on `{session}`");
         return Err(Failure::new(Exit::Busy, "session_busy", message));
@@ -124,8 +126,11 @@ fn read(arguments: &ImportArgs) -> Result<Vec<Value>, Failure> {
         complain(&format!("warning: {loss}\n"));
     }
     exact(text.as_bytes()).ok_or_else(|| {
-        Failure::user("chat_message_shape_invalid", "a message of it has no valid shape")
-            .with_help("`logue convert --to json` shows the messages")
+        Failure::user(
+            "chat_message_shape_invalid",
+            "a message of it has no valid shape",
+        )
+        .with_help("`logue convert --to json` shows the messages")
     })
 }
 

@@ -84,7 +84,9 @@ fn table(rows: Vec<[String; 5]>, style: Style) -> String {
     }
     let line = |cells: &[String; 5]| {
         let cells = cells.iter().zip(widths);
-        let cells: Vec<String> = cells.map(|(cell, width)| format!("{cell:width$}")).collect();
+        let cells: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
         cells.join("  ").trim_end().to_owned()
     };
     let heading = line(&HEADINGS.map(str::to_owned));

@@ -20,10 +20,18 @@ use crate::terminal::{closed_pipe_is_done, complain, print};
 
 pub(crate) fn sessions(command: &SessionsCommand) -> Result<Exit, Failure> {
     match command {
-        SessionsCommand::List(arguments) => with(&arguments.store, |store| list::list(store, arguments)),
-        SessionsCommand::Show(arguments) => with(&arguments.store, |store| show::show(store, arguments)),
-        SessionsCommand::Tail(arguments) => with(&arguments.store, |store| tail::tail(store, arguments)),
-        SessionsCommand::Fork(arguments) => with(&arguments.store, |store| copy::fork(store, arguments)),
+        SessionsCommand::List(arguments) => {
+            with(&arguments.store, |store| list::list(store, arguments))
+        }
+        SessionsCommand::Show(arguments) => {
+            with(&arguments.store, |store| show::show(store, arguments))
+        }
+        SessionsCommand::Tail(arguments) => {
+            with(&arguments.store, |store| tail::tail(store, arguments))
+        }
+        SessionsCommand::Fork(arguments) => {
+            with(&arguments.store, |store| copy::fork(store, arguments))
+        }
         SessionsCommand::Export(arguments) => {
             with(&arguments.store, |store| copy::export(store, arguments))
         }
@@ -84,7 +92,9 @@ fn agreed(info: &SessionInfo) -> Result<bool, Failure> {
         return Err(Failure::new(Exit::Usage, "usage", message).with_help("say so: --yes"));
     }
     let (name, messages) = (visible(&info.session), counted(info.seq, "message"));
-    complain(&format!("Remove {name} with its {messages} for good? [y/N] "));
+    complain(&format!(
+        "Remove {name} with its {messages} for good? [y/N] "
+    ));
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);
     read.map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;

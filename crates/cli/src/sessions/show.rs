@@ -73,11 +73,18 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
         let title = format!("waits for {} since {since}", one.signal_id);
         heading(&mut text, &title, style);
         let reason = one.metadata.as_ref().and_then(|data| data.get("reason"));
-        body(&mut text, reason.and_then(Value::as_str).unwrap_or_default());
+        body(
+            &mut text,
+            reason.and_then(Value::as_str).unwrap_or_default(),
+        );
     }
     if !failed.is_empty() {
         let count = counted(failed.len() as u64, "turn");
-        heading(&mut text, &format!("{count} failed; --json says how"), style);
+        heading(
+            &mut text,
+            &format!("{count} failed; --json says how"),
+            style,
+        );
     }
     closed_pipe_is_done(print_styled(&text, style))
 }
