@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use logue_agent::{Assistant, Permission, PermissionRule, Permissions, chat, toolbox};
+use logue_agent::{Assistant, Permission, PermissionRule, Permissions, Prompt, chat, toolbox};
 use logue_harness::Clock as _;
 use logue_harness::chat::ChatHarness;
 use logue_harness::store::{SessionInfo, SharedStore};
@@ -117,9 +117,21 @@ impl Agent {
         config: &Config,
         output: &Output,
     ) -> Result<ChatHarness, Failure> {
+        let input = Input::of_agent(&self.file)?;
+        let prepared = self.assistant(input, asking, config, output).await?;
+        chat_over(prepared.assistant, store)
+    }
+
+    /// The assistant that a prompt describes; every request of it begins with the prompt's messages.
+    pub(crate) async fn assistant(
+        &self,
+        mut input: Input,
+        asking: &Asking,
+        config: &Config,
+        output: &Output,
+    ) -> Result<Prepared, Failure> {
         let mut asking = asking.clone();
         asking.model.clone_from(&self.model);
-        let mut input = Input::of_agent(&self.file)?;
         let folder = input.prompt_folder();
         let roots = roots(&folder, &asking, config)?;
         let surroundings =
@@ -137,10 +149,26 @@ impl Agent {
             settings: prompt.settings(),
             toolbox,
             permissions: self.permissions.clone(),
-            prefix: prompt.messages,
+            prefix: prompt.messages.clone(),
             max_requests: config.max_turns(asking.max_turns),
         };
-        chat(assistant, store, Arc::new(SystemClock), ids())
-            .map_err(|error| Failure::new(Exit::Internal, error.category, error.message))
+        Ok(Prepared {
+            assistant,
+            prompt,
+            input,
+        })
     }
+}
+
+/// An assistant, and what it was made of.
+pub(crate) struct Prepared {
+    pub(crate) assistant: Assistant,
+    pub(crate) prompt: Prompt,
+    pub(crate) input: Input,
+}
+
+/// A chat with an assistant over a store, with this machine's clock and random names.
+pub(crate) fn chat_over(assistant: Assistant, store: SharedStore) -> Result<ChatHarness, Failure> {
+    chat(assistant, store, Arc::new(SystemClock), ids())
+        .map_err(|error| Failure::new(Exit::Internal, error.category, error.message))
 }

@@ -11,7 +11,7 @@ use crate::arguments::SignalArgs;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 use crate::run::output::Output;
-use crate::run::signalled;
+use crate::run::{kept, signalled};
 use crate::send::{Ended, told, watch};
 use crate::store::{open, store_failure};
 
@@ -33,6 +33,10 @@ fn turn(arguments: &SignalArgs, config: &Config, output: &Arc<Output>) -> Result
             let waiting = find(&store, &arguments.id).await?;
             let known = store.session(&waiting.session).await;
             let known = known.map_err(|error| store_failure(&error))?;
+            if kept::file_of(&waiting.session).is_some() {
+                let chat = kept::chat(store, &waiting, known.as_ref(), arguments, config, output);
+                return Ok((chat.await?, waiting));
+            }
             let model = arguments.asking.model.as_deref();
             let agent = Agent::of(&waiting.session, known.as_ref(), None, model, &[])?;
             let chat = agent.chat(store, &arguments.asking, config, output).await?;

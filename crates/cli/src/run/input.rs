@@ -98,6 +98,26 @@ impl Input {
         })
     }
 
+    /// A transcript that is gone on with, and the prompt that it began as.
+    pub(crate) fn of_transcript(
+        prompt: &Path,
+        transcript: &Path,
+        patience: Duration,
+        waiting: impl Fn(&Path),
+    ) -> Result<Self, Failure> {
+        let file = TranscriptFile::open(transcript, patience, || waiting(transcript))
+            .map_err(|error| transcript_failure(&error))?;
+        let name = transcript.display().to_string();
+        let text = into_text(&name, file.content().to_vec());
+        Ok(Self {
+            text: text.map_err(|error| source_failure(&error))?,
+            name,
+            transcript_folder: folder_of(file.path()),
+            transcript: Some(file),
+            prompt: Some(prompt.to_owned()),
+        })
+    }
+
     /// The folder that relative paths of the prompt count from.
     pub(crate) fn prompt_folder(&self) -> PathBuf {
         self.prompt

@@ -5,6 +5,7 @@
 //! appended, the turn runs, and each completed part is appended before it is told.
 
 pub(crate) mod input;
+pub(crate) mod kept;
 pub(crate) mod output;
 pub(crate) mod provider;
 pub(crate) mod reading;
@@ -14,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use logue_agent::{
-    Element, NoTranscript, Permissions, SourceError, SuspendedTurn, Transcript, TranscriptError,
-    Turn, TurnEnd, TurnError, TurnReport, toolbox,
+    Element, NoTranscript, Permissions, Prompt, SourceError, SuspendedTurn, Transcript,
+    TranscriptError, TranscriptFile, Turn, TurnEnd, TurnError, TurnReport, toolbox,
 };
 use logue_message::{ChatMessage, Role};
 use logue_source::Source;
@@ -24,9 +25,11 @@ use logue_tools::Roots;
 use crate::arguments::{Asking, RunArgs};
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
-use crate::store::new_id;
+use crate::send::resume_command;
+use crate::store::{new_id, open};
 use crate::terminal::{error_style, write_failed};
 use input::Input;
+use kept::Waiting;
 use output::Output;
 
 pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, Failure> {
@@ -39,7 +42,14 @@ pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, Failure> {
             output.written().map_err(|error| write_failed(&error))?;
             Ok(Exit::Done)
         }
-        Ok(Ended::Suspended(_)) => Ok(Exit::Suspended),
+        Ok(Ended::Suspended(turn)) => {
+            let command = resume_command(&turn.descriptor.signal_id, &arguments.store);
+            let pending = turn.pending.as_ref().map(ChatMessage::text);
+            let id = turn.run.invocation_id();
+            output.suspended(id, &turn.descriptor, pending.as_deref(), &command);
+            output.written().map_err(|error| write_failed(&error))?;
+            Ok(Exit::Suspended)
+        }
         Ok(Ended::Signalled(exit, file)) => {
             output.cancelled(exit, file.as_deref());
             Ok(exit)
@@ -67,6 +77,11 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
     let prompt_folder = input.prompt_folder();
     let rules = arguments.approve.iter().cloned();
     let permissions = rules.fold(Permissions::new(), Permissions::with);
+    if input.transcript.is_none() && permissions != permissions.clone().without_asking() {
+        let message = "a tool can only be asked about if the turn has a file to go on in";
+        return Err(Failure::new(Exit::Usage, "usage", message)
+            .with_help("use =allow or =deny, or write a transcript with -o"));
+    }
     let roots = roots(&prompt_folder, &arguments.asking, config)?;
     let surroundings =
         reading::surroundings(&input, roots, &arguments.asking, &permissions, config)?;
@@ -121,16 +136,9 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         &prompt_folder,
     )?;
 
+    let place = input.transcript.as_ref().map(|file| file.path().to_owned());
     let mut transcript: Box<dyn Transcript> = match input.transcript {
-        Some(mut file) => {
-            if !prompt.config.show_tool_call {
-                file.externalise_payloads();
-            }
-            file.set_inline_bytes(config.inline_bytes());
-            file.redact(config.redaction().clone());
-            file.set_reasoning_count(prompt.reasoning_count());
-            Box::new(file)
-        }
+        Some(file) => Box::new(transcript_of(file, &prompt, config)),
         None => Box::new(NoTranscript),
     };
     let prepared = transcript
@@ -143,7 +151,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         model: chosen.name,
         settings: prompt.settings(),
         toolbox,
-        permissions,
+        permissions: permissions.clone(),
         history,
         transcript,
         listener: output.clone(),
@@ -151,6 +159,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         invocation_id: Some(new_id()),
     };
     output.started(&turn.model, &input.name);
+    let prompt_file = PathBuf::from(&arguments.file);
     let ended = runtime.block_on(async {
         tokio::select! {
             biased;
@@ -162,6 +171,21 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
             },
         }
     });
+    let ended = match (ended, &place) {
+        (Ok(Ended::Suspended(turn)), Some(place)) => {
+            let waiting = Waiting {
+                transcript: place,
+                prompt: &std::path::absolute(&prompt_file).unwrap_or(prompt_file),
+                model: arguments.asking.model.as_deref(),
+                permissions: &permissions,
+                turn: &turn,
+            };
+            let kept = open(&arguments.store, config)
+                .and_then(|store| runtime.block_on(waiting.keep(&store)));
+            kept.map(|()| Ended::Suspended(turn))
+        }
+        (ended, _) => ended,
+    };
     // A tool that a signal cancelled has been killed; reading threads are not waited for.
     runtime.shutdown_background();
     ended.map_err(|failure| match &written {
@@ -170,6 +194,21 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         )),
         _ => failure,
     })
+}
+
+/// A transcript that is written as the prompt and the configuration want it.
+pub(crate) fn transcript_of(
+    mut file: TranscriptFile,
+    prompt: &Prompt,
+    config: &Config,
+) -> TranscriptFile {
+    if !prompt.config.show_tool_call {
+        file.externalise_payloads();
+    }
+    file.set_inline_bytes(config.inline_bytes());
+    file.redact(config.redaction().clone());
+    file.set_reasoning_count(prompt.reasoning_count());
+    file
 }
 
 /// The folders that may be read: the prompt's own, then flags, then configuration.
