@@ -271,10 +271,11 @@ impl Store for FileSession {
     fn signal<'a>(
         &'a self,
         invocation_id: &'a str,
+        signal_id: Option<&'a str>,
         payload: Map<String, Value>,
         now: Timestamp,
     ) -> StoreResult<'a, Signalled> {
-        self.store.signal(invocation_id, payload, now)
+        self.store.signal(invocation_id, signal_id, payload, now)
     }
 
     fn suspension<'a>(&'a self, invocation_id: &'a str) -> StoreResult<'a, Option<Suspension>> {
