@@ -135,10 +135,11 @@ impl Store for ChatStore {
     fn signal<'a>(
         &'a self,
         invocation_id: &'a str,
+        signal_id: Option<&'a str>,
         payload: Map<String, Value>,
         now: Timestamp,
     ) -> StoreResult<'a, Signalled> {
-        self.count().signal(invocation_id, payload, now)
+        self.count().signal(invocation_id, signal_id, payload, now)
     }
 
     fn suspension<'a>(&'a self, invocation_id: &'a str) -> StoreResult<'a, Option<Suspension>> {

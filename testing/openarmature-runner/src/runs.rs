@@ -67,6 +67,15 @@ impl World {
                 return Err(missing(kind));
             }
         }
+        for observer in &case.observers {
+            let behavior = observer.behavior.as_deref().unwrap_or("record");
+            if !matches!(behavior, "record" | "otel") {
+                return Err(ReadError {
+                    category: MISSING,
+                    message: format!("there is no observer that does `{behavior}`"),
+                });
+            }
+        }
         Ok(Self {
             seen: Arc::default(),
             ids: Arc::default(),

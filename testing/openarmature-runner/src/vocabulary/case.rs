@@ -12,7 +12,8 @@ use super::{Ordered, present};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
-    pub(crate) name: String,
+    #[serde(rename = "name")]
+    pub(crate) _name: String,
     #[serde(rename = "description")]
     pub(crate) _description: Option<String>,
     pub(crate) state: StateDef,
@@ -46,7 +47,6 @@ pub(crate) struct Case {
     /// Ours: a session that was saved by somebody else meanwhile is not replaced.
     #[serde(default)]
     pub(crate) refuse_conflicts: bool,
-    /// Ours: what is saved by somebody else while the node of that name runs.
     pub(crate) limits: Option<Limits>,
 }
 
@@ -136,7 +136,8 @@ pub(crate) struct Migration {
 pub(crate) struct ObserverDef {
     pub(crate) name: String,
     pub(crate) attach: Option<String>,
-    pub(crate) target: Option<String>,
+    #[serde(rename = "target")]
+    pub(crate) _target: Option<String>,
     pub(crate) behavior: Option<String>,
 }
 
