@@ -196,7 +196,7 @@ async fn suspension(world: &World, expected: &RunExpected, ran: &Ran, checks: &m
         let found = match &ran.outcome {
             SessionOutcome::Completed(completed) => Some(completed.correlation_id.as_str()),
             SessionOutcome::Suspended(suspended) => Some(suspended.correlation_id.as_str()),
-            _ => None,
+            SessionOutcome::Errored(_) => None,
         };
         checks.equal("the correlation id", &Some(id.as_str()), &found);
     }
@@ -355,7 +355,7 @@ fn event(what: &str, expected: &EventExpected, found: &NodeEvent, checks: &mut C
         let found: Vec<_> = found
             .parent_states
             .iter()
-            .map(|state| state.to_json())
+            .map(logue_harness::State::to_json)
             .collect();
         checks.same(&said("parent_states"), &json!(states), Some(&json!(found)));
     }

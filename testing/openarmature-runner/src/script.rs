@@ -57,7 +57,9 @@ impl ScriptNode {
                         update.set(field, json!(ctx.attempt_index()));
                     }
                 }
-                Directive::Meets(count) => drop(self.seen.meeting(*count).wait().await),
+                Directive::Meets(count) => {
+                    self.seen.meeting(*count).wait().await;
+                }
                 Directive::Pauses(times) => {
                     for _ in 0..*times {
                         tokio::task::yield_now().await;

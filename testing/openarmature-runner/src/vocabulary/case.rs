@@ -142,6 +142,7 @@ pub(crate) struct ObserverDef {
 }
 
 /// One run of the graph.
+#[expect(clippy::struct_field_names, reason = "the words of the vocabulary")]
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Invocation {
@@ -150,7 +151,8 @@ pub(crate) struct Invocation {
     pub(crate) _description: Option<String>,
     pub(crate) session_id: Option<String>,
     pub(crate) initial_state: Option<Map<String, Value>>,
-    pub(crate) resume_invocation: Option<SuspendedInvocation>,
+    /// The id of a run that was suspended before, or the words that stand for it.
+    pub(crate) resume_invocation: Option<String>,
     pub(crate) signal_payload: Option<Map<String, Value>>,
     #[serde(default, deserialize_with = "present")]
     pub(crate) loaded_session_state: Option<Value>,
@@ -172,6 +174,3 @@ pub(crate) struct Invocation {
     #[serde(default)]
     pub(crate) at_once: usize,
 }
-
-/// The id of a run that was suspended before, or the words that stand for it.
-pub(crate) type SuspendedInvocation = String;
