@@ -32,6 +32,7 @@ const ROOMS: &[Room] = &[
     room("testkit", 0, &[], &[]),
     room("durability", 5, &[], &[]),
     room("faultfs", 0, &[], &[]),
+    room("openarmature-runner", 4, &[], &[]),
     room("harmony-differential", 5, &[], &[]),
     room("properties", 5, &[], &[]),
     room("xtask", 5, &[], &[]),

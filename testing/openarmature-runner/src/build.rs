@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use logue_harness::{
     CompileError, CompiledGraph, END, ErrorPolicy, FanOut, Field, FieldType, GraphBuilder, Mapping,
@@ -122,7 +121,6 @@ impl Builder {
                 ScriptNode {
                     directives: node.directives.clone(),
                     seen: Arc::clone(&self.seen),
-                    raised: AtomicU64::new(0),
                 },
             ),
             _ => {

@@ -271,7 +271,7 @@ impl Process<'_> {
         match (given, &step.refused) {
             (Ok(outcome), None) => {
                 if let Some(expected) = &step.expected {
-                    self.check_outcome(expected, &outcome, checks);
+                    check_outcome(expected, &outcome, checks);
                     if let Some(state) = &expected.final_state {
                         let session = self
                             .listeners
@@ -338,12 +338,12 @@ impl Process<'_> {
             reply: expected.reply.clone(),
             ..ChatTurnExpected::default()
         };
-        self.check_outcome(&expected, outcome, checks);
+        check_outcome(&expected, outcome, checks);
     }
 
     async fn check_turn(&self, turn: &ChatTurn, turned: &Turned, checks: &mut Checks) {
         let (expected, outcome) = (&turn.expected, &turned.outcome);
-        self.check_outcome(expected, outcome, checks);
+        check_outcome(expected, outcome, checks);
         if let Some(path) = &expected.dispatch_path {
             let found = self.path(outcome);
             checks.same("the path", path, Some(&found));
@@ -382,63 +382,6 @@ impl Process<'_> {
             Some(0 | 1) => json!("3.1"),
             Some(_) => json!("3.2"),
             None => Value::Null,
-        }
-    }
-
-    fn check_outcome(
-        &self,
-        expected: &ChatTurnExpected,
-        outcome: &ChatTurnOutcome,
-        checks: &mut Checks,
-    ) {
-        let found = outcome.as_str();
-        let why = match outcome {
-            ChatTurnOutcome::Errored(turn) => {
-                format!(" ({}: {})", turn.error_category, turn.diagnostic)
-            }
-            _ => String::new(),
-        };
-        if let Some(wanted) = &expected.outcome {
-            checks.holds(
-                wanted == found,
-                format!("the outcome is {found}{why}, not {wanted}"),
-            );
-        }
-        let (mut replies, mut pending, mut descriptor, mut errored) = (None, None, None, None);
-        match outcome {
-            ChatTurnOutcome::Completed(turn) => replies = Some(&turn.replies),
-            ChatTurnOutcome::Suspended(turn) => {
-                pending = Some(&turn.pending_messages);
-                descriptor = Some(&turn.signal_descriptor);
-            }
-            ChatTurnOutcome::Errored(turn) => errored = Some(turn),
-        }
-        if let Some(wanted) = &expected.replies {
-            messages("replies", wanted, replies, checks);
-        }
-        if let Some(wanted) = &expected.pending_messages {
-            messages("pending_messages", wanted, pending, checks);
-        }
-        if let Some(wanted) = &expected.signal_descriptor {
-            checks.descriptor(wanted, descriptor);
-        }
-        if let Some(bucket) = &expected.error_bucket {
-            let found = errored.map(|turn| turn.error_bucket);
-            checks.equal("the bucket", &ErrorBucket::parse(bucket), &found);
-        }
-        if let Some(category) = &expected.error_category {
-            let found = errored.map(|turn| turn.error_category.as_str());
-            checks.equal("the error", &Some(category.as_str()), &found);
-        }
-        if let Some(turn) = errored {
-            checks.equal(
-                "the role of the reply",
-                &"system",
-                &turn.reply.role.as_str(),
-            );
-        }
-        if let Some(wanted) = &expected.reply {
-            reply(wanted, errored.map(|turn| &turn.reply), checks);
         }
     }
 
@@ -484,6 +427,58 @@ impl Process<'_> {
             }
             Err(error) => checks.fail(format!("the store cannot be verified: {error}")),
         }
+    }
+}
+
+fn check_outcome(expected: &ChatTurnExpected, outcome: &ChatTurnOutcome, checks: &mut Checks) {
+    let found = outcome.as_str();
+    let why = match outcome {
+        ChatTurnOutcome::Errored(turn) => {
+            format!(" ({}: {})", turn.error_category, turn.diagnostic)
+        }
+        _ => String::new(),
+    };
+    if let Some(wanted) = &expected.outcome {
+        checks.holds(
+            wanted == found,
+            format!("the outcome is {found}{why}, not {wanted}"),
+        );
+    }
+    let (mut replies, mut pending, mut descriptor, mut errored) = (None, None, None, None);
+    match outcome {
+        ChatTurnOutcome::Completed(turn) => replies = Some(&turn.replies),
+        ChatTurnOutcome::Suspended(turn) => {
+            pending = Some(&turn.pending_messages);
+            descriptor = Some(&turn.signal_descriptor);
+        }
+        ChatTurnOutcome::Errored(turn) => errored = Some(turn),
+    }
+    if let Some(wanted) = &expected.replies {
+        messages("replies", wanted, replies, checks);
+    }
+    if let Some(wanted) = &expected.pending_messages {
+        messages("pending_messages", wanted, pending, checks);
+    }
+    if let Some(wanted) = &expected.signal_descriptor {
+        checks.descriptor(wanted, descriptor);
+    }
+    if let Some(bucket) = &expected.error_bucket {
+        let found = errored.map(|turn| turn.error_bucket);
+        checks.equal("the bucket", &ErrorBucket::parse(bucket), &found);
+    }
+    if let Some(category) = &expected.error_category {
+        let found = errored.map(|turn| turn.error_category.as_str());
+        checks.equal("the error", &Some(category.as_str()), &found);
+    }
+    if let Some(turn) = errored {
+        checks.equal(
+            "the role of the reply",
+            &"system",
+            &turn.reply.role.as_str(),
+        );
+    }
+    if let Some(wanted) = &expected.reply {
+        reply(wanted, errored.map(|turn| &turn.reply), checks);
     }
 }
 

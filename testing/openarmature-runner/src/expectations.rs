@@ -119,7 +119,7 @@ pub(crate) async fn check(
         checks.equal("the log of the middleware", log, &ran.log);
     }
     if let Some(after) = &expected.store_after {
-        store_after(world, after, checks).await;
+        store_after(world, after, ran, checks).await;
     }
     if let Some(saved) = &expected.saved_session_assertions {
         saved_record(world, saved, ran, checks).await;
@@ -196,7 +196,7 @@ async fn suspension(world: &World, expected: &RunExpected, ran: &Ran, checks: &m
         let found = match &ran.outcome {
             SessionOutcome::Completed(completed) => Some(completed.correlation_id.as_str()),
             SessionOutcome::Suspended(suspended) => Some(suspended.correlation_id.as_str()),
-            _ => None,
+            SessionOutcome::Errored(_) => None,
         };
         checks.equal("the correlation id", &Some(id.as_str()), &found);
     }
@@ -355,7 +355,7 @@ fn event(what: &str, expected: &EventExpected, found: &NodeEvent, checks: &mut C
         let found: Vec<_> = found
             .parent_states
             .iter()
-            .map(|state| state.to_json())
+            .map(logue_harness::State::to_json)
             .collect();
         checks.same(&said("parent_states"), &json!(states), Some(&json!(found)));
     }
@@ -433,10 +433,16 @@ fn calls(expected: &RunExpected, ran: &Ran, checks: &mut Checks) {
     }
 }
 
-async fn store_after(world: &World, expected: &StoreAfter, checks: &mut Checks) {
+async fn store_after(world: &World, expected: &StoreAfter, ran: &Ran, checks: &mut Checks) {
     if let Some(id) = &expected.load_returns_none_for_session_id {
         let found = world.store.kept().load(id).await.ok().flatten();
         checks.holds(found.is_none(), format!("there is a session `{id}`"));
+        // That there is no session of a name that nobody used would say nothing.
+        checks.equal(
+            "the session of the run",
+            &Some(id),
+            &ran.session_id.as_ref(),
+        );
     }
     let Some(id) = &expected.load_returns_for_session_id else {
         return;

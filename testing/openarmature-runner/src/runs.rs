@@ -67,6 +67,15 @@ impl World {
                 return Err(missing(kind));
             }
         }
+        for observer in &case.observers {
+            let behavior = observer.behavior.as_deref().unwrap_or("record");
+            if !matches!(behavior, "record" | "otel") {
+                return Err(ReadError {
+                    category: MISSING,
+                    message: format!("there is no observer that does `{behavior}`"),
+                });
+            }
+        }
         Ok(Self {
             seen: Arc::default(),
             ids: Arc::default(),
@@ -389,15 +398,14 @@ async fn loaded_and_saved(
     if let Some(expected) = &invocation.loaded_session_state {
         // What was loaded is what the first node saw of it; nothing loaded leaves the defaults.
         let first = first.clone().unwrap_or_default();
-        match expected {
-            Value::Object(fields) => checks.includes("the loaded state", fields, &first),
-            _ => {
-                let defaults = case.state.fields.0.iter();
-                let supplied = invocation.initial_state.clone().unwrap_or_default();
-                for (name, field) in defaults.filter(|(name, _)| !supplied.contains_key(name)) {
-                    let default = field.default.clone().unwrap_or_default();
-                    checks.same(&format!("the field {name}"), &default, first.get(name));
-                }
+        if let Value::Object(fields) = expected {
+            checks.includes("the loaded state", fields, &first);
+        } else {
+            let defaults = case.state.fields.0.iter();
+            let supplied = invocation.initial_state.clone().unwrap_or_default();
+            for (name, field) in defaults.filter(|(name, _)| !supplied.contains_key(name)) {
+                let default = field.default.clone().unwrap_or_default();
+                checks.same(&format!("the field {name}"), &default, first.get(name));
             }
         }
     }

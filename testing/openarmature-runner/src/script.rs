@@ -1,7 +1,6 @@
 //! A node that does what its directives say, in the order in which they are written.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use logue_harness::{
     BoxFuture, List, Middleware, Next, Node, NodeContext, NodeError, SignalDescriptor, State,
@@ -16,7 +15,6 @@ use crate::vocabulary::{Directive, MiddlewareDef, Raises, SaveDef, SuspendDef};
 pub(crate) struct ScriptNode {
     pub(crate) directives: Vec<Directive>,
     pub(crate) seen: Arc<Seen>,
-    pub(crate) raised: AtomicU64,
 }
 
 impl Node for ScriptNode {
@@ -59,7 +57,9 @@ impl ScriptNode {
                         update.set(field, json!(ctx.attempt_index()));
                     }
                 }
-                Directive::Meets(count) => drop(self.seen.meeting(*count).wait().await),
+                Directive::Meets(count) => {
+                    self.seen.meeting(*count).wait().await;
+                }
                 Directive::Pauses(times) => {
                     for _ in 0..*times {
                         tokio::task::yield_now().await;
@@ -85,7 +85,7 @@ impl ScriptNode {
         {
             return Ok(());
         }
-        let before = self.raised.fetch_add(1, Ordering::Relaxed);
+        let before = self.seen.raised(&ctx.place().namespace());
         if raises.times.is_some_and(|times| before >= times) {
             return Ok(());
         }

@@ -18,6 +18,7 @@ pub(crate) struct Seen {
     migrations: Mutex<Vec<String>>,
     meetings: Mutex<BTreeMap<usize, Arc<Barrier>>>,
     bodies: AtomicU64,
+    raised: Mutex<BTreeMap<Vec<String>, u64>>,
 }
 
 /// An event, and the run that it belongs to.
@@ -64,6 +65,14 @@ impl Seen {
     /// How many bodies of nodes have begun in the case.
     pub(crate) fn bodies(&self) -> u64 {
         self.bodies.load(Ordering::Relaxed)
+    }
+
+    /// How often a node has raised before, in whatever process.
+    pub(crate) fn raised(&self, namespace: &[String]) -> u64 {
+        let mut raised = lock(&self.raised);
+        let times = raised.entry(namespace.to_vec()).or_default();
+        *times += 1;
+        *times - 1
     }
 
     /// Where so many nodes wait for each other.

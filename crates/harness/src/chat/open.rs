@@ -20,6 +20,8 @@ pub(super) struct Opened {
     pub(super) seq: u64,
     /// The latest outcome.
     pub(super) cursor: u64,
+    /// Whether what is stored is in another version of the schema than the state.
+    pub(super) migrated: bool,
 }
 
 impl Inner {
@@ -38,6 +40,7 @@ impl Inner {
                 state,
                 seq: 0,
                 cursor: 0,
+                migrated: false,
             });
         };
         let cursor = info.cursor;
@@ -48,16 +51,19 @@ impl Inner {
                     state: known.state,
                     seq: info.seq,
                     cursor,
+                    migrated: false,
                 });
             }
         }
         let messages = self.messages(session, 0, info.seq).await;
         let messages = messages.map_err(|error| Failure::load(&error))?;
         let state = self.state_of(&info, messages)?;
+        let stored = info.schema_version.as_deref();
         Ok(Opened {
             state,
             seq: info.seq,
             cursor,
+            migrated: info.has_state && stored != self.graph.schema().version(),
         })
     }
 

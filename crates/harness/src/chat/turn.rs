@@ -124,7 +124,7 @@ impl Inner {
                 return self.give_up(lease, failure, &invocation_id).await;
             }
         };
-        let (seq, cursor) = (opened.seq, opened.cursor);
+        let seq = opened.seq;
         let first = match &begun.entry.work {
             Some(Work::Message { message }) => Some(message.clone()),
             _ => None,
@@ -139,9 +139,7 @@ impl Inner {
                 seq,
                 "turn_interrupted",
             );
-            return self
-                .commit(lease, &invocation_id, seq, cursor, ending)
-                .await;
+            return self.commit(lease, &invocation_id, &opened, ending).await;
         } else {
             self.drive(lease, &begun, &opened, sink).await
         };
@@ -180,8 +178,7 @@ impl Inner {
                 )
             }
         };
-        self.commit(lease, &invocation_id, seq, cursor, ending)
-            .await
+        self.commit(lease, &invocation_id, &opened, ending).await
     }
 
     /// Commits the end of a turn; if that fails, the turn has failed.
@@ -189,25 +186,31 @@ impl Inner {
         &self,
         lease: &Lease,
         invocation_id: &str,
-        seq: u64,
-        cursor: u64,
+        opened: &Opened,
         ending: Ending,
     ) -> Result<ChatTurnOutcome, Failure> {
         let added = ending.messages.len() as u64;
+        // Fields of an earlier version that are not written anew stay in that version.
+        let written = ending.state.is_some() || !opened.migrated;
+        let version = self.graph.schema().version().filter(|_| written);
         let commit = Commit {
             invocation_id: invocation_id.to_owned(),
-            expected_seq: seq,
+            expected_seq: opened.seq,
             messages: ending.messages,
             fields: ending.fields,
-            schema_version: self.graph.schema().version().map(str::to_owned),
+            schema_version: version.map(str::to_owned),
             settle: Some(ending.settle),
             now: self.clock.now(),
         };
         match self.store.commit(lease, commit).await {
             Ok(()) => {
                 if let Some(state) = ending.state {
-                    self.remembered
-                        .put(&lease.session, state, seq + added, cursor + 1);
+                    self.remembered.put(
+                        &lease.session,
+                        state,
+                        opened.seq + added,
+                        opened.cursor + 1,
+                    );
                 }
                 Ok(ending.outcome)
             }
@@ -313,11 +316,13 @@ fn tail(state: &State, from: u64) -> Vec<Value> {
         .collect()
 }
 
-/// The fields besides the conversation that are not as they were.
-fn changed_fields(before: &State, after: &State) -> Map<String, Value> {
+/// The fields besides the conversation that are not as they are stored: all of them, if what is
+/// stored is in another version.
+fn changed_fields(opened: &Opened, after: &State) -> Map<String, Value> {
+    let changed = |name: &str, value| opened.migrated || opened.state.get(name) != Some(value);
     after
         .iter()
-        .filter(|(name, value)| *name != MESSAGES && before.get(name) != Some(*value))
+        .filter(|(name, value)| *name != MESSAGES && changed(name, *value))
         .map(|(name, value)| (name.to_owned(), value.to_json()))
         .collect()
 }
@@ -340,7 +345,7 @@ fn completed_turn(completed: Completed, opened: &Opened, said: bool) -> Ending {
         invocation_id: completed.invocation_id,
     });
     Ending {
-        fields: changed_fields(&opened.state, &completed.state),
+        fields: changed_fields(opened, &completed.state),
         settle: Settle::Done {
             outcome: outcome.to_stored(opened.seq + own as u64),
             keep_journal: false,
@@ -365,7 +370,7 @@ fn suspended_turn(suspended: Suspended, opened: &Opened, said: bool) -> Ending {
         invocation_id: suspended.invocation_id,
     });
     Ending {
-        fields: changed_fields(&opened.state, &state),
+        fields: changed_fields(opened, &state),
         settle: Settle::Suspended {
             suspension: NewSuspension {
                 signal_id: descriptor.signal_id.clone(),

@@ -67,9 +67,9 @@ impl Kept {
         self.versions += 1;
         let version = self.versions;
         let session = Session {
+            record,
             version,
             updated_at,
-            record,
         };
         let id = session.record.session_id.clone();
         self.sessions.insert(id, session);

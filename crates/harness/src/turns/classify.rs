@@ -78,14 +78,17 @@ pub struct Transmission {
 /// A transmission whose way is known.
 #[derive(Debug)]
 pub(super) enum Classified {
-    /// A turn: without a session, with a named one, or with one that is to get an id.
-    Start {
-        path: DispatchPath,
-        session: Option<Option<String>>,
-    },
-    Signal {
-        arrival: SignalArrival,
-    },
+    Start { path: DispatchPath, session: Named },
+    Signal { arrival: SignalArrival },
+}
+
+/// Which session a turn belongs to.
+#[derive(Debug)]
+pub(super) enum Named {
+    None,
+    ByCaller(String),
+    /// One that is to get an id.
+    New,
 }
 
 impl Classified {
@@ -123,7 +126,7 @@ impl HarnessMode {
         match (self, sent.intent) {
             (Self::Stateless, None) => Ok(Classified::Start {
                 path: DispatchPath::Stateless,
-                session: None,
+                session: Named::None,
             }),
             (Self::Stateless, Some(_)) => ambiguous("a stateless harness has no sessions"),
             (Self::Sessioned, None) => ambiguous("it asks neither for a new session nor for one"),
@@ -133,12 +136,12 @@ impl HarnessMode {
                 }
                 Ok(Classified::Start {
                     path: DispatchPath::NewSession,
-                    session: Some(named),
+                    session: named.map_or(Named::New, Named::ByCaller),
                 })
             }
             (Self::Sessioned, Some(_)) => Ok(Classified::Start {
                 path: DispatchPath::ExistingSession,
-                session: Some(Some(named.ok_or(TurnError::SessionIdUnresolved)?)),
+                session: Named::ByCaller(named.ok_or(TurnError::SessionIdUnresolved)?),
             }),
         }
     }

@@ -32,7 +32,7 @@ use crate::ids::IdSource;
 use crate::invocation::Invocation;
 use crate::sessions::{SessionError, SessionOutcome};
 
-use classify::Classified;
+use classify::{Classified, Named};
 
 /// Takes transmissions and gives responses. Cloning is cheap.
 #[derive(Clone)]
@@ -86,9 +86,10 @@ impl TurnHarness {
         let outcome = match classified {
             Classified::Start { session, .. } => {
                 let mut invocation = Invocation::new(transmission.fields);
-                if let Some(session) = session {
-                    let id = session.unwrap_or_else(|| self.ids.new_id());
-                    invocation = invocation.with_session_id(id);
+                match session {
+                    Named::None => {}
+                    Named::ByCaller(id) => invocation = invocation.with_session_id(id),
+                    Named::New => invocation = invocation.with_session_id(self.ids.new_id()),
                 }
                 self.runner.invoke(invocation).await
             }

@@ -12,7 +12,8 @@ use super::{Ordered, present};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
-    pub(crate) name: String,
+    #[serde(rename = "name")]
+    pub(crate) _name: String,
     #[serde(rename = "description")]
     pub(crate) _description: Option<String>,
     pub(crate) state: StateDef,
@@ -46,7 +47,6 @@ pub(crate) struct Case {
     /// Ours: a session that was saved by somebody else meanwhile is not replaced.
     #[serde(default)]
     pub(crate) refuse_conflicts: bool,
-    /// Ours: what is saved by somebody else while the node of that name runs.
     pub(crate) limits: Option<Limits>,
 }
 
@@ -136,11 +136,13 @@ pub(crate) struct Migration {
 pub(crate) struct ObserverDef {
     pub(crate) name: String,
     pub(crate) attach: Option<String>,
-    pub(crate) target: Option<String>,
+    #[serde(rename = "target")]
+    pub(crate) _target: Option<String>,
     pub(crate) behavior: Option<String>,
 }
 
 /// One run of the graph.
+#[expect(clippy::struct_field_names, reason = "the words of the vocabulary")]
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Invocation {
@@ -149,7 +151,8 @@ pub(crate) struct Invocation {
     pub(crate) _description: Option<String>,
     pub(crate) session_id: Option<String>,
     pub(crate) initial_state: Option<Map<String, Value>>,
-    pub(crate) resume_invocation: Option<SuspendedInvocation>,
+    /// The id of a run that was suspended before, or the words that stand for it.
+    pub(crate) resume_invocation: Option<String>,
     pub(crate) signal_payload: Option<Map<String, Value>>,
     #[serde(default, deserialize_with = "present")]
     pub(crate) loaded_session_state: Option<Value>,
@@ -171,6 +174,3 @@ pub(crate) struct Invocation {
     #[serde(default)]
     pub(crate) at_once: usize,
 }
-
-/// The id of a run that was suspended before, or the words that stand for it.
-pub(crate) type SuspendedInvocation = String;

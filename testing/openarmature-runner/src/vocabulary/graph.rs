@@ -19,7 +19,8 @@ pub(crate) struct GraphDef {
 #[serde(deny_unknown_fields)]
 pub(crate) struct SubgraphDef {
     pub(crate) name: Option<String>,
-    pub(crate) description: Option<String>,
+    #[serde(rename = "description")]
+    pub(crate) _description: Option<String>,
     pub(crate) state: StateDef,
     pub(crate) entry: String,
     pub(crate) nodes: Ordered<NodeDef>,
@@ -191,7 +192,8 @@ pub(crate) struct Branch {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct MiddlewareDef {
-    pub(crate) name: String,
+    #[serde(rename = "name")]
+    pub(crate) _name: Option<String>,
     pub(crate) pre_log: Option<String>,
     pub(crate) post_log: Option<String>,
     pub(crate) pre_next_calls_suspend_with_descriptor: Option<SuspendDef>,
