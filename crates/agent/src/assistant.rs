@@ -23,12 +23,14 @@ use logue_message::ChatMessage;
 use logue_model::{Event, Provider, ProviderError, Request, Settings};
 use logue_tools::{Outcome, Toolbox};
 use serde_json::{Value, json};
+use tracing::Instrument as _;
 
 use crate::approval::{APPROVAL, GatedCall, NOTE, descriptor, pending_message};
 use crate::permission::{Permission, Permissions};
 use crate::progress::{CALLS, Progress, TURN, asks, calls, has_calls, message_of, with_calls};
 use crate::relay::{ASKING, CALLING, GOING_ON};
 use crate::request::{ReadMessages, request_messages};
+use crate::spans;
 
 /// A model, its tools, and what every request begins with.
 #[derive(Clone)]
@@ -147,7 +149,12 @@ impl Shared {
             value: json!(progress.requests),
         });
         let mut tell = |event: Event| tell(ctx, event);
-        let answer = match assistant.provider.complete(&request, &mut tell).await {
+        let span = spans::asking(ctx, assistant.provider.name(), &request);
+        let answer = assistant.provider.complete(&request, &mut tell);
+        let answer = answer.instrument(span.clone()).await;
+        spans::answered(&span, &answer);
+        drop(span);
+        let answer = match answer {
             Ok(answer) => answer,
             Err(error) => {
                 if let Some(message) = &error.answer {
@@ -231,7 +238,13 @@ impl Shared {
                 ctx.emit(RunEvent::ToolStarted { id, name });
             }
             let outcome = match verdict {
-                Ok(()) => self.assistant.toolbox.call(call).await,
+                Ok(()) => {
+                    let span = spans::calling(ctx, call);
+                    let outcome = self.assistant.toolbox.call(call);
+                    let outcome = outcome.instrument(span.clone()).await;
+                    spans::called(&span, &outcome);
+                    outcome
+                }
                 Err(refusal) => Outcome::failed(refusal),
             };
             let result = ChatMessage::tool(call.id.clone(), outcome.text);

@@ -37,6 +37,7 @@ mod relay;
 mod replace;
 mod request;
 mod source_file;
+mod spans;
 mod surroundings;
 mod transcript_file;
 mod turn;

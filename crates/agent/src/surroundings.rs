@@ -16,6 +16,7 @@ use logue_message::Block;
 use logue_tools::{FetchCategory, Fetcher, Reach, ShellOptions};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tracing::Instrument as _;
 
 use crate::agents::{Agents, Freshness};
 use crate::prompt::Prompt;
@@ -133,11 +134,13 @@ impl Surroundings {
                 continue;
             };
             let (this, id, permits) = (self.clone(), request.id, Arc::clone(&permits));
-            running.spawn(async move {
+            let errand = async move {
                 // The semaphore is never closed.
                 let _permit = permits.acquire_owned().await.ok();
                 (id, this.run(errand).await)
-            });
+            };
+            // What an agent does belongs to the span that it was asked in.
+            running.spawn(errand.in_current_span());
         }
         let mut answers = Vec::with_capacity(requests.len());
         while let Some(ended) = running.join_next().await {

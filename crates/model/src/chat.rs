@@ -161,6 +161,10 @@ impl ChatCompletions {
 }
 
 impl Provider for ChatCompletions {
+    fn name(&self) -> &'static str {
+        self.dialect.provider_name()
+    }
+
     fn complete<'a>(
         &'a self,
         request: &'a Request<'a>,

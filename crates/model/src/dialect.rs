@@ -22,6 +22,14 @@ impl Dialect {
         }
     }
 
+    /// The name that telemetry knows the servers by.
+    pub(crate) const fn provider_name(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Compatible => "openai_compatible",
+        }
+    }
+
     pub(crate) const fn knows_developer(self) -> bool {
         matches!(self, Self::OpenAi)
     }

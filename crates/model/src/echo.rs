@@ -11,6 +11,10 @@ use crate::{
 pub struct Echo;
 
 impl Provider for Echo {
+    fn name(&self) -> &'static str {
+        "echo"
+    }
+
     fn complete<'a>(
         &'a self,
         request: &'a Request<'a>,

@@ -17,6 +17,11 @@ pub type EventSink<'a> = &'a mut (dyn FnMut(Event) + Send);
 ///
 /// Dropping the future cancels the request. A provider keeps no conversation between two calls.
 pub trait Provider: Send + Sync {
+    /// The name that telemetry knows the provider by (`gen_ai.provider.name`).
+    fn name(&self) -> &'static str {
+        "custom"
+    }
+
     /// Asks for the next message of the assistant and reports what arrives to `events`.
     ///
     /// # Errors

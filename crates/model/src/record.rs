@@ -156,6 +156,10 @@ impl Recorder {
 }
 
 impl Provider for Recorder {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
     fn complete<'a>(
         &'a self,
         request: &'a Request<'a>,

@@ -74,6 +74,10 @@ impl Replay {
 }
 
 impl Provider for Replay {
+    fn name(&self) -> &'static str {
+        "replay"
+    }
+
     fn complete<'a>(
         &'a self,
         request: &'a Request<'a>,

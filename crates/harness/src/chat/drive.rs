@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use tracing::Span;
 
 use crate::error::NodeError;
 use crate::invocation::Invocation;
@@ -14,6 +15,7 @@ use crate::ports::{Journal, RunEvent, RunPorts};
 use crate::state::State;
 use crate::store::{Begun, Lease, SharedStore, Suspension, Work};
 use crate::suspension::SignalDescriptor;
+use crate::trace;
 use crate::update::Update;
 
 use super::cancel::{First, Stop, race};
@@ -32,6 +34,7 @@ impl Inner {
         begun: &Begun,
         opened: &Opened,
         sink: &Sink,
+        span: &Span,
     ) -> Ran {
         let invocation_id = begun.entry.invocation_id.clone().unwrap_or_default();
         let ports = self.ports(lease, &invocation_id, sink);
@@ -47,7 +50,7 @@ impl Inner {
                 invocation_id,
                 payload,
             }) => {
-                self.resumed(&opened.state, invocation_id, payload.clone(), ports)
+                self.resumed(&opened.state, invocation_id, payload.clone(), ports, span)
                     .await
             }
             None => Err(Failure::new(
@@ -93,6 +96,7 @@ impl Inner {
         invocation_id: &str,
         payload: Map<String, Value>,
         ports: RunPorts,
+        span: &Span,
     ) -> Result<BoxFuture<'a, crate::outcome::Outcome>, Failure> {
         let suspension = self.store.suspension(invocation_id).await;
         let suspension = suspension.map_err(|error| Failure::load(&error))?;
@@ -102,6 +106,7 @@ impl Inner {
                 "the suspended turn is not stored",
             )
         })?;
+        trace::goes_on(span, &descriptor_of(&suspension));
         let told = |error: SignalError| Failure::new(error.category(), error.to_string());
         let mut paused = paused_of(&suspension).map_err(told)?;
         if let Some(messages) = state.get(MESSAGES) {
@@ -125,11 +130,7 @@ impl Inner {
             });
         }
         if let Some(check) = &self.payload_check {
-            let descriptor = SignalDescriptor {
-                signal_id: suspension.signal_id.clone(),
-                metadata: suspension.metadata.clone(),
-            };
-            check(&descriptor, payload)
+            check(&descriptor_of(suspension), payload)
                 .map_err(|message| SignalError::PayloadInvalid { message })?;
         }
         let paused = paused_of(suspension)?;
@@ -165,6 +166,13 @@ pub(super) fn record_of(suspended: &Suspended) -> Value {
     let mut paused = suspended.paused.clone();
     drop(paused.take_field(MESSAGES));
     paused.to_json()
+}
+
+fn descriptor_of(suspension: &Suspension) -> SignalDescriptor {
+    SignalDescriptor {
+        signal_id: suspension.signal_id.clone(),
+        metadata: suspension.metadata.clone(),
+    }
 }
 
 fn paused_of(suspension: &Suspension) -> Result<PausedRun, SignalError> {

@@ -2,6 +2,7 @@
 
 use logue_message::ChatMessage;
 use serde_json::{Map, Value};
+use tracing::{Instrument as _, Span};
 
 use crate::outcome::{Completed, Outcome, Suspended};
 use crate::state::State;
@@ -9,6 +10,7 @@ use crate::store::{
     Begun, CancelMode, Commit, EntryState, Lease, NewOutcome, NewSuspension, OutcomeKind, Settle,
     StoreError, Work,
 };
+use crate::trace;
 
 use super::drive::record_of;
 use super::failure::Failure;
@@ -100,7 +102,15 @@ impl Inner {
         sink: &Sink,
     ) -> Result<ChatTurnOutcome, Failure> {
         let resumed = matches!(begun.entry.work, Some(Work::Resume { .. }));
-        let outcome = self.run_entry(lease, begun, sink).await?;
+        let invocation_id = begun.entry.invocation_id.as_deref().unwrap_or_default();
+        let span = trace::turn(&lease.session, invocation_id);
+        let ended = self.run_entry(lease, begun, sink, &span);
+        let ended = ended.instrument(span.clone()).await;
+        match &ended {
+            Ok(outcome) => trace::turn_ended(&span, outcome),
+            Err(failure) => trace::turn_failed(&span, &failure.category),
+        }
+        let outcome = ended?;
         self.changed.notify_waiters();
         if resumed {
             // A listener that cannot be told now is told from its cursor the next time.
@@ -114,6 +124,7 @@ impl Inner {
         lease: &Lease,
         begun: Begun,
         sink: &Sink,
+        span: &Span,
     ) -> Result<ChatTurnOutcome, Failure> {
         let session = &lease.session;
         let invocation_id = begun.entry.invocation_id.clone().unwrap_or_default();
@@ -141,7 +152,7 @@ impl Inner {
             );
             return self.commit(lease, &invocation_id, &opened, ending).await;
         } else {
-            self.drive(lease, &begun, &opened, sink).await
+            self.drive(lease, &begun, &opened, sink, span).await
         };
         let ending = match ran {
             Ran::Ended(Outcome::Completed(completed)) => {

@@ -1,0 +1,95 @@
+//! The spans of requests to a model and of calls to tools, with the names of OpenTelemetry's
+//! conventions for generative AI. They say who was asked, how it ended and what it cost; never what
+//! was said, nor what a tool was given or gave.
+
+use logue_harness::NodeContext;
+use logue_message::ToolCall;
+use logue_model::{Category, ProviderError, Request, Response};
+use logue_source::Code;
+use logue_tools::Outcome;
+use tracing::field::Empty;
+use tracing::{Span, info_span};
+
+/// A request to a model.
+pub(crate) fn asking(ctx: &NodeContext, provider: &'static str, request: &Request<'_>) -> Span {
+    let span = info_span!(
+        "gen_ai.chat",
+        otel.name = Empty,
+        otel.kind = "client",
+        otel.status_code = Empty,
+        gen_ai.operation.name = "chat",
+        gen_ai.provider.name = provider,
+        gen_ai.request.model = Empty,
+        gen_ai.request.max_tokens = request.settings.max_tokens,
+        gen_ai.request.temperature = request.settings.temperature,
+        gen_ai.conversation.id = ctx.session_id(),
+        gen_ai.response.finish_reasons = Empty,
+        gen_ai.usage.input_tokens = Empty,
+        gen_ai.usage.output_tokens = Empty,
+        error.type = Empty,
+    );
+    if span.is_disabled() {
+        return span;
+    }
+    if request.model.is_empty() {
+        span.record("otel.name", "chat");
+    } else {
+        span.record("otel.name", format!("chat {}", request.model));
+        span.record("gen_ai.request.model", request.model);
+    }
+    span
+}
+
+/// Says how a request ended.
+pub(crate) fn answered(span: &Span, answer: &Result<Response, ProviderError>) {
+    match answer {
+        Ok(answer) => {
+            let reason = answer.finish_reason.as_str();
+            span.record("gen_ai.response.finish_reasons", reason);
+            if let Some(usage) = answer.usage {
+                span.record("gen_ai.usage.input_tokens", usage.input_tokens);
+                span.record("gen_ai.usage.output_tokens", usage.output_tokens);
+            }
+            span.record("otel.status_code", "OK");
+        }
+        Err(error) => failed(span, Category::as_str(error.category)),
+    }
+}
+
+/// A call to a tool.
+pub(crate) fn calling(ctx: &NodeContext, call: &ToolCall) -> Span {
+    let span = info_span!(
+        "gen_ai.execute_tool",
+        otel.name = Empty,
+        otel.kind = "internal",
+        otel.status_code = Empty,
+        gen_ai.operation.name = "execute_tool",
+        gen_ai.tool.name = call.name,
+        gen_ai.tool.call.id = call.id,
+        gen_ai.tool.type = "function",
+        gen_ai.conversation.id = ctx.session_id(),
+        error.type = Empty,
+    );
+    if !span.is_disabled() {
+        span.record("otel.name", format!("execute_tool {}", call.name));
+    }
+    span
+}
+
+/// Says how a call ended.
+pub(crate) fn called(span: &Span, outcome: &Outcome) {
+    if outcome.ok {
+        span.record("otel.status_code", "OK");
+        return;
+    }
+    // A result begins with the code of what went wrong, if that has one. Anything else there may
+    // be content.
+    let first = outcome.text.split(':').next().unwrap_or_default();
+    let code = Code::ALL.iter().find(|code| code.as_str() == first);
+    failed(span, code.map_or("tool_error", |code| code.as_str()));
+}
+
+fn failed(span: &Span, category: &str) {
+    span.record("error.type", category);
+    span.record("otel.status_code", "ERROR");
+}
