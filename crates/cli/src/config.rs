@@ -20,6 +20,7 @@ use serde::Deserialize;
 use crate::exit::{Exit, Failure};
 use crate::network::Network;
 use crate::redact::Redact;
+use crate::telemetry::Telemetry;
 
 /// The settings in force, files merged.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +57,8 @@ struct File {
     redact: Redact,
     #[serde(default)]
     store: Store,
+    #[serde(default)]
+    telemetry: Telemetry,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -141,6 +144,9 @@ impl Config {
                 .map_err(|(span, error)| invalid(&path, &text, span, &error.to_string()))?;
             let rules = file.network.rules(own);
             hosts.extend(rules.map_err(|(span, error)| invalid(&path, &text, span, &error))?);
+            file.telemetry
+                .check(own)
+                .map_err(|(span, error)| invalid(&path, &text, span, error))?;
             let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
             layers.push(Layer { folder, own, file });
         }
@@ -357,6 +363,18 @@ impl Config {
             Some(format!("sqlite:{}", path.display()))
         };
         named.or_else(of_files).or_else(of_user)
+    }
+
+    /// Where spans go, all of the address; `None` if they go nowhere.
+    pub(crate) fn spans(&self) -> Option<String> {
+        if variable("OTEL_SDK_DISABLED").is_some_and(|off| off.eq_ignore_ascii_case("true")) {
+            return None;
+        }
+        variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").or_else(|| {
+            let base = variable("OTEL_EXPORTER_OTLP_ENDPOINT")
+                .or_else(|| self.first(|file| file.telemetry.endpoint()))?;
+            Some(format!("{}/v1/traces", base.trim_end_matches('/')))
+        })
     }
 
     /// What is not written.

@@ -26,6 +26,7 @@ mod send;
 mod sessions;
 mod signal;
 mod store;
+mod telemetry;
 mod terminal;
 mod tokens;
 mod view;
@@ -67,13 +68,16 @@ fn main() -> ExitCode {
         Command::Completions(arguments) => manual::completions(arguments.shell),
         Command::Man { folder } => manual::pages(folder.as_deref()),
     };
-    match result {
-        Ok(exit) => exit.into(),
+    let exit = match result {
+        Ok(exit) => exit,
         Err(failure) => {
             report(&failure);
-            failure.exit.into()
+            failure.exit
         }
-    }
+    };
+    // Whoever waits for an answer has it before a collector is waited for.
+    telemetry::finish();
+    exit.into()
 }
 
 fn report(failure: &Failure) {

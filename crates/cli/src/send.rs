@@ -13,11 +13,14 @@ use crate::exit::{Exit, Failure};
 use crate::run::output::Output;
 use crate::run::{input, signalled};
 use crate::store::{open, store_failure};
+use crate::telemetry;
 use crate::terminal::write_failed;
 
 pub(crate) fn send(arguments: &SendArgs) -> Result<Exit, Failure> {
     let output = Arc::new(Output::new(arguments.json));
-    let ended = Config::load().and_then(|config| turn(arguments, &config, &output));
+    let ended = Config::load()
+        .inspect(telemetry::start)
+        .and_then(|config| turn(arguments, &config, &output));
     told(&output, &arguments.store, ended)
 }
 

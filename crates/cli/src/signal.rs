@@ -14,10 +14,13 @@ use crate::run::output::Output;
 use crate::run::{kept, signalled};
 use crate::send::{Ended, told, watch};
 use crate::store::{open, store_failure};
+use crate::telemetry;
 
 pub(crate) fn signal(arguments: &SignalArgs) -> Result<Exit, Failure> {
     let output = Arc::new(Output::new(arguments.json));
-    let ended = Config::load().and_then(|config| turn(arguments, &config, &output));
+    let ended = Config::load()
+        .inspect(telemetry::start)
+        .and_then(|config| turn(arguments, &config, &output));
     told(&output, &arguments.store, ended)
 }
 

@@ -27,6 +27,7 @@ use crate::config::Config;
 use crate::exit::{Exit, Failure};
 use crate::send::resume_command;
 use crate::store::{new_id, open};
+use crate::telemetry;
 use crate::terminal::{error_style, write_failed};
 use input::Input;
 use kept::Waiting;
@@ -34,7 +35,9 @@ use output::Output;
 
 pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, Failure> {
     let output = Arc::new(Output::new(arguments.json));
-    let result = Config::load().and_then(|config| turn(arguments, &config, &output));
+    let result = Config::load()
+        .inspect(telemetry::start)
+        .and_then(|config| turn(arguments, &config, &output));
     output.finish();
     match result {
         Ok(Ended::Completed(report)) => {

@@ -27,6 +27,7 @@ mod scan;
 mod send;
 mod sessions;
 mod signal;
+mod telemetry;
 mod tokens;
 mod tools;
 mod view;

@@ -12,7 +12,7 @@ pub(crate) fn logue(folder: &Path) -> Command {
     let names = std::env::vars_os().map(|(name, _)| name);
     for name in names.filter(|name| {
         let name = name.to_string_lossy();
-        ["LOGUE_", "OCHAT_", "OPENAI_", "XDG_"]
+        ["LOGUE_", "OCHAT_", "OPENAI_", "OTEL_", "XDG_"]
             .iter()
             .any(|prefix| name.starts_with(prefix))
     }) {

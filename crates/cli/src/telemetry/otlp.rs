@@ -1,0 +1,155 @@
+//! Export of spans over OTLP: HTTP with protobuf, from a thread of its own.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry::{Array, KeyValue, Value};
+use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData};
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::config::variable;
+
+/// How long the end of the program waits for a collector.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The export of this process.
+static EXPORT: OnceLock<Export> = OnceLock::new();
+
+struct Export {
+    provider: SdkTracerProvider,
+    failure: Failure,
+}
+
+/// Why spans were not taken, the latest time.
+type Failure = Arc<Mutex<Option<String>>>;
+
+/// Sends the spans of the whole process to a collector from now on.
+///
+/// # Errors
+/// The address is none, or the machine has no certificates to check one with.
+pub(super) fn start(endpoint: &str) -> Result<(), String> {
+    // A provider that is there already serves as well.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let exporter = SpanExporter::builder()
+        .with_http()
+        .with_protocol(Protocol::HttpBinary)
+        .with_endpoint(endpoint)
+        .build()
+        .map_err(|error| error.to_string())?;
+    let failure = Failure::default();
+    let exporter = Exporter {
+        inner: exporter,
+        failure: Arc::clone(&failure),
+    };
+    let resource = Resource::builder();
+    let resource = match variable("OTEL_SERVICE_NAME") {
+        Some(_) => resource,
+        None => resource.with_service_name("logue"),
+    };
+    let provider = SdkTracerProvider::builder()
+        .with_resource(resource.build())
+        .with_batch_exporter(exporter)
+        .build();
+    // Only names and numbers that are documented: no threads, no files of the source.
+    let layer = tracing_opentelemetry::layer()
+        .with_tracer(provider.tracer("logue"))
+        .with_location(false)
+        .with_threads(false)
+        .with_target(false)
+        .with_level(false)
+        .with_tracked_inactivity(false)
+        .with_filter(filter_fn(|of| {
+            of.is_span() && of.target().starts_with("logue_")
+        }));
+    let export = Export { provider, failure };
+    if EXPORT.set(export).is_err() {
+        return Err("they are exported already".to_owned());
+    }
+    let subscriber = tracing_subscriber::registry().with(layer);
+    subscriber.try_init().map_err(|error| error.to_string())
+}
+
+/// Sends what has not been sent, and ends the export.
+///
+/// # Errors
+/// The collector took the spans not at all, or not in time.
+pub(super) fn finish() -> Result<(), String> {
+    let Some(export) = EXPORT.get() else {
+        return Ok(());
+    };
+    let ended = export.provider.shutdown_with_timeout(PATIENCE);
+    let failure = export.failure.lock();
+    match failure.unwrap_or_else(PoisonError::into_inner).take() {
+        Some(failure) => Err(failure),
+        None => ended.map_err(|error| error.to_string()),
+    }
+}
+
+/// The exporter of spans, which gives attributes the types that they should have, and remembers
+/// what fails.
+#[derive(Debug)]
+struct Exporter {
+    inner: SpanExporter,
+    failure: Failure,
+}
+
+impl opentelemetry_sdk::trace::SpanExporter for Exporter {
+    async fn export(&self, mut batch: Vec<SpanData>) -> OTelSdkResult {
+        batch
+            .iter_mut()
+            .flat_map(|span| &mut span.attributes)
+            .for_each(with_type);
+        let exported = self.inner.export(batch).await;
+        if let Err(error) = &exported {
+            let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+            *failure = Some(error.to_string());
+        }
+        exported
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.inner.shutdown_with_timeout(timeout)
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.inner.force_flush()
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.inner.set_resource(resource);
+    }
+}
+
+/// Attributes that count; without a sign they arrive here as text.
+const COUNTS: [&str; 6] = [
+    "gen_ai.request.max_tokens",
+    "gen_ai.usage.input_tokens",
+    "gen_ai.usage.output_tokens",
+    "openarmature.node.attempt_index",
+    "openarmature.node.fan_out_index",
+    "openarmature.node.step",
+];
+
+/// The attribute that is a list, which a field of a span cannot be.
+const REASONS: &str = "gen_ai.response.finish_reasons";
+
+/// Gives an attribute the type that the conventions want.
+fn with_type(attribute: &mut KeyValue) {
+    let Value::String(text) = &attribute.value else {
+        return;
+    };
+    let key = attribute.key.as_str();
+    if key == REASONS {
+        attribute.value = Value::Array(Array::String(vec![text.clone()]));
+    } else if COUNTS.contains(&key)
+        && let Ok(count) = text.as_str().parse()
+    {
+        attribute.value = Value::I64(count);
+    }
+}
