@@ -54,7 +54,10 @@ fn a_build_without_export_says_so() {
     let mut command = logue(folder.path());
     command.env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://h/traces");
     let told = ran(command.args(["run", "--no-write", "prompt.md"]));
-    insta::assert_snapshot!(told.stderr, @"");
+    insta::assert_snapshot!(
+        told.stderr,
+        @"warning: spans are not exported: this build has no export; one with the feature `otlp` has"
+    );
 }
 
 #[cfg(feature = "otlp")]
