@@ -12,7 +12,7 @@ use logue_message::ChatMessage;
 use serde_json::{Map, Value, json};
 
 use crate::chat_store::ChatStore;
-use crate::checks::{Checks, SuspendedRuns, matches};
+use crate::checks::{Checks, EarlierRuns, matches};
 use crate::runs::{NoRun, World, migrations};
 use crate::seen::{Machine, lock};
 use crate::vocabulary::{
@@ -77,7 +77,7 @@ pub(crate) async fn run_case(
         listeners: BTreeMap::new(),
     };
     process.seed(checks).await;
-    let mut suspended = SuspendedRuns::default();
+    let mut suspended = EarlierRuns::default();
     let mut rest = turns;
     while let Some((first, behind)) = rest.split_first() {
         let beside = behind.iter().take_while(|turn| turn.concurrent).count();
@@ -95,7 +95,7 @@ pub(crate) async fn run_case(
                 continue;
             };
             if let ChatTurnOutcome::Suspended(waits) = &turned.outcome {
-                suspended.note(turn.name.as_deref(), &waits.invocation_id);
+                suspended.note(turn.name.as_deref(), &waits.invocation_id, true);
             }
             process.check_turn(turn, &turned, checks).await;
             for signal in &turn.then_signals {
@@ -249,7 +249,7 @@ impl Process<'_> {
         }
     }
 
-    async fn signal(&mut self, step: &SignalStep, suspended: &SuspendedRuns, checks: &mut Checks) {
+    async fn signal(&mut self, step: &SignalStep, suspended: &EarlierRuns, checks: &mut Checks) {
         let words = step.invocation_of.as_ref();
         let invocation = words.map(|name| suspended.meant(&format!("<from {name}>")));
         let (target, name) = match (&step.signal_id, &invocation) {

@@ -70,7 +70,7 @@ fn check_error(world: &World, expected: &ErrorExpected, ran: &Ran, checks: &mut 
         checks.holds(fits, format!("it was not raised at {at}"));
     }
     if let Some(wanted) = &expected.carries {
-        checks.includes("error", wanted, &carried(error));
+        checks.carried(wanted, &carried(error));
     }
     if let Some(cause) = &expected.cause {
         let words = error.to_string();
@@ -573,7 +573,16 @@ fn span(expected: &SpanExpected, at: usize, spans: &[SeenSpan], checks: &mut Che
         let what = format!("the status of the span {}", found.name);
         checks.same(&what, status.unwrap_or(&Value::Null), found.status());
     }
-    checks.includes(&found.name, &expected.attributes, &found.attributes);
+    for (name, wanted) in &expected.attributes {
+        // A span's attribute is one value; the way to a node is one of its names.
+        let names = wanted.as_array().map(|names| {
+            let names = names.iter().filter_map(Value::as_str);
+            json!(names.collect::<Vec<_>>().join("/"))
+        });
+        let wanted = names.as_ref().unwrap_or(wanted);
+        let what = format!("{}.{name}", found.name);
+        checks.same(&what, wanted, found.attributes.get(name));
+    }
     for name in &expected.attributes_absent {
         let there = found.attributes.contains_key(name);
         checks.holds(!there, format!("the span {} has {name}", found.name));
