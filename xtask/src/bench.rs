@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: builds the release program and the bench, and prints both.
 
 mod chatmd;
+mod harness;
 mod openchatml;
 
 use std::path::{Path, PathBuf};
@@ -16,6 +17,9 @@ pub(crate) fn bench(root: &Path, arguments: &[&str]) -> Result<(), String> {
     }
     if let ["chatmd", rest @ ..] = arguments {
         return chatmd::bench(root, rest);
+    }
+    if let ["harness", rest @ ..] = arguments {
+        return harness::bench(root, rest);
     }
     cargo(
         root,

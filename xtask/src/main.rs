@@ -17,13 +17,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask tidy | bench [BYTES] | codegen o200k [--check] [ASSET]
-                   | bench openchatml|chatmd [--size MB] | wasm
+                   | bench openchatml|chatmd [--size MB] | bench harness
+                   | wasm
                    | conformance --harmony FILE | conformance --chatmd FILE
                    | conformance --openarmature FOLDER
   tidy          crate edges, file sizes, forbidden names, settings of the pure crates
   bench         start-up time and parser throughput, each against a baseline of the same run;
                 openchatml: every job of the envelope beside a scan or a peer, over 64 MB;
-                chatmd: reading transcripts, whole and hostile, and `logue check`
+                chatmd: reading transcripts, whole and hostile, and `logue check`;
+                harness: what a turn costs, in memory and on disk
   codegen       o200k: the table of crates/o200k, from the asset `o200k_base.tiktoken`, which is
                 looked for in the sources of the package tiktoken-rs; --check compares instead of
                 writing

@@ -15,9 +15,10 @@ use logue_tools::{BoxFuture, Roots};
 use crate::answers::{AnswerCache, key_of};
 use crate::element::NoTranscript;
 use crate::listener::NoListener;
+use crate::permission::Permissions;
 use crate::prompt::{Prompt, toolbox};
 use crate::surroundings::Surroundings;
-use crate::turn::Turn;
+use crate::turn::{Turn, TurnEnd};
 use crate::world::FileWorld;
 
 /// How deep agents may call agents.
@@ -32,6 +33,9 @@ pub struct Agents {
     pub cache: Option<AnswerCache>,
     /// How often an agent's model may be asked for one answer.
     pub max_requests: usize,
+    /// Which tools of agents run. Nobody can be asked while one runs, so those that a person would be
+    /// asked about do not.
+    pub permissions: Permissions,
 }
 
 impl std::fmt::Debug for Agents {
@@ -215,18 +219,25 @@ impl Agents {
             model: model.name,
             settings,
             toolbox,
+            permissions: self.permissions.clone().without_asking(),
             history,
             transcript: Box::new(NoTranscript),
             listener: Arc::new(NoListener),
             max_requests: self.max_requests,
+            invocation_id: None,
         };
-        let report = turn.run().await.map_err(|error| {
+        let ended = turn.run().await.map_err(|error| {
             let error_of_turn = failed(format!("{} ({})", error.message, error.category));
             error
                 .help
                 .into_iter()
                 .fold(error_of_turn, WorldError::with_help)
         })?;
+        let TurnEnd::Completed(report) = ended else {
+            return Err(failed(
+                "it waits for a person, whom nobody can ask".to_owned(),
+            ));
+        };
         let answer = report
             .replies
             .last()

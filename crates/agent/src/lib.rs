@@ -6,12 +6,9 @@
 //! [`Transcript`] before anybody is told of it. [`TranscriptFile`] is the one that keeps it: in the
 //! prompt's own file, in ChatMD.
 //!
-//! The graph has two nodes and one choice:
-//!
-//! ```text
-//! model ──(the message calls tools)──▶ tools ──▶ model
-//!   └─────(it does not)──────────────▶ END
-//! ```
+//! The graph is an [`Assistant`]'s, whoever keeps the conversation: a transcript, or a session of a
+//! [`ChatHarness`](logue_harness::chat::ChatHarness) ([`chat`]). A tool that a person is to be asked
+//! about ([`Permissions`]) suspends the turn until they have decided.
 //!
 //! Durability order: what the model decided is in the transcript before a tool runs, a tool's
 //! result before the model is asked again, and both before a [`Listener`] hears of them.
@@ -21,15 +18,24 @@
 mod agent_tool;
 mod agents;
 mod answers;
+mod approval;
+mod assistant;
+mod chat;
 mod durable;
 mod element;
+mod file_session;
 mod identity;
 mod listener;
+mod notes;
 mod payload;
+mod permission;
+mod progress;
 mod prompt;
 mod redaction;
 mod refine;
+mod relay;
 mod replace;
+mod request;
 mod source_file;
 mod surroundings;
 mod transcript_file;
@@ -39,14 +45,20 @@ mod writing;
 
 pub use agents::{Agents, MAX_AGENT_CALLS, Model, Models};
 pub use answers::AnswerCache;
+pub use approval::{APPROVAL, NOTE, check_approval, is_pending};
+pub use assistant::Assistant;
+pub use chat::chat;
 pub use element::{Element, NoTranscript, Transcript, TranscriptError};
+pub use file_session::FileSession;
 pub use listener::{Listener, NoListener, TurnEvent};
+pub use permission::{Permission, PermissionRule, PermissionRuleError, Permissions};
 pub use prompt::{Prompt, toolbox};
 pub use redaction::{Redaction, RedactionError};
 pub use refine::{RefineError, refined};
+pub use relay::Relay;
 pub use source_file::{MAX_SOURCE_BYTES, SourceError, into_text, read_all, read_bytes};
 pub use surroundings::Surroundings;
 pub use transcript_file::TranscriptFile;
-pub use turn::{Turn, TurnError, TurnReport};
+pub use turn::{SuspendedTurn, Turn, TurnEnd, TurnError, TurnReport};
 pub use world::FileWorld;
 pub use writing::DEFAULT_INLINE_BYTES;

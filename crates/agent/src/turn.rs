@@ -1,20 +1,24 @@
-//! One turn: the model and its tools on the graph engine, until the model calls no more tools.
+//! One turn of a conversation that is kept in a transcript, until the model calls no more tools.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use logue_harness::{
-    Classifier, CompileError, CompiledGraph, CountingIds, DefaultClassifier, END, EngineError,
-    ErrorBucket, Field, FieldType, GraphBuilder, Invocation, List, NodeContext, NodeError, Outcome,
-    State, StateSchema, Target, Update,
+    Classifier, CountingIds, DefaultClassifier, EngineError, ErrorBucket, Invocation, Outcome,
+    PausedRun, RunPorts, SignalDescriptor, State, Update,
 };
-use logue_message::{ChatMessage, repair_history};
-use logue_model::{Event, FinishReason, Provider, ProviderError, Request, Settings, Usage};
+use logue_message::ChatMessage;
+use logue_model::{FinishReason, Provider, ProviderError, Settings, Usage};
 use logue_tools::Toolbox;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::element::{Element, Transcript, TranscriptError};
-use crate::listener::{Listener, TurnEvent};
+use crate::assistant::{Assistant, MAX_TURNS, MESSAGES};
+use crate::element::{Transcript, TranscriptError};
+use crate::listener::Listener;
+use crate::notes::TranscriptJournal;
+use crate::permission::Permissions;
+use crate::progress::Progress;
+use crate::relay::Relay;
 
 /// Everything that a turn needs.
 pub struct Turn {
@@ -26,6 +30,8 @@ pub struct Turn {
     pub settings: Settings,
     /// What the model may do.
     pub toolbox: Toolbox,
+    /// Which tools run, and which a person is asked about.
+    pub permissions: Permissions,
     /// The conversation so far; its last message is what the model answers.
     pub history: Vec<ChatMessage>,
     /// Where completed parts go.
@@ -34,6 +40,8 @@ pub struct Turn {
     pub listener: Arc<dyn Listener>,
     /// How often the model may be asked.
     pub max_requests: usize,
+    /// The id of the run, by which it can be resumed; unique among all that are kept together.
+    pub invocation_id: Option<String>,
 }
 
 impl std::fmt::Debug for Turn {
@@ -43,6 +51,26 @@ impl std::fmt::Debug for Turn {
             .field("history", &self.history.len())
             .finish_non_exhaustive()
     }
+}
+
+/// How a turn ended that did not fail.
+#[derive(Clone, Debug)]
+pub enum TurnEnd {
+    /// The model answered and calls no more tools.
+    Completed(TurnReport),
+    /// A person has to decide first.
+    Suspended(Box<SuspendedTurn>),
+}
+
+/// A turn that waits for a person. Its conversation is in the transcript.
+#[derive(Clone, Debug)]
+pub struct SuspendedTurn {
+    /// What it waits for.
+    pub descriptor: SignalDescriptor,
+    /// Everything else that it needs to go on.
+    pub run: PausedRun,
+    /// The message that says what waits; it is for people, and no part of the conversation.
+    pub pending: Option<ChatMessage>,
 }
 
 /// What a completed turn gave.
@@ -81,246 +109,63 @@ impl Turn {
     /// # Errors
     /// The provider failed, the transcript could not be written, or the model went on calling tools
     /// for more requests than allowed.
-    pub async fn run(self) -> Result<TurnReport, TurnError> {
-        let (history, _) = repair_history(self.history);
-        let before = history.len();
-        let shared = Arc::new(Shared {
+    pub async fn run(self) -> Result<TurnEnd, TurnError> {
+        let before = self.history.len();
+        let messages: Vec<Value> = self.history.iter().map(ChatMessage::to_json).collect();
+        let ports = RunPorts::new()
+            .with_journal(TranscriptJournal::new(self.transcript))
+            .with_events(Relay::new(self.listener));
+        let assistant = Assistant {
             provider: self.provider,
             model: self.model,
             settings: self.settings,
             toolbox: self.toolbox,
-            transcript: Mutex::new(self.transcript),
-            listener: self.listener,
+            permissions: self.permissions,
+            prefix: Vec::new(),
             max_requests: self.max_requests,
-        });
-        let graph = graph(&shared).map_err(|error| internal(error.to_string()))?;
-        let history: Vec<Value> = history.iter().map(ChatMessage::to_json).collect();
-        // The limit of requests is the turn's own; the engine's only has to be out of its way.
-        let steps = self.max_requests.saturating_mul(2).saturating_add(2);
-        let start = Invocation::new(Update::new().with(MESSAGES, history)).with_max_steps(steps);
+        };
+        let graph = assistant.graph(CountingIds::new());
+        let graph = graph.map_err(|error| internal(error.to_string()))?;
+        let mut start = Invocation::new(Update::new().with(MESSAGES, messages)).with_ports(ports);
+        if let Some(id) = self.invocation_id {
+            start = start.with_invocation_id(id);
+        }
         match graph.invoke(start).await {
-            Outcome::Completed(completed) => report(&completed.state, before),
+            Outcome::Completed(completed) => {
+                let progress = Progress::of(&completed.state, &completed.invocation_id);
+                report(&completed.state, &progress, before).map(TurnEnd::Completed)
+            }
             Outcome::Errored(errored) => Err(turn_error(&errored.error)),
-            Outcome::Suspended(_) => Err(internal("a node of the turn suspended".to_owned())),
-        }
-    }
-}
-
-/// What the nodes of one turn share.
-struct Shared {
-    provider: Arc<dyn Provider>,
-    model: String,
-    settings: Settings,
-    toolbox: Toolbox,
-    transcript: Mutex<Box<dyn Transcript>>,
-    listener: Arc<dyn Listener>,
-    max_requests: usize,
-}
-
-/// Fields of the turn's state.
-const MESSAGES: &str = "messages";
-const REQUESTS: &str = "requests";
-const USAGE: &str = "usage";
-const CUT: &str = "cut";
-
-/// Names of the turn's nodes.
-const MODEL: &str = "model";
-const TOOLS: &str = "tools";
-
-fn graph(shared: &Arc<Shared>) -> Result<CompiledGraph, CompileError> {
-    let schema = StateSchema::new()
-        .with(Field::appended(MESSAGES, "ChatMessage"))
-        .with(Field::new(REQUESTS, FieldType::Int))
-        .with(Field::new(USAGE, FieldType::Map))
-        .with(Field::new(CUT, FieldType::String));
-    let (model, tools) = (Arc::clone(shared), Arc::clone(shared));
-    GraphBuilder::new(schema)
-        .add_node_fn(MODEL, move |context: NodeContext| {
-            let shared = Arc::clone(&model);
-            async move { shared.ask(context.state()).await }
-        })
-        .add_node_fn(TOOLS, move |context: NodeContext| {
-            let shared = Arc::clone(&tools);
-            async move { shared.run_tools(context.state()).await }
-        })
-        .entry(MODEL)
-        .add_conditional_edge(MODEL, [Target::node(TOOLS), END], |state| {
-            let calls = last_message(state).map(|message| message.tool_calls);
-            if calls.is_ok_and(|calls| !calls.is_empty()) {
-                Target::node(TOOLS)
-            } else {
-                END
+            Outcome::Suspended(suspended) => {
+                let pending = tail(&suspended.state, before)?.pop();
+                let mut run = suspended.paused;
+                // The transcript has it, and nothing has two histories.
+                drop(run.take_field(MESSAGES));
+                Ok(TurnEnd::Suspended(Box::new(SuspendedTurn {
+                    descriptor: suspended.descriptor,
+                    run,
+                    pending,
+                })))
             }
-        })
-        .add_edge(TOOLS, MODEL)
-        .compile(CountingIds::new())
-}
-
-impl Shared {
-    /// The node `model`: one request and its answer.
-    async fn ask(&self, state: &State) -> Result<Update, NodeError> {
-        let number = state.json(REQUESTS).and_then(Value::as_u64).unwrap_or(0) + 1;
-        if number > self.max_requests as u64 {
-            return Err(NodeError::new(format!(
-                "the model still calls tools after {}, the most for one turn",
-                counted(self.max_requests, "request")
-            ))
-            .with_category(MAX_TURNS));
-        }
-        let messages = messages(state)?;
-        let request = Request {
-            model: &self.model,
-            messages: &messages,
-            tools: self.toolbox.definitions(),
-            settings: &self.settings,
-        };
-        self.listener.event(TurnEvent::Asking(
-            usize::try_from(number).unwrap_or(usize::MAX),
-        ));
-        let answer = match self
-            .provider
-            .complete(&request, &mut |event| self.tell(&event))
-            .await
-        {
-            Ok(answer) => answer,
-            Err(error) => {
-                if let Some(message) = &error.answer {
-                    self.append(&Element::of_answer(message))?;
-                }
-                return Err(provider_failed(error));
-            }
-        };
-        let message = answer.message;
-        self.append(&Element::of_answer(&message))?;
-        let (text, calls) = (message.text(), message.tool_calls.len());
-        self.listener
-            .event(TurnEvent::Answered { text: &text, calls });
-        let mut usage = usage_of(state);
-        if let Some(more) = answer.usage {
-            let sum = usage.get_or_insert_with(Usage::default);
-            *sum += more;
-        }
-        let mut update = Update::new()
-            .with(MESSAGES, vec![message.to_json()])
-            .with(REQUESTS, json!(number))
-            .with(CUT, json!(cut_of(answer.finish_reason)));
-        if let Some(usage) = usage {
-            let value = json!({"input": usage.input_tokens, "output": usage.output_tokens});
-            update.set(USAGE, value);
-        }
-        Ok(update)
-    }
-
-    /// The node `tools`: runs the calls of the last answer, in order.
-    async fn run_tools(&self, state: &State) -> Result<Update, NodeError> {
-        let mut results = Vec::new();
-        for call in last_message(state)?.tool_calls {
-            self.listener.event(TurnEvent::ToolStarted(&call));
-            let outcome = self.toolbox.call(&call).await;
-            let result = ChatMessage::tool(call.id.clone(), outcome.text.clone());
-            results.push(result.with_name(call.name.clone()).to_json());
-            let element = Element::ToolResponse {
-                call: call.clone(),
-                text: outcome.text.clone(),
-            };
-            self.append(std::slice::from_ref(&element))?;
-            let (ok, text) = (outcome.ok, outcome.text.as_str());
-            self.listener.event(TurnEvent::ToolEnded {
-                call: &call,
-                ok,
-                text,
-            });
-        }
-        Ok(Update::new().with(MESSAGES, results))
-    }
-
-    fn tell(&self, event: &Event) {
-        match event {
-            Event::Text(text) => self.listener.event(TurnEvent::Delta(text)),
-            Event::Reasoning(_) => self.listener.event(TurnEvent::Thinking),
-            Event::ToolCall { name, .. } => self.listener.event(TurnEvent::Calling(name)),
-            _ => {}
         }
     }
-
-    fn append(&self, elements: &[Element]) -> Result<(), NodeError> {
-        let mut transcript: MutexGuard<'_, _> = self
-            .transcript
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        transcript.append(elements).map_err(transcript_failed)
-    }
 }
 
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 {
-        format!("1 {what}")
-    } else {
-        format!("{count} {what}s")
-    }
+/// The messages of a state from a position on.
+fn tail(state: &State, from: usize) -> Result<Vec<ChatMessage>, TurnError> {
+    let list = state.list(MESSAGES);
+    let messages = list.into_iter().flat_map(|list| list.iter().skip(from));
+    let messages = messages.map(ChatMessage::from_json);
+    messages.collect::<Result<_, _>>().map_err(internal)
 }
 
-const MAX_TURNS: &str = "max_turns_reached";
-
-fn messages(state: &State) -> Result<Vec<ChatMessage>, NodeError> {
-    let read = |value: &Value| ChatMessage::from_json(value).map_err(NodeError::new);
-    state
-        .list(MESSAGES)
-        .map(List::iter)
-        .into_iter()
-        .flatten()
-        .map(read)
-        .collect()
-}
-
-fn last_message(state: &State) -> Result<ChatMessage, NodeError> {
-    let last = state.list(MESSAGES).and_then(List::last);
-    let last = last.ok_or_else(|| NodeError::new("the conversation is empty"))?;
-    ChatMessage::from_json(last).map_err(NodeError::new)
-}
-
-fn usage_of(state: &State) -> Option<Usage> {
-    let usage = state.json(USAGE)?;
-    let count = |key: &str| usage.get(key).and_then(Value::as_u64);
-    Some(Usage {
-        input_tokens: count("input")?,
-        output_tokens: count("output")?,
-    })
-}
-
-fn report(state: &State, before: usize) -> Result<TurnReport, TurnError> {
-    let failed = |error: NodeError| internal(error.message().to_owned());
-    let requests = state.json(REQUESTS).and_then(Value::as_u64).unwrap_or(0);
+fn report(state: &State, progress: &Progress, before: usize) -> Result<TurnReport, TurnError> {
     Ok(TurnReport {
-        replies: messages(state).map_err(failed)?.split_off(before),
-        usage: usage_of(state),
-        requests: usize::try_from(requests).unwrap_or(usize::MAX),
-        cut: match state.json(CUT).and_then(Value::as_str) {
-            Some("length") => Some(FinishReason::Length),
-            Some("content_filter") => Some(FinishReason::ContentFilter),
-            _ => None,
-        },
+        replies: tail(state, before)?,
+        usage: progress.usage,
+        requests: usize::try_from(progress.requests).unwrap_or(usize::MAX),
+        cut: progress.cut(),
     })
-}
-
-/// The word for an answer that is cut; empty for one that is whole.
-fn cut_of(reason: FinishReason) -> &'static str {
-    match reason {
-        FinishReason::Length | FinishReason::ContentFilter => reason.as_str(),
-        _ => "",
-    }
-}
-
-fn provider_failed(error: ProviderError) -> NodeError {
-    NodeError::new(error.message.clone())
-        .with_category(error.category.as_str())
-        .with_source(error)
-}
-
-fn transcript_failed(error: TranscriptError) -> NodeError {
-    NodeError::new(error.to_string())
-        .with_category(error.category())
-        .with_source(error)
 }
 
 /// The outcome of a failed run as a turn's error: its derived category, the bucket of that, and
@@ -344,7 +189,7 @@ fn turn_error(error: &EngineError) -> TurnError {
 }
 
 /// The harness contract sorts the categories that it knows; these are a single user's own.
-fn bucket(category: &str) -> ErrorBucket {
+pub(crate) fn bucket(category: &str) -> ErrorBucket {
     match category {
         MAX_TURNS | "replay_mismatch" | "replay_exhausted" | "replay_unreadable"
         | "record_failed" | "E-SOURCE-READ" | "E-SOURCE-TOO-LARGE" => ErrorBucket::UserCorrectable,
@@ -361,7 +206,7 @@ fn causes<'a>(
     })
 }
 
-fn internal(message: String) -> TurnError {
+pub(crate) fn internal(message: String) -> TurnError {
     TurnError {
         category: "internal".to_owned(),
         bucket: ErrorBucket::SessionTerminating,

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use logue_agent::{Agents, AnswerCache, FileWorld, Model, Models, Prompt, Surroundings, toolbox};
+use logue_agent::{
+    Agents, AnswerCache, FileWorld, Model, Models, Permissions, Prompt, Surroundings, toolbox,
+};
 use logue_message::{ChatMessage, ToolCall};
 use logue_model::{BoxFuture, EventSink, FinishReason, Provider, ProviderError, Request, Response};
 use logue_source::Code;
@@ -93,6 +95,7 @@ impl Stage {
         let roots = Arc::new(Roots::new([prompts.clone()]).unwrap());
         let cache = self.folder.path().join("cache");
         let agents = Agents {
+            permissions: Permissions::new(),
             models: Arc::new(OneModel(self.parrot.clone())),
             cache: self
                 .cache

@@ -6,8 +6,17 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use logue_tools::HostRule;
 use openchatml::Role;
 
+mod sessions;
+
+use logue_agent::PermissionRule;
+
 use crate::convert::Form;
 use crate::language::Language;
+
+pub(crate) use sessions::{
+    ExportArgs, ForkArgs, ImportArgs, ListArgs, RmArgs, SendArgs, SessionsCommand, ShowArgs,
+    SignalArgs, StoreArgs, TailArgs, VerifyArgs,
+};
 
 /// Run, check and view conversations with language models that live as plain text
 #[derive(Debug, Parser)]
@@ -17,7 +26,8 @@ use crate::language::Language;
     max_term_width = 80,
     after_help = "Answers go to standard output, progress and errors to standard error.\n\
                   Exit status: 0 done, 1 internal error, 2 wrong usage, 3 you can correct it,\n\
-                  4 try again later, 5 the conversation cannot go on, 7 busy, 8 findings."
+                  4 try again later, 5 the conversation cannot go on, 6 a person has to\n\
+                  decide, 7 busy, 8 findings."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -27,6 +37,11 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(RunArgs),
+    Send(SendArgs),
+    Signal(SignalArgs),
+    /// List, show, follow, copy, export, import, remove and check sessions
+    #[command(subcommand)]
+    Sessions(SessionsCommand),
     Check(CheckArgs),
     Fmt(FmtArgs),
     Fix(FixArgs),
@@ -71,9 +86,8 @@ pub(crate) struct RunArgs {
     #[arg(value_name = "MESSAGE")]
     pub(crate) message: Vec<String>,
 
-    /// Model to ask, over the one in the prompt: NAME, openai:NAME, replay:FILE or echo:
-    #[arg(short, long, value_name = "MODEL")]
-    pub(crate) model: Option<String>,
+    #[command(flatten)]
+    pub(crate) asking: Asking,
 
     /// Start or continue this transcript instead of FILE
     #[arg(short, long, value_name = "TRANSCRIPT", conflicts_with = "no_write")]
@@ -86,6 +100,26 @@ pub(crate) struct RunArgs {
     /// Record the session to this new file, for -m replay:FILE
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
+
+    /// Whether a tool runs: TOOL=allow, =ask or =deny, `*` for all others
+    #[arg(long = "approve", value_name = "RULE")]
+    pub(crate) approve: Vec<PermissionRule>,
+
+    /// Where a turn is kept that waits for a person
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+
+    /// Print one JSON event a line instead of the answer
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Which model is asked, how, and what the prompt may reach.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Asking {
+    /// Model to ask, over the one in the prompt: NAME, openai:NAME, replay:FILE or echo:
+    #[arg(short, long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
 
     /// A further folder that tools and documents may be read from
     #[arg(long = "root", value_name = "DIR")]
@@ -110,10 +144,6 @@ pub(crate) struct RunArgs {
     /// Key of the model server; `OPENAI_API_KEY` keeps it out of the process list
     #[arg(long, value_name = "KEY")]
     pub(crate) api_key: Option<String>,
-
-    /// Print one JSON event a line instead of the answer
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// Check prompts and transcripts for errors

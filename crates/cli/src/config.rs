@@ -54,6 +54,8 @@ struct File {
     transcript: Transcript,
     #[serde(default)]
     redact: Redact,
+    #[serde(default)]
+    store: Store,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -93,6 +95,12 @@ struct Run {
 #[serde(deny_unknown_fields)]
 struct Transcript {
     inline_bytes: Option<usize>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Store {
+    url: Option<String>,
 }
 
 impl Config {
@@ -325,6 +333,30 @@ impl Config {
     pub(crate) fn inline_bytes(&self) -> usize {
         self.first(|file| file.transcript.inline_bytes)
             .unwrap_or(DEFAULT_INLINE_BYTES)
+    }
+
+    /// Where sessions are kept; `None` where there is no folder for what belongs to the user.
+    pub(crate) fn store(&self, flag: Option<&str>) -> Option<String> {
+        let named = flag.map(str::to_owned).or_else(|| variable("LOGUE_STORE"));
+        let of_files = || {
+            self.layers.iter().find_map(|layer| {
+                let url = layer.file.store.url.clone()?;
+                // A path in a file counts from the file.
+                match url.strip_prefix("sqlite:") {
+                    Some(path) => {
+                        let path = layer.folder.join(path);
+                        Some(format!("sqlite:{}", path.display()))
+                    }
+                    None => Some(url),
+                }
+            })
+        };
+        let of_user = || {
+            let folders = etcetera::choose_base_strategy().ok()?;
+            let path = folders.data_dir().join("logue").join("sessions.db");
+            Some(format!("sqlite:{}", path.display()))
+        };
+        named.or_else(of_files).or_else(of_user)
     }
 
     /// What is not written.

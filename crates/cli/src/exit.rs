@@ -21,7 +21,9 @@ pub(crate) enum Exit {
     Retryable,
     /// The conversation cannot go on.
     SessionTerminating,
-    /// Another run has the file.
+    /// A person has to decide before the turn goes on.
+    Suspended,
+    /// Another turn has the file or the session.
     Busy,
     /// `check` found errors.
     Findings,
@@ -44,6 +46,7 @@ impl Exit {
             Self::UserCorrectable => 3,
             Self::Retryable => 4,
             Self::SessionTerminating => 5,
+            Self::Suspended => 6,
             Self::Busy => 7,
             Self::Findings => 8,
             Self::HungUp => 129,

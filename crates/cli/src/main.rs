@@ -5,6 +5,7 @@
 //! progress and errors go to standard error; how it ended is the exit status ([`exit::Exit`]).
 #![forbid(unsafe_code)]
 
+mod answering;
 mod arguments;
 mod check;
 mod config;
@@ -21,6 +22,10 @@ mod redact;
 mod rewrite;
 mod run;
 mod scan;
+mod send;
+mod sessions;
+mod signal;
+mod store;
 mod terminal;
 mod tokens;
 mod view;
@@ -48,6 +53,9 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Send(arguments) => send::send(&arguments),
+        Command::Signal(arguments) => signal::signal(&arguments),
+        Command::Sessions(command) => sessions::sessions(&command),
         Command::Check(arguments) => check::check(&arguments),
         Command::Fmt(arguments) => fmt::fmt(&arguments),
         Command::Fix(arguments) => fix::fix(&arguments),

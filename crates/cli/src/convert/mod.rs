@@ -13,6 +13,7 @@ mod form;
 mod report;
 mod sink;
 mod source;
+mod whole;
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal as _};
@@ -26,6 +27,7 @@ use openchatml::project;
 use serde_json::{Value, json};
 
 pub(crate) use form::{Form, looks_like_json};
+pub(crate) use whole::converted;
 
 use self::form::Conversation;
 use self::report::{Outcome, Report, Which, reason};

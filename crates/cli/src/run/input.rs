@@ -12,19 +12,19 @@ use crate::exit::{Exit, Failure};
 
 /// The text that is run, and the file that it may grow in.
 #[derive(Debug)]
-pub(super) struct Input {
+pub(crate) struct Input {
     /// What messages call the text.
-    pub(super) name: String,
-    pub(super) text: String,
+    pub(crate) name: String,
+    pub(crate) text: String,
     /// The locked transcript; `None` if nothing is written.
-    pub(super) transcript: Option<TranscriptFile>,
+    pub(crate) transcript: Option<TranscriptFile>,
     prompt: Option<PathBuf>,
     transcript_folder: PathBuf,
 }
 
 impl Input {
     /// Opens what the command line names. `waiting` is called if another run holds the transcript.
-    pub(super) fn open(
+    pub(crate) fn open(
         arguments: &RunArgs,
         patience: Duration,
         waiting: impl Fn(&Path),
@@ -84,27 +84,61 @@ impl Input {
         })
     }
 
+    /// The prompt in a file, of which nothing is written.
+    pub(crate) fn of_agent(path: &Path) -> Result<Self, Failure> {
+        let name = path.display().to_string();
+        let bytes = read_bytes(path).map_err(|error| source_failure(&error))?;
+        let text = into_text(&name, bytes).map_err(|error| source_failure(&error))?;
+        Ok(Self {
+            name,
+            text,
+            transcript: None,
+            prompt: Some(path.to_owned()),
+            transcript_folder: folder_of(path),
+        })
+    }
+
+    /// A transcript that is gone on with, and the prompt that it began as.
+    pub(crate) fn of_transcript(
+        prompt: &Path,
+        transcript: &Path,
+        patience: Duration,
+        waiting: impl Fn(&Path),
+    ) -> Result<Self, Failure> {
+        let file = TranscriptFile::open(transcript, patience, || waiting(transcript))
+            .map_err(|error| transcript_failure(&error))?;
+        let name = transcript.display().to_string();
+        let text = into_text(&name, file.content().to_vec());
+        Ok(Self {
+            text: text.map_err(|error| source_failure(&error))?,
+            name,
+            transcript_folder: folder_of(file.path()),
+            transcript: Some(file),
+            prompt: Some(prompt.to_owned()),
+        })
+    }
+
     /// The folder that relative paths of the prompt count from.
-    pub(super) fn prompt_folder(&self) -> PathBuf {
+    pub(crate) fn prompt_folder(&self) -> PathBuf {
         self.prompt
             .as_deref()
             .map_or_else(|| PathBuf::from("."), folder_of)
     }
 
     /// The file of the prompt, unless it comes on standard input.
-    pub(super) fn prompt_file(&self) -> Option<&Path> {
+    pub(crate) fn prompt_file(&self) -> Option<&Path> {
         self.prompt.as_deref()
     }
 
     /// The folder of the transcript's payload files.
-    pub(super) fn transcript_folder(&self) -> PathBuf {
+    pub(crate) fn transcript_folder(&self) -> PathBuf {
         self.transcript_folder.clone()
     }
 }
 
 /// The message of the command line: its words, or standard input.
-pub(super) fn message(arguments: &RunArgs) -> Result<Option<String>, Failure> {
-    let text = match arguments.message.as_slice() {
+pub(crate) fn message(words: &[String]) -> Result<Option<String>, Failure> {
+    let text = match words {
         [] => return Ok(None),
         [only] if only == "-" => {
             let bytes = read_all("<stdin>", io::stdin().lock());

@@ -4,28 +4,32 @@
 //! the prompt is read and checked, the tools and the model are set up. Then the user's words are
 //! appended, the turn runs, and each completed part is appended before it is told.
 
-mod input;
-mod output;
-mod provider;
-mod reading;
-mod refining;
+pub(crate) mod input;
+pub(crate) mod kept;
+pub(crate) mod output;
+pub(crate) mod provider;
+pub(crate) mod reading;
+pub(crate) mod refining;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use logue_agent::{
-    Element, NoTranscript, SourceError, Transcript, TranscriptError, Turn, TurnError, TurnReport,
-    toolbox,
+    Element, NoTranscript, Permissions, Prompt, SourceError, SuspendedTurn, Transcript,
+    TranscriptError, TranscriptFile, Turn, TurnEnd, TurnError, TurnReport, toolbox,
 };
 use logue_message::{ChatMessage, Role};
 use logue_source::Source;
 use logue_tools::Roots;
 
-use crate::arguments::RunArgs;
+use crate::arguments::{Asking, RunArgs};
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
+use crate::send::resume_command;
+use crate::store::{new_id, open};
 use crate::terminal::{error_style, write_failed};
 use input::Input;
+use kept::Waiting;
 use output::Output;
 
 pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, Failure> {
@@ -37,6 +41,14 @@ pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, Failure> {
             output.completed(&report);
             output.written().map_err(|error| write_failed(&error))?;
             Ok(Exit::Done)
+        }
+        Ok(Ended::Suspended(turn)) => {
+            let command = resume_command(&turn.descriptor.signal_id, &arguments.store);
+            let pending = turn.pending.as_ref().map(ChatMessage::text);
+            let id = turn.run.invocation_id();
+            output.suspended(id, &turn.descriptor, pending.as_deref(), &command);
+            output.written().map_err(|error| write_failed(&error))?;
+            Ok(Exit::Suspended)
         }
         Ok(Ended::Signalled(exit, file)) => {
             output.cancelled(exit, file.as_deref());
@@ -52,17 +64,27 @@ pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, Failure> {
 /// How a turn ended that did not fail.
 enum Ended {
     Completed(TurnReport),
+    /// A person has to decide.
+    Suspended(Box<SuspendedTurn>),
     /// By a signal; what was completed is in the file, if there is one.
     Signalled(Exit, Option<String>),
 }
 
 fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<Ended, Failure> {
     // Nobody else waits for a file while this run waits for its message.
-    let message = input::message(arguments)?;
+    let message = input::message(&arguments.message)?;
     let mut input = Input::open(arguments, config.patience(), |path| output.waiting(path))?;
     let prompt_folder = input.prompt_folder();
-    let roots = roots(&prompt_folder, arguments, config)?;
-    let surroundings = reading::surroundings(&input, roots, arguments, config)?;
+    let rules = arguments.approve.iter().cloned();
+    let permissions = rules.fold(Permissions::new(), Permissions::with);
+    if input.transcript.is_none() && permissions != permissions.clone().without_asking() {
+        let message = "a tool can only be asked about if the turn has a file to go on in";
+        return Err(Failure::new(Exit::Usage, "usage", message)
+            .with_help("use =allow or =deny, or write a transcript with -o"));
+    }
+    let roots = roots(&prompt_folder, &arguments.asking, config)?;
+    let surroundings =
+        reading::surroundings(&input, roots, &arguments.asking, &permissions, config)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -73,7 +95,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
             biased;
             exit = signalled() => Err(exit),
             prompt = async {
-                refining::refine(&mut input, &surroundings, arguments, config, output).await?;
+                refining::refine(&mut input, &surroundings, &arguments.asking, config, output).await?;
                 reading::load(&input, &surroundings).await
             } => Ok(prompt),
         }
@@ -107,22 +129,16 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
     }
     require_question(&history)?;
     let chosen = provider::choose(
-        arguments,
+        &arguments.asking,
+        arguments.record.as_deref(),
         config,
         prompt.config.model.as_deref(),
         &prompt_folder,
     )?;
 
+    let place = input.transcript.as_ref().map(|file| file.path().to_owned());
     let mut transcript: Box<dyn Transcript> = match input.transcript {
-        Some(mut file) => {
-            if !prompt.config.show_tool_call {
-                file.externalise_payloads();
-            }
-            file.set_inline_bytes(config.inline_bytes());
-            file.redact(config.redaction().clone());
-            file.set_reasoning_count(prompt.reasoning_count());
-            Box::new(file)
-        }
+        Some(file) => Box::new(transcript_of(file, &prompt, config)),
         None => Box::new(NoTranscript),
     };
     let prepared = transcript
@@ -135,22 +151,41 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         model: chosen.name,
         settings: prompt.settings(),
         toolbox,
+        permissions: permissions.clone(),
         history,
         transcript,
         listener: output.clone(),
-        max_requests: config.max_turns(arguments.max_turns),
+        max_requests: config.max_turns(arguments.asking.max_turns),
+        invocation_id: Some(new_id()),
     };
     output.started(&turn.model, &input.name);
+    let prompt_file = PathBuf::from(&arguments.file);
     let ended = runtime.block_on(async {
         tokio::select! {
             biased;
             exit = signalled() => Ok(Ended::Signalled(exit, written.clone())),
             result = turn.run() => match result {
-                Ok(report) => Ok(Ended::Completed(report)),
+                Ok(TurnEnd::Completed(report)) => Ok(Ended::Completed(report)),
+                Ok(TurnEnd::Suspended(turn)) => Ok(Ended::Suspended(turn)),
                 Err(error) => Err(turn_failure(&error)),
             },
         }
     });
+    let ended = match (ended, &place) {
+        (Ok(Ended::Suspended(turn)), Some(place)) => {
+            let waiting = Waiting {
+                transcript: place,
+                prompt: &std::path::absolute(&prompt_file).unwrap_or(prompt_file),
+                model: arguments.asking.model.as_deref(),
+                permissions: &permissions,
+                turn: &turn,
+            };
+            let kept = open(&arguments.store, config)
+                .and_then(|store| runtime.block_on(waiting.keep(&store)));
+            kept.map(|()| Ended::Suspended(turn))
+        }
+        (ended, _) => ended,
+    };
     // A tool that a signal cancelled has been killed; reading threads are not waited for.
     runtime.shutdown_background();
     ended.map_err(|failure| match &written {
@@ -161,10 +196,29 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
     })
 }
 
+/// A transcript that is written as the prompt and the configuration want it.
+pub(crate) fn transcript_of(
+    mut file: TranscriptFile,
+    prompt: &Prompt,
+    config: &Config,
+) -> TranscriptFile {
+    if !prompt.config.show_tool_call {
+        file.externalise_payloads();
+    }
+    file.set_inline_bytes(config.inline_bytes());
+    file.redact(config.redaction().clone());
+    file.set_reasoning_count(prompt.reasoning_count());
+    file
+}
+
 /// The folders that may be read: the prompt's own, then flags, then configuration.
-fn roots(folder: &Path, arguments: &RunArgs, config: &Config) -> Result<Arc<Roots>, Failure> {
+pub(crate) fn roots(
+    folder: &Path,
+    asking: &Asking,
+    config: &Config,
+) -> Result<Arc<Roots>, Failure> {
     let folders = std::iter::once(folder.to_owned())
-        .chain(arguments.roots.iter().cloned())
+        .chain(asking.roots.iter().cloned())
         .chain(config.roots());
     let folders: Vec<PathBuf> = folders.collect();
     Roots::new(folders).map(Arc::new).map_err(|error| {
@@ -192,7 +246,7 @@ fn require_question(history: &[ChatMessage]) -> Result<(), Failure> {
 
 /// Waits for a signal that ends the program. Without a handler the system's own would end it at
 /// once, and leave the tools running that it has started.
-async fn signalled() -> Exit {
+pub(crate) async fn signalled() -> Exit {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

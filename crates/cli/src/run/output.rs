@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use logue_agent::{Listener, TurnEvent, TurnReport};
-use logue_message::ToolCall;
+use logue_harness::SignalDescriptor;
+use logue_harness::chat::CompletedTurn;
+use logue_message::{ChatMessage, ToolCall};
 use logue_model::FinishReason;
 use logue_source::visible;
 use serde_json::{Value, json};
@@ -19,7 +21,7 @@ use crate::terminal::{complain, print};
 const ARGUMENTS: usize = 60;
 
 /// The listener of a run.
-pub(super) struct Output {
+pub(crate) struct Output {
     json: bool,
     /// Whether standard error is a terminal that a spinner may stand on.
     animated: bool,
@@ -36,12 +38,14 @@ struct State {
     spinner: Option<ProgressBar>,
     /// Something stands on the current line of standard output.
     mid_line: bool,
+    /// The turn's answer was shown.
+    answered: bool,
     /// Standard output takes no more; the turn goes on for the transcript's sake.
     refused: Option<io::Error>,
 }
 
 impl Output {
-    pub(super) fn new(json: bool) -> Self {
+    pub(crate) fn new(json: bool) -> Self {
         let animated = !json && io::stderr().is_terminal();
         Self {
             json,
@@ -52,7 +56,7 @@ impl Output {
     }
 
     /// Another run holds the file.
-    pub(super) fn waiting(&self, file: &Path) {
+    pub(crate) fn waiting(&self, file: &Path) {
         let file = file.display().to_string();
         if self.json {
             self.emit(&json!({"event": "waiting", "file": file}));
@@ -64,7 +68,7 @@ impl Output {
         }
     }
 
-    pub(super) fn started(&self, model: &str, file: &str) {
+    pub(crate) fn started(&self, model: &str, file: &str) {
         if self.json {
             self.emit(&json!({"event": "turn.started", "model": model, "file": file}));
         } else {
@@ -73,7 +77,7 @@ impl Output {
     }
 
     /// The prompt was rewritten; its file was not.
-    pub(super) fn refined(&self, prompt: &str, file: &str) {
+    pub(crate) fn refined(&self, prompt: &str, file: &str) {
         if self.json {
             self.emit(&json!({"event": "prompt.refined", "file": file, "prompt": prompt}));
         } else {
@@ -84,7 +88,7 @@ impl Output {
         }
     }
 
-    pub(super) fn completed(&self, report: &TurnReport) {
+    pub(crate) fn completed(&self, report: &TurnReport) {
         if self.json {
             let usage = report.usage.map(|usage| {
                 json!({"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens})
@@ -105,8 +109,62 @@ impl Output {
         complain(&format!("warning: the answer is cut: {why}\n"));
     }
 
+    /// The turn of a session completed.
+    pub(crate) fn answered(&self, turn: &CompletedTurn) {
+        let last = turn.replies.iter().rev();
+        let answer = last.map(ChatMessage::text).next().unwrap_or_default();
+        if self.json {
+            let progress = turn
+                .final_state
+                .as_ref()
+                .and_then(|state| state.json("turn"));
+            let count = |key: &str| progress.and_then(|turn| turn.get(key)).cloned();
+            let replies: Vec<Value> = turn.replies.iter().map(ChatMessage::to_json).collect();
+            self.emit(&json!({
+                "event": "turn.completed",
+                "invocation_id": turn.invocation_id,
+                "requests": count("requests"),
+                "cut": count("cut").filter(|cut| cut != ""),
+                "replies": replies,
+            }));
+        } else if !self.state().answered {
+            // Another process ran the turn.
+            self.write(&answer);
+            self.end_line();
+        }
+    }
+
+    /// The turn waits for a person, and this command lets it go on.
+    pub(crate) fn suspended(
+        &self,
+        invocation_id: &str,
+        descriptor: &SignalDescriptor,
+        pending: Option<&str>,
+        command: &str,
+    ) {
+        if self.json {
+            self.emit(&json!({
+                "event": "turn.suspended",
+                "invocation_id": invocation_id,
+                "signal_id": descriptor.signal_id,
+                "metadata": descriptor.metadata,
+                "resume": command,
+            }));
+            return;
+        }
+        let pending = pending.unwrap_or("The turn waits for a person.");
+        complain(&format!(
+            "{}
+
+  {}
+",
+            visible(pending),
+            visible(command)
+        ));
+    }
+
     /// The turn was ended from outside.
-    pub(super) fn cancelled(&self, exit: Exit, file: Option<&str>) {
+    pub(crate) fn cancelled(&self, exit: Exit, file: Option<&str>) {
         if self.json {
             self.emit(&json!({"event": "turn.cancelled", "exit_status": exit.number()}));
         }
@@ -119,7 +177,7 @@ impl Output {
         complain(&format!("cancelled.{}\n", visible(&kept)));
     }
 
-    pub(super) fn failed(&self, failure: &Failure) {
+    pub(crate) fn failed(&self, failure: &Failure) {
         if self.json {
             self.emit(&json!({"event": "error", "category": failure.code,
                 "message": failure.message, "help": failure.help,
@@ -129,13 +187,13 @@ impl Output {
     }
 
     /// Leaves the terminal as it was found, with the answer on lines of its own.
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.rest();
         self.end_line();
     }
 
     /// Whether everything that was to be shown was written. A reader that went away wanted no more.
-    pub(super) fn written(&self) -> io::Result<()> {
+    pub(crate) fn written(&self) -> io::Result<()> {
         match self.state().refused.take() {
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
             _ => Ok(()),
@@ -182,6 +240,7 @@ impl Output {
                 if !self.streams && calls == 0 {
                     self.write(text);
                 }
+                self.state().answered |= calls == 0;
                 self.end_line();
             }
             TurnEvent::ToolStarted(call) => self.busy(described(call)),

@@ -10,37 +10,38 @@ use logue_model::{
 };
 
 use super::source_failure;
-use crate::arguments::RunArgs;
+use crate::arguments::Asking;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 
 /// What is needed to reach a model server, beside the model's name.
 #[derive(Clone, Debug)]
-pub(super) struct Connection {
+pub(crate) struct Connection {
     base_url: Option<String>,
     api_key: Option<String>,
     config: Config,
 }
 
 impl Connection {
-    pub(super) fn new(arguments: &RunArgs, config: &Config) -> Self {
+    pub(crate) fn new(asking: &Asking, config: &Config) -> Self {
         Self {
-            base_url: arguments.base_url.clone(),
-            api_key: arguments.api_key.clone(),
+            base_url: asking.base_url.clone(),
+            api_key: asking.api_key.clone(),
             config: config.clone(),
         }
     }
 }
 
 /// Sets the provider up: flag over prompt over environment and configuration.
-pub(super) fn choose(
-    arguments: &RunArgs,
+pub(crate) fn choose(
+    asking: &Asking,
+    record: Option<&Path>,
     config: &Config,
     named: Option<&str>,
     prompt_folder: &Path,
 ) -> Result<Model, Failure> {
-    let mut chosen = model(arguments, config, named, prompt_folder)?;
-    if let Some(path) = &arguments.record {
+    let mut chosen = model(asking, config, named, prompt_folder)?;
+    if let Some(path) = record {
         if !config.redaction().is_empty() {
             return Err(Failure::user(
                 Category::RecordFailed.as_str(),
@@ -58,23 +59,23 @@ pub(super) fn choose(
 }
 
 /// The model for a prompt that names `named`, without a recorder.
-pub(super) fn model(
-    arguments: &RunArgs,
+pub(crate) fn model(
+    asking: &Asking,
     config: &Config,
     named: Option<&str>,
     prompt_folder: &Path,
 ) -> Result<Model, Failure> {
     // A path in a prompt counts from the prompt, one on the command line from where it is typed.
-    let (name, folder) = match (&arguments.model, named) {
+    let (name, folder) = match (&asking.model, named) {
         (Some(name), _) => (name.clone(), PathBuf::new()),
         (None, Some(name)) => (name.to_owned(), prompt_folder.to_owned()),
         (None, None) => (config.model().ok_or_else(no_model)?, PathBuf::new()),
     };
-    connect(&name, &folder, &Connection::new(arguments, config))
+    connect(&name, &folder, &Connection::new(asking, config))
 }
 
 /// The model of that name; a path in it counts from `folder`.
-pub(super) fn connect(
+pub(crate) fn connect(
     name: &str,
     folder: &Path,
     connection: &Connection,

@@ -3,23 +3,24 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use logue_agent::{Agents, FileWorld, Models, Prompt, Surroundings};
+use logue_agent::{Agents, FileWorld, Models, Permissions, Prompt, Surroundings};
 use logue_source::{Diagnostic, Severity, SourceMap};
 use logue_tools::{Fetcher, Roots};
 
 use super::input::Input;
 use super::provider::{self, Connection};
-use crate::arguments::RunArgs;
+use crate::arguments::Asking;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::language::Language;
 use crate::terminal::{complain, error_style};
 
 /// What the prompt may reach.
-pub(super) fn surroundings(
+pub(crate) fn surroundings(
     input: &Input,
     roots: Arc<Roots>,
-    arguments: &RunArgs,
+    asking: &Asking,
+    permissions: &Permissions,
     config: &Config,
 ) -> Result<Surroundings, Failure> {
     let mut world = FileWorld::new(roots, &input.transcript_folder());
@@ -28,20 +29,19 @@ pub(super) fn surroundings(
     }
     let agents = Agents {
         models: Arc::new(ModelsInForce {
-            connection: Connection::new(arguments, config),
-            model: arguments.model.clone().or_else(|| config.model()),
+            connection: Connection::new(asking, config),
+            model: asking.model.clone().or_else(|| config.model()),
         }),
-        cache: (!arguments.no_cache)
-            .then(|| config.agent_cache())
-            .flatten(),
-        max_requests: config.max_turns(arguments.max_turns),
+        cache: (!asking.no_cache).then(|| config.agent_cache()).flatten(),
+        max_requests: config.max_turns(asking.max_turns),
+        permissions: permissions.clone(),
     };
     let mut surroundings =
         Surroundings::new(world, config.shell_options()).with_agents(Arc::new(agents));
     if let Some(transcript) = &input.transcript {
         surroundings = surroundings.keeping(transcript.path());
     }
-    let policy = config.network(&arguments.allow_hosts);
+    let policy = config.network(&asking.allow_hosts);
     // Without a host there is nothing to fetch, and setting TLS up takes time.
     if !policy.hosts.is_empty() {
         let fetcher = Fetcher::new(policy).map_err(|error| {
@@ -54,7 +54,7 @@ pub(super) fn surroundings(
 }
 
 /// Reads the document and reports what is wrong with it.
-pub(super) async fn load(input: &Input, surroundings: &Surroundings) -> Result<Prompt, Failure> {
+pub(crate) async fn load(input: &Input, surroundings: &Surroundings) -> Result<Prompt, Failure> {
     let path = Path::new(&input.name);
     if Language::of(Some(path), input.text.as_bytes()) == Language::Openchatml {
         return Err(Failure::user(
@@ -86,7 +86,7 @@ pub(super) async fn load(input: &Input, surroundings: &Surroundings) -> Result<P
 }
 
 /// A failure from diagnostics of several texts: all of them are reported, the first one names it.
-pub(super) fn rendered_in<'d>(
+pub(crate) fn rendered_in<'d>(
     map: &SourceMap<'_>,
     errors: impl IntoIterator<Item = &'d Diagnostic>,
 ) -> Failure {

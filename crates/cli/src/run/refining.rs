@@ -6,16 +6,16 @@ use logue_agent::{Surroundings, refined};
 use super::input::Input;
 use super::output::Output;
 use super::provider;
-use crate::arguments::RunArgs;
+use crate::arguments::Asking;
 use crate::config::{Config, variable};
 use crate::exit::{Exit, Failure};
 
 /// Replaces the text that is run by what a model makes of its words, if that is asked for. The
 /// transcript keeps its own.
-pub(super) async fn refine(
+pub(crate) async fn refine(
     input: &mut Input,
     surroundings: &Surroundings,
-    arguments: &RunArgs,
+    asking: &Asking,
     config: &Config,
     output: &Output,
 ) -> Result<(), Failure> {
@@ -31,8 +31,8 @@ pub(super) async fn refine(
     }
     let named = surroundings.model_named(&input.name, &input.text);
     let folder = input.prompt_folder();
-    let model = provider::model(arguments, config, named.as_deref(), &folder)?;
-    let cache = if arguments.no_cache {
+    let model = provider::model(asking, config, named.as_deref(), &folder)?;
+    let cache = if asking.no_cache {
         None
     } else {
         config.refined_prompts()

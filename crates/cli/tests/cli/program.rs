@@ -22,6 +22,7 @@ pub(crate) fn logue(folder: &Path) -> Command {
         .env("HOME", folder)
         .env("XDG_CONFIG_HOME", folder.join(".config"))
         .env("XDG_CACHE_HOME", folder.join(".cache"))
+        .env("XDG_DATA_HOME", folder.join(".data"))
         .env("NO_COLOR", "1");
     command
 }

@@ -13,6 +13,7 @@ use crate::place::NodePlace;
 use crate::ports::{Journal, RunEvent, RunPorts};
 use crate::state::State;
 use crate::store::{Begun, Lease, SharedStore, Suspension, Work};
+use crate::suspension::SignalDescriptor;
 use crate::update::Update;
 
 use super::cancel::{First, Stop, race};
@@ -122,6 +123,14 @@ impl Inner {
             return Err(SignalError::PayloadInvalid {
                 message: "a signal may not replace the conversation (`messages`)".to_owned(),
             });
+        }
+        if let Some(check) = &self.payload_check {
+            let descriptor = SignalDescriptor {
+                signal_id: suspension.signal_id.clone(),
+                metadata: suspension.metadata.clone(),
+            };
+            check(&descriptor, payload)
+                .map_err(|message| SignalError::PayloadInvalid { message })?;
         }
         let paused = paused_of(suspension)?;
         match paused.merge(&self.graph, payload) {

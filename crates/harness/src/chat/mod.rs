@@ -40,8 +40,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 pub use listen::Subscription;
 pub use options::{BusyPolicy, ChatLimits, DefaultReplies, Replies, SendOptions, WhilePaused};
 pub use outcome::{ChatTurnOutcome, CompletedTurn, ErroredTurn, SuspendedTurn};
+pub use recovery::{continued, continues};
 pub use signal::{SignalError, SignalTarget};
 pub use stream::{TurnEvent, TurnStream};
+
+use serde_json::{Map, Value};
 
 use crate::bucket::{Classifier, DefaultClassifier};
 use crate::clock::Clock;
@@ -51,6 +54,7 @@ use crate::reducer::Reducer;
 use crate::schema::FieldType;
 use crate::sessions::Migrations;
 use crate::store::SharedStore;
+use crate::suspension::SignalDescriptor;
 
 use listen::Listeners;
 use remembered::Remembered;
@@ -75,6 +79,7 @@ struct Inner {
     owner: String,
     classifier: Box<dyn Classifier>,
     replies: Box<dyn Replies>,
+    payload_check: Option<Box<PayloadCheck>>,
     limits: ChatLimits,
     migrations: Migrations,
     remembered: Remembered,
@@ -84,6 +89,10 @@ struct Inner {
     /// Told of each commit and of each wish to cancel, so that nobody of this process polls for it.
     changed: tokio::sync::Notify,
 }
+
+/// Says what is wrong with a payload for what a turn waits for.
+type PayloadCheck =
+    dyn Fn(&SignalDescriptor, &Map<String, Value>) -> Result<(), String> + Send + Sync;
 
 /// Why a graph cannot hold conversations.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -128,6 +137,7 @@ impl ChatHarness {
             ids,
             classifier: Box::new(DefaultClassifier),
             replies: Box::new(DefaultReplies),
+            payload_check: None,
             remembered: Remembered::new(limits.cached_sessions),
             limits,
             migrations: Migrations::new(),
@@ -154,6 +164,22 @@ impl ChatHarness {
     pub fn with_replies(mut self, replies: impl Replies + 'static) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
             inner.replies = Box::new(replies);
+        }
+        self
+    }
+
+    /// Checks the payload of each signal besides what the schema says of its fields, before anything
+    /// is consumed. Only before the harness is shared.
+    #[must_use]
+    pub fn with_payload_check(
+        mut self,
+        check: impl Fn(&SignalDescriptor, &Map<String, Value>) -> Result<(), String>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.payload_check = Some(Box::new(check));
         }
         self
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use logue_message::ChatMessage;
+use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use crate::node::BoxFuture;
@@ -13,6 +14,7 @@ use crate::ports::RunEvent;
 use super::ChatHarness;
 use super::options::SendOptions;
 use super::outcome::ChatTurnOutcome;
+use super::signal::{SignalError, SignalTarget};
 
 /// What is told of a turn while it runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +45,18 @@ pub struct TurnStream {
 }
 
 impl TurnStream {
+    fn of<F>(turn: impl FnOnce(Sink) -> F) -> Self
+    where
+        F: Future<Output = ChatTurnOutcome> + Send + 'static,
+    {
+        let (sender, events) = mpsc::unbounded_channel();
+        Self {
+            events,
+            turn: Some(Box::pin(turn(Sink(Some(sender))))),
+            outcome: None,
+        }
+    }
+
     /// The next event; `None` behind the outcome.
     pub async fn next(&mut self) -> Option<TurnEvent> {
         std::future::poll_fn(|cx| self.poll_next(cx)).await
@@ -109,10 +123,8 @@ impl ChatHarness {
         message: ChatMessage,
         options: SendOptions,
     ) -> TurnStream {
-        let (sender, events) = mpsc::unbounded_channel();
         let (inner, session) = (Arc::clone(&self.inner), session_id.to_owned());
-        let sink = Sink(Some(sender));
-        let turn = async move {
+        TurnStream::of(|sink| async move {
             match inner.accept(&session, &message, options).await {
                 Ok(entry) => {
                     sink.tell(TurnEvent::Accepted { entry });
@@ -120,11 +132,24 @@ impl ChatHarness {
                 }
                 Err(failure) => inner.errored(failure, None),
             }
-        };
-        TurnStream {
-            events,
-            turn: Some(Box::pin(turn)),
-            outcome: None,
-        }
+        })
+    }
+
+    /// [`signal`](Self::signal) as a stream of what happens in the turn that goes on. The signal is
+    /// durable when this returns.
+    ///
+    /// # Errors
+    /// The signal was not accepted.
+    pub async fn signal_streaming(
+        &self,
+        target: SignalTarget<'_>,
+        payload: Map<String, Value>,
+    ) -> Result<TurnStream, SignalError> {
+        let (session, entry) = self.inner.accept_signal(target, payload).await?;
+        let inner = Arc::clone(&self.inner);
+        Ok(TurnStream::of(|sink| async move {
+            sink.tell(TurnEvent::Accepted { entry });
+            inner.settled(&session, entry, &sink).await
+        }))
     }
 }

@@ -1,0 +1,295 @@
+//! A model and its tools as a graph.
+//!
+//! ```text
+//!            ┌──────────────────────────────────────────────────┐
+//!            ▼                                                  │
+//! model ──(it calls tools)──▶ gate ──(nobody is asked)──▶ tools ┘
+//!   │                           └──(a person is)──▶ approval ─ ─▲
+//!   └─(it does not)──▶ END
+//! ```
+//!
+//! `gate` looks at each call's permission and says in a message what waits; `approval` suspends the
+//! run until a person has decided; `tools` runs what may run and gives the rest a result that says
+//! why it did not. The graph does not know where a conversation is kept: what happens is noted in the
+//! run's journal before anything that depends on it, and told to the run's events.
+
+use std::sync::Arc;
+
+use logue_harness::{
+    CompileError, CompiledGraph, END, Field, FieldType, GraphBuilder, IdSource, List, NodeContext,
+    NodeError, RunEvent, StateSchema, Target, Update,
+};
+use logue_message::ChatMessage;
+use logue_model::{Event, Provider, ProviderError, Request, Settings};
+use logue_tools::{Outcome, Toolbox};
+use serde_json::{Value, json};
+
+use crate::approval::{APPROVAL, GatedCall, NOTE, descriptor, pending_message};
+use crate::permission::{Permission, Permissions};
+use crate::progress::{CALLS, Progress, TURN, asks, calls, has_calls, message_of, with_calls};
+use crate::relay::{ASKING, CALLING, GOING_ON};
+use crate::request::{ReadMessages, request_messages};
+
+/// A model, its tools, and what every request begins with.
+#[derive(Clone)]
+pub struct Assistant {
+    /// Who answers.
+    pub provider: Arc<dyn Provider>,
+    /// The model's name at the provider.
+    pub model: String,
+    /// How to sample.
+    pub settings: Settings,
+    /// What the model may do.
+    pub toolbox: Toolbox,
+    /// Which tools run, and which a person is asked about.
+    pub permissions: Permissions,
+    /// What every request begins with; it is no part of a session.
+    pub prefix: Vec<ChatMessage>,
+    /// How often the model may be asked in one turn.
+    pub max_requests: usize,
+}
+
+/// The category of a turn in which the model calls tools without end.
+pub(crate) const MAX_TURNS: &str = "max_turns_reached";
+/// The field with the conversation.
+pub(crate) const MESSAGES: &str = "messages";
+
+const MODEL: &str = "model";
+const GATE: &str = "gate";
+const ASK: &str = "approval";
+const TOOLS: &str = "tools";
+
+impl Assistant {
+    /// The graph. Its state holds the conversation in the field `messages`, and can be kept by a
+    /// [`ChatHarness`](logue_harness::chat::ChatHarness).
+    ///
+    /// # Errors
+    /// None that a caller could cause.
+    pub fn graph(self, ids: impl IdSource + 'static) -> Result<CompiledGraph, CompileError> {
+        let schema = StateSchema::new()
+            .with(Field::appended(MESSAGES, "ChatMessage"))
+            .with(Field::new(TURN, FieldType::Map))
+            .with(Field::new(CALLS, FieldType::Map))
+            .with(Field::new(APPROVAL, FieldType::Any))
+            .with(Field::new(NOTE, FieldType::String));
+        // The limit of requests is the turn's own; the engine's only has to be out of its way.
+        let steps = self.max_requests.saturating_mul(4).saturating_add(4);
+        let shared = Arc::new(Shared {
+            assistant: self,
+            read: ReadMessages::default(),
+        });
+        let (model, gate, tools) = (Arc::clone(&shared), Arc::clone(&shared), shared);
+        GraphBuilder::new(schema)
+            .max_steps(steps)
+            .add_node_fn(MODEL, move |ctx: NodeContext| {
+                let shared = Arc::clone(&model);
+                async move { shared.ask_model(&ctx).await }
+            })
+            .add_node_fn(GATE, move |ctx: NodeContext| {
+                let shared = Arc::clone(&gate);
+                async move { shared.gate(&ctx) }
+            })
+            .add_node_fn(
+                ASK,
+                |ctx: NodeContext| async move { ask_person(&ctx).await },
+            )
+            .add_node_fn(TOOLS, move |ctx: NodeContext| {
+                let shared = Arc::clone(&tools);
+                async move { shared.run_tools(&ctx).await }
+            })
+            .entry(MODEL)
+            .add_conditional_edge(MODEL, [Target::node(GATE), END], |state| {
+                if has_calls(state) {
+                    Target::node(GATE)
+                } else {
+                    END
+                }
+            })
+            .add_conditional_edge(GATE, [Target::node(ASK), Target::node(TOOLS)], |state| {
+                Target::node(if asks(state) { ASK } else { TOOLS })
+            })
+            .add_edge(ASK, TOOLS)
+            .add_edge(TOOLS, MODEL)
+            .compile(ids)
+    }
+}
+
+/// What the nodes of a graph share.
+struct Shared {
+    assistant: Assistant,
+    read: ReadMessages,
+}
+
+impl Shared {
+    /// The node `model`: one request and its answer.
+    async fn ask_model(&self, ctx: &NodeContext) -> Result<Update, NodeError> {
+        let assistant = &self.assistant;
+        let mut progress = Progress::of(ctx.state(), ctx.invocation_id());
+        progress.requests += 1;
+        if progress.requests > assistant.max_requests as u64 {
+            return Err(NodeError::new(format!(
+                "the model still calls tools after {}, the most for one turn",
+                counted(assistant.max_requests, "request")
+            ))
+            .with_category(MAX_TURNS));
+        }
+        let none = List::new();
+        let conversation = self.read.of(ctx.state().list(MESSAGES).unwrap_or(&none))?;
+        let messages = request_messages(&assistant.prefix, conversation);
+        let request = Request {
+            model: &assistant.model,
+            messages: &messages,
+            tools: assistant.toolbox.definitions(),
+            settings: &assistant.settings,
+        };
+        ctx.emit(RunEvent::Custom {
+            name: ASKING.to_owned(),
+            value: json!(progress.requests),
+        });
+        let mut tell = |event: Event| tell(ctx, event);
+        let answer = match assistant.provider.complete(&request, &mut tell).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                if let Some(message) = &error.answer {
+                    ctx.journal(message.to_json()).await?;
+                }
+                return Err(provider_failed(error));
+            }
+        };
+        let message = answer.message.to_json();
+        ctx.journal(message.clone()).await?;
+        ctx.emit(RunEvent::Message(message.clone()));
+        progress.answered(answer.finish_reason, answer.usage);
+        let calls: Vec<GatedCall> = answer
+            .message
+            .tool_calls
+            .iter()
+            .map(|call| GatedCall {
+                call: call.clone(),
+                permission: assistant.permissions.of(&call.name),
+            })
+            .collect();
+        let update = Update::new().with(TURN, progress.to_json());
+        let update = with_calls(update, &calls);
+        // An answer that says and calls nothing is none that a conversation can hold.
+        let messages = if answer.message.validate().is_ok() {
+            vec![message]
+        } else {
+            Vec::new()
+        };
+        Ok(update.with(MESSAGES, messages))
+    }
+
+    /// The node `gate`: forgets what was decided before, and says what has to be decided now.
+    fn gate(&self, ctx: &NodeContext) -> Result<Update, NodeError> {
+        let mut calls = calls(ctx.state())?;
+        for gated in &mut calls {
+            gated.permission = self.assistant.permissions.of(&gated.call.name);
+        }
+        let update = Update::new()
+            .with(APPROVAL, Value::Null)
+            .with(NOTE, json!(""));
+        let update = with_calls(update, &calls);
+        let waiting: Vec<_> = calls
+            .iter()
+            .filter(|gated| gated.permission == Permission::Ask)
+            .map(|gated| &gated.call)
+            .collect();
+        if waiting.is_empty() {
+            return Ok(update);
+        }
+        let mut progress = Progress::of(ctx.state(), ctx.invocation_id());
+        progress.approvals += 1;
+        let pending = pending_message(&waiting).to_json();
+        Ok(update
+            .with(TURN, progress.to_json())
+            .with(MESSAGES, vec![pending]))
+    }
+
+    /// The node `tools`: runs the calls that may run, in order.
+    async fn run_tools(&self, ctx: &NodeContext) -> Result<Update, NodeError> {
+        let calls = calls(ctx.state())?;
+        let approval = ctx.state().json(APPROVAL).unwrap_or(&Value::Null);
+        let note = ctx.state().json(NOTE).and_then(Value::as_str).unwrap_or("");
+        if asks(ctx.state()) {
+            // The calls were decided on in an earlier part of the turn, whose journal is gone.
+            let message = message_of(calls.iter().map(|gated| gated.call.clone()).collect());
+            ctx.journal(logue_harness::chat::continues(&message))
+                .await?;
+            ctx.emit(RunEvent::Custom {
+                name: GOING_ON.to_owned(),
+                value: message.to_json(),
+            });
+        }
+        let mut results = Vec::with_capacity(calls.len());
+        for gated in &calls {
+            let call = &gated.call;
+            let verdict = gated.verdict(approval, note);
+            let may_run = verdict.is_ok();
+            let (id, name) = (call.id.clone(), call.name.clone());
+            if may_run {
+                ctx.emit(RunEvent::ToolStarted { id, name });
+            }
+            let outcome = match verdict {
+                Ok(()) => self.assistant.toolbox.call(call).await,
+                Err(refusal) => Outcome::failed(refusal),
+            };
+            let result = ChatMessage::tool(call.id.clone(), outcome.text);
+            let result = result.with_name(call.name.clone()).to_json();
+            ctx.journal(result.clone()).await?;
+            ctx.emit(RunEvent::Message(result.clone()));
+            let (id, name) = (call.id.clone(), call.name.clone());
+            ctx.emit(RunEvent::ToolEnded {
+                id,
+                name,
+                ok: outcome.ok,
+            });
+            results.push(result);
+        }
+        let update = Update::new()
+            .with(APPROVAL, Value::Null)
+            .with(NOTE, json!(""))
+            .with(MESSAGES, results);
+        Ok(with_calls(update, &[]))
+    }
+}
+
+/// The node `approval`: waits for a person.
+async fn ask_person(ctx: &NodeContext) -> Result<Update, NodeError> {
+    let calls = calls(ctx.state())?;
+    let waiting: Vec<_> = calls
+        .iter()
+        .filter(|gated| gated.permission == Permission::Ask)
+        .map(|gated| &gated.call)
+        .collect();
+    let progress = Progress::of(ctx.state(), ctx.invocation_id());
+    let descriptor = descriptor(ctx.invocation_id(), progress.approvals, &waiting);
+    match ctx.suspend(descriptor).await {}
+}
+
+fn tell(ctx: &NodeContext, event: Event) {
+    let event = match event {
+        Event::Text(text) => RunEvent::Text(text),
+        Event::Reasoning(text) => RunEvent::Reasoning(text),
+        Event::ToolCall { name, .. } => RunEvent::Custom {
+            name: CALLING.to_owned(),
+            value: json!(name),
+        },
+        _ => return,
+    };
+    ctx.emit(event);
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{count} {what}s")
+    }
+}
+
+fn provider_failed(error: ProviderError) -> NodeError {
+    NodeError::new(error.message.clone())
+        .with_category(error.category.as_str())
+        .with_source(error)
+}

@@ -1,0 +1,33 @@
+//! An assistant whose conversations are kept in a store.
+
+use std::sync::Arc;
+
+use logue_harness::chat::ChatHarness;
+use logue_harness::store::SharedStore;
+use logue_harness::{Clock, IdSource};
+
+use crate::approval::check_approval;
+use crate::assistant::Assistant;
+use crate::turn::{TurnError, bucket, internal};
+
+/// A chat with an assistant over a store. A signal for one of its turns says whether tools may run;
+/// one that does not say it is refused before anything is consumed.
+///
+/// Ids must differ in all processes that share the store.
+///
+/// # Errors
+/// None that a caller could cause.
+pub fn chat(
+    assistant: Assistant,
+    store: SharedStore,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+) -> Result<ChatHarness, TurnError> {
+    let graph = assistant.graph(Arc::clone(&ids));
+    let graph = graph.map_err(|error| internal(error.to_string()))?;
+    let harness = ChatHarness::new(graph, store, clock, ids);
+    let harness = harness.map_err(|error| internal(error.to_string()))?;
+    Ok(harness
+        .with_classifier(bucket)
+        .with_payload_check(check_approval))
+}

@@ -1,0 +1,138 @@
+//! `logue signal`: the decision that a turn waits for, and how the turn goes on.
+
+use std::sync::Arc;
+
+use logue_harness::chat::{SignalError, SignalTarget};
+use logue_harness::store::{SharedStore, Suspension, SuspensionFilter, SuspensionStatus};
+use serde_json::{Map, Value, json};
+
+use crate::answering::Agent;
+use crate::arguments::SignalArgs;
+use crate::config::Config;
+use crate::exit::{Exit, Failure};
+use crate::run::output::Output;
+use crate::run::{kept, signalled};
+use crate::send::{Ended, told, watch};
+use crate::store::{open, store_failure};
+
+pub(crate) fn signal(arguments: &SignalArgs) -> Result<Exit, Failure> {
+    let output = Arc::new(Output::new(arguments.json));
+    let ended = Config::load().and_then(|config| turn(arguments, &config, &output));
+    told(&output, &arguments.store, ended)
+}
+
+fn turn(arguments: &SignalArgs, config: &Config, output: &Arc<Output>) -> Result<Ended, Failure> {
+    let payload = payload(arguments)?;
+    let store = open(&arguments.store, config)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;
+    let ended = runtime.block_on(async {
+        let prepared = async {
+            let waiting = find(&store, &arguments.id).await?;
+            let known = store.session(&waiting.session).await;
+            let known = known.map_err(|error| store_failure(&error))?;
+            if kept::file_of(&waiting.session).is_some() {
+                let chat = kept::chat(store, &waiting, known.as_ref(), arguments, config, output);
+                return Ok((chat.await?, waiting));
+            }
+            let model = arguments.asking.model.as_deref();
+            let agent = Agent::of(&waiting.session, known.as_ref(), None, model, &[])?;
+            let chat = agent.chat(store, &arguments.asking, config, output).await?;
+            Ok::<_, Failure>((chat, waiting))
+        };
+        let (chat, waiting) = tokio::select! {
+            biased;
+            exit = signalled() => return Ok(Ended::Signalled(exit)),
+            chat = prepared => chat?,
+        };
+        let target = SignalTarget::Invocation(&waiting.invocation_id);
+        let turn = chat.signal_streaming(target, payload).await;
+        let turn = turn.map_err(|error| refused(&error))?;
+        Ok(watch(turn, output).await)
+    });
+    runtime.shutdown_background();
+    ended
+}
+
+/// What the turn is given.
+fn payload(arguments: &SignalArgs) -> Result<Map<String, Value>, Failure> {
+    let mut payload = match &arguments.decision.payload {
+        Some(text) => match serde_json::from_str(text) {
+            Ok(Value::Object(payload)) => return Ok(payload),
+            Ok(_) => {
+                return Err(Failure::user(
+                    "suspension_resume_payload_invalid",
+                    "the payload is no JSON object",
+                ));
+            }
+            Err(error) => {
+                let message = format!("the payload is no JSON: {error}");
+                return Err(Failure::user("suspension_resume_payload_invalid", message));
+            }
+        },
+        None => Map::new(),
+    };
+    let word = if arguments.decision.approve {
+        "approve"
+    } else {
+        "deny"
+    };
+    payload.insert(logue_agent::APPROVAL.to_owned(), json!(word));
+    if let Some(note) = &arguments.note {
+        payload.insert(logue_agent::NOTE.to_owned(), json!(note));
+    }
+    Ok(payload)
+}
+
+/// The turn that is meant: the one that waits for the signal of that name, or did; else the one with
+/// the invocation of that id.
+async fn find(store: &SharedStore, id: &str) -> Result<Suspension, Failure> {
+    let filter = SuspensionFilter {
+        signal_id: Some(id.to_owned()),
+        ..SuspensionFilter::default()
+    };
+    let found = store.suspensions(filter).await;
+    let mut found = found.map_err(|error| store_failure(&error))?;
+    let is_waiting = |one: &&Suspension| one.status == SuspensionStatus::Suspended;
+    let waiting: Vec<&Suspension> = found.iter().filter(is_waiting).collect();
+    match waiting.as_slice() {
+        [] => {}
+        [only] => return Ok((*only).clone()),
+        several => {
+            let lines = several
+                .iter()
+                .map(|one| format!("{} in {}", one.invocation_id, one.session));
+            let message = format!("{} turns wait for the signal `{id}`", several.len());
+            let failure = Failure::user("harness_path_classification_ambiguous", message);
+            let failure = failure.with_help("name the invocation instead:");
+            return Err(lines.fold(failure, Failure::with_help));
+        }
+    }
+    if let Some(last) = found.pop() {
+        return Ok(last);
+    }
+    let by_invocation = store.suspension(id).await;
+    by_invocation
+        .map_err(|error| store_failure(&error))?
+        .ok_or_else(|| {
+            refused(&SignalError::Unknown {
+                target: id.to_owned(),
+            })
+        })
+}
+
+fn refused(error: &SignalError) -> Failure {
+    if let SignalError::Store(error) = error {
+        return store_failure(error);
+    }
+    let failure = Failure::user(error.category(), error.to_string());
+    match error {
+        SignalError::Unknown { .. } => {
+            failure.with_help("`logue sessions list` names what waits; see also --store")
+        }
+        SignalError::PayloadInvalid { .. } => failure.with_help("nothing was decided: try again"),
+        _ => failure,
+    }
+}
