@@ -73,7 +73,7 @@ impl FileSession {
     /// The calls of the file that have no result.
     fn open_calls(&self) -> BTreeSet<String> {
         let mut open = BTreeSet::new();
-        for message in self.history().iter().map(ChatMessage::from_json).flatten() {
+        for message in self.history().iter().flat_map(ChatMessage::from_json) {
             open.extend(message.tool_calls.into_iter().map(|call| call.id));
             if let Some(id) = message.tool_call_id {
                 open.remove(&id);

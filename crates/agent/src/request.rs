@@ -26,10 +26,9 @@ pub(crate) fn request_messages(
         kept: Vec::with_capacity(prefix.len() + conversation.len()),
         ..Log::default()
     };
-    prefix.iter().cloned().for_each(|message| log.take(message));
-    conversation
-        .into_iter()
-        .for_each(|message| log.take(message));
+    for message in prefix.iter().cloned().chain(conversation) {
+        log.take(message);
+    }
     let (history, _) = repair_history(log.into_messages());
     history
 }

@@ -47,7 +47,12 @@ fn turn(arguments: &SignalArgs, config: &Config, output: &Arc<Output>) -> Result
             exit = signalled() => return Ok(Ended::Signalled(exit)),
             chat = prepared => chat?,
         };
-        let target = SignalTarget::Invocation(&waiting.invocation_id);
+        // By its name a late signal is known for one that was given before.
+        let target = if waiting.signal_id == arguments.id {
+            SignalTarget::Signal(&waiting.signal_id)
+        } else {
+            SignalTarget::Invocation(&waiting.invocation_id)
+        };
         let turn = chat.signal_streaming(target, payload).await;
         let turn = turn.map_err(|error| refused(&error))?;
         Ok(watch(turn, output).await)

@@ -71,13 +71,16 @@ pub(super) async fn list(store: SharedStore, arguments: &ListArgs) -> Result<Exi
         ]
     });
     let style = output_style();
-    closed_pipe_is_done(print_styled(&table(rows.collect(), style), style))
+    closed_pipe_is_done(print_styled(
+        &table(&rows.collect::<Vec<_>>(), style),
+        style,
+    ))
 }
 
 /// Columns as wide as what stands in them.
-fn table(rows: Vec<[String; 5]>, style: Style) -> String {
+fn table(rows: &[[String; 5]], style: Style) -> String {
     let mut widths = HEADINGS.map(str::len);
-    for row in &rows {
+    for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
         }
@@ -95,7 +98,7 @@ fn table(rows: Vec<[String; 5]>, style: Style) -> String {
     } else {
         format!("{heading}\n")
     };
-    for row in &rows {
+    for row in rows {
         text.push_str(&line(row));
         text.push('\n');
     }

@@ -31,7 +31,8 @@ fn spawn(folder: &Path, server: Option<&ModelServer>, arguments: &[&str]) -> Chi
         .unwrap()
 }
 
-fn wait_for(path: &Path) {
+/// Waits for a file that a tool makes.
+pub(crate) fn wait_for(path: &Path) {
     let started = Instant::now();
     while !path.exists() {
         assert!(
@@ -324,4 +325,76 @@ fn a_killed_turn_is_put_in_order_by_the_next_and_its_tool_runs_once() {
         std::fs::read_to_string(folder.path().join("runs")).unwrap(),
         "ran\n"
     );
+}
+
+#[test]
+fn a_polite_signal_ends_the_process_at_once() {
+    let server = ModelServer::start(vec![Reply::Silent], Delivery::Whole).unwrap();
+    let folder = folder(&[("p.md", "<config model=\"m\"/>\n")]);
+    let child = spawn(
+        folder.path(),
+        Some(&server),
+        &["send", "--agent", "p.md", "s", "first"],
+    );
+    let started = Instant::now();
+    while server.received().is_empty() {
+        assert!(started.elapsed() < Duration::from_secs(30), "nobody asked");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let pid = child.id().to_string();
+    let killed = std::process::Command::new("kill")
+        .args(["-TERM", &pid])
+        .status();
+    assert!(killed.unwrap().success());
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (143, ""),
+        "{}",
+        ran.stderr
+    );
+    let shown = show(folder.path(), "s");
+    assert_eq!(shown["inbox"][0]["work"]["message"]["content"], "first");
+}
+
+#[test]
+fn a_message_can_end_the_turn_that_runs() {
+    for (policy, kept) in [("interrupt", 5), ("rollback", 2)] {
+        let call = Answer::text("I try.").with_call("c1", "slow", "{\"arguments\":[]}");
+        let replies = vec![Reply::Answer(call), Reply::Answer(Answer::text("stopped"))];
+        let server = ModelServer::start(replies, Delivery::Whole).unwrap();
+        let prompt = "<config model=\"m\"/>\n<tool name=\"slow\" command=\"sh slow.sh\"/>\n";
+        let folder = folder(&[("p.md", prompt), ("slow.sh", "touch began\nsleep 60\n")]);
+        let first = spawn(
+            folder.path(),
+            Some(&server),
+            &["send", "--agent", "p.md", "s", "first"],
+        );
+        wait_for(&folder.path().join("began"));
+        let second = spawn(
+            folder.path(),
+            Some(&server),
+            &["send", "--busy", policy, "s", "second"],
+        );
+        let second = Ran::from(second.wait_with_output().unwrap());
+        assert_eq!(
+            (second.status, second.stdout.as_str()),
+            (0, "stopped\n"),
+            "{policy}: {}",
+            second.stderr
+        );
+        let first = Ran::from(first.wait_with_output().unwrap());
+        assert_eq!(first.status, 4, "{policy}: {}", first.stderr);
+        assert!(
+            first.stderr.contains("error[turn_cancelled]"),
+            "{}",
+            first.stderr
+        );
+        let shown = show(folder.path(), "s");
+        assert_eq!(
+            shown["messages"].as_array().unwrap().len(),
+            kept,
+            "{policy}: {shown}"
+        );
+    }
 }

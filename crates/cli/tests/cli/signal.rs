@@ -1,12 +1,13 @@
 //! Tools that a person is asked about: in sessions, and in files.
 
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::Value;
 use testkit::{Answer, Delivery, ModelServer, Reply};
 
 use crate::program::{Ran, events, folder, logue, run};
-use crate::send::show;
+use crate::send::{show, wait_for};
 
 const PROMPT: &str = "<config model=\"m\"/>\n<tool name=\"deploy\" command=\"sh deploy.sh\"/>\n\
                       <tool name=\"look\" command=\"echo seen\"/>\n";
@@ -338,6 +339,13 @@ fn a_turn_of_a_file_waits_and_goes_on_in_the_file() {
         std::fs::read_to_string(folder.path().join("p.md")).unwrap(),
         text
     );
+    // A file's conversation has no second history.
+    let name = format!(
+        "file:{}",
+        folder.path().canonicalize().unwrap().join("p.md").display()
+    );
+    let send = ["send", "--store", "sqlite:s.db", &name, "x"];
+    assert_eq!(ask(folder.path(), &server, &send).status, 2);
     let next = ask(folder.path(), &server, &["run", "p.md", "thanks"]);
     assert_eq!(
         (next.status, next.stdout.as_str()),
@@ -369,4 +377,149 @@ fn a_file_that_went_on_is_not_decided_about_any_more() {
         late.stderr
     );
     assert_eq!(runs(folder.path()), "");
+}
+
+/// Kills the process that runs an approved tool, and decides again.
+fn killed_in_the_tool(folder: &Path, server: &ModelServer, signal: &str) -> Ran {
+    let mut child = logue(folder)
+        .env("OPENAI_BASE_URL", server.base_url())
+        .args(["signal", signal, "--approve"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for(&folder.join("runs"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    ask(folder, server, &["signal", signal, "--approve"])
+}
+
+#[test]
+fn an_approved_call_that_was_killed_does_not_run_again() {
+    let server = server(&["and now?"]);
+    let slow = "echo ran >> runs\nsleep 20\n";
+    let folder = folder(&[("p.md", PROMPT), ("deploy.sh", slow)]);
+    let send = [
+        "send",
+        "--agent",
+        "p.md",
+        "--approve",
+        "deploy=ask",
+        "s",
+        "deploy!",
+    ];
+    let signal = signal_of(&ask(folder.path(), &server, &send));
+    let again = killed_in_the_tool(folder.path(), &server, &signal);
+    assert_eq!(again.status, 4, "{}", again.stderr);
+    assert!(
+        again.stderr.contains("error[turn_interrupted]"),
+        "{}",
+        again.stderr
+    );
+    let shown = show(folder.path(), "s");
+    let messages = shown["messages"].as_array().unwrap();
+    let results: Vec<&Value> = messages
+        .iter()
+        .filter(|message| message["role"] == "tool")
+        .collect();
+    assert_eq!(results.len(), 2, "{shown}");
+    assert!(results.iter().all(|result| {
+        result["content"]
+            .as_str()
+            .unwrap()
+            .starts_with("E-TOOL-CANCELLED")
+    }));
+    let calls = messages
+        .iter()
+        .filter(|message| message["tool_calls"].is_array());
+    assert_eq!(calls.count(), 1, "{shown}");
+    let next = ask(folder.path(), &server, &["send", "s", "go on"]);
+    assert_eq!(
+        (next.status, next.stdout.as_str()),
+        (0, "and now?\n"),
+        "{}",
+        next.stderr
+    );
+    valid(&server.received().last().unwrap().body["messages"]);
+    assert_eq!(runs(folder.path()), "ran\n");
+}
+
+#[test]
+fn an_approved_call_of_a_file_that_was_killed_does_not_run_again() {
+    let server = server(&["and now?"]);
+    let slow = "echo ran >> runs\nsleep 20\n";
+    let folder = folder(&[("p.md", PROMPT), ("deploy.sh", slow)]);
+    let arguments = ["run", "--approve", "deploy=ask", "p.md", "deploy!"];
+    let signal = signal_of(&ask(folder.path(), &server, &arguments));
+    let again = killed_in_the_tool(folder.path(), &server, &signal);
+    assert_eq!(again.status, 4, "{}", again.stderr);
+    assert!(
+        again.stderr.contains("error[turn_interrupted]"),
+        "{}",
+        again.stderr
+    );
+    let text = std::fs::read_to_string(folder.path().join("p.md")).unwrap();
+    assert_eq!(chatmd::check(&text), []);
+    assert_eq!(text.matches("<tool_response").count(), 2, "{text}");
+    let next = ask(folder.path(), &server, &["run", "p.md", "go on"]);
+    assert_eq!(
+        (next.status, next.stdout.as_str()),
+        (0, "and now?\n"),
+        "{}",
+        next.stderr
+    );
+    let request = server.received().pop().unwrap().body["messages"].clone();
+    valid(&request);
+    let results = request.as_array().unwrap().iter();
+    let results: Vec<&Value> = results
+        .filter(|message| message["role"] == "tool")
+        .collect();
+    assert!(results.iter().all(|result| {
+        result["content"]
+            .as_str()
+            .unwrap()
+            .starts_with("E-TOOL-CANCELLED")
+    }));
+    assert_eq!(runs(folder.path()), "ran\n");
+}
+
+#[test]
+fn a_turn_may_ask_twice_and_a_late_decision_is_told_its_own_outcome() {
+    let call =
+        |id: &str| Reply::Answer(Answer::text("").with_call(id, "deploy", "{\"arguments\":[]}"));
+    let replies = vec![call("c1"), call("c2"), Reply::Answer(Answer::text("twice"))];
+    let server = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let folder = prepared();
+    let send = [
+        "send",
+        "--agent",
+        "p.md",
+        "--approve",
+        "deploy=ask",
+        "s",
+        "deploy!",
+    ];
+    let first = signal_of(&ask(folder.path(), &server, &send));
+    let second = signal_of(&ask(
+        folder.path(),
+        &server,
+        &["signal", &first, "--approve"],
+    ));
+    assert_eq!(
+        (&first[..first.len() - 1], &second[second.len() - 1..]),
+        (&second[..second.len() - 1], "2")
+    );
+    let late = ask(folder.path(), &server, &["signal", &first, "--approve"]);
+    assert_eq!(signal_of(&late), second);
+    let done = ask(folder.path(), &server, &["signal", &second, "--approve"]);
+    assert_eq!(
+        (done.status, done.stdout.as_str()),
+        (0, "twice\n"),
+        "{}",
+        done.stderr
+    );
+    assert_eq!(runs(folder.path()), "ran\nran\n");
+    for request in server.received() {
+        valid(&request.body["messages"]);
+    }
 }

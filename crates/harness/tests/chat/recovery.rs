@@ -3,9 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use logue_harness::chat::{SendOptions, SignalTarget};
-use logue_harness::store::SuspensionFilter;
-use logue_message::ChatMessage;
+use logue_harness::Timestamp;
+use logue_harness::chat::{SendOptions, SignalTarget, continues};
+use logue_harness::store::{Acquired, SuspensionFilter};
+use logue_message::{ChatMessage, ToolCall};
 
 use crate::stage::{Stage, category, texts};
 use crate::suspension::approval;
@@ -129,7 +130,7 @@ async fn a_signal_that_was_accepted_is_not_lost() {
         .suspensions(SuspensionFilter::default())
         .await
         .unwrap();
-    let now = logue_harness::Timestamp(5);
+    let now = Timestamp(5);
     drop(
         stage
             .store
@@ -145,4 +146,43 @@ async fn a_signal_that_was_accepted_is_not_lost() {
         .signal(SignalTarget::Signal("sig-wait 1"), approval("no"))
         .await;
     assert_eq!(texts(&again.unwrap()), ["resumed: yes"]);
+}
+
+#[tokio::test]
+async fn calls_that_a_turn_went_on_with_get_their_results_and_are_not_said_again() {
+    let stage = Stage::new();
+    drop(stage.harness().send("s", ChatMessage::user("wait 1")).await);
+    let suspended = stage
+        .store
+        .suspensions(SuspensionFilter::default())
+        .await
+        .unwrap();
+    let id = suspended[0].invocation_id.as_str();
+    let now = Timestamp(0);
+    let signalled = stage.store.signal(id, None, approval("yes"), now).await;
+    drop(signalled.unwrap());
+    // A process took the session, began its calls, heard of one of them, and died.
+    let acquired = stage.store.acquire("s", "dead", now, Duration::ZERO).await;
+    let Acquired::Lease(lease) = acquired.unwrap() else {
+        panic!("somebody has it");
+    };
+    drop(stage.store.begin(&lease, id, now).await.unwrap());
+    let calls = ["c1", "c2"].map(|id| ToolCall::new(id, "work", "{}"));
+    let calls = ChatMessage::assistant("").with_tool_calls(calls.to_vec());
+    let notes = vec![
+        continues(&calls),
+        ChatMessage::tool("c1", "worked").to_json(),
+    ];
+    stage.store.journal(&lease, id, notes).await.unwrap();
+
+    let outcome = stage.harness().send("s", ChatMessage::user("b")).await;
+    assert_eq!(texts(&outcome), ["you said b"]);
+    let history = stage.history("s").await;
+    assert_eq!(history.len(), 6, "{history:?}");
+    assert_eq!(history[2], "tool: worked");
+    assert!(
+        history[3].starts_with("tool: E-TOOL-CANCELLED"),
+        "{history:?}"
+    );
+    assert_eq!(history[4..], ["user: b", "assistant: you said b"]);
 }

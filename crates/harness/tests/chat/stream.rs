@@ -1,7 +1,7 @@
 //! A turn as it happens.
 
 use logue_harness::RunEvent;
-use logue_harness::chat::TurnEvent;
+use logue_harness::chat::{SignalTarget, TurnEvent};
 use logue_message::ChatMessage;
 
 use crate::stage::{Stage, texts};
@@ -51,4 +51,26 @@ async fn a_refused_message_has_an_outcome_only() {
     let mut stream = stage.harness().send_streaming("s", ChatMessage::user(""));
     assert!(matches!(stream.next().await, Some(TurnEvent::Outcome(_))));
     assert!(stream.next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_signalled_turn_is_seen_as_it_goes_on() {
+    let stage = Stage::new();
+    let chat = stage.harness();
+    drop(chat.send("s", ChatMessage::user("wait 1")).await);
+    let word = crate::suspension::approval("yes");
+    let stream = chat.signal_streaming(SignalTarget::Signal("sig-wait 1"), word);
+    let mut stream = stream.await.unwrap();
+    let mut nodes = Vec::new();
+    while let Some(event) = stream.next().await {
+        match event {
+            TurnEvent::Run {
+                node,
+                event: RunEvent::NodeStarted,
+            } => nodes.push(node),
+            TurnEvent::Outcome(outcome) => assert_eq!(texts(&outcome), ["resumed: yes"]),
+            _ => {}
+        }
+    }
+    assert_eq!(nodes, ["after"]);
 }

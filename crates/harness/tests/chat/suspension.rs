@@ -211,3 +211,27 @@ async fn a_resumed_turn_that_fails_is_over() {
     let outcome = chat.signal(target, approval("yes")).await.unwrap();
     assert_eq!(category(&outcome), "provider_unavailable");
 }
+
+#[tokio::test]
+async fn a_chat_may_know_better_what_a_signal_must_carry() {
+    let stage = Stage::new();
+    let chat = stage.harness().with_payload_check(|descriptor, payload| {
+        let word = payload.get("approval").and_then(Value::as_str);
+        match word {
+            Some("yes") => Ok(()),
+            word => Err(format!("{} is no {word:?}", descriptor.signal_id)),
+        }
+    });
+    drop(chat.send("s", ChatMessage::user("wait 1")).await);
+    let target = SignalTarget::Signal("sig-wait 1");
+    for payload in [approval("perhaps"), Map::new()] {
+        let error = chat.signal(target, payload).await.unwrap_err();
+        assert_eq!(error.category(), "suspension_resume_payload_invalid");
+        assert!(error.to_string().starts_with("sig-wait 1 is no"), "{error}");
+    }
+    let resumed = chat.signal(target, approval("yes")).await.unwrap();
+    assert_eq!(texts(&resumed), ["resumed: yes"]);
+    // What was decided is not checked again.
+    let again = chat.signal(target, approval("perhaps")).await.unwrap();
+    assert_eq!(texts(&again), ["resumed: yes"]);
+}
