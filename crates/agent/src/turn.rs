@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use logue_harness::chat::CompletedTurn;
 use logue_harness::{
     Classifier, CountingIds, DefaultClassifier, EngineError, ErrorBucket, Invocation, Outcome,
     PausedRun, RunPorts, SignalDescriptor, State, Update,
@@ -84,6 +85,21 @@ pub struct TurnReport {
     pub requests: usize,
     /// Whether the last answer is cut: it reached a length limit, or a filter ended it.
     pub cut: Option<FinishReason>,
+}
+
+impl TurnReport {
+    /// What a turn of a session gave. What it cost is known where it ran in this process.
+    pub fn of_session(turn: &CompletedTurn) -> Self {
+        let progress = turn.final_state.as_ref();
+        let progress = progress.map(|state| Progress::of(state, &turn.invocation_id));
+        let progress = progress.unwrap_or_default();
+        Self {
+            usage: progress.usage,
+            requests: usize::try_from(progress.requests).unwrap_or(usize::MAX),
+            cut: progress.cut(),
+            replies: turn.replies.clone(),
+        }
+    }
 }
 
 /// A turn that did not complete. What had been completed before is in the transcript.

@@ -170,34 +170,34 @@ impl Provider for Script {
     }
 }
 
-fn says(text: &str) -> Result<Response, ProviderError> {
-    Ok(Response {
+fn says(text: &str) -> Response {
+    Response {
         message: ChatMessage::assistant(format!("{text} {MARKER}")),
         finish_reason: FinishReason::Stop,
         usage: Some(Usage {
             input_tokens: 12,
             output_tokens: 3,
         }),
-    })
+    }
 }
 
-fn calls(calls: &[(&str, &str)]) -> Result<Response, ProviderError> {
+fn calls(calls: &[(&str, &str)]) -> Response {
     let arguments = format!("{{\"input\":\"{MARKER}\"}}");
     let calls = calls
         .iter()
         .map(|(id, name)| ToolCall::new(*id, *name, arguments.as_str()));
-    Ok(Response {
+    Response {
         message: ChatMessage::assistant(Content::Absent).with_tool_calls(calls.collect()),
         finish_reason: FinishReason::ToolCalls,
         usage: None,
-    })
+    }
 }
 
 /// A tool that ends as it is told to.
 struct Probe(ToolDefinition, Outcome);
 
 impl Probe {
-    fn new(name: &str, outcome: Outcome) -> Arc<dyn Tool> {
+    fn shared(name: &str, outcome: Outcome) -> Arc<dyn Tool> {
         let description = format!("told only to the model: {MARKER}");
         let parameters = json!({"type": "object", "properties": {"input": {"type": "string"}}});
         Arc::new(Self(
@@ -243,7 +243,7 @@ fn harness(answers: impl IntoIterator<Item = Result<Response, ProviderError>>) -
         ),
         ("asked", Outcome::done(MARKER)),
     ] {
-        toolbox.add(Probe::new(name, outcome)).unwrap();
+        toolbox.add(Probe::shared(name, outcome)).unwrap();
     }
     let rule = |tool: &str, permission| PermissionRule {
         tool: tool.to_owned(),
@@ -288,10 +288,13 @@ const RUN: &str = "openarmature.turn > openarmature.invocation";
 #[test]
 fn requests_and_calls_are_in_the_nodes_of_their_turn() {
     let recorder = Recorder::default();
-    let chat = harness([
-        calls(&[("c1", "works"), ("c2", "fails"), ("c3", "refuses")]),
-        says("done"),
-    ]);
+    let chat = harness(
+        [
+            calls(&[("c1", "works"), ("c2", "fails"), ("c3", "refuses")]),
+            says("done"),
+        ]
+        .map(Ok),
+    );
     let outcome = run(&recorder, chat.send("s1", hello()));
     let ChatTurnOutcome::Completed(turn) = outcome else {
         panic!("{outcome:?}");
@@ -362,7 +365,7 @@ fn requests_and_calls_are_in_the_nodes_of_their_turn() {
 #[test]
 fn a_turn_that_waits_is_no_error_and_says_what_it_goes_on_from() {
     let recorder = Recorder::default();
-    let chat = harness([calls(&[("c1", "asked")]), says("done")]);
+    let chat = harness([calls(&[("c1", "asked")]), says("done")].map(Ok));
     let outcome = run(&recorder, chat.send("s1", hello()));
     let ChatTurnOutcome::Suspended(waiting) = outcome else {
         panic!("{outcome:?}");
@@ -408,7 +411,7 @@ fn a_turn_that_waits_is_no_error_and_says_what_it_goes_on_from() {
 #[test]
 fn a_call_that_a_person_denied_was_not_made() {
     let recorder = Recorder::default();
-    let chat = harness([calls(&[("c1", "asked")]), says("done")]);
+    let chat = harness([calls(&[("c1", "asked")]), says("done")].map(Ok));
     let outcome = run(&recorder, chat.send("s1", hello()));
     let ChatTurnOutcome::Suspended(waiting) = outcome else {
         panic!("{outcome:?}");

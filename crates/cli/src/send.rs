@@ -11,7 +11,7 @@ use crate::arguments::{SendArgs, StoreArgs};
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 use crate::run::output::Output;
-use crate::run::{input, signalled};
+use crate::run::{input, kept, signalled};
 use crate::store::{open, store_failure};
 use crate::telemetry;
 use crate::terminal::write_failed;
@@ -108,6 +108,7 @@ fn turn(arguments: &SendArgs, config: &Config, output: &Arc<Output>) -> Result<E
         return Err(Failure::user("harness_session_id_unresolved", message)
             .with_help("any other text is a name"));
     }
+    kept::refuse_file(session)?;
     let store = open(&arguments.store, config)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

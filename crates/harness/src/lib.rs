@@ -91,6 +91,15 @@
 //! Models, tools, databases, file formats, clocks and randomness. Ids come from an [`IdSource`];
 //! errors carry categories as text, which a [`Classifier`] sorts into [`ErrorBucket`]s.
 //!
+//! # What stands on it
+//!
+//! | module | what it adds |
+//! |---|---|
+//! | [`chat`] | conversations: `send`, streams, signals, listeners; no message lost, no effect twice |
+//! | [`store`] | the port through which chats become durable, and a store in memory |
+//! | [`sessions`] | state that outlives a run, for graphs of any kind: records, projections, migrations |
+//! | [`turns`] | turns of any transport, classified and answered |
+//!
 //! # Further
 //!
 //! The [`guide`] shows each part at work: typed states, reducers, graphs inside nodes, suspension

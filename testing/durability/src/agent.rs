@@ -105,7 +105,7 @@ async fn model(ctx: NodeContext) -> Result<Update, NodeError> {
             match kind {
                 "slow" => tokio::time::sleep(Duration::from_millis(30)).await,
                 // The owner is to be stopped here; whoever takes over need not wait.
-                "stuck" => tokio::time::sleep(Duration::from_millis(700)).await,
+                "stuck" => tokio::time::sleep(Duration::from_millis(250)).await,
                 _ => {}
             }
             ChatMessage::assistant(format!("answer to {said}"))

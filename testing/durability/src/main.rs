@@ -5,7 +5,7 @@
 //! | line | what happens | what is printed when it is settled |
 //! |---|---|---|
 //! | `send SESSION KEY TEXT` | a message | `told KEY OUTCOME` |
-//! | `stream SESSION KEY TEXT` | the same as a stream | the same |
+//! | `stream SESSION KEY TEXT` | the same as a stream | the same, and `begun KEY` when its graph runs |
 //! | `signal SIGNAL WORD` | a signal with an approval | `told SIGNAL OUTCOME` |
 //! | `fork SESSION N INTO` | a copy of a history | `told INTO forked` |
 //!
@@ -128,9 +128,15 @@ async fn act(chat: &ChatHarness, store: &SharedStore, line: &str) {
             let options = SendOptions::new().with_idempotency_key(key);
             let mut stream = chat.send_streaming_with(session, ChatMessage::user(text), options);
             let mut told = "nothing".to_owned();
+            let mut begun = false;
             while let Some(event) = stream.next().await {
-                if let TurnEvent::Outcome(outcome) = event {
-                    told = tell(&outcome);
+                match event {
+                    TurnEvent::Outcome(outcome) => told = tell(&outcome),
+                    TurnEvent::Run { .. } if !begun => {
+                        println!("begun {key}");
+                        begun = true;
+                    }
+                    _ => {}
                 }
             }
             (key, told)

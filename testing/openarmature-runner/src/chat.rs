@@ -7,17 +7,17 @@ use logue_harness::chat::{
     BusyPolicy, ChatHarness, ChatTurnOutcome, SendOptions, SignalTarget, Subscription, WhilePaused,
 };
 use logue_harness::store::{SharedStore, Store};
-use logue_harness::{ErrorBucket, List, Phase};
-use logue_message::ChatMessage;
+use logue_harness::{List, Phase};
 use serde_json::{Map, Value, json};
 
+use crate::chat_outcomes::{check_outcome, covers, message};
 use crate::chat_store::ChatStore;
-use crate::checks::{Checks, SuspendedRuns, matches};
+use crate::checks::{Checks, EarlierRuns};
 use crate::runs::{NoRun, World, migrations};
 use crate::seen::{Machine, lock};
 use crate::vocabulary::{
     ArrivalExpected, Case, ChatTurn, ChatTurnExpected, FinalHistory, HarnessDef, ReadError,
-    ReplyExpected, SignalStep, UNKNOWN,
+    SignalStep, UNKNOWN,
 };
 
 type Told = Arc<Mutex<Vec<ChatTurnOutcome>>>;
@@ -77,7 +77,7 @@ pub(crate) async fn run_case(
         listeners: BTreeMap::new(),
     };
     process.seed(checks).await;
-    let mut suspended = SuspendedRuns::default();
+    let mut suspended = EarlierRuns::default();
     let mut rest = turns;
     while let Some((first, behind)) = rest.split_first() {
         let beside = behind.iter().take_while(|turn| turn.concurrent).count();
@@ -95,7 +95,7 @@ pub(crate) async fn run_case(
                 continue;
             };
             if let ChatTurnOutcome::Suspended(waits) = &turned.outcome {
-                suspended.note(turn.name.as_deref(), &waits.invocation_id);
+                suspended.note(turn.name.as_deref(), &waits.invocation_id, true);
             }
             process.check_turn(turn, &turned, checks).await;
             for signal in &turn.then_signals {
@@ -249,7 +249,7 @@ impl Process<'_> {
         }
     }
 
-    async fn signal(&mut self, step: &SignalStep, suspended: &SuspendedRuns, checks: &mut Checks) {
+    async fn signal(&mut self, step: &SignalStep, suspended: &EarlierRuns, checks: &mut Checks) {
         let words = step.invocation_of.as_ref();
         let invocation = words.map(|name| suspended.meant(&format!("<from {name}>")));
         let (target, name) = match (&step.signal_id, &invocation) {
@@ -427,121 +427,5 @@ impl Process<'_> {
             }
             Err(error) => checks.fail(format!("the store cannot be verified: {error}")),
         }
-    }
-}
-
-fn check_outcome(expected: &ChatTurnExpected, outcome: &ChatTurnOutcome, checks: &mut Checks) {
-    let found = outcome.as_str();
-    let why = match outcome {
-        ChatTurnOutcome::Errored(turn) => {
-            format!(" ({}: {})", turn.error_category, turn.diagnostic)
-        }
-        _ => String::new(),
-    };
-    if let Some(wanted) = &expected.outcome {
-        checks.holds(
-            wanted == found,
-            format!("the outcome is {found}{why}, not {wanted}"),
-        );
-    }
-    let (mut replies, mut pending, mut descriptor, mut errored) = (None, None, None, None);
-    match outcome {
-        ChatTurnOutcome::Completed(turn) => replies = Some(&turn.replies),
-        ChatTurnOutcome::Suspended(turn) => {
-            pending = Some(&turn.pending_messages);
-            descriptor = Some(&turn.signal_descriptor);
-        }
-        ChatTurnOutcome::Errored(turn) => errored = Some(turn),
-    }
-    if let Some(wanted) = &expected.replies {
-        messages("replies", wanted, replies, checks);
-    }
-    if let Some(wanted) = &expected.pending_messages {
-        messages("pending_messages", wanted, pending, checks);
-    }
-    if let Some(wanted) = &expected.signal_descriptor {
-        checks.descriptor(wanted, descriptor);
-    }
-    if let Some(bucket) = &expected.error_bucket {
-        let found = errored.map(|turn| turn.error_bucket);
-        checks.equal("the bucket", &ErrorBucket::parse(bucket), &found);
-    }
-    if let Some(category) = &expected.error_category {
-        let found = errored.map(|turn| turn.error_category.as_str());
-        checks.equal("the error", &Some(category.as_str()), &found);
-    }
-    if let Some(turn) = errored {
-        checks.equal(
-            "the role of the reply",
-            &"system",
-            &turn.reply.role.as_str(),
-        );
-    }
-    if let Some(wanted) = &expected.reply {
-        reply(wanted, errored.map(|turn| &turn.reply), checks);
-    }
-}
-
-fn messages(what: &str, expected: &[Value], found: Option<&Vec<ChatMessage>>, checks: &mut Checks) {
-    let Some(found) = found else {
-        return checks.holds(false, format!("there are no {what}"));
-    };
-    checks.equal(
-        &format!("the number of {what}"),
-        &expected.len(),
-        &found.len(),
-    );
-    for (number, (wanted, found)) in expected.iter().zip(found).enumerate() {
-        message(
-            &format!("{what} {}", number + 1),
-            wanted,
-            &found.to_json(),
-            checks,
-        );
-    }
-}
-
-/// Compares what is listed of a message.
-fn message(what: &str, expected: &Value, found: &Value, checks: &mut Checks) {
-    let Some(expected) = expected.as_object() else {
-        return checks.fail(format!("{what} is expected to be no message"));
-    };
-    for (key, value) in expected {
-        checks.same(&format!("{what}.{key}"), value, found.get(key));
-    }
-}
-
-fn covers(expected: &Value, found: &Value) -> bool {
-    expected.as_object().is_some_and(|expected| {
-        expected
-            .iter()
-            .all(|(key, value)| found.get(key).is_some_and(|found| matches(value, found)))
-    })
-}
-
-fn reply(expected: &ReplyExpected, found: Option<&ChatMessage>, checks: &mut Checks) {
-    let Some(found) = found else {
-        return checks.holds(false, "there is no reply");
-    };
-    let text = found.text();
-    if let Some(role) = &expected.role {
-        checks.equal(
-            "the role of the reply",
-            &role.as_str(),
-            &found.role.as_str(),
-        );
-    }
-    if let Some(content) = &expected.content {
-        checks.same("the reply", content, Some(&json!(text)));
-    }
-    for part in expected.content_includes.iter().flatten() {
-        checks.holds(
-            text.contains(part),
-            format!("the reply {text:?} lacks {part:?}"),
-        );
-    }
-    if let Some(template) = &expected.content_matches_template {
-        let fits = text.to_lowercase().contains(&template.to_lowercase());
-        checks.holds(fits, format!("the reply {text:?} is not like {template:?}"));
     }
 }

@@ -72,6 +72,21 @@ impl Checks {
         }
     }
 
+    /// What an error carries. The description of what is registered has no fixed words.
+    pub(crate) fn carried(&mut self, expected: &Map<String, Value>, found: &Map<String, Value>) {
+        for (key, value) in expected {
+            let text = found.get(key).and_then(Value::as_str);
+            if key == "registry_description" {
+                self.holds(
+                    text.is_some_and(|text| !text.is_empty()),
+                    "nothing describes the registry",
+                );
+            } else {
+                self.same(&format!("error.{key}"), value, found.get(key));
+            }
+        }
+    }
+
     pub(crate) fn descriptor(
         &mut self,
         expected: &DescriptorExpected,
@@ -131,23 +146,28 @@ pub(crate) fn matches(expected: &Value, found: &Value) -> bool {
     }
 }
 
-/// Runs that were suspended, by the name of the part of the case that they belong to.
+/// Runs that came before, by the name of the part of the case that they belong to.
 #[derive(Debug, Default)]
-pub(crate) struct SuspendedRuns {
+pub(crate) struct EarlierRuns {
     by_name: BTreeMap<String, String>,
     last: Option<String>,
+    last_suspended: Option<String>,
 }
 
-impl SuspendedRuns {
-    pub(crate) fn note(&mut self, name: Option<&str>, invocation_id: &str) {
+impl EarlierRuns {
+    pub(crate) fn note(&mut self, name: Option<&str>, invocation_id: &str, suspended: bool) {
+        let id = invocation_id.to_owned();
         if let Some(name) = name {
-            self.by_name
-                .insert(name.to_owned(), invocation_id.to_owned());
+            self.by_name.insert(name.to_owned(), id.clone());
         }
-        self.last = Some(invocation_id.to_owned());
+        if suspended {
+            self.last_suspended = Some(id.clone());
+        }
+        self.last = Some(id);
     }
 
-    /// `<from NAME suspended outcome>`, or the last one if no part has such a name.
+    /// `<from NAME suspended outcome>`; without the name of a part, the last run that suspended, or
+    /// the last one at all if the words do not ask for that.
     pub(crate) fn meant(&self, words: &str) -> String {
         let Some(inside) = words
             .strip_prefix('<')
@@ -155,10 +175,15 @@ impl SuspendedRuns {
         else {
             return words.to_owned();
         };
-        let named = inside
-            .split_whitespace()
-            .find_map(|word| self.by_name.get(word));
-        let meant = named.or(self.last.as_ref());
+        let words_of = || inside.split_whitespace();
+        let named = words_of().find_map(|word| self.by_name.get(word));
+        let ended = words_of().any(|word| matches!(word, "completed" | "errored"));
+        let last = if ended {
+            &self.last
+        } else {
+            &self.last_suspended
+        };
+        let meant = named.or(last.as_ref()).or(self.last.as_ref());
         meant.cloned().unwrap_or_else(|| words.to_owned())
     }
 }

@@ -13,6 +13,7 @@
 
 mod build;
 mod chat;
+mod chat_outcomes;
 mod chat_store;
 mod checks;
 mod expectations;
@@ -22,6 +23,7 @@ mod script;
 mod seen;
 mod spans;
 mod stores;
+mod traced;
 mod transmissions;
 mod vocabulary;
 

@@ -10,7 +10,7 @@ use logue_harness::{CompiledGraph, Invocation as Start, RunPorts, Update};
 use serde_json::{Map, Value, json};
 
 use crate::build::{BuildError, Builder};
-use crate::checks::{Checks, SuspendedRuns};
+use crate::checks::{Checks, EarlierRuns};
 use crate::seen::{Ids, Machine, Seen};
 use crate::spans::SpanRecorder;
 use crate::stores::{Asked, CountedStore};
@@ -253,7 +253,7 @@ pub(crate) async fn run_case(case: &Case, world: &World, checks: &mut Checks) ->
         checks.fail("nothing was refused before the first run");
     }
     world.seed(case).await;
-    let mut suspended = SuspendedRuns::default();
+    let mut suspended = EarlierRuns::default();
     let mut all = Vec::new();
     for (number, invocation) in listed(case).iter().enumerate() {
         checks.at(match &invocation.name {
@@ -267,8 +267,9 @@ pub(crate) async fn run_case(case: &Case, world: &World, checks: &mut Checks) ->
             }
         }
         let ran = run(world, &sessions, case, invocation, &suspended, checks).await;
-        if let SessionOutcome::Suspended(waits) = &ran.outcome {
-            suspended.note(invocation.name.as_deref(), &waits.invocation_id);
+        if let Some(id) = ran.outcome.invocation_id() {
+            let waits = matches!(ran.outcome, SessionOutcome::Suspended(_));
+            suspended.note(invocation.name.as_deref(), id, waits);
         }
         let last = number + 1 == listed(case).len();
         let of_case = case
@@ -301,7 +302,7 @@ async fn run(
     sessions: &Sessions,
     case: &Case,
     invocation: &Invocation,
-    suspended: &SuspendedRuns,
+    suspended: &EarlierRuns,
     checks: &mut Checks,
 ) -> Ran {
     let _earlier = (
@@ -373,6 +374,13 @@ async fn run(
         sessions.invoke(start).await
     };
     sessions.graph().drain().await;
+    // A resumed run has the session that it had.
+    let session_id = match &outcome {
+        SessionOutcome::Completed(completed) => completed.session_id.clone(),
+        SessionOutcome::Suspended(waits) => waits.session_id.clone(),
+        SessionOutcome::Errored(_) => None,
+    }
+    .or(session_id);
     Ran {
         outcome,
         started_from,
@@ -448,7 +456,7 @@ fn refused(case: &Case, no_run: NoRun, checks: &mut Checks) {
     }
     checks.equal("error.category", &expected.category, &category);
     if let Some(wanted) = &expected.carries {
-        checks.includes("error", wanted, &carried);
+        checks.carried(wanted, &carried);
     }
     for part in expected.message_includes.iter().flatten() {
         checks.holds(

@@ -120,7 +120,12 @@ impl PausedStore for CountedStore {
     }
 
     fn paused<'a>(&'a self, invocation_id: &'a str) -> SessionResult<'a, Option<PausedRecord>> {
-        self.kept.paused(invocation_id)
+        Box::pin(async move {
+            let found = self.kept.paused(invocation_id).await;
+            // Others look before anybody claims what was found.
+            tokio::task::yield_now().await;
+            found
+        })
     }
 
     fn claim<'a>(&'a self, invocation_id: &'a str, round: u64) -> SessionResult<'a, bool> {

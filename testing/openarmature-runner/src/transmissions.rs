@@ -10,7 +10,7 @@ use logue_harness::turns::{
 use logue_harness::{BoxFuture, ErrorBucket, Invocation, SignalDescriptor, Update};
 use serde_json::{Map, Value, json};
 
-use crate::checks::{Checks, SuspendedRuns};
+use crate::checks::{Checks, EarlierRuns};
 use crate::runs::{NoRun, World, still_waits};
 use crate::seen::{is_uuid, lock};
 use crate::vocabulary::{
@@ -121,7 +121,7 @@ pub(crate) async fn run_case(
         Ok(turns) => turns,
         Err(error) => return checks.fail(error.to_string()),
     };
-    let mut suspended = SuspendedRuns::default();
+    let mut suspended = EarlierRuns::default();
     for (number, transmission) in transmissions.iter().enumerate() {
         checks.at(match &transmission.name {
             Some(name) => name.clone(),
@@ -165,7 +165,11 @@ pub(crate) async fn run_case(
             response,
         };
         if let TurnBody::Suspended(waits) = &handled.response.body {
-            suspended.note(transmission.name.as_deref(), &waits.suspended.invocation_id);
+            suspended.note(
+                transmission.name.as_deref(),
+                &waits.suspended.invocation_id,
+                true,
+            );
         }
         if let Some(expected) = &transmission.expected {
             check(
@@ -212,7 +216,7 @@ fn harness(
 fn sent(
     case: &Case,
     transmission: &Transmission,
-    suspended: &SuspendedRuns,
+    suspended: &EarlierRuns,
 ) -> Result<Sent, ReadError> {
     let intent = match transmission.dispatch_intent.as_deref() {
         None => None,
@@ -233,9 +237,10 @@ fn sent(
         .signal_payload
         .as_ref()
         .map(|payload| SignalArrival {
-            invocation_id: ["invocation_id", "resume_invocation", "paused_invocation_id"]
+            invocation_id: ["invocation_id", "resume_invocation"]
                 .into_iter()
-                .find_map(text),
+                .find_map(text)
+                .or_else(|| named_by_words(&transmission.payload, suspended)),
             signal_id: text("signal_id"),
             payload: payload.clone(),
         });
@@ -247,13 +252,20 @@ fn sent(
     })
 }
 
+/// A run may also be named by the words that stand for it, under whatever key.
+fn named_by_words(payload: &Map<String, Value>, earlier: &EarlierRuns) -> Option<String> {
+    let mut texts = payload.values().filter_map(Value::as_str);
+    let words = texts.find(|text| text.starts_with("<from "))?;
+    Some(earlier.meant(words))
+}
+
 async fn check(
     case: &Case,
     world: &World,
     transmission: &Transmission,
     expected: &TransmissionExpected,
     handled: &Handled,
-    suspended: &SuspendedRuns,
+    suspended: &EarlierRuns,
     checks: &mut Checks,
 ) {
     let response = &handled.response;
@@ -343,7 +355,7 @@ async fn signals(
     world: &World,
     expected: &TransmissionExpected,
     handled: &Handled,
-    suspended: &SuspendedRuns,
+    suspended: &EarlierRuns,
     checks: &mut Checks,
 ) {
     let waits = match &handled.response.body {
@@ -412,7 +424,7 @@ fn invoke_args(
     transmission: &Transmission,
     expected: &InvokeArgs,
     handled: &Handled,
-    suspended: &SuspendedRuns,
+    suspended: &EarlierRuns,
     checks: &mut Checks,
 ) {
     let Some(call) = handled.calls.first() else {

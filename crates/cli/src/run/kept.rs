@@ -34,6 +34,16 @@ pub(crate) fn file_of(session: &str) -> Option<PathBuf> {
     session.strip_prefix(SCHEME).map(PathBuf::from)
 }
 
+/// Refuses to keep a history under a name that stands for a file: it would be a second one.
+pub(crate) fn refuse_file(session: &str) -> Result<(), Failure> {
+    if file_of(session).is_none() {
+        return Ok(());
+    }
+    let message = format!("the conversation of `{session}` is kept in its file");
+    Err(Failure::new(Exit::Usage, "usage", message)
+        .with_help("`logue run FILE \"…\"` goes on with it; other names are free"))
+}
+
 /// A turn that waits, and where it came from.
 pub(crate) struct Waiting<'a> {
     /// The file with the conversation.

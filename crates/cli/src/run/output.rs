@@ -6,10 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use logue_agent::{Listener, TurnEvent, TurnReport};
+use logue_agent::{Listener, TurnEvent, TurnReport, is_pending};
 use logue_harness::SignalDescriptor;
 use logue_harness::chat::CompletedTurn;
-use logue_message::{ChatMessage, ToolCall};
+use logue_message::{ChatMessage, Role, ToolCall};
 use logue_model::FinishReason;
 use logue_source::visible;
 use serde_json::{Value, json};
@@ -90,48 +90,37 @@ impl Output {
 
     pub(crate) fn completed(&self, report: &TurnReport) {
         if self.json {
-            let usage = report.usage.map(|usage| {
-                json!({"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens})
-            });
             let cut = report.cut.map(FinishReason::as_str);
             self.emit(
                 &json!({"event": "turn.completed", "requests": report.requests,
-                "usage": usage, "cut": cut}),
+                "usage": usage(report), "cut": cut}),
             );
         }
-        let why = match report.cut {
-            None => return,
-            Some(FinishReason::Length) => {
-                "it reached the length limit; raise `max_tokens` in <config/>"
-            }
-            Some(_) => "the server's filter ended it",
-        };
-        complain(&format!("warning: the answer is cut: {why}\n"));
+        warn_of_cut(report.cut);
     }
 
     /// The turn of a session completed.
     pub(crate) fn answered(&self, turn: &CompletedTurn) {
-        let last = turn.replies.iter().rev();
-        let answer = last.map(ChatMessage::text).next().unwrap_or_default();
+        let report = TurnReport::of_session(turn);
         if self.json {
-            let progress = turn
-                .final_state
-                .as_ref()
-                .and_then(|state| state.json("turn"));
-            let count = |key: &str| progress.and_then(|turn| turn.get(key)).cloned();
             let replies: Vec<Value> = turn.replies.iter().map(ChatMessage::to_json).collect();
             self.emit(&json!({
                 "event": "turn.completed",
                 "invocation_id": turn.invocation_id,
-                "requests": count("requests"),
-                "cut": count("cut").filter(|cut| cut != ""),
+                "requests": report.requests,
+                "usage": usage(&report),
+                "cut": report.cut.map(FinishReason::as_str),
                 "replies": replies,
             }));
         } else if !self.state().answered {
             // Another process ran the turn.
-            self.write(&answer);
+            let is_said =
+                |reply: &&ChatMessage| reply.role == Role::Assistant && !is_pending(reply);
+            let answer = turn.replies.iter().rfind(is_said);
+            self.write(&answer.map(ChatMessage::text).unwrap_or_default());
             self.end_line();
         }
+        warn_of_cut(report.cut);
     }
 
     /// The turn waits for a person, and this command lets it go on.
@@ -301,6 +290,23 @@ impl Listener for Output {
             self.show(event);
         }
     }
+}
+
+fn usage(report: &TurnReport) -> Option<Value> {
+    report.usage.map(
+        |usage| json!({"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}),
+    )
+}
+
+fn warn_of_cut(cut: Option<FinishReason>) {
+    let why = match cut {
+        None => return,
+        Some(FinishReason::Length) => {
+            "it reached the length limit; raise `max_tokens` in <config/>"
+        }
+        Some(_) => "the server's filter ended it",
+    };
+    complain(&format!("warning: the answer is cut: {why}\n"));
 }
 
 /// A call in one short line.

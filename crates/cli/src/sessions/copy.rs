@@ -17,6 +17,7 @@ use crate::answering::AGENT;
 use crate::arguments::{ExportArgs, ForkArgs, ImportArgs};
 use crate::convert::{Form, converted};
 use crate::exit::{Exit, Failure};
+use crate::run::kept::refuse_file;
 use crate::run::source_failure;
 use crate::store::{SystemClock, new_id, store_failure};
 use crate::terminal::{closed_pipe_is_done, complain, print};
@@ -24,6 +25,8 @@ use crate::terminal::{closed_pipe_is_done, complain, print};
 const JSON: Form = Form::Projection(Projection::Json);
 
 pub(super) async fn fork(store: SharedStore, arguments: &ForkArgs) -> Result<Exit, Failure> {
+    refuse_file(&arguments.session)?;
+    refuse_file(&arguments.new)?;
     let info = known(&store, &arguments.session).await?;
     let upto = arguments.at.unwrap_or(info.seq);
     if upto > info.seq {
@@ -37,6 +40,7 @@ pub(super) async fn fork(store: SharedStore, arguments: &ForkArgs) -> Result<Exi
 }
 
 pub(super) async fn export(store: SharedStore, arguments: &ExportArgs) -> Result<Exit, Failure> {
+    refuse_file(&arguments.session)?;
     let info = known(&store, &arguments.session).await?;
     let mut messages = messages(&store, &arguments.session, 0, info.seq).await?;
     if arguments.to == JSON {
@@ -54,6 +58,7 @@ pub(super) async fn export(store: SharedStore, arguments: &ExportArgs) -> Result
 }
 
 pub(super) async fn import(store: SharedStore, arguments: &ImportArgs) -> Result<Exit, Failure> {
+    refuse_file(&arguments.session)?;
     let messages = read(arguments)?;
     let session = arguments.session.as_str();
     let there = store.session(session).await;

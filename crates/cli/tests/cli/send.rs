@@ -356,3 +356,45 @@ fn a_polite_signal_ends_the_process_at_once() {
     let shown = show(folder.path(), "s");
     assert_eq!(shown["inbox"][0]["work"]["message"]["content"], "first");
 }
+
+#[test]
+fn a_message_can_end_the_turn_that_runs() {
+    for (policy, kept) in [("interrupt", 5), ("rollback", 2)] {
+        let call = Answer::text("I try.").with_call("c1", "slow", "{\"arguments\":[]}");
+        let replies = vec![Reply::Answer(call), Reply::Answer(Answer::text("stopped"))];
+        let server = ModelServer::start(replies, Delivery::Whole).unwrap();
+        let prompt = "<config model=\"m\"/>\n<tool name=\"slow\" command=\"sh slow.sh\"/>\n";
+        let folder = folder(&[("p.md", prompt), ("slow.sh", "touch began\nsleep 60\n")]);
+        let first = spawn(
+            folder.path(),
+            Some(&server),
+            &["send", "--agent", "p.md", "s", "first"],
+        );
+        wait_for(&folder.path().join("began"));
+        let second = spawn(
+            folder.path(),
+            Some(&server),
+            &["send", "--busy", policy, "s", "second"],
+        );
+        let second = Ran::from(second.wait_with_output().unwrap());
+        assert_eq!(
+            (second.status, second.stdout.as_str()),
+            (0, "stopped\n"),
+            "{policy}: {}",
+            second.stderr
+        );
+        let first = Ran::from(first.wait_with_output().unwrap());
+        assert_eq!(first.status, 4, "{policy}: {}", first.stderr);
+        assert!(
+            first.stderr.contains("error[turn_cancelled]"),
+            "{}",
+            first.stderr
+        );
+        let shown = show(folder.path(), "s");
+        assert_eq!(
+            shown["messages"].as_array().unwrap().len(),
+            kept,
+            "{policy}: {shown}"
+        );
+    }
+}

@@ -339,6 +339,13 @@ fn a_turn_of_a_file_waits_and_goes_on_in_the_file() {
         std::fs::read_to_string(folder.path().join("p.md")).unwrap(),
         text
     );
+    // A file's conversation has no second history.
+    let name = format!(
+        "file:{}",
+        folder.path().canonicalize().unwrap().join("p.md").display()
+    );
+    let send = ["send", "--store", "sqlite:s.db", &name, "x"];
+    assert_eq!(ask(folder.path(), &server, &send).status, 2);
     let next = ask(folder.path(), &server, &["run", "p.md", "thanks"]);
     assert_eq!(
         (next.status, next.stdout.as_str()),

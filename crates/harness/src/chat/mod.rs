@@ -17,6 +17,54 @@
 //! send ─▶ validate ─▶ inbox ─▶ ┌ lease ─▶ begin ─▶ open ─▶ graph ─▶ commit ┐ ─▶ outcome
 //! signal ─▶ check ───▶ inbox ─▶ └─────────── until the entry is settled ─────┘ ─▶ listeners
 //! ```
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//!
+//! use logue_harness::chat::{ChatHarness, ChatTurnOutcome};
+//! use logue_harness::store::MemoryStore;
+//! use logue_harness::{
+//!     BoxFuture, Clock, CountingIds, END, Field, GraphBuilder, List, StateSchema, Timestamp, Update,
+//! };
+//! use logue_message::ChatMessage;
+//!
+//! /// A program passes the machine's clock.
+//! struct Stopped;
+//!
+//! impl Clock for Stopped {
+//!     fn now(&self) -> Timestamp {
+//!         Timestamp(0)
+//!     }
+//!     fn sleep(&self, _: Duration) -> BoxFuture<'static, ()> {
+//!         Box::pin(async {})
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let schema = StateSchema::new().with(Field::appended("messages", "ChatMessage"));
+//! let graph = GraphBuilder::new(schema)
+//!     .add_node_fn("count", |ctx| async move {
+//!         let said = ctx.state().list("messages").map_or(0, List::len);
+//!         let reply = ChatMessage::assistant(format!("{said} messages so far"));
+//!         Ok(Update::new().with("messages", vec![reply.to_json()]))
+//!     })
+//!     .entry("count")
+//!     .add_edge("count", END)
+//!     .compile(CountingIds::new())?;
+//!
+//! let store = Arc::new(MemoryStore::new());
+//! let chat = ChatHarness::new(graph, store, Arc::new(Stopped), Arc::new(CountingIds::new()))?;
+//! for expected in ["1 messages so far", "3 messages so far"] {
+//!     match chat.send("s1", ChatMessage::user("hello")).await {
+//!         ChatTurnOutcome::Completed(turn) => assert_eq!(turn.replies[0].text(), expected),
+//!         other => return Err(format!("{other:?}").into()),
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 mod cancel;
 mod drive;

@@ -64,7 +64,10 @@ async fn a_signalled_turn_is_seen_as_it_goes_on() {
     let mut nodes = Vec::new();
     while let Some(event) = stream.next().await {
         match event {
-            TurnEvent::Run { node, event } if event == RunEvent::NodeStarted => nodes.push(node),
+            TurnEvent::Run {
+                node,
+                event: RunEvent::NodeStarted,
+            } => nodes.push(node),
             TurnEvent::Outcome(outcome) => assert_eq!(texts(&outcome), ["resumed: yes"]),
             _ => {}
         }

@@ -24,6 +24,7 @@ mod resume;
 mod run;
 mod runtime_errors;
 mod schema;
+mod session_stores;
 mod spans;
 mod state;
 mod subgraphs;

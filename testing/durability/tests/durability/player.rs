@@ -82,19 +82,21 @@ impl Player {
     }
 
     /// Waits until it says a line that begins so.
-    pub(crate) fn wait_for(&self, start: &str) -> String {
+    pub(crate) fn wait_for(&self, start: &str) {
+        let said = self.says(start, Duration::from_secs(60));
+        assert!(said, "{start} is not in {:?}", self.heard());
+    }
+
+    /// Whether it says a line that begins so, within this time.
+    pub(crate) fn says(&self, start: &str, within: Duration) -> bool {
         let began = Instant::now();
-        loop {
-            let heard = self.heard();
-            if let Some(line) = heard.iter().find(|line| line.starts_with(start)) {
-                return line.clone();
+        while began.elapsed() < within {
+            if self.heard().iter().any(|line| line.starts_with(start)) {
+                return true;
             }
-            assert!(
-                began.elapsed() < Duration::from_secs(60),
-                "{start} is not in {heard:?}"
-            );
             std::thread::sleep(Duration::from_millis(1));
         }
+        false
     }
 
     pub(crate) fn kill(&mut self) {
