@@ -1,6 +1,6 @@
 //! `[telemetry]` of `logue.toml`: where the spans of a run go, if anywhere.
 //!
-//! A build with the feature `otlp` can export them ([`otlp`]); one without says that it cannot, and
+//! A build with the feature `otlp` can export them (`telemetry::otlp`); one without says that it cannot, and
 //! goes on. Nothing that goes wrong with spans ever changes how a command ends.
 
 #[cfg(feature = "otlp")]
