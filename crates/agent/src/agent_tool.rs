@@ -1,7 +1,7 @@
 //! A prompt as a tool (ChatMD §5.3): the model hands it a text and gets its answer.
 
-use logue_message::{Arguments, Block, ToolDefinition};
-use logue_tools::{BoxFuture, Outcome, Tool};
+use logue_message::{Block, ToolDefinition};
+use logue_tools::{BoxFuture, Call, Outcome, Tool};
 use serde_json::{Value, json};
 
 use crate::agents::Freshness;
@@ -50,9 +50,9 @@ impl Tool for AgentTool {
         &self.definition
     }
 
-    fn call<'a>(&'a self, arguments: &'a Arguments) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
-            let object = arguments.object().unwrap_or_default();
+            let object = call.arguments.object().unwrap_or_default();
             let input = object.get("input").and_then(Value::as_str);
             let Some(input) = input.filter(|input| !input.trim().is_empty()) else {
                 return Outcome::failed(

@@ -138,12 +138,8 @@ impl Shared {
         let none = List::new();
         let conversation = self.read.of(ctx.state().list(MESSAGES).unwrap_or(&none))?;
         let messages = request_messages(&assistant.prefix, conversation);
-        let request = Request {
-            model: &assistant.model,
-            messages: &messages,
-            tools: assistant.toolbox.definitions(),
-            settings: &assistant.settings,
-        };
+        let request = Request::new(&assistant.model, &messages, &assistant.settings)
+            .with_tools(assistant.toolbox.definitions());
         ctx.emit(RunEvent::Custom {
             name: ASKING.to_owned(),
             value: json!(progress.requests),

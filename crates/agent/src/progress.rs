@@ -49,6 +49,8 @@ impl Progress {
             usage: usage.map(|(input_tokens, output_tokens)| Usage {
                 input_tokens,
                 output_tokens,
+                cached_tokens: count("cached_tokens").unwrap_or(0),
+                reasoning_tokens: count("reasoning_tokens").unwrap_or(0),
             }),
             cut: turn
                 .get("cut")
@@ -66,6 +68,8 @@ impl Progress {
             "approvals": self.approvals,
             "input_tokens": self.usage.map(|usage| usage.input_tokens),
             "output_tokens": self.usage.map(|usage| usage.output_tokens),
+            "cached_tokens": self.usage.map(|usage| usage.cached_tokens),
+            "reasoning_tokens": self.usage.map(|usage| usage.reasoning_tokens),
             "cut": self.cut,
         })
     }

@@ -73,12 +73,7 @@ async fn ask(
     question: &[ChatMessage],
     settings: &Settings,
 ) -> Result<String, RefineError> {
-    let request = Request {
-        model: &model.name,
-        messages: question,
-        tools: &[],
-        settings,
-    };
+    let request = Request::new(&model.name, question, settings);
     let provider = Arc::clone(&model.provider);
     let answer = provider.complete(&request, &mut |_| {}).await;
     let answer = answer.map_err(|error| RefineError {

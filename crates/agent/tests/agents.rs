@@ -45,11 +45,10 @@ impl Provider for Parrot {
                 .last()
                 .map(ChatMessage::text)
                 .unwrap_or_default();
-            Ok(Response {
-                message: ChatMessage::assistant(format!("<{text}>")),
-                finish_reason: FinishReason::Stop,
-                usage: None,
-            })
+            Ok(Response::new(
+                ChatMessage::assistant(format!("<{text}>")),
+                FinishReason::Stop,
+            ))
         })
     }
 }

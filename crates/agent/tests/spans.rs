@@ -11,12 +11,12 @@ use logue_agent::{Assistant, Permission, PermissionRule, Permissions, chat};
 use logue_harness::chat::{ChatHarness, ChatTurnOutcome, SignalTarget};
 use logue_harness::store::MemoryStore;
 use logue_harness::{Clock, CountingIds, Timestamp};
-use logue_message::{Arguments, ChatMessage, Content, ToolCall, ToolDefinition};
+use logue_message::{ChatMessage, Content, ToolCall, ToolDefinition};
 use logue_model::{
     BoxFuture, Category, Event as Heard, EventSink, FinishReason, Provider, ProviderError, Request,
     Response, Settings, Usage,
 };
-use logue_tools::{Outcome, Tool, Toolbox};
+use logue_tools::{Call, Outcome, Tool, Toolbox};
 use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -171,14 +171,12 @@ impl Provider for Script {
 }
 
 fn says(text: &str) -> Response {
-    Response {
-        message: ChatMessage::assistant(format!("{text} {MARKER}")),
-        finish_reason: FinishReason::Stop,
-        usage: Some(Usage {
-            input_tokens: 12,
-            output_tokens: 3,
-        }),
-    }
+    let message = ChatMessage::assistant(format!("{text} {MARKER}"));
+    Response::new(message, FinishReason::Stop).with_usage(Some(Usage {
+        input_tokens: 12,
+        output_tokens: 3,
+        ..Usage::default()
+    }))
 }
 
 fn calls(calls: &[(&str, &str)]) -> Response {
@@ -186,11 +184,8 @@ fn calls(calls: &[(&str, &str)]) -> Response {
     let calls = calls
         .iter()
         .map(|(id, name)| ToolCall::new(*id, *name, arguments.as_str()));
-    Response {
-        message: ChatMessage::assistant(Content::Absent).with_tool_calls(calls.collect()),
-        finish_reason: FinishReason::ToolCalls,
-        usage: None,
-    }
+    let message = ChatMessage::assistant(Content::Absent).with_tool_calls(calls.collect());
+    Response::new(message, FinishReason::ToolCalls)
 }
 
 /// A tool that ends as it is told to.
@@ -212,7 +207,7 @@ impl Tool for Probe {
         &self.0
     }
 
-    fn call<'a>(&'a self, _: &'a Arguments) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, _: Call<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             tokio::task::yield_now().await;
             self.1.clone()

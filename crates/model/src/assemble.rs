@@ -258,11 +258,7 @@ impl Assembler {
                 message,
             ));
         }
-        Ok(Response {
-            message,
-            finish_reason,
-            usage: self.usage,
-        })
+        Ok(Response::new(message, finish_reason).with_usage(self.usage))
     }
 }
 
@@ -293,6 +289,7 @@ fn usage_of(usage: &Value) -> Option<Usage> {
     Some(Usage {
         input_tokens: input_tokens.unwrap_or(0),
         output_tokens: output_tokens.unwrap_or(0),
+        ..Usage::default()
     })
 }
 

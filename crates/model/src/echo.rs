@@ -34,11 +34,10 @@ impl Provider for Echo {
             .with_help("say something first"))
         } else {
             events(Event::Text(text.clone()));
-            Ok(Response {
-                message: ChatMessage::assistant(text),
-                finish_reason: FinishReason::Stop,
-                usage: None,
-            })
+            Ok(Response::new(
+                ChatMessage::assistant(text),
+                FinishReason::Stop,
+            ))
         };
         Box::pin(std::future::ready(result))
     }

@@ -24,6 +24,8 @@ pub enum Category {
     InvalidRequest,
     /// The message holds a kind of content that the provider cannot take.
     UnsupportedContentBlock,
+    /// The answer is not what the response schema asks for.
+    StructuredOutputInvalid,
     /// A request differs from the recorded one.
     ReplayMismatch,
     /// The recording holds no answer to a further request.
@@ -45,6 +47,7 @@ impl Category {
         Self::InvalidResponse,
         Self::InvalidRequest,
         Self::UnsupportedContentBlock,
+        Self::StructuredOutputInvalid,
         Self::ReplayMismatch,
         Self::ReplayExhausted,
         Self::ReplayUnreadable,
@@ -62,6 +65,7 @@ impl Category {
             Self::InvalidResponse => "provider_invalid_response",
             Self::InvalidRequest => "provider_invalid_request",
             Self::UnsupportedContentBlock => "provider_unsupported_content_block",
+            Self::StructuredOutputInvalid => "structured_output_invalid",
             Self::ReplayMismatch => "replay_mismatch",
             Self::ReplayExhausted => "replay_exhausted",
             Self::ReplayUnreadable => "replay_unreadable",

@@ -31,7 +31,8 @@ pub use echo::Echo;
 pub use error::{Category, ProviderError};
 pub use http::Limits;
 pub use provider::{
-    BoxFuture, Event, EventSink, FinishReason, Provider, Request, Response, Settings, Usage,
+    BoxFuture, Event, EventSink, FinishReason, Provider, Request, Response, Settings, ToolChoice,
+    Usage,
 };
 pub use record::{RecordError, Recorder};
 pub use recording::{Recording, RecordingError};

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use logue_message::{ChatMessage, ToolDefinition};
+use serde_json::Value;
 
 use crate::ProviderError;
 
@@ -44,6 +45,45 @@ pub struct Request<'a> {
     pub tools: &'a [ToolDefinition],
     /// How to sample.
     pub settings: &'a Settings,
+    /// Whether tools are to be called.
+    pub tool_choice: &'a ToolChoice,
+    /// The JSON Schema, an object at its root, that the answer is to meet.
+    pub response_schema: Option<&'a Value>,
+}
+
+impl<'a> Request<'a> {
+    /// A request that leaves the rest to the server: it may call tools, and answers in words.
+    pub fn new(model: &'a str, messages: &'a [ChatMessage], settings: &'a Settings) -> Self {
+        Self {
+            model,
+            messages,
+            tools: &[],
+            settings,
+            tool_choice: &ToolChoice::Auto,
+            response_schema: None,
+        }
+    }
+
+    /// The same with tools on offer.
+    #[must_use]
+    pub const fn with_tools(mut self, tools: &'a [ToolDefinition]) -> Self {
+        self.tools = tools;
+        self
+    }
+}
+
+/// Whether the model is to call tools.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// As it likes.
+    #[default]
+    Auto,
+    /// At least one.
+    Required,
+    /// None.
+    None,
+    /// This one.
+    Tool(String),
 }
 
 /// Sampling settings; what is absent is the server's choice.
@@ -90,6 +130,27 @@ pub struct Response {
     pub finish_reason: FinishReason,
     /// What it cost, where the server says.
     pub usage: Option<Usage>,
+    /// The value that the answer is, where a schema was asked for and the answer meets it.
+    pub parsed: Option<Value>,
+}
+
+impl Response {
+    /// An answer that says nothing of its cost.
+    pub const fn new(message: ChatMessage, finish_reason: FinishReason) -> Self {
+        Self {
+            message,
+            finish_reason,
+            usage: None,
+            parsed: None,
+        }
+    }
+
+    /// The same with what it cost.
+    #[must_use]
+    pub const fn with_usage(mut self, usage: Option<Usage>) -> Self {
+        self.usage = usage;
+        self
+    }
 }
 
 /// Why a model stopped.
@@ -123,13 +184,19 @@ impl FinishReason {
 pub struct Usage {
     /// Tokens of the request.
     pub input_tokens: u64,
-    /// Tokens of the answer.
+    /// Tokens of the answer, reasoning included.
     pub output_tokens: u64,
+    /// Tokens of the request that the server had kept from an earlier one.
+    pub cached_tokens: u64,
+    /// Tokens of the answer that were private reasoning.
+    pub reasoning_tokens: u64,
 }
 
 impl std::ops::AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
+        self.reasoning_tokens = self.reasoning_tokens.saturating_add(other.reasoning_tokens);
     }
 }

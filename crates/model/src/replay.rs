@@ -65,11 +65,7 @@ impl Replay {
         } else {
             FinishReason::ToolCalls
         };
-        Ok(Response {
-            message,
-            finish_reason,
-            usage: None,
-        })
+        Ok(Response::new(message, finish_reason))
     }
 }
 

@@ -39,12 +39,7 @@ async fn ask(server: &ModelServer) -> (Result<Response, ProviderError>, Vec<Even
         temperature: Some(0.5),
         ..Settings::default()
     };
-    let request = Request {
-        model: "m",
-        messages: &messages,
-        tools: &tools,
-        settings: &settings,
-    };
+    let request = Request::new("m", &messages, &settings).with_tools(&tools);
     let mut events = Vec::new();
     let result = provider
         .complete(&request, &mut |event| events.push(event))
@@ -297,12 +292,7 @@ async fn ids_of_the_conversation_are_not_used_again() {
         ChatMessage::tool("call_0", "y"),
     ];
     let settings = Settings::default();
-    let request = Request {
-        model: "m",
-        messages: &messages,
-        tools: &[],
-        settings: &settings,
-    };
+    let request = Request::new("m", &messages, &settings);
     let response = provider.complete(&request, &mut |_| {}).await.unwrap();
     assert_ne!(response.message.tool_calls[0].id, "call_0");
 }
@@ -341,12 +331,7 @@ async fn nobody_listening_is_unavailable() {
     };
     let provider = ChatCompletions::new(options).unwrap();
     let (messages, settings) = ([ChatMessage::user("x")], Settings::default());
-    let request = Request {
-        model: "m",
-        messages: &messages,
-        tools: &[],
-        settings: &settings,
-    };
+    let request = Request::new("m", &messages, &settings);
     let error = provider.complete(&request, &mut |_| {}).await.unwrap_err();
     assert_eq!(error.category, Category::Unavailable);
 }

@@ -37,12 +37,7 @@ async fn ask(
         temperature,
         ..Settings::default()
     };
-    let request = Request {
-        model: "",
-        messages,
-        tools: &[],
-        settings: &settings,
-    };
+    let request = Request::new("", messages, &settings);
     provider.complete(&request, &mut |_| {}).await
 }
 
@@ -175,12 +170,7 @@ async fn a_live_run_leaves_a_recording_that_plays() {
     ];
     let mut answers = Vec::new();
     for _ in 0..2 {
-        let request = Request {
-            model: "m",
-            messages: &messages,
-            tools: &tools,
-            settings: &settings,
-        };
+        let request = Request::new("m", &messages, &settings).with_tools(&tools);
         let answer = recorder
             .complete(&request, &mut |_| {})
             .await
@@ -202,12 +192,7 @@ async fn a_live_run_leaves_a_recording_that_plays() {
         ChatMessage::user("<|start|>system"),
     ];
     for recorded in answers {
-        let request = Request {
-            model: "",
-            messages: &messages,
-            tools: &tools,
-            settings: &settings,
-        };
+        let request = Request::new("", &messages, &settings).with_tools(&tools);
         let answer = replay
             .complete(&request, &mut |_| {})
             .await
@@ -223,12 +208,7 @@ async fn a_live_run_leaves_a_recording_that_plays() {
         "says \"sun\"",
         json!({"type": "object"}),
     )];
-    let request = Request {
-        model: "",
-        messages: &messages[..2],
-        tools: &other,
-        settings: &settings,
-    };
+    let request = Request::new("", &messages[..2], &settings).with_tools(&other);
     let error = replay.complete(&request, &mut |_| {}).await.unwrap_err();
     assert!(error.message.contains("tool `weather`"), "{error}");
 }

@@ -34,5 +34,5 @@ pub use fetch::{
 pub use reach::{Reach, Written};
 pub use roots::{Opened, RootError, Roots};
 pub use shell::{ShellOptions, ShellTool};
-pub use tool::{BoxFuture, Outcome, Tool};
+pub use tool::{BoxFuture, Call, Outcome, Provenance, Tool};
 pub use toolbox::{Toolbox, ToolboxError};

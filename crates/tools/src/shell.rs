@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::output::Capped;
-use crate::{BoxFuture, Outcome, Tool};
+use crate::{BoxFuture, Call, Outcome, Tool};
 
 /// What one run of a command may cost, and what it may see.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,7 +171,11 @@ impl ShellTool {
                 "\n[its process group could not be ended: {error}]"
             ));
         }
-        Outcome { text, ok }
+        Outcome {
+            text,
+            ok,
+            provenance: None,
+        }
     }
 }
 
@@ -180,8 +184,8 @@ impl Tool for ShellTool {
         &self.definition
     }
 
-    fn call<'a>(&'a self, arguments: &'a Arguments) -> BoxFuture<'a, Outcome> {
-        Box::pin(self.run(arguments))
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+        Box::pin(self.run(call.arguments))
     }
 }
 

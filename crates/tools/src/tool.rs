@@ -16,7 +16,24 @@ pub trait Tool: Send + Sync {
     fn definition(&self) -> &ToolDefinition;
 
     /// Runs one call. It never fails: what goes wrong is an [`Outcome`] that says so.
-    fn call<'a>(&'a self, arguments: &'a Arguments) -> BoxFuture<'a, Outcome>;
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome>;
+
+    /// What a person is shown who is asked whether a call may run: the exact command, or the change
+    /// to files as a unified diff. `None` where the arguments say it all. Nothing happens.
+    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<String>> {
+        let _ = call;
+        Box::pin(std::future::ready(None))
+    }
+}
+
+/// One call of a tool, as the tool is told it: never the reasoning that led to it
+/// (OpenChatML 2.2 §8.3).
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// The call's id, unique in its conversation.
+    pub id: &'a str,
+    /// What the tool is called with, as the model said it.
+    pub arguments: &'a Arguments,
 }
 
 /// The result of a call, as the model is told it.
@@ -26,6 +43,19 @@ pub struct Outcome {
     pub text: String,
     /// Whether the call did what it was asked to.
     pub ok: bool,
+    /// Where the content is from, if it is not the tool's own.
+    pub provenance: Option<Provenance>,
+}
+
+/// Where the content of a result is from (OpenChatML 2.2 §8.2).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Provenance {
+    /// A file, an address or a server.
+    pub source: String,
+    /// When it was read, as RFC 3339 in UTC, where somebody has a clock.
+    pub timestamp: Option<String>,
+    /// What the content is known by, such as `sha256:…`.
+    pub checksum: Option<String>,
 }
 
 impl Outcome {
@@ -34,6 +64,7 @@ impl Outcome {
         Self {
             text: text.into(),
             ok: true,
+            provenance: None,
         }
     }
 
@@ -42,6 +73,14 @@ impl Outcome {
         Self {
             text: text.into(),
             ok: false,
+            provenance: None,
         }
+    }
+
+    /// The same with where the content is from.
+    #[must_use]
+    pub fn with_provenance(mut self, provenance: Provenance) -> Self {
+        self.provenance = Some(provenance);
+        self
     }
 }

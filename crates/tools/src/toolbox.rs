@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use logue_message::{ToolCall, ToolDefinition};
 
-use crate::{Outcome, Tool};
+use crate::{Call, Outcome, Tool};
 
 /// The declared tools in the order of their declaration.
 #[derive(Clone, Default)]
@@ -68,13 +68,16 @@ impl Toolbox {
         &self.definitions
     }
 
+    /// The tool of that name, if it is declared.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.tools
+            .iter()
+            .find(|tool| tool.definition().name == name)
+    }
+
     /// Runs a call; a tool that nobody declared is refused.
     pub async fn call(&self, call: &ToolCall) -> Outcome {
-        let found = self
-            .tools
-            .iter()
-            .find(|tool| tool.definition().name == call.name);
-        let Some(tool) = found else {
+        let Some(tool) = self.get(&call.name) else {
             let names: Vec<&str> = self
                 .definitions
                 .iter()
@@ -90,6 +93,10 @@ impl Toolbox {
                 call.name
             ));
         };
-        tool.call(&call.arguments).await
+        let call = Call {
+            id: &call.id,
+            arguments: &call.arguments,
+        };
+        tool.call(call).await
     }
 }

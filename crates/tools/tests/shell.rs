@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use logue_message::Arguments;
-use logue_tools::{Outcome, ShellOptions, ShellTool, Tool as _};
+use logue_tools::{Call, Outcome, ShellOptions, ShellTool, Tool as _};
 
 fn options() -> ShellOptions {
     let path = std::env::var_os("PATH").unwrap();
@@ -20,7 +20,12 @@ fn options() -> ShellOptions {
 
 async fn run(folder: &Path, command: &str, arguments: &str, options: ShellOptions) -> Outcome {
     let tool = ShellTool::new("t", command, None, folder.to_owned(), options);
-    tool.call(&Arguments::from_text(arguments)).await
+    let arguments = Arguments::from_text(arguments);
+    let call = Call {
+        id: "c",
+        arguments: &arguments,
+    };
+    tool.call(call).await
 }
 
 /// A script, so that a test can say exactly what the command does.

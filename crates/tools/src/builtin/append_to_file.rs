@@ -6,7 +6,7 @@ use serde_json::json;
 use super::blocking;
 use super::given::Given;
 use crate::writing::{Change, Place, commit, exclusively};
-use crate::{BoxFuture, Outcome, Reach, Tool};
+use crate::{BoxFuture, Call, Outcome, Reach, Tool};
 
 /// Appends text to a file, or starts one.
 #[derive(Clone, Debug)]
@@ -66,8 +66,8 @@ impl Tool for AppendToFile {
         &self.definition
     }
 
-    fn call<'a>(&'a self, arguments: &'a Arguments) -> BoxFuture<'a, Outcome> {
-        let (tool, arguments) = (self.clone(), arguments.clone());
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+        let (tool, arguments) = (self.clone(), call.arguments.clone());
         blocking(move || tool.append(&arguments))
     }
 }

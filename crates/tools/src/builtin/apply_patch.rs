@@ -12,7 +12,7 @@ use super::given::Given;
 use crate::patch::apply::{Budget, apply};
 use crate::patch::parse::{Action, Hunk, Section, parse};
 use crate::writing::{Change, LARGEST, Place, commit, exclusively, text};
-use crate::{BoxFuture, Outcome, Reach, Tool};
+use crate::{BoxFuture, Call, Outcome, Reach, Tool};
 
 /// Bytes that one patch writes, and has in memory before.
 const ALL: usize = 4 * LARGEST;
@@ -81,8 +81,8 @@ impl Tool for ApplyPatch {
         &self.definition
     }
 
-    fn call<'a>(&'a self, arguments: &'a Arguments) -> BoxFuture<'a, Outcome> {
-        let (tool, arguments) = (self.clone(), arguments.clone());
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+        let (tool, arguments) = (self.clone(), call.arguments.clone());
         blocking(move || tool.patch(&arguments))
     }
 }

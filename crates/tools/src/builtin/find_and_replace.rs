@@ -6,7 +6,7 @@ use serde_json::json;
 use super::blocking;
 use super::given::Given;
 use crate::writing::{Change, LARGEST, Place, commit, exclusively};
-use crate::{BoxFuture, Outcome, Reach, Tool};
+use crate::{BoxFuture, Call, Outcome, Reach, Tool};
 
 /// Lines that an error names.
 const NAMED: usize = 10;
@@ -94,8 +94,8 @@ impl Tool for FindAndReplace {
         &self.definition
     }
 
-    fn call<'a>(&'a self, arguments: &'a Arguments) -> BoxFuture<'a, Outcome> {
-        let (tool, arguments) = (self.clone(), arguments.clone());
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+        let (tool, arguments) = (self.clone(), call.arguments.clone());
         blocking(move || tool.replace(&arguments))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use logue_message::{Arguments, ToolDefinition};
 use serde_json::{Value, json};
 
-use crate::{BoxFuture, Outcome, Roots, Tool};
+use crate::{BoxFuture, Call, Outcome, Roots, Tool};
 
 /// Entries that one call gives.
 const SHOWN: usize = 2_000;
@@ -83,8 +83,8 @@ impl Tool for ReadDirectory {
         &self.definition
     }
 
-    fn call<'a>(&'a self, arguments: &'a Arguments) -> BoxFuture<'a, Outcome> {
-        let (tool, arguments) = (self.clone(), arguments.clone());
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+        let (tool, arguments) = (self.clone(), call.arguments.clone());
         Box::pin(async move {
             let listed = tokio::task::spawn_blocking(move || tool.list(&arguments)).await;
             match listed {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use logue_message::{Arguments, ToolDefinition};
 use serde_json::{Map, Value, json};
 
-use crate::{BoxFuture, Outcome, Roots, Tool};
+use crate::{BoxFuture, Call, Outcome, Roots, Tool};
 
 /// Bytes of text that one call gives.
 const SHOWN: usize = 380_928;
@@ -90,8 +90,8 @@ impl Tool for ReadFile {
         &self.definition
     }
 
-    fn call<'a>(&'a self, arguments: &'a Arguments) -> BoxFuture<'a, Outcome> {
-        let (tool, arguments) = (self.clone(), arguments.clone());
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+        let (tool, arguments) = (self.clone(), call.arguments.clone());
         Box::pin(async move {
             let read = tokio::task::spawn_blocking(move || tool.read(&arguments)).await;
             match read {

@@ -6,7 +6,7 @@ use logue_message::{Arguments, ToolDefinition};
 use serde_json::json;
 
 use super::given::Given;
-use crate::{BoxFuture, FetchCategory, FetchError, FetchPolicy, Fetcher, Outcome, Tool};
+use crate::{BoxFuture, Call, FetchCategory, FetchError, FetchPolicy, Fetcher, Outcome, Tool};
 
 /// Bytes of text that one call gives.
 const SHOWN: usize = 380_928;
@@ -84,9 +84,9 @@ impl Tool for WebpageToMarkdown {
         &self.definition
     }
 
-    fn call<'a>(&'a self, arguments: &'a Arguments) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
-            match self.page(arguments).await {
+            match self.page(call.arguments).await {
                 Ok(text) => Outcome::done(text),
                 Err(why) => Outcome::failed(why),
             }
