@@ -154,6 +154,7 @@ impl Surroundings {
                 .together_with(&self.world),
             kept: self.kept.clone(),
             shell: self.shell.clone(),
+            servers: self.servers.clone(),
             network: self.network.clone(),
             agents: self.agents.clone(),
             callers: [self.callers.clone(), vec![path.clone()]].concat(),
@@ -205,11 +206,15 @@ impl Agents {
             .find(prompt.config.model.as_deref(), folder)
             .map_err(failed)?;
         let toolbox = toolbox(&prompt, inside)
+            .await
             .map_err(|error| failed(format!("{} ({})", error.message, error.code)))?;
         let settings = prompt.settings();
-        let key = key_of(&model.identity, &settings, toolbox.definitions(), &history);
+        let key = {
+            let offered = toolbox.current().await;
+            key_of(&model.identity, &settings, offered.definitions(), &history)
+        };
         // What tools find is not in the key, so an agent that has some is asked each time.
-        let may_repeat = freshness == Freshness::MayRepeat && toolbox.definitions().is_empty();
+        let may_repeat = freshness == Freshness::MayRepeat && prompt.tools.is_empty();
         let cache = self.cache.as_ref().filter(|_| may_repeat);
         if let Some(answer) = cache.and_then(|cache| cache.get(&key)) {
             return Ok(answer);

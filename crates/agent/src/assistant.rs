@@ -138,8 +138,10 @@ impl Shared {
         let none = List::new();
         let conversation = self.read.of(ctx.state().list(MESSAGES).unwrap_or(&none))?;
         let messages = request_messages(&assistant.prefix, conversation);
+        assistant.toolbox.refresh().await;
+        let toolbox = assistant.toolbox.current().await;
         let request = Request::new(&assistant.model, &messages, &assistant.settings)
-            .with_tools(assistant.toolbox.definitions());
+            .with_tools(toolbox.definitions());
         ctx.emit(RunEvent::Custom {
             name: ASKING.to_owned(),
             value: json!(progress.requests),
@@ -224,6 +226,7 @@ impl Shared {
                 value: message.to_json(),
             });
         }
+        let toolbox = self.assistant.toolbox.current().await;
         let mut results = Vec::with_capacity(calls.len());
         for gated in &calls {
             let call = &gated.call;
@@ -236,7 +239,7 @@ impl Shared {
             let outcome = match verdict {
                 Ok(()) => {
                     let span = spans::calling(ctx, call);
-                    let outcome = self.assistant.toolbox.call(call);
+                    let outcome = toolbox.call(call);
                     let outcome = outcome.instrument(span.clone()).await;
                     spans::called(&span, &outcome);
                     outcome

@@ -7,10 +7,13 @@ use chatmd::{
     Config, Document, Element as DocumentElement, Evaluation, Loaded, Part, ToolDecl, ToolKind,
     World, evaluate, load, source_map,
 };
+use futures_util::future::join_all;
 use logue_message::{ChatMessage, Repair, Role, ToolCall, repair_history};
 use logue_model::Settings;
 use logue_source::{Code, Diagnostic, SourceMap};
-use logue_tools::{Builtin, ShellTool, Tool, Toolbox};
+use logue_tools::{
+    Builtin, ShellTool, Tool, ToolServerError, ToolServerFault, ToolSource, Toolbox, WantedTools,
+};
 
 use crate::agent_tool::AgentTool;
 use crate::element::Element;
@@ -135,14 +138,18 @@ impl Prompt {
     }
 }
 
-/// The tools that a prompt declares, ready to run.
+/// The tools that a prompt declares, ready to run. Servers are asked what they offer, all at once.
 ///
 /// # Errors
 /// A declaration that cannot be run, with its position.
-pub fn toolbox(prompt: &Prompt, surroundings: &Surroundings) -> Result<Toolbox, Box<Diagnostic>> {
+pub async fn toolbox(
+    prompt: &Prompt,
+    surroundings: &Surroundings,
+) -> Result<Toolbox, Box<Diagnostic>> {
     let roots = surroundings.world.roots();
     let reach = surroundings.reach(prompt);
     let mut toolbox = Toolbox::new();
+    let mut sources = sources(prompt, surroundings).await.into_iter();
     for declaration in &prompt.tools {
         let refused = |code: Code, message: String| {
             Box::new(Diagnostic::error(code, message, declaration.span))
@@ -177,6 +184,25 @@ pub fn toolbox(prompt: &Prompt, surroundings: &Surroundings) -> Result<Toolbox, 
                 *local,
                 surroundings.clone(),
             )),
+            ToolKind::McpServer { .. } => {
+                match sources.next() {
+                    Some(Ok(source)) => toolbox.add_source(source),
+                    Some(Err(error)) => {
+                        let code = match error.fault {
+                            ToolServerFault::Denied => Code::NetworkDenied,
+                            _ => Code::McpTool,
+                        };
+                        let refused = refused(code, error.message);
+                        let help = error.help.into_iter();
+                        return Err(Box::new(help.fold(*refused, Diagnostic::with_help)));
+                    }
+                    None => {
+                        let message = "servers of tools are not connected to here".to_owned();
+                        return Err(refused(Code::MdUnsupported, message));
+                    }
+                }
+                continue;
+            }
             _ => {
                 let message = "tools of this kind cannot be run yet".to_owned();
                 return Err(refused(Code::MdUnsupported, message));
@@ -187,6 +213,37 @@ pub fn toolbox(prompt: &Prompt, surroundings: &Surroundings) -> Result<Toolbox, 
             .map_err(|error| refused(Code::MdDuplicateTool, error.to_string()))?;
     }
     Ok(toolbox)
+}
+
+/// What the servers of a prompt offer, in the order of their declarations; nothing if no server is
+/// connected to here.
+async fn sources(
+    prompt: &Prompt,
+    surroundings: &Surroundings,
+) -> Vec<Result<Arc<dyn ToolSource>, ToolServerError>> {
+    let Some(servers) = &surroundings.servers else {
+        return Vec::new();
+    };
+    let roots = surroundings.world.roots();
+    let wanted: Vec<WantedTools> = prompt
+        .tools
+        .iter()
+        .filter_map(|declaration| match &declaration.kind {
+            ToolKind::McpServer {
+                server,
+                names,
+                strict,
+            } => Some(WantedTools {
+                server: server.clone(),
+                names: names.clone(),
+                strict: *strict,
+                folder: roots.base().to_owned(),
+                roots: roots.folders().to_vec(),
+            }),
+            _ => None,
+        })
+        .collect();
+    join_all(wanted.iter().map(|wanted| servers.source(wanted))).await
 }
 
 fn reasoning_count(document: &Document) -> usize {

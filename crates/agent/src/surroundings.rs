@@ -13,7 +13,7 @@ use chatmd::{
     WorldErrorKind, load,
 };
 use logue_message::Block;
-use logue_tools::{FetchCategory, Fetcher, Reach, ShellOptions};
+use logue_tools::{FetchCategory, Fetcher, Reach, ShellOptions, ToolServers};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
@@ -32,6 +32,8 @@ pub struct Surroundings {
     pub(crate) shell: ShellOptions,
     pub(crate) network: Option<Arc<Fetcher>>,
     pub(crate) agents: Option<Arc<Agents>>,
+    /// Servers that offer tools.
+    pub(crate) servers: Option<Arc<dyn ToolServers>>,
     /// Files that no tool writes, beside those of the prompts.
     pub(crate) kept: Vec<PathBuf>,
     /// The prompts of the agents that are being run, the outermost first.
@@ -52,6 +54,7 @@ impl Surroundings {
             shell,
             network: None,
             agents: None,
+            servers: None,
             kept: Vec::new(),
             callers: world_file(&world),
             world,
@@ -84,6 +87,13 @@ impl Surroundings {
         let reach = own.chain(named).fold(reach, Reach::keeping);
         let network = self.network.iter().cloned();
         network.fold(reach, Reach::with_network)
+    }
+
+    /// The same with servers that offer tools.
+    #[must_use]
+    pub fn with_tool_servers(mut self, servers: Arc<dyn ToolServers>) -> Self {
+        self.servers = Some(servers);
+        self
     }
 
     /// The same with agents.

@@ -139,6 +139,7 @@ impl Agent {
         refining::refine(&mut input, &surroundings, &asking, config, output).await?;
         let prompt = reading::load(&input, &surroundings).await?;
         let toolbox = toolbox(&prompt, &surroundings)
+            .await
             .map_err(|diagnostic| reading::rendered_in(&prompt.source_map(), [&*diagnostic]))?;
         let named = prompt.config.model.as_deref();
         let model = provider::choose(&asking, None, config, named, &folder)?;

@@ -64,8 +64,8 @@ impl Code {
             | Self::MdBadAttribute
             | Self::MdSummaryElement
             | Self::MdUnknownRole => "The prompt has a mistake.",
-            Self::MdToolDeclaration | Self::MdDuplicateTool => "A tool is not set up correctly.",
-            Self::MdUnknownTool | Self::ToolUnsupported | Self::UndeclaredTool => {
+            Self::MdToolDeclaration | Self::MdDuplicateTool | Self::McpTool => "A tool is not set up correctly.",
+            Self::MdUnknownTool | Self::ToolUnsupported | Self::UndeclaredTool | Self::McpServer => {
                 "A tool is not available."
             }
             Self::MdImportCycle | Self::MdImportLimit => "The prompt includes too much.",

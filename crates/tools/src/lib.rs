@@ -16,12 +16,15 @@
 
 mod builtin;
 mod fetch;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 mod output;
 mod patch;
 mod reach;
 mod roots;
 mod shell;
 mod tool;
+mod tool_source;
 mod toolbox;
 mod writing;
 
@@ -35,4 +38,5 @@ pub use reach::{Reach, Written};
 pub use roots::{Opened, RootError, Roots};
 pub use shell::{ShellOptions, ShellTool};
 pub use tool::{BoxFuture, Call, Outcome, Provenance, Tool};
+pub use tool_source::{ToolServerError, ToolServerFault, ToolServers, ToolSource, WantedTools};
 pub use toolbox::{Toolbox, ToolboxError};

@@ -265,13 +265,13 @@ impl<'d, 'a> Assembler<'d, 'a> {
         for tool in document.tools() {
             match &tool.kind {
                 ToolKind::Builtin { name } if Builtin::find(name).is_none() => continue,
-                ToolKind::McpServer { .. } => {
-                    self.unsupported("tools of MCP servers", tool.span);
-                    continue;
-                }
-                ToolKind::Builtin { .. } | ToolKind::Command { .. } | ToolKind::Agent { .. } => {}
+                ToolKind::Builtin { .. }
+                | ToolKind::Command { .. }
+                | ToolKind::Agent { .. }
+                | ToolKind::McpServer { .. } => {}
             }
-            if tool.exposed_name().is_some_and(|name| names.insert(name)) {
+            // A server names its own tools.
+            if tool.exposed_name().is_none_or(|name| names.insert(name)) {
                 tools.push(tool.clone());
             }
         }

@@ -110,7 +110,8 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
             return Ok(Ended::Signalled(exit, None));
         }
     };
-    let toolbox = toolbox(&prompt, &surroundings)
+    let toolbox = runtime
+        .block_on(toolbox(&prompt, &surroundings))
         .map_err(|diagnostic| reading::rendered_in(&prompt.source_map(), [&*diagnostic]))?;
     let written = input.transcript.is_some().then(|| input.name.clone());
     let mut elements = prompt.unanswered_calls();
