@@ -96,6 +96,14 @@ impl Surroundings {
         self
     }
 
+    /// Ends the connections to servers that offer tools. Dropping the surroundings does so as well,
+    /// without telling the servers.
+    pub async fn close(&self) {
+        if let Some(servers) = &self.servers {
+            servers.close().await;
+        }
+    }
+
     /// The same with agents.
     #[must_use]
     pub fn with_agents(mut self, agents: Arc<Agents>) -> Self {

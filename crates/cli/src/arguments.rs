@@ -6,6 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use logue_tools::HostRule;
 use openchatml::Role;
 
+mod doctor;
+mod mcp;
 mod sessions;
 
 use logue_agent::PermissionRule;
@@ -13,6 +15,8 @@ use logue_agent::PermissionRule;
 use crate::convert::Form;
 use crate::language::Language;
 
+pub(crate) use doctor::DoctorArgs;
+pub(crate) use mcp::{McpCommand, McpListArgs};
 pub(crate) use sessions::{
     ExportArgs, ForkArgs, ImportArgs, ListArgs, RmArgs, SendArgs, SessionsCommand, ShowArgs,
     SignalArgs, StoreArgs, TailArgs, VerifyArgs,
@@ -53,9 +57,13 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Tokens(TokensCommand),
     Scan(ScanArgs),
+    /// Offer prompts to other programs, and look at servers that offer tools
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Show what the readers see
     #[command(subcommand)]
     Debug(DebugCommand),
+    Doctor(DoctorArgs),
     Completions(CompletionsArgs),
     /// Write the manual pages
     ///

@@ -18,6 +18,7 @@ use logue_tools::{FetchPolicy, HostRule, ShellOptions};
 use serde::Deserialize;
 
 use crate::exit::{Exit, Failure};
+use crate::mcp::Mcp;
 use crate::network::Network;
 use crate::redact::Redact;
 use crate::telemetry::Telemetry;
@@ -33,6 +34,7 @@ pub(crate) struct Config {
 
 #[derive(Clone, Debug)]
 struct Layer {
+    path: PathBuf,
     /// The folder of the file: relative paths in it count from there.
     folder: PathBuf,
     /// Whether the file is the user's own, and not a project's.
@@ -59,6 +61,8 @@ struct File {
     store: Store,
     #[serde(default)]
     telemetry: Telemetry,
+    #[serde(default)]
+    mcp: Mcp,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -147,14 +151,27 @@ impl Config {
             file.telemetry
                 .check(own)
                 .map_err(|(span, error)| invalid(&path, &text, span, error))?;
+            file.mcp
+                .check(own)
+                .map_err(|(span, error)| invalid(&path, &text, span, &error))?;
             let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
-            layers.push(Layer { folder, own, file });
+            layers.push(Layer {
+                path,
+                folder,
+                own,
+                file,
+            });
         }
         Ok(Self {
             layers,
             redaction,
             hosts,
         })
+    }
+
+    /// The files in force, the first over the next.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.layers.iter().map(|layer| layer.path.as_path())
     }
 
     fn first<T>(&self, pick: impl Fn(&File) -> Option<T>) -> Option<T> {
@@ -377,6 +394,11 @@ impl Config {
         })
     }
 
+    /// What the files say of MCP servers, the first over the next.
+    pub(crate) fn mcp(&self) -> impl Iterator<Item = &Mcp> {
+        self.layers.iter().map(|layer| &layer.file.mcp)
+    }
+
     /// What is not written.
     pub(crate) fn redaction(&self) -> &Redaction {
         &self.redaction
@@ -394,7 +416,7 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 }
 
 /// A folder for what can be had again, below the user's XDG cache folder.
-fn cache_folder(name: &str) -> Option<PathBuf> {
+pub(crate) fn cache_folder(name: &str) -> Option<PathBuf> {
     let folders = etcetera::choose_base_strategy().ok()?;
     Some(folders.cache_dir().join("logue").join(name))
 }

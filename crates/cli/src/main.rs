@@ -11,12 +11,14 @@ mod check;
 mod config;
 mod convert;
 mod debug;
+mod doctor;
 mod exit;
 mod fix;
 mod fmt;
 mod folder;
 mod language;
 mod manual;
+mod mcp;
 mod network;
 mod redact;
 mod rewrite;
@@ -64,7 +66,9 @@ fn main() -> ExitCode {
         Command::Scan(arguments) => scan::scan(&arguments),
         Command::View(arguments) => view::view(&arguments),
         Command::Tokens(command) => tokens::tokens(&command),
+        Command::Mcp(command) => mcp::mcp(&command),
         Command::Debug(command) => debug::debug(&command),
+        Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Completions(arguments) => manual::completions(arguments.shell),
         Command::Man { folder } => manual::pages(folder.as_deref()),
     };

@@ -29,7 +29,8 @@ mod toolbox;
 mod writing;
 
 pub use builtin::{
-    AppendToFile, ApplyPatch, Builtin, FindAndReplace, ReadDirectory, ReadFile, WebpageToMarkdown,
+    AppendToFile, ApplyPatch, Builtin, FindAndReplace, ReadDirectory, ReadFile, UnknownBuiltin,
+    WebpageToMarkdown,
 };
 pub use fetch::{
     FetchCategory, FetchError, FetchPolicy, Fetched, Fetcher, HostRule, HostRuleError, Lookup,
@@ -37,6 +38,6 @@ pub use fetch::{
 pub use reach::{Reach, Written};
 pub use roots::{Opened, RootError, Roots};
 pub use shell::{ShellOptions, ShellTool};
-pub use tool::{BoxFuture, Call, Outcome, Provenance, Tool};
+pub use tool::{BoxFuture, Call, Outcome, Preview, Provenance, Tool};
 pub use tool_source::{ToolServerError, ToolServerFault, ToolServers, ToolSource, WantedTools};
 pub use toolbox::{Toolbox, ToolboxError};

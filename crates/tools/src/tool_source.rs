@@ -30,6 +30,9 @@ pub trait ToolServers: Send + Sync + fmt::Debug {
         &'a self,
         wanted: &'a WantedTools,
     ) -> BoxFuture<'a, Result<Arc<dyn ToolSource>, ToolServerError>>;
+
+    /// Ends every connection and every program that was started, within a few seconds.
+    fn close(&self) -> BoxFuture<'_, ()>;
 }
 
 /// What a declaration wants of a server.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use logue_message::{ToolCall, ToolDefinition};
 
-use crate::{BoxFuture, Call, Outcome, Tool, ToolSource};
+use crate::{BoxFuture, Call, Outcome, Preview, Tool, ToolSource};
 
 /// The declared tools in the order of their declaration.
 ///
@@ -45,7 +45,7 @@ impl Tool for Renamed {
         self.tool.call(call)
     }
 
-    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<String>> {
+    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
         self.tool.preview(call)
     }
 }
@@ -156,6 +156,11 @@ impl Toolbox {
 
     /// Runs a call; a tool that nobody declared is refused.
     pub async fn call(&self, call: &ToolCall) -> Outcome {
+        self.call_approved(call, None).await
+    }
+
+    /// Runs a call as it was approved: `approved` is the fingerprint of the preview that was shown.
+    pub async fn call_approved(&self, call: &ToolCall, approved: Option<&str>) -> Outcome {
         let Some(tool) = self.get(&call.name) else {
             let names: Vec<&str> = self
                 .definitions
@@ -172,10 +177,12 @@ impl Toolbox {
                 call.name
             ));
         };
-        let call = Call {
-            id: &call.id,
-            arguments: &call.arguments,
-        };
-        tool.call(call).await
+        tool.call(Call::from(call).approved_as(approved)).await
+    }
+
+    /// What a call would do, if its tool says more than its arguments do. A call of an undeclared tool
+    /// would do nothing.
+    pub async fn preview(&self, call: &ToolCall) -> Option<Preview> {
+        self.get(&call.name)?.preview(call.into()).await
     }
 }

@@ -110,8 +110,21 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
             return Ok(Ended::Signalled(exit, None));
         }
     };
-    let toolbox = runtime
-        .block_on(toolbox(&prompt, &surroundings))
+    let toolbox = runtime.block_on(async {
+        tokio::select! {
+            biased;
+            exit = signalled() => Err(exit),
+            toolbox = toolbox(&prompt, &surroundings) => Ok(toolbox),
+        }
+    });
+    let toolbox = match toolbox {
+        Ok(toolbox) => toolbox,
+        Err(exit) => {
+            runtime.shutdown_background();
+            return Ok(Ended::Signalled(exit, None));
+        }
+    };
+    let toolbox = toolbox
         .map_err(|diagnostic| reading::rendered_in(&prompt.source_map(), [&*diagnostic]))?;
     let written = input.transcript.is_some().then(|| input.name.clone());
     let mut elements = prompt.unanswered_calls();
@@ -190,6 +203,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         }
         (ended, _) => ended,
     };
+    runtime.block_on(surroundings.close());
     // A tool that a signal cancelled has been killed; reading threads are not waited for.
     runtime.shutdown_background();
     ended.map_err(|failure| match &written {

@@ -13,6 +13,7 @@ use crate::arguments::Asking;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::language::Language;
+use crate::mcp;
 use crate::terminal::{complain, error_style};
 
 /// What the prompt may reach.
@@ -42,15 +43,18 @@ pub(crate) fn surroundings(
         surroundings = surroundings.keeping(transcript.path());
     }
     let policy = config.network(&asking.allow_hosts);
+    let mut network = None;
     // Without a host there is nothing to fetch, and setting TLS up takes time.
     if !policy.hosts.is_empty() {
         let fetcher = Fetcher::new(policy).map_err(|error| {
             let failure = Failure::user("E-NETWORK-DENIED", error.message);
             error.help.into_iter().fold(failure, Failure::with_help)
         })?;
-        surroundings = surroundings.with_network(Arc::new(fetcher));
+        let fetcher = Arc::new(fetcher);
+        network = Some(Arc::clone(&fetcher));
+        surroundings = surroundings.with_network(fetcher);
     }
-    Ok(surroundings)
+    Ok(surroundings.with_tool_servers(mcp::servers(config, network)))
 }
 
 /// Reads the document and reports what is wrong with it.

@@ -151,15 +151,11 @@ impl McpServers {
         }
     }
 
-    /// Ends every connection, and every program that was started. Takes a few seconds at most;
-    /// dropping the servers does the same without telling them.
-    pub async fn close(&self) {
-        let servers = {
-            let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut *servers)
-        };
-        let closing = servers.values().map(|server| server.close());
-        futures_util::future::join_all(closing).await;
+    /// Forgets what is remembered of a server from earlier runs.
+    pub fn forget(&self, wanted: &WantedTools) {
+        if let Ok(server) = self.find(wanted) {
+            server.forget();
+        }
     }
 
     fn find(&self, wanted: &WantedTools) -> Result<Arc<Server>, ToolServerError> {
@@ -251,6 +247,17 @@ impl ToolServers for McpServers {
                 strict: wanted.strict,
                 prefix,
             }) as Arc<dyn ToolSource>)
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            let servers = {
+                let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+                std::mem::take(&mut *servers)
+            };
+            let closing = servers.values().map(|server| server.close());
+            futures_util::future::join_all(closing).await;
         })
     }
 }

@@ -155,6 +155,13 @@ impl Server {
         Ok(self.keep(catalog))
     }
 
+    /// Forgets what an earlier run remembered.
+    pub(crate) fn forget(&self) {
+        if let Some(file) = &self.cached {
+            CatalogCache::remove(file);
+        }
+    }
+
     fn keep(&self, catalog: Catalog) -> Arc<Catalog> {
         let catalog = Arc::new(catalog);
         let mut known = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
