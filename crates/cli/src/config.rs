@@ -421,6 +421,13 @@ pub(crate) fn cache_folder(name: &str) -> Option<PathBuf> {
     Some(folders.cache_dir().join("logue").join(name))
 }
 
+/// The folder for what belongs to the user and outlives a run, below the user's XDG state folder.
+pub(crate) fn state_folder() -> Option<PathBuf> {
+    let folders = etcetera::choose_base_strategy().ok()?;
+    let folder = folders.state_dir().unwrap_or_else(|| folders.data_dir());
+    Some(folder.join("logue"))
+}
+
 /// Where the model server is, and who says so.
 #[derive(Clone, Debug)]
 pub(crate) struct Address {

@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 mod answer;
+pub mod mcp;
 mod random;
 mod server;
 

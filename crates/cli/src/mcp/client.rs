@@ -6,14 +6,30 @@ use std::time::Duration;
 
 use logue_source::visible;
 use logue_tools::Fetcher;
-use logue_tools::mcp::{CatalogCache, McpOptions, McpServers, McpSettings};
+use logue_tools::mcp::{CatalogCache, McpOptions, McpServers, McpSettings, Notice};
 
 use crate::config::{Config, cache_folder, variable};
 use crate::terminal::complain;
 
 /// No server yet; those that a prompt declares are connected to when they are needed.
 pub(crate) fn servers(config: &Config, network: Option<Arc<Fetcher>>) -> Arc<McpServers> {
-    Arc::new(McpServers::new(options(config), network))
+    let notice: Notice = Arc::new(|text| {
+        complain(&format!("warning[E-MCP-SERVER]: {}\n", visible(text)));
+    });
+    servers_with(config, network, notice)
+}
+
+/// The same, and `notice` is told of a server that cannot be reached.
+pub(super) fn servers_with(
+    config: &Config,
+    network: Option<Arc<Fetcher>>,
+    notice: Notice,
+) -> Arc<McpServers> {
+    let options = McpOptions {
+        notice: Some(notice),
+        ..options(config)
+    };
+    Arc::new(McpServers::new(options, network))
 }
 
 fn options(config: &Config) -> McpOptions {
@@ -33,9 +49,6 @@ fn options(config: &Config) -> McpOptions {
         environment: shell.environment,
         cache: cache.map(|folder| CatalogCache::new(folder, Duration::from_secs(60 * minutes))),
         servers: settings(config),
-        notice: Some(Arc::new(|text| {
-            complain(&format!("warning[E-MCP-SERVER]: {}\n", visible(text)));
-        })),
         ..base
     }
 }

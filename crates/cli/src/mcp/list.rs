@@ -2,20 +2,22 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use chatmd::{ToolKind, load};
 use logue_agent::read_bytes;
 use logue_source::visible;
+use logue_tools::mcp::Notice;
 use logue_tools::{Fetcher, ToolServers as _, WantedTools};
 use serde_json::json;
 
-use super::servers;
+use super::client::servers_with;
 use crate::arguments::McpListArgs;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 use crate::folder::file_world;
 use crate::run::{rendered, signalled, source_failure};
-use crate::terminal::{closed_pipe_is_done, print};
+use crate::terminal::{closed_pipe_is_done, complain, print};
 
 pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, Failure> {
     let config = Config::load()?;
@@ -29,7 +31,15 @@ pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, Failure> {
         declared(Path::new(&arguments.from))?
     };
     let network = network(arguments, &config)?;
-    let servers = servers(&config, network);
+    let failed = Arc::new(AtomicBool::new(false));
+    let notice: Notice = {
+        let failed = Arc::clone(&failed);
+        Arc::new(move |text| {
+            failed.store(true, Ordering::Relaxed);
+            complain(&format!("error[E-MCP-SERVER]: {}\n", visible(text)));
+        })
+    };
+    let servers = servers_with(&config, network, notice);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -66,7 +76,10 @@ pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, Failure> {
     });
     runtime.shutdown_background();
     match ended {
-        Ok(text) => closed_pipe_is_done(print(&text?)),
+        Ok(text) => match closed_pipe_is_done(print(&text?))? {
+            Exit::Done if failed.load(Ordering::Relaxed) => Ok(Exit::Retryable),
+            exit => Ok(exit),
+        },
         Err(exit) => Ok(exit),
     }
 }
@@ -110,7 +123,9 @@ fn declared(path: &Path) -> Result<Vec<WantedTools>, Failure> {
             .collect();
         return Err(rendered(&name, text.as_bytes(), &errors));
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let wanted = loaded

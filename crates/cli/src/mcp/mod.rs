@@ -3,6 +3,7 @@
 
 mod client;
 mod list;
+mod serve;
 mod settings;
 
 pub(crate) use client::servers;
@@ -13,6 +14,7 @@ use crate::exit::{Exit, Failure};
 
 pub(crate) fn mcp(command: &McpCommand) -> Result<Exit, Failure> {
     match command {
+        McpCommand::Serve(arguments) => serve::serve(arguments),
         McpCommand::List(arguments) => list::list(arguments),
     }
 }

@@ -124,8 +124,8 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
             return Ok(Ended::Signalled(exit, None));
         }
     };
-    let toolbox = toolbox
-        .map_err(|diagnostic| reading::rendered_in(&prompt.source_map(), [&*diagnostic]))?;
+    let toolbox =
+        toolbox.map_err(|diagnostic| reading::rendered_in(&prompt.source_map(), [&*diagnostic]))?;
     let written = input.transcript.is_some().then(|| input.name.clone());
     let mut elements = prompt.unanswered_calls();
     let mut history = prompt.messages.clone();

@@ -27,9 +27,9 @@ impl Address {
         let scheme = scheme.map(str::to_ascii_lowercase);
         match scheme.as_deref() {
             Some("http" | "https") => Ok(Self::Http(text.to_owned())),
-            Some("mcp+http" | "mcp+https") => {
-                Ok(Self::Http(text.get("mcp+".len()..).unwrap_or_default().to_owned()))
-            }
+            Some("mcp+http" | "mcp+https") => Ok(Self::Http(
+                text.get("mcp+".len()..).unwrap_or_default().to_owned(),
+            )),
             _ => Err(fault(format!("`{text}` is no address of an MCP server"))),
         }
     }
@@ -106,9 +106,15 @@ mod tests {
         let table: &[(&str, &[&str])] = &[
             ("stdio:server", &["server"]),
             ("stdio: npx -y  thing ", &["npx", "-y", "thing"]),
-            ("stdio:'my server' \"a b\" c\\ d", &["my server", "a b", "c d"]),
+            (
+                "stdio:'my server' \"a b\" c\\ d",
+                &["my server", "a b", "c d"],
+            ),
             ("stdio:s \"\" ''", &["s", "", ""]),
-            ("stdio:s \"a\\\"b\\\\c\\d\" 'e\\f'", &["s", "a\"b\\c\\d", "e\\f"]),
+            (
+                "stdio:s \"a\\\"b\\\\c\\d\" 'e\\f'",
+                &["s", "a\"b\\c\\d", "e\\f"],
+            ),
             ("stdio:s a'b c'd $HOME;rm|x", &["s", "ab cd", "$HOME;rm|x"]),
         ];
         for (text, expected) in table {
@@ -121,7 +127,10 @@ mod tests {
     fn addresses_of_http_lose_only_the_prefix_that_says_what_they_are() {
         for (text, expected) in [
             ("https://tools.example/mcp", "https://tools.example/mcp"),
-            ("mcp+http://localhost:8080/x?y=1", "http://localhost:8080/x?y=1"),
+            (
+                "mcp+http://localhost:8080/x?y=1",
+                "http://localhost:8080/x?y=1",
+            ),
             ("MCP+HTTPS://Host/", "HTTPS://Host/"),
         ] {
             assert_eq!(
@@ -134,7 +143,14 @@ mod tests {
     #[test]
     fn what_is_no_address_is_refused_with_how_addresses_are_written() {
         for text in [
-            "", "server", "stdio:", "stdio:  ", "stdio:''", "stdio:a 'b", "stdio:a \\", "ftp://x",
+            "",
+            "server",
+            "stdio:",
+            "stdio:  ",
+            "stdio:''",
+            "stdio:a 'b",
+            "stdio:a \\",
+            "ftp://x",
             "stdio:a\0b",
         ] {
             let error = Address::parse(text).unwrap_err();

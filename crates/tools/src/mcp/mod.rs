@@ -184,7 +184,10 @@ impl McpServers {
             let parsed = reqwest::Url::parse(url);
             let host = parsed.ok().and_then(|url| {
                 let host = url.host_str()?.to_owned();
-                Some(url.port().map_or(host.clone(), |port| format!("{host}:{port}")))
+                Some(
+                    url.port()
+                        .map_or(host.clone(), |port| format!("{host}:{port}")),
+                )
             });
             let host = host.unwrap_or_default();
             let message = format!("`{url}` was not connected to: the network is off for `{host}`");
@@ -201,7 +204,10 @@ impl McpServers {
                 _ => ToolServerFault::Address,
             };
             let failed = ToolServerError::new(fault, error.message);
-            error.help.into_iter().fold(failed, ToolServerError::with_help)
+            error
+                .help
+                .into_iter()
+                .fold(failed, ToolServerError::with_help)
         })
     }
 }
@@ -226,7 +232,10 @@ impl ToolServers for McpServers {
                     .collect::<Vec<String>>()
             };
             // What is remembered may be older than the tool.
-            if catalog.as_ref().is_ok_and(|catalog| !lacks(catalog).is_empty()) {
+            if catalog
+                .as_ref()
+                .is_ok_and(|catalog| !lacks(catalog).is_empty())
+            {
                 catalog = server.list().await;
             }
             match catalog {

@@ -44,7 +44,12 @@ impl Process {
                 .args(arguments)
                 .current_dir(folder)
                 .env_clear()
-                .envs(options.environment.iter().map(|(name, value)| (name, value)))
+                .envs(
+                    options
+                        .environment
+                        .iter()
+                        .map(|(name, value)| (name, value)),
+                )
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped());

@@ -15,6 +15,7 @@ use rmcp::{RoleClient, ServiceExt as _};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
+use super::McpOptions;
 use super::address::Address;
 use super::catalog::{Catalog, CatalogCache, MOST_TOOLS, page, page_of_value};
 use super::http;
@@ -22,7 +23,6 @@ use super::lines::{Faults, Lines};
 use super::outcome::{outcome, told};
 use super::process::Process;
 use super::quiet::{Host, Quiet};
-use super::McpOptions;
 use crate::output::Capped;
 use crate::{Fetcher, Outcome};
 
@@ -208,7 +208,9 @@ impl Server {
             }
             Ok(Err(ServiceError::McpError(error))) => {
                 let mut text = Capped::new(self.options.output_bytes);
-                text.push(format!("E-MCP-SERVER: the server answered {}: ", error.code.0).as_bytes());
+                text.push(
+                    format!("E-MCP-SERVER: the server answered {}: ", error.code.0).as_bytes(),
+                );
                 text.push(error.message.as_bytes());
                 told(text, false, &self.name)
             }
@@ -288,7 +290,10 @@ impl Server {
                 faults: Arc::default(),
             }),
             Ok(Err(error)) => Err(http::why(&error, &self.name)),
-            Err(_) => Err(format!("it did not answer within {} s", limit.as_secs_f64())),
+            Err(_) => Err(format!(
+                "it did not answer within {} s",
+                limit.as_secs_f64()
+            )),
         }
     }
 
@@ -308,8 +313,12 @@ impl Server {
         }
     }
 
-    /// Ends the connection and the program.
+    /// Ends the connection and the program. What is remembered for later runs must not be what the
+    /// server took back.
     pub(crate) async fn close(&self) {
+        if self.changed.load(Ordering::Acquire) {
+            self.forget();
+        }
         if let Some(link) = self.link.lock().await.take() {
             link.end().await;
         }
@@ -319,7 +328,11 @@ impl Server {
 impl Link {
     async fn end(mut self) {
         // What is left of it after the time is dropped, which ends it as well.
-        drop(self.running.close_with_timeout(Duration::from_secs(1)).await);
+        drop(
+            self.running
+                .close_with_timeout(Duration::from_secs(1))
+                .await,
+        );
         if let Some(process) = self.process {
             process.end().await;
         }
@@ -337,7 +350,11 @@ impl Drop for Waiting {
         {
             runtime.spawn(async move {
                 // A server that is gone need not be told.
-                drop(handle.cancel(Some("nobody waits any more".to_owned())).await);
+                drop(
+                    handle
+                        .cancel(Some("nobody waits any more".to_owned()))
+                        .await,
+                );
             });
         }
     }

@@ -47,7 +47,9 @@ impl Tool for McpTool {
                 match call.arguments.object() {
                     Ok(object) => object.into_iter().collect(),
                     Err(error) => {
-                        return Outcome::failed(format!("E-CALL-SCHEMA: the arguments are {error}"));
+                        return Outcome::failed(format!(
+                            "E-CALL-SCHEMA: the arguments are {error}"
+                        ));
                     }
                 }
             };

@@ -1,0 +1,44 @@
+//! What a program gives the server: files, what they may reach, and who answers.
+
+use std::path::{Path, PathBuf};
+
+use logue_agent::{Model, Permissions, Surroundings};
+
+/// The program that the server is part of.
+pub trait Kitchen: Send + Sync {
+    /// The files of the prompts, in a stable order. Asked again and again, because files come and go.
+    fn files(&self) -> Vec<PathBuf>;
+
+    /// What the prompt in a file may reach. Made anew for each call, so that calls share nothing.
+    ///
+    /// # Errors
+    /// It cannot be set up: why.
+    fn surroundings(&self, file: &Path) -> Result<Surroundings, String>;
+
+    /// The model for a prompt that names `named`; a path in the name counts from `folder`.
+    ///
+    /// # Errors
+    /// There is no such model, or it cannot be set up: why.
+    fn model(&self, named: Option<&str>, folder: &Path) -> Result<Model, String>;
+}
+
+/// What calls may do and cost.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    /// How often a model may be asked for one call.
+    pub max_requests: usize,
+    /// Which tools run. Nobody can be asked, so those that a person would be asked about do not.
+    pub permissions: Permissions,
+    /// Calls that run at the same time; others wait.
+    pub at_once: usize,
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        Self {
+            max_requests: 50,
+            permissions: Permissions::new(),
+            at_once: 4,
+        }
+    }
+}
