@@ -52,8 +52,12 @@ pub fn serve_stdio(scenario: &str) {
     {
         drop(std::fs::write("grandchild", child.id().to_string()));
     }
-    for line in stdin.lock().lines() {
-        let Ok(line) = line else { return };
+    let mut stdin = stdin.lock();
+    loop {
+        let mut line = String::new();
+        if stdin.read_line(&mut line).unwrap_or(0) == 0 {
+            return;
+        }
         let Ok(message) = serde_json::from_str::<Value>(&line) else {
             continue;
         };
@@ -78,7 +82,7 @@ pub fn serve_stdio(scenario: &str) {
                     eprint_line("segmentation violation, as it were");
                     std::process::exit(9);
                 }
-                "asking" => ask(&stdin, &message),
+                "asking" => ask(&mut stdin, &message),
                 "flood" => flood(),
                 _ => {}
             }
@@ -202,7 +206,7 @@ fn noise() {
 }
 
 /// Asks everything that a server may ask, and answers the call with what it was told.
-fn ask(stdin: &io::Stdin, call: &Value) {
+fn ask(stdin: &mut io::StdinLock<'_>, call: &Value) {
     let mut told = Vec::new();
     for (id, method, params) in [
         (
@@ -219,7 +223,7 @@ fn ask(stdin: &io::Stdin, call: &Value) {
     ] {
         say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string());
         let mut line = String::new();
-        drop(stdin.lock().read_line(&mut line));
+        drop(stdin.read_line(&mut line));
         let answer: Value = serde_json::from_str(&line).unwrap_or_default();
         let said = answer.get("error").or_else(|| answer.get("result"));
         told.push(format!("{method}: {}", said.unwrap_or(&Value::Null)));
