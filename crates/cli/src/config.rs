@@ -12,12 +12,13 @@ use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
 use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, Redaction};
-use logue_model::Limits;
+use logue_model::{HarmonyServer, Limits, PromptForm};
 use logue_source::{Code, Diagnostic, Source, Span, Style};
 use logue_tools::{FetchPolicy, HostRule, ShellOptions};
 use serde::Deserialize;
 
 use crate::exit::{Exit, Failure};
+use crate::harmony::Harmony;
 use crate::network::Network;
 use crate::redact::Redact;
 use crate::telemetry::Telemetry;
@@ -73,6 +74,8 @@ struct Model {
     total_seconds: Option<u64>,
     response_bytes: Option<usize>,
     event_bytes: Option<usize>,
+    #[serde(default)]
+    harmony: Harmony,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -257,6 +260,18 @@ impl Config {
                 .first(|file| file.model.event_bytes)
                 .unwrap_or(base.event_bytes),
         }
+    }
+
+    /// In which form a prompt of gpt-oss models is sent.
+    pub(crate) fn harmony_prompt(&self) -> PromptForm {
+        self.first(|file| file.model.harmony.prompt())
+            .unwrap_or_default()
+    }
+
+    /// What a server of gpt-oss models understands.
+    pub(crate) fn harmony_server(&self) -> HarmonyServer {
+        self.first(|file| file.model.harmony.server())
+            .unwrap_or_default()
     }
 
     /// Further folders that tools may read, as the files name them.

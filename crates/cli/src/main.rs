@@ -15,6 +15,7 @@ mod exit;
 mod fix;
 mod fmt;
 mod folder;
+mod harmony;
 mod language;
 mod manual;
 mod network;

@@ -263,7 +263,7 @@ impl Assembler {
 }
 
 /// An answer that ended before it was one.
-fn incomplete(what: &str, message: ChatMessage) -> ProviderError {
+pub(crate) fn incomplete(what: &str, message: ChatMessage) -> ProviderError {
     let mut error = ProviderError::new(Category::InvalidResponse, what).with_help(
         "raise `max_tokens` in <config/>, or check the model's chat template, and try again",
     );
@@ -294,7 +294,7 @@ fn usage_of(usage: &Value) -> Option<Usage> {
 }
 
 /// An error that the server reports inside the stream, after a successful status.
-fn stream_error(error: &Value) -> ProviderError {
+pub(crate) fn stream_error(error: &Value) -> ProviderError {
     let message = error
         .get("message")
         .and_then(Value::as_str)

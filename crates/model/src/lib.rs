@@ -16,6 +16,7 @@ mod chat;
 mod dialect;
 mod echo;
 mod error;
+mod harmony;
 mod http;
 mod provider;
 mod record;
@@ -29,6 +30,7 @@ pub use chat::{ChatCompletions, ChatOptions};
 pub use dialect::Dialect;
 pub use echo::Echo;
 pub use error::{Category, ProviderError};
+pub use harmony::{HarmonyCompletions, HarmonyOptions, HarmonyServer, PromptForm};
 pub use http::Limits;
 pub use provider::{
     BoxFuture, Event, EventSink, FinishReason, Provider, Request, Response, Settings, ToolChoice,
