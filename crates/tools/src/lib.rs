@@ -15,6 +15,7 @@
 #![warn(missing_docs)]
 
 mod builtin;
+mod envelope;
 mod fetch;
 mod output;
 mod patch;
@@ -28,6 +29,7 @@ mod writing;
 pub use builtin::{
     AppendToFile, ApplyPatch, Builtin, FindAndReplace, ReadDirectory, ReadFile, WebpageToMarkdown,
 };
+pub use envelope::envelope;
 pub use fetch::{
     FetchCategory, FetchError, FetchPolicy, Fetched, Fetcher, HostRule, HostRuleError, Lookup,
 };

@@ -88,10 +88,13 @@ impl Toolbox {
             } else {
                 names.join(", ")
             };
-            return Outcome::failed(format!(
-                "E-CALL-SCHEMA: no tool named `{}` is declared, so it was not run. Declared tools: {names}",
-                call.name
-            ));
+            return Outcome::error(
+                "E-CALL-SCHEMA",
+                format_args!(
+                    "no tool named `{}` is declared, so it was not run. Declared tools: {names}",
+                    call.name
+                ),
+            );
         };
         let call = Call {
             id: &call.id,
