@@ -1,5 +1,4 @@
 //! Results as `{ok, content, error, provenance}`.
-#![expect(clippy::unwrap_used, reason = "a test says what it expects")]
 
 use logue_tools::{Outcome, Provenance, envelope};
 use proptest::prelude::*;
@@ -115,12 +114,12 @@ proptest! {
     fn no_text_is_lost(text in any::<String>(), ok in any::<bool>()) {
         let outcome = if ok { Outcome::done(&*text) } else { Outcome::failed_saying(&*text) };
         let envelope = envelope(&outcome);
-        let back: Value = serde_json::from_str(&envelope.to_string()).unwrap();
+        let back: Value = serde_json::from_str(&envelope.to_string())?;
         prop_assert_eq!(&back, &envelope);
         if !ok {
             prop_assert_eq!(&back["error"]["message"], &json!(text));
         } else if back["content"] != json!(text) {
-            let read: Value = serde_json::from_str(&text).unwrap();
+            let read: Value = serde_json::from_str(&text)?;
             prop_assert_eq!(&back["content"], &read);
         }
     }
