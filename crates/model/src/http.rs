@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
-use reqwest::{Client, Response, StatusCode, Url};
+use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use serde_json::Value;
 
 use crate::{Category, ProviderError};
@@ -104,6 +104,18 @@ pub(crate) async fn post(
         value.set_sensitive(true);
         request = request.header(AUTHORIZATION, value);
     }
+    send(request, url, limits).await
+}
+
+/// Sends a request and gives the answer once its headers are there and its status is a success.
+///
+/// # Errors
+/// Every failure up to there, by category.
+pub(crate) async fn send(
+    request: RequestBuilder,
+    url: &Url,
+    limits: &Limits,
+) -> Result<Response, ProviderError> {
     let sent = tokio::time::timeout(limits.connect + limits.first_byte, request.send()).await;
     let response = match sent {
         Err(_) => {

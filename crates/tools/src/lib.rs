@@ -27,7 +27,8 @@ mod toolbox;
 mod writing;
 
 pub use builtin::{
-    AppendToFile, ApplyPatch, Builtin, FindAndReplace, ReadDirectory, ReadFile, WebpageToMarkdown,
+    AppendToFile, ApplyPatch, Builtin, FindAndReplace, ReadDirectory, ReadFile, UnknownBuiltin,
+    WebpageToMarkdown,
 };
 pub use envelope::envelope;
 pub use fetch::{
@@ -36,5 +37,5 @@ pub use fetch::{
 pub use reach::{Reach, Written};
 pub use roots::{Opened, RootError, Roots};
 pub use shell::{ShellOptions, ShellTool};
-pub use tool::{BoxFuture, Call, Outcome, Provenance, Tool};
+pub use tool::{BoxFuture, Call, Outcome, Preview, Provenance, Tool};
 pub use toolbox::{Toolbox, ToolboxError};

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use logue_message::{Arguments, ToolDefinition};
+use logue_message::{Arguments, ToolCall, ToolDefinition};
 
 /// A boxed future, as the seams that are used as trait objects return it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -20,7 +20,10 @@ pub trait Tool: Send + Sync {
 
     /// What a person is shown who is asked whether a call may run: the exact command, or the change
     /// to files as a unified diff. `None` where the arguments say it all. Nothing happens.
-    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<String>> {
+    ///
+    /// If the preview has a fingerprint, a call that is approved carries it as [`Call::approved`],
+    /// and fails without any effect if it would do something else by then.
+    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
         let _ = call;
         Box::pin(std::future::ready(None))
     }
@@ -34,6 +37,61 @@ pub struct Call<'a> {
     pub id: &'a str,
     /// What the tool is called with, as the model said it.
     pub arguments: &'a Arguments,
+    /// The fingerprint of the [`Preview`] that somebody saw and approved; `None` where nobody was
+    /// asked. A tool that gives fingerprints does only what this one stands for.
+    pub approved: Option<&'a str>,
+}
+
+impl<'a> Call<'a> {
+    /// A call that nobody was asked about.
+    pub fn new(id: &'a str, arguments: &'a Arguments) -> Self {
+        Self {
+            id,
+            arguments,
+            approved: None,
+        }
+    }
+
+    /// The same after somebody approved the preview with that fingerprint.
+    #[must_use]
+    pub fn approved_as(mut self, fingerprint: Option<&'a str>) -> Self {
+        self.approved = fingerprint;
+        self
+    }
+}
+
+impl<'a> From<&'a ToolCall> for Call<'a> {
+    fn from(call: &'a ToolCall) -> Self {
+        Self::new(&call.id, &call.arguments)
+    }
+}
+
+/// What a call would do, for the person who decides whether it may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preview {
+    /// What a person reads. Control characters in it are made visible, so that a terminal shows it
+    /// as it is; only line breaks are line breaks.
+    pub text: String,
+    /// What exactly the text stands for, if the world could change it between the look and the call:
+    /// opaque, one line, equal only for equal effects.
+    pub fingerprint: Option<String>,
+}
+
+impl Preview {
+    /// A preview of what depends on nothing but the call.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            fingerprint: None,
+        }
+    }
+
+    /// The same with what it stands for.
+    #[must_use]
+    pub fn with_fingerprint(mut self, fingerprint: impl Into<String>) -> Self {
+        self.fingerprint = Some(fingerprint.into());
+        self
+    }
 }
 
 /// The result of a call, as the model is told it.
