@@ -18,10 +18,13 @@ mod echo;
 mod error;
 mod harmony;
 mod http;
+mod probe;
 mod provider;
 mod record;
 mod recording;
+mod refusal;
 mod replay;
+mod retry_after;
 mod selection;
 mod sse;
 mod wire;
@@ -32,6 +35,7 @@ pub use echo::Echo;
 pub use error::{Category, ProviderError};
 pub use harmony::{HarmonyCompletions, HarmonyOptions, HarmonyServer, PromptForm};
 pub use http::Limits;
+pub use probe::{ServerProbe, ServerReport};
 pub use provider::{
     BoxFuture, Event, EventSink, FinishReason, Provider, Request, Response, Settings, ToolChoice,
     Usage,

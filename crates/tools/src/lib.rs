@@ -15,6 +15,7 @@
 #![warn(missing_docs)]
 
 mod builtin;
+mod envelope;
 mod fetch;
 mod output;
 mod patch;
@@ -26,13 +27,15 @@ mod toolbox;
 mod writing;
 
 pub use builtin::{
-    AppendToFile, ApplyPatch, Builtin, FindAndReplace, ReadDirectory, ReadFile, WebpageToMarkdown,
+    AppendToFile, ApplyPatch, Builtin, FindAndReplace, ReadDirectory, ReadFile, UnknownBuiltin,
+    WebpageToMarkdown,
 };
+pub use envelope::envelope;
 pub use fetch::{
     FetchCategory, FetchError, FetchPolicy, Fetched, Fetcher, HostRule, HostRuleError, Lookup,
 };
 pub use reach::{Reach, Written};
 pub use roots::{Opened, RootError, Roots};
 pub use shell::{ShellOptions, ShellTool};
-pub use tool::{BoxFuture, Call, Outcome, Provenance, Tool};
+pub use tool::{BoxFuture, Call, Outcome, Preview, Provenance, Tool};
 pub use toolbox::{Toolbox, ToolboxError};

@@ -5,6 +5,7 @@ use openchatml::harmony::control_id;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 
+use crate::refusal::Refusal;
 use crate::{Category, FinishReason, ProviderError, Request, Usage};
 
 /// What a server understands beyond the format that all share.
@@ -138,7 +139,8 @@ impl Piece {
     /// Reads a chunk of a stream, or a whole answer.
     pub(super) fn read(chunk: &Value) -> Result<Self, ProviderError> {
         if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
-            return Err(crate::assemble::stream_error(error));
+            let opening = "the server reported an error inside the stream";
+            return Err(Refusal::of_event(error).into_error(opening));
         }
         if let Some(choices) = chunk.get("choices").and_then(Value::as_array) {
             return Self::of_choice(chunk, choices.first());
