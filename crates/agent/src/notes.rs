@@ -48,8 +48,9 @@ impl TranscriptJournal {
         };
         let elements = match message.role {
             Role::Assistant => {
-                inner.expect(message.tool_calls.clone());
-                Element::of_answer(&message)
+                inner.transcript.append(&Element::of_answer(&message))?;
+                inner.expect(message.tool_calls);
+                return Ok(0);
             }
             Role::Tool => {
                 let id = message.tool_call_id.clone().unwrap_or_default();
@@ -78,6 +79,7 @@ impl TranscriptJournal {
 
 impl Inner {
     fn expect(&mut self, calls: Vec<ToolCall>) {
+        self.transcript.expect(&calls);
         self.calls = calls.into_iter().map(|call| (call, false)).collect();
     }
 }

@@ -15,6 +15,8 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use logue_message::ToolCall;
+
 use crate::durable::{folder_of, link_new, private, sync_folder, temporary};
 use crate::element::{Element, Transcript, TranscriptError};
 use crate::identity::Identity;
@@ -335,6 +337,10 @@ impl Transcript for TranscriptFile {
         }
         self.latest = Some(Vec::new());
         self.add(&added, 0)
+    }
+
+    fn expect(&mut self, calls: &[ToolCall]) {
+        self.writing.expect(calls);
     }
 
     fn insert(&mut self, element: &Element, later: usize) -> Result<(), TranscriptError> {
