@@ -6,12 +6,12 @@
 //! knows is an error at its position: a misspelled limit would otherwise be no limit.
 
 use std::ffi::OsString;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
-use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, Redaction};
+use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, Redaction, Routing};
 use logue_model::{HarmonyServer, Limits, PromptForm};
 use logue_source::{Code, Diagnostic, Source, Span, Style};
 use logue_tools::{FetchPolicy, HostRule, ShellOptions};
@@ -88,6 +88,8 @@ struct Tools {
     output_bytes: Option<usize>,
     #[serde(default)]
     environment: Vec<String>,
+    concurrency: Option<NonZeroUsize>,
+    envelope: Option<bool>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -320,6 +322,20 @@ impl Config {
                 .first(|file| file.tools.output_bytes)
                 .unwrap_or(base.output_bytes),
             environment,
+        }
+    }
+
+    /// How the calls of an answer are run.
+    pub(crate) fn routing(&self) -> Routing {
+        let base = Routing::default();
+        Routing {
+            concurrency: self
+                .first(|file| file.tools.concurrency)
+                .map_or(base.concurrency, NonZeroUsize::get),
+            envelope: self
+                .first(|file| file.tools.envelope)
+                .unwrap_or(base.envelope),
+            ..base
         }
     }
 
