@@ -16,7 +16,7 @@ use crate::convert::Form;
 use crate::language::Language;
 
 pub(crate) use doctor::DoctorArgs;
-pub(crate) use mcp::{McpCommand, McpListArgs, McpServeArgs};
+pub(crate) use mcp::{McpCommand, McpListArgs, McpLoginArgs, McpServeArgs};
 pub(crate) use sessions::{
     ExportArgs, ForkArgs, ImportArgs, ListArgs, RmArgs, SendArgs, SessionsCommand, ShowArgs,
     SignalArgs, StoreArgs, TailArgs, VerifyArgs,

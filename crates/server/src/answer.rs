@@ -134,6 +134,7 @@ async fn turn(
         transcript: Box::new(NoTranscript),
         listener,
         max_requests: options.max_requests,
+        routing: options.routing.clone(),
         invocation_id: None,
     };
     let ended = turn.run().await.map_err(|error| Failed {

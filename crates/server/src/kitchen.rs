@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use logue_agent::{Model, Permissions, Surroundings};
+use logue_agent::{Model, Permissions, Routing, Surroundings};
 
 /// The program that the server is part of.
 pub trait Kitchen: Send + Sync {
@@ -29,6 +29,8 @@ pub struct ServeOptions {
     pub max_requests: usize,
     /// Which tools run. Nobody can be asked, so those that a person would be asked about do not.
     pub permissions: Permissions,
+    /// How the tool calls of an answer are run.
+    pub routing: Routing,
     /// Calls that run at the same time; others wait.
     pub at_once: usize,
 }
@@ -38,6 +40,7 @@ impl Default for ServeOptions {
         Self {
             max_requests: 50,
             permissions: Permissions::new(),
+            routing: Routing::default(),
             at_once: 4,
         }
     }

@@ -13,6 +13,7 @@ use super::Asking;
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
     Serve(Box<McpServeArgs>),
+    Login(McpLoginArgs),
     List(McpListArgs),
 }
 
@@ -76,4 +77,21 @@ pub(crate) struct McpServeArgs {
     /// Calls that run at the same time [default: 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) at_once: Option<u16>,
+}
+
+/// Log in at a server that wants to know who asks
+///
+/// An address is told to be opened in a browser; when the browser comes back, the token is kept in a
+/// file that only you can read, and renewed when it is old.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    logue mcp login --allow-host tools.example --allow-host login.example https://tools.example/mcp")]
+pub(crate) struct McpLoginArgs {
+    /// Address of the server, as prompts declare it
+    #[arg(value_name = "URL")]
+    pub(crate) url: String,
+
+    /// A host that may be connected to: the server's, and that of its authorization server
+    #[arg(long = "allow-host", value_name = "HOST")]
+    pub(crate) allow_hosts: Vec<HostRule>,
 }

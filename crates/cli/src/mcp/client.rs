@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use logue_source::visible;
 use logue_tools::Fetcher;
-use logue_tools::mcp::{CatalogCache, McpOptions, McpServers, McpSettings, Notice};
+use logue_tools::mcp::{CatalogCache, McpOptions, McpServers, McpSettings, Notice, TokenStore};
+use toml::Spanned;
 
-use crate::config::{Config, cache_folder, variable};
+use crate::config::{Config, cache_folder, state_folder, variable};
 use crate::terminal::complain;
 
 /// No server yet; those that a prompt declares are connected to when they are needed.
@@ -48,21 +49,31 @@ fn options(config: &Config) -> McpOptions {
             .unwrap_or(base.output_bytes),
         environment: shell.environment,
         cache: cache.map(|folder| CatalogCache::new(folder, Duration::from_secs(60 * minutes))),
+        tokens: tokens(),
         servers: settings(config),
         ..base
     }
 }
 
+/// Where tokens are that somebody logged in for.
+pub(super) fn tokens() -> Option<TokenStore> {
+    Some(TokenStore::new(state_folder()?.join("mcp")))
+}
+
+/// The value of a variable that a file names.
+fn named(name: Option<&Spanned<String>>) -> Option<String> {
+    variable(name?.get_ref())
+}
+
 /// What each server is told: of several files that name it, the first counts.
-fn settings(config: &Config) -> BTreeMap<String, McpSettings> {
+pub(super) fn settings(config: &Config) -> BTreeMap<String, McpSettings> {
     let mut servers = BTreeMap::new();
     for (name, server) in config.mcp().flat_map(|mcp| &mcp.servers) {
         servers.entry(name.clone()).or_insert_with(|| McpSettings {
             headers: server.headers.clone(),
-            bearer: server
-                .bearer_env
-                .as_ref()
-                .and_then(|name| variable(name.get_ref())),
+            bearer: named(server.bearer_env.as_ref()),
+            client_id: named(server.client_id_env.as_ref()),
+            client_secret: named(server.client_secret_env.as_ref()),
         });
     }
     servers

@@ -8,7 +8,7 @@ use chatmd::{ToolKind, load};
 use logue_agent::read_bytes;
 use logue_source::visible;
 use logue_tools::mcp::Notice;
-use logue_tools::{Fetcher, ToolServers as _, WantedTools};
+use logue_tools::{Fetcher, HostRule, ToolServers as _, WantedTools};
 use serde_json::json;
 
 use super::client::servers_with;
@@ -30,7 +30,7 @@ pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, Failure> {
     } else {
         declared(Path::new(&arguments.from))?
     };
-    let network = network(arguments, &config)?;
+    let network = network(&arguments.allow_hosts, &config)?;
     let failed = Arc::new(AtomicBool::new(false));
     let notice: Notice = {
         let failed = Arc::clone(&failed);
@@ -148,8 +148,12 @@ fn declared(path: &Path) -> Result<Vec<WantedTools>, Failure> {
     Ok(wanted.collect())
 }
 
-fn network(arguments: &McpListArgs, config: &Config) -> Result<Option<Arc<Fetcher>>, Failure> {
-    let policy = config.network(&arguments.allow_hosts);
+/// What reaches the hosts of the flags and of the settings; `None` if there are none.
+pub(super) fn network(
+    hosts: &[HostRule],
+    config: &Config,
+) -> Result<Option<Arc<Fetcher>>, Failure> {
+    let policy = config.network(hosts);
     if policy.hosts.is_empty() {
         return Ok(None);
     }

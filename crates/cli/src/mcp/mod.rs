@@ -3,6 +3,7 @@
 
 mod client;
 mod list;
+mod login;
 mod serve;
 mod settings;
 
@@ -15,6 +16,7 @@ use crate::exit::{Exit, Failure};
 pub(crate) fn mcp(command: &McpCommand) -> Result<Exit, Failure> {
     match command {
         McpCommand::Serve(arguments) => serve::serve(arguments),
+        McpCommand::Login(arguments) => login::login(arguments),
         McpCommand::List(arguments) => list::list(arguments),
     }
 }

@@ -44,6 +44,7 @@ pub(super) fn serve(arguments: &McpServeArgs) -> Result<Exit, Failure> {
     let options = ServeOptions {
         max_requests: config.max_turns(arguments.asking.max_turns),
         permissions: permissions.clone(),
+        routing: config.routing(),
         at_once: arguments.at_once.map_or(base.at_once, usize::from),
     };
     let kitchen = Arc::new(Files {

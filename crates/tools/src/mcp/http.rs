@@ -9,7 +9,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
-use super::McpOptions;
+use super::{McpOptions, oauth};
 use crate::Fetcher;
 
 /// A connection to `url`, with what the settings of the server say.
@@ -19,6 +19,7 @@ pub(crate) async fn transport(
     name: &str,
     options: &McpOptions,
 ) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
+    let declared = url;
     let (url, client) = network.client_for(url).map_err(|error| error.message)?;
     let settings = options.settings(name);
     let mut headers = HashMap::new();
@@ -35,8 +36,12 @@ pub(crate) async fn transport(
     let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
         .custom_headers(headers)
         .max_sse_event_size(options.message_bytes);
-    if let Some(bearer) = &settings.bearer {
-        config = config.auth_header(bearer.clone());
+    let bearer = match settings.bearer.clone() {
+        Some(bearer) => Some(bearer),
+        None => oauth::token(network, declared, &settings, options.tokens.as_ref()).await?,
+    };
+    if let Some(bearer) = bearer {
+        config = config.auth_header(bearer);
     }
     Ok(StreamableHttpClientTransport::with_client(
         client.clone(),

@@ -11,6 +11,7 @@ mod catalog;
 mod http;
 mod lines;
 mod names;
+mod oauth;
 mod outcome;
 mod process;
 mod quiet;
@@ -27,6 +28,7 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 
 pub use catalog::CatalogCache;
+pub use oauth::{TokenStore, login};
 
 use crate::{
     BoxFuture, FetchCategory, Fetcher, ToolServerError, ToolServerFault, ToolServers, ToolSource,
@@ -54,6 +56,8 @@ pub struct McpOptions {
     pub environment: Vec<(OsString, OsString)>,
     /// Where catalogs are kept from one run to the next.
     pub cache: Option<CatalogCache>,
+    /// Where tokens are kept that somebody logged in for.
+    pub tokens: Option<TokenStore>,
     /// What is particular to a server, by its address as declared.
     pub servers: BTreeMap<String, McpSettings>,
     /// Who is told of a server that cannot be reached.
@@ -69,6 +73,7 @@ impl Default for McpOptions {
             output_bytes: 100_000,
             environment: Vec::new(),
             cache: None,
+            tokens: None,
             servers: BTreeMap::new(),
             notice: None,
         }
@@ -104,6 +109,10 @@ pub struct McpSettings {
     pub headers: BTreeMap<String, String>,
     /// A token that says who asks.
     pub bearer: Option<String>,
+    /// The program's name at the server's authorization server.
+    pub client_id: Option<String>,
+    /// The secret of that name. With both, nobody has to log in.
+    pub client_secret: Option<String>,
 }
 
 impl fmt::Debug for McpSettings {
@@ -112,6 +121,8 @@ impl fmt::Debug for McpSettings {
         f.debug_struct("McpSettings")
             .field("headers", &self.headers.keys())
             .field("bearer", &self.bearer.is_some())
+            .field("client_id", &self.client_id)
+            .field("client_secret", &self.client_secret.is_some())
             .finish()
     }
 }
@@ -121,7 +132,10 @@ impl McpSettings {
     fn identity(&self) -> String {
         format!(
             "{:x}",
-            Sha256::digest(format!("{:?}{:?}", self.headers, self.bearer))
+            Sha256::digest(format!(
+                "{:?}{:?}{:?}",
+                self.headers, self.bearer, self.client_id
+            ))
         )
     }
 }
