@@ -57,7 +57,7 @@ class Answer(BaseHTTPRequestHandler):
 def run(folder: Path, address: str, calls: list[tuple[str, dict]], *flags: str, seconds: int = 60):
     """What the model was sent in each request, and what the program said."""
     model = Model(calls)
-    (folder / "p.md").write_text(f"<tool mcp_server='{address}'/>\n<user>Go.</user>\n")
+    (folder / "p.md").write_text(f'<tool mcp_server="{address}"/>\n<user>Go.</user>\n')
     (folder / "logue.toml").write_text(f"[mcp]\ncall_seconds = {seconds}\n")
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder)}
     url = f"http://127.0.0.1:{model.server_port}/v1"
@@ -114,7 +114,7 @@ def talk(folder: Path, address: str, how: str, *flags: str) -> None:
 
 
 def over_stdio(folder: Path) -> None:
-    talk(folder, f'stdio:"{sys.executable}" -B "{SERVER}" stdio', "stdio")
+    talk(folder, f"stdio:'{sys.executable}' -B '{SERVER}' stdio", "stdio")
 
 
 def over_http(folder: Path) -> None:

@@ -17,6 +17,7 @@ mod fmt;
 mod formats;
 mod hostile;
 mod killed;
+mod mcp;
 mod missing_files;
 mod network;
 mod payloads;

@@ -15,7 +15,8 @@ use crate::program::{logue, run};
 /// No test: with a scenario among its arguments this program is a server.
 #[test]
 fn peer() {
-    let scenario = std::env::args().find_map(|word| Some(word.strip_prefix("scenario=")?.to_owned()));
+    let scenario =
+        std::env::args().find_map(|word| Some(word.strip_prefix("scenario=")?.to_owned()));
     if let Some(scenario) = scenario {
         serve_stdio(&scenario);
     }
@@ -28,7 +29,12 @@ fn command(scenario: &str) -> String {
 }
 
 /// A prompt with a server, and a model that calls `echo` of it.
-fn ask(folder: &Path, server: &str, more: &str, flags: &[&str]) -> (crate::program::Ran, Vec<Value>) {
+fn ask(
+    folder: &Path,
+    server: &str,
+    more: &str,
+    flags: &[&str],
+) -> (crate::program::Ran, Vec<Value>) {
     let text = format!("<tool mcp_server=\"{server}\" {more}/>\n<user>Go.</user>\n");
     fs::write(folder.join("p.md"), text).unwrap();
     let call = Answer::text("").with_call("c1", "echo", "{\"text\":\"hi\"}");
@@ -44,8 +50,18 @@ fn ask(folder: &Path, server: &str, more: &str, flags: &[&str]) -> (crate::progr
 #[test]
 fn a_model_calls_tools_of_a_server_and_the_transcript_holds_it() {
     let folder = tempfile::tempdir().unwrap();
-    let (ran, bodies) = ask(folder.path(), &command("noisy"), "include=\"echo,\" strict", &[]);
-    assert_eq!((ran.status, ran.stdout.as_str()), (0, "done\n"), "{}", ran.stderr);
+    let (ran, bodies) = ask(
+        folder.path(),
+        &command("noisy"),
+        "include=\"echo,\" strict",
+        &[],
+    );
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (0, "done\n"),
+        "{}",
+        ran.stderr
+    );
     assert!(!ran.stderr.contains("E-MCP"), "{}", ran.stderr);
     assert_eq!(bodies[0]["tools"].as_array().unwrap().len(), 1);
     assert_eq!(bodies[0]["tools"][0]["function"]["strict"], true);
@@ -59,13 +75,30 @@ fn a_model_calls_tools_of_a_server_and_the_transcript_holds_it() {
 fn a_server_that_does_not_start_is_a_warning_and_a_dying_one_a_failed_call() {
     let folder = tempfile::tempdir().unwrap();
     let (ran, bodies) = ask(folder.path(), "stdio:/no/such/program", "", &[]);
-    assert_eq!((ran.status, ran.stdout.as_str()), (0, "done\n"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("warning[E-MCP-SERVER]"), "{}", ran.stderr);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (0, "done\n"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr.contains("warning[E-MCP-SERVER]"),
+        "{}",
+        ran.stderr
+    );
     assert!(bodies[0].get("tools").is_none(), "{}", bodies[0]);
     let (ran, bodies) = ask(folder.path(), &command("dies"), "", &[]);
-    assert_eq!((ran.status, ran.stdout.as_str()), (0, "done\n"), "{}", ran.stderr);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (0, "done\n"),
+        "{}",
+        ran.stderr
+    );
     let told = bodies[1]["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
-    assert!(told.contains("E-MCP-SERVER") && told.contains("segmentation"), "{told}");
+    assert!(
+        told.contains("E-MCP-SERVER") && told.contains("segmentation"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -73,19 +106,38 @@ fn declarations_that_cannot_be_used_are_refused_before_the_model_is_asked() {
     let folder = tempfile::tempdir().unwrap();
     let server = McpServer::start("plain").unwrap();
     for (address, more, code, help) in [
-        (command("plain"), "name=\"nothing\"", "E-MCP-TOOL", "its tools are echo"),
+        (
+            command("plain"),
+            "name=\"nothing\"",
+            "E-MCP-TOOL",
+            "its tools are echo",
+        ),
         ("ftp://x/".to_owned(), "", "E-MCP-TOOL", "stdio:COMMAND"),
-        (server.url(), "", "E-NETWORK-DENIED", "--allow-host 127.0.0.1:"),
+        (
+            server.url(),
+            "",
+            "E-NETWORK-DENIED",
+            "--allow-host 127.0.0.1:",
+        ),
     ] {
         let (ran, bodies) = ask(folder.path(), &address, more, &[]);
         assert_eq!(ran.status, 3, "{}", ran.stderr);
-        assert!(ran.stderr.contains(code) && ran.stderr.contains(help), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains(code) && ran.stderr.contains(help),
+            "{}",
+            ran.stderr
+        );
         assert!(ran.stderr.contains("p.md:1:1"), "{}", ran.stderr);
         assert!(bodies.is_empty());
     }
     let host = server.host();
     let (ran, _) = ask(folder.path(), &server.url(), "", &["--allow-host", &host]);
-    assert_eq!((ran.status, ran.stdout.as_str()), (0, "done\n"), "{}", ran.stderr);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (0, "done\n"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
@@ -95,25 +147,47 @@ fn a_project_sends_no_variable_that_is_not_for_logue() {
     fs::write(folder.path().join("logue.toml"), toml).unwrap();
     let ran = run(folder.path(), ["mcp", "list", "stdio:x"]);
     assert_eq!(ran.status, 3);
-    assert!(ran.stderr.contains("E-CONFIG") && ran.stderr.contains("LOGUE_"), "{}", ran.stderr);
-    fs::write(folder.path().join("logue.toml"), "[mcp]\nstart_second = 3\n").unwrap();
+    assert!(
+        ran.stderr.contains("E-CONFIG") && ran.stderr.contains("LOGUE_"),
+        "{}",
+        ran.stderr
+    );
+    fs::write(
+        folder.path().join("logue.toml"),
+        "[mcp]\nstart_second = 3\n",
+    )
+    .unwrap();
     assert_eq!(run(folder.path(), ["mcp", "list", "stdio:x"]).status, 3);
 }
 
 #[test]
 fn lists_show_what_a_declaration_takes() {
     let folder = tempfile::tempdir().unwrap();
-    let text = format!("<tool mcp_server=\"{}\" include=\"fail,echo\"/>\n", command("plain"));
+    let text = format!(
+        "<tool mcp_server=\"{}\" include=\"fail,echo\"/>\n",
+        command("plain")
+    );
     fs::write(folder.path().join("p.md"), text).unwrap();
     let ran = run(folder.path(), ["mcp", "list", "p.md"]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let lines: Vec<&str> = ran.stdout.lines().skip(1).collect();
-    assert_eq!(lines, ["  echo(text)  The tool echo.", "  fail(text)  The tool fail."]);
+    assert_eq!(
+        lines,
+        [
+            "  echo(text)  The tool echo.",
+            "  fail(text)  The tool fail."
+        ]
+    );
     let ran = run(folder.path(), ["mcp", "list", "--json", &command("plain")]);
     let first: Value = serde_json::from_str(ran.stdout.lines().next().unwrap()).unwrap();
     assert_eq!(first["name"], "echo");
     let ran = run(folder.path(), ["mcp", "list", "stdio:/no/such/program"]);
-    assert_eq!((ran.status, ran.stdout.lines().count()), (4, 1), "{}", ran.stderr);
+    assert_eq!(
+        (ran.status, ran.stdout.lines().count()),
+        (4, 1),
+        "{}",
+        ran.stderr
+    );
 }
 
 /// A client of lines.
@@ -160,7 +234,11 @@ fn a_client_that_closes_its_side_ends_the_server_and_what_it_runs() {
     let pid = folder.path().join("pid");
     let script = "<tool name=\"sleep\" command=\"sh sleep.sh\"/><user>Go.</user>";
     fs::write(folder.path().join("p.md"), script).unwrap();
-    fs::write(folder.path().join("sleep.sh"), "echo $$ > pid; exec sleep 1000").unwrap();
+    fs::write(
+        folder.path().join("sleep.sh"),
+        "echo $$ > pid; exec sleep 1000",
+    )
+    .unwrap();
     let call = Answer::text("").with_call("c1", "sleep", "{\"arguments\":[]}");
     let model = ModelServer::start(vec![Reply::Answer(call)], Delivery::Whole).unwrap();
     let url = model.base_url();
@@ -217,24 +295,43 @@ fn over_http_the_token_is_private_and_wanted() {
     let url = line().strip_prefix("serving ").unwrap().to_owned();
     let token = line().strip_prefix("token: ").unwrap().to_owned();
     let file = line().strip_prefix("the token is in ").unwrap().to_owned();
-    assert!(url.starts_with("http://127.0.0.1:") && url.ends_with("/mcp"), "{url}");
+    assert!(
+        url.starts_with("http://127.0.0.1:") && url.ends_with("/mcp"),
+        "{url}"
+    );
     assert_eq!(fs::read_to_string(&file).unwrap(), token);
     let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&file).unwrap().permissions());
     assert_eq!((mode & 0o777, token.len()), (0o600, 64));
     for (given, found) in [("", 0), (token.as_str(), 1)] {
-        let server = format!("[mcp.\"{url}\"]\nheaders = {{ Authorization = \"Bearer {given}\" }}\n");
+        let server =
+            format!("[mcp.\"{url}\"]\nheaders = {{ Authorization = \"Bearer {given}\" }}\n");
         let config = folder.path().join(".config/logue");
         fs::create_dir_all(&config).unwrap();
         fs::write(config.join("config.toml"), server).unwrap();
         let host = url.trim_start_matches("http://").trim_end_matches("/mcp");
-        let ran = run(folder.path(), ["mcp", "list", "--json", "--allow-host", host, &url]);
-        assert_eq!(ran.stdout.lines().count(), found, "{} {}", ran.stdout, ran.stderr);
+        let ran = run(
+            folder.path(),
+            ["mcp", "list", "--json", "--allow-host", host, &url],
+        );
+        assert_eq!(
+            ran.stdout.lines().count(),
+            found,
+            "{} {}",
+            ran.stdout,
+            ran.stderr
+        );
     }
     let pid = i32::try_from(child.id()).unwrap().to_string();
-    let killed = std::process::Command::new("kill").arg(&pid).status().unwrap();
+    let killed = std::process::Command::new("kill")
+        .arg(&pid)
+        .status()
+        .unwrap();
     assert!(killed.success());
     assert_eq!(child.wait().unwrap().code(), Some(143));
     assert!(!Path::new(&file).exists());
-    let ran = run(folder.path(), ["mcp", "serve", "--http", "0", "--bind", "0.0.0.0", "p.md"]);
+    let ran = run(
+        folder.path(),
+        ["mcp", "serve", "--http", "0", "--bind", "0.0.0.0", "p.md"],
+    );
     assert_eq!(ran.status, 2, "{}", ran.stderr);
 }
