@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::output::Capped;
-use crate::{BoxFuture, Call, Outcome, Tool};
+use crate::{BoxFuture, Call, Outcome, Preview, Tool};
 
 /// What one run of a command may cost, and what it may see.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,6 +187,14 @@ impl Tool for ShellTool {
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(self.run(call.arguments))
     }
+
+    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
+        let added = argument_vector(call.arguments).unwrap_or_default();
+        let words = self.command.iter().chain(&added);
+        let line: Vec<String> = words.map(|word| quoted(word)).collect();
+        let text = format!("{}\nin {}", line.join(" "), self.folder.display());
+        Box::pin(std::future::ready(Some(Preview::new(text))))
+    }
 }
 
 /// Reads both streams in the order in which they come until the command has ended.
@@ -292,6 +300,20 @@ fn argument_vector(arguments: &Arguments) -> Result<Vec<String>, String> {
         _ => Err(format!("arguments[{at}]: must be a string")),
     });
     words.collect()
+}
+
+/// A word of a command as a shell would take it. No shell reads it; a person does.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    let is_shown = |c: char| c == ' ' || (c != '\\' && c.escape_debug().len() == 1);
+    if word.chars().all(|c| is_shown(c) || "\"\\'".contains(c)) {
+        return format!("'{}'", word.replace('\'', "'\\''"));
+    }
+    // What would move the cursor or hide other characters is spelled out.
+    format!("$'{}'", word.escape_debug())
 }
 
 fn describe(status: ExitStatus) -> String {

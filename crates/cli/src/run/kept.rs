@@ -20,6 +20,7 @@ use crate::answering::{AGENT, Agent};
 use crate::arguments::SignalArgs;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
+use crate::permissions::{Desk, audit_of};
 use crate::store::{SystemClock, new_id, store_failure};
 
 /// What the ids of sessions begin with whose history is a file.
@@ -176,7 +177,7 @@ pub(crate) async fn chat(
     known: Option<&SessionInfo>,
     arguments: &SignalArgs,
     config: &Config,
-    output: &Output,
+    output: &Arc<Output>,
 ) -> Result<ChatHarness, Failure> {
     let session = waiting.session.as_str();
     let model = arguments.asking.model.as_deref();
@@ -186,9 +187,15 @@ pub(crate) async fn chat(
     let prompt = prompt.map_or_else(|| agent.file.clone(), PathBuf::from);
     let patience = config.patience();
     let input = Input::of_transcript(&prompt, &agent.file, patience, |path| output.waiting(path))?;
-    let prepared = agent
-        .assistant(input, &arguments.asking, config, output)
-        .await?;
+    let desk = Desk {
+        config,
+        arguments: &arguments.trust,
+        output,
+        can_wait: true,
+    };
+    let audit = audit_of(&input.conversation(), true, config);
+    let prepared = agent.assistant(input, &arguments.asking, &desk, audit);
+    let prepared = prepared.await?;
     let open: Vec<String> = prepared
         .prompt
         .unanswered_calls()
