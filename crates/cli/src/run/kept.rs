@@ -9,7 +9,7 @@ use logue_harness::Clock as _;
 use logue_harness::chat::ChatHarness;
 use logue_harness::store::{
     Accepted, Acquired, Commit, NewEntry, NewOutcome, NewSuspension, OutcomeKind, SessionInfo,
-    Settle, SharedStore, Suspension, SuspensionStatus, Work,
+    Settle, SharedStore, Suspension, SuspensionFilter, SuspensionStatus, Work,
 };
 use serde_json::{Map, Value, json};
 
@@ -202,6 +202,17 @@ pub(crate) async fn chat(
         .iter()
         .filter_map(|element| element.to_message()?.tool_call_id)
         .collect();
+    // Somebody else may have decided while this process waited for the file.
+    let filter = SuspensionFilter {
+        session: Some(session.to_owned()),
+        signal_id: Some(waiting.signal_id.clone()),
+        status: Some(SuspensionStatus::Suspended),
+    };
+    let open_now = store.suspensions(filter).await;
+    let open_now = open_now.map_err(|error| store_failure(&error))?;
+    let still_waits = open_now
+        .iter()
+        .any(|one| one.invocation_id == waiting.invocation_id);
     let calls = waiting
         .metadata
         .as_ref()
@@ -210,7 +221,7 @@ pub(crate) async fn chat(
         let id = call.get("id").and_then(Value::as_str);
         id.is_some_and(|id| !open.iter().any(|call| call == id))
     });
-    if gone && waiting.status == SuspensionStatus::Suspended {
+    if gone && still_waits {
         let file = agent.file.display();
         let message = format!("the conversation in {file} went on without the decision");
         return Err(Failure::user("suspension_record_invalid", message)

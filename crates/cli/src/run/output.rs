@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::asking;
 use crate::exit::{Exit, Failure};
+use crate::sessions::show::previews;
 use crate::terminal::{complain, print};
 
 /// Characters of a call's arguments that the progress shows.
@@ -173,12 +174,11 @@ impl Output {
             return;
         }
         let pending = pending.unwrap_or("The turn waits for a person.");
+        let previews = previews(descriptor.metadata.as_ref());
         complain(&format!(
-            "{}
-
-  {}
-",
+            "{}\n{}\n  {}\n",
             visible(pending),
+            visible(&previews),
             visible(command)
         ));
     }

@@ -3,7 +3,7 @@
 mod audit;
 mod copy;
 mod list;
-mod show;
+pub(crate) mod show;
 mod tail;
 
 use std::io::{self, BufRead as _, IsTerminal as _};
