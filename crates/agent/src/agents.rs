@@ -18,6 +18,7 @@ use crate::grant::Declared;
 use crate::listener::NoListener;
 use crate::permission::Permissions;
 use crate::prompt::{Prompt, toolbox};
+use crate::routing::Routing;
 use crate::surroundings::Surroundings;
 use crate::turn::{Turn, TurnEnd};
 
@@ -36,6 +37,8 @@ pub struct Agents {
     /// Which tools of agents run. Nobody can be asked while one runs, so those that a person would be
     /// asked about do not. An agent is trusted as far as the prompt that names it is.
     pub permissions: Permissions,
+    /// How the calls of an agent's answer are run.
+    pub routing: Routing,
 }
 
 impl std::fmt::Debug for Agents {
@@ -211,6 +214,7 @@ impl Agents {
             transcript: Box::new(NoTranscript),
             listener: Arc::new(NoListener),
             max_requests: self.max_requests,
+            routing: self.routing.clone(),
             invocation_id: None,
         };
         let ended = turn.run().await.map_err(|error| {

@@ -162,6 +162,7 @@ impl Agent {
             permissions,
             prefix: prompt.messages.clone(),
             max_requests: config.max_turns(asking.max_turns),
+            routing: config.routing(),
         };
         Ok(Prepared {
             assistant,

@@ -6,18 +6,19 @@
 //! knows is an error at its position: a misspelled limit would otherwise be no limit.
 
 use std::ffi::OsString;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
-use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, PermissionFile, Redaction};
-use logue_model::Limits;
+use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, PermissionFile, Redaction, Routing};
+use logue_model::{HarmonyServer, Limits, PromptForm};
 use logue_source::{Code, Diagnostic, Source, Span, Style};
 use logue_tools::{FetchPolicy, HostRule, ShellOptions};
 use serde::Deserialize;
 
 use crate::exit::{Exit, Failure};
+use crate::harmony::Harmony;
 use crate::network::Network;
 use crate::permissions::{PermissionTable, TrustTable};
 use crate::redact::Redact;
@@ -34,6 +35,7 @@ pub(crate) struct Config {
 
 #[derive(Clone, Debug)]
 struct Layer {
+    path: PathBuf,
     /// The folder of the file: relative paths in it count from there.
     folder: PathBuf,
     /// Whether the file is the user's own, and not a project's.
@@ -80,6 +82,8 @@ struct Model {
     total_seconds: Option<u64>,
     response_bytes: Option<usize>,
     event_bytes: Option<usize>,
+    #[serde(default)]
+    harmony: Harmony,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -91,6 +95,8 @@ struct Tools {
     output_bytes: Option<usize>,
     #[serde(default)]
     environment: Vec<String>,
+    concurrency: Option<NonZeroUsize>,
+    envelope: Option<bool>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -162,6 +168,7 @@ impl Config {
             let approval_timeout = file.permissions.timeout_seconds().map_err(wrong)?;
             let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
             layers.push(Layer {
+                path: path.clone(),
                 folder,
                 own,
                 permissions: PermissionFile { path, rules },
@@ -174,6 +181,11 @@ impl Config {
             redaction,
             hosts,
         })
+    }
+
+    /// The files in force, the first over the next.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.layers.iter().map(|layer| layer.path.as_path())
     }
 
     fn first<T>(&self, pick: impl Fn(&File) -> Option<T>) -> Option<T> {
@@ -278,6 +290,18 @@ impl Config {
         }
     }
 
+    /// In which form a prompt of gpt-oss models is sent.
+    pub(crate) fn harmony_prompt(&self) -> PromptForm {
+        self.first(|file| file.model.harmony.prompt())
+            .unwrap_or_default()
+    }
+
+    /// What a server of gpt-oss models understands.
+    pub(crate) fn harmony_server(&self) -> HarmonyServer {
+        self.first(|file| file.model.harmony.server())
+            .unwrap_or_default()
+    }
+
     /// Further folders that tools may read, as the files name them.
     pub(crate) fn roots(&self) -> Vec<PathBuf> {
         let roots = |layer: &Layer| {
@@ -313,6 +337,20 @@ impl Config {
                 .first(|file| file.tools.output_bytes)
                 .unwrap_or(base.output_bytes),
             environment,
+        }
+    }
+
+    /// How the calls of an answer are run.
+    pub(crate) fn routing(&self) -> Routing {
+        let base = Routing::default();
+        Routing {
+            concurrency: self
+                .first(|file| file.tools.concurrency)
+                .map_or(base.concurrency, NonZeroUsize::get),
+            envelope: self
+                .first(|file| file.tools.envelope)
+                .unwrap_or(base.envelope),
+            ..base
         }
     }
 

@@ -12,10 +12,12 @@ mod check;
 mod config;
 mod convert;
 mod debug;
+mod doctor;
 mod exit;
 mod fix;
 mod fmt;
 mod folder;
+mod harmony;
 mod language;
 mod manual;
 mod network;
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         Command::View(arguments) => view::view(&arguments),
         Command::Tokens(command) => tokens::tokens(&command),
         Command::Debug(command) => debug::debug(&command),
+        Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Completions(arguments) => manual::completions(arguments.shell),
         Command::Man { folder } => manual::pages(folder.as_deref()),
     };

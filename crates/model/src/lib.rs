@@ -16,11 +16,15 @@ mod chat;
 mod dialect;
 mod echo;
 mod error;
+mod harmony;
 mod http;
+mod probe;
 mod provider;
 mod record;
 mod recording;
+mod refusal;
 mod replay;
+mod retry_after;
 mod selection;
 mod sse;
 mod wire;
@@ -29,7 +33,9 @@ pub use chat::{ChatCompletions, ChatOptions};
 pub use dialect::Dialect;
 pub use echo::Echo;
 pub use error::{Category, ProviderError};
+pub use harmony::{HarmonyCompletions, HarmonyOptions, HarmonyServer, PromptForm};
 pub use http::Limits;
+pub use probe::{ServerProbe, ServerReport};
 pub use provider::{
     BoxFuture, Event, EventSink, FinishReason, Provider, Request, Response, Settings, ToolChoice,
     Usage,

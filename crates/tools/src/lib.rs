@@ -15,11 +15,13 @@
 #![warn(missing_docs)]
 
 mod builtin;
+mod envelope;
 mod fetch;
 mod output;
 mod patch;
 mod reach;
 mod roots;
+mod router;
 mod shell;
 mod tool;
 mod toolbox;
@@ -29,11 +31,13 @@ pub use builtin::{
     AppendToFile, ApplyPatch, Builtin, FindAndReplace, ReadDirectory, ReadFile, UnknownBuiltin,
     WebpageToMarkdown,
 };
+pub use envelope::envelope;
 pub use fetch::{
     FetchCategory, FetchError, FetchPolicy, Fetched, Fetcher, HostRule, HostRuleError, Lookup,
 };
 pub use reach::{Reach, Written};
 pub use roots::{Opened, RootError, Roots};
+pub use router::{Batch, DEFAULT_CONCURRENCY, Routed, Router, RouterHandle};
 pub use shell::{ShellOptions, ShellTool};
 pub use tool::{BoxFuture, Call, Outcome, Preview, Provenance, Tool};
 pub use toolbox::{Toolbox, ToolboxError};

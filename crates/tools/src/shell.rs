@@ -117,7 +117,7 @@ impl ShellTool {
     async fn run(&self, arguments: &Arguments) -> Outcome {
         let arguments = match argument_vector(arguments) {
             Ok(arguments) => arguments,
-            Err(why) => return Outcome::failed(format!("E-CALL-SCHEMA: {why}")),
+            Err(why) => return Outcome::error("E-CALL-SCHEMA", why),
         };
         let Some((program, fixed)) = self.command.split_first() else {
             return Outcome::failed("the tool's declaration names no command");
@@ -150,6 +150,7 @@ impl ShellTool {
             tokio::time::timeout(self.options.timeout, watch(group.0.as_mut(), &mut output)).await;
         // Whatever the command left running goes with it, however it ended.
         let killed = group.end().await;
+        let timed_out = watched.is_err();
         let (status, ok) = match watched {
             Ok(Ok(status)) => (describe(status), status.success()),
             Ok(Err(error)) => (format!("the command could not be watched: {error}"), false),
@@ -171,10 +172,10 @@ impl ShellTool {
                 "\n[its process group could not be ended: {error}]"
             ));
         }
-        Outcome {
-            text,
-            ok,
-            provenance: None,
+        match (ok, timed_out) {
+            (true, _) => Outcome::done(text),
+            (false, false) => Outcome::failed_saying(text),
+            (false, true) => Outcome::failed_saying(text).with_code("E-TOOL-TIMEOUT"),
         }
     }
 }

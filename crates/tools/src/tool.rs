@@ -18,6 +18,19 @@ pub trait Tool: Send + Sync {
     /// Runs one call. It never fails: what goes wrong is an [`Outcome`] that says so.
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome>;
 
+    /// Whether no other call of an answer may run beside one of this tool: it changes what others
+    /// read or write, so the order of the calls is part of what they mean.
+    fn is_exclusive(&self) -> bool {
+        false
+    }
+
+    /// Whether the tool checks its arguments itself and takes more than its definition says, such as
+    /// other names of a parameter. The arguments of every other tool are held to the schema of its
+    /// definition before it runs.
+    fn checks_arguments(&self) -> bool {
+        false
+    }
+
     /// What a person is shown who is asked whether a call may run: the exact command, or the change
     /// to files as a unified diff. `None` where the arguments say it all. Nothing happens.
     ///
@@ -96,14 +109,26 @@ impl Preview {
 
 /// The result of a call, as the model is told it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Outcome {
     /// The text that the model gets.
     pub text: String,
     /// Whether the call did what it was asked to.
     pub ok: bool,
+    /// The stable code of what went wrong, such as `E-TOOL-TIMEOUT`, if it has one.
+    pub code: Option<&'static str>,
     /// Where the content is from, if it is not the tool's own.
     pub provenance: Option<Provenance>,
 }
+
+/// The codes that the text of a failed call may begin with.
+const CODES: [&str; 5] = [
+    "E-CALL-SCHEMA",
+    "E-NETWORK-DENIED",
+    "E-OUTSIDE-ROOTS",
+    "E-TOOL-CANCELLED",
+    "E-TOOL-TIMEOUT",
+];
 
 /// Where the content of a result is from (OpenChatML 2.2 §8.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -122,17 +147,45 @@ impl Outcome {
         Self {
             text: text.into(),
             ok: true,
+            code: None,
             provenance: None,
         }
     }
 
-    /// The result of a call that did not work: the text says why.
+    /// The result of a call that did not work: the text says why. If that begins with the code of a
+    /// result, as in `E-CALL-SCHEMA: …`, it is the code of this one.
     pub fn failed(text: impl Into<String>) -> Self {
+        let text = text.into();
+        let first = text.split_once(": ").map(|(first, _)| first);
+        let code = first.and_then(|first| CODES.iter().find(|code| **code == first).copied());
+        Self {
+            code,
+            ..Self::failed_saying(text)
+        }
+    }
+
+    /// The result of a call that did not work and whose text is somebody else's, such as what a
+    /// command wrote: nothing is read into how it begins.
+    pub fn failed_saying(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
             ok: false,
+            code: None,
             provenance: None,
         }
+    }
+
+    /// The result of a call that did not work, with the stable code of why. The text begins with
+    /// the code.
+    pub fn error(code: &'static str, message: impl std::fmt::Display) -> Self {
+        Self::failed_saying(format!("{code}: {message}")).with_code(code)
+    }
+
+    /// The same with the stable code of what went wrong.
+    #[must_use]
+    pub fn with_code(mut self, code: &'static str) -> Self {
+        self.code = Some(code);
+        self
     }
 
     /// The same with where the content is from.

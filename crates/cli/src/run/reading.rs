@@ -29,6 +29,7 @@ pub(crate) fn with_agents(
         }),
         cache: (!asking.no_cache).then(|| config.agent_cache()).flatten(),
         max_requests: config.max_turns(asking.max_turns),
+        routing: config.routing(),
         permissions: permissions.clone(),
     };
     surroundings.with_agents(Arc::new(agents))
