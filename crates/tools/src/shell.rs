@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::output::Capped;
+use crate::shown::{quoted, shown};
 use crate::{BoxFuture, Call, Outcome, Preview, Tool};
 
 /// What one run of a command may cost, and what it may see.
@@ -190,10 +191,15 @@ impl Tool for ShellTool {
     }
 
     fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
-        let added = argument_vector(call.arguments).unwrap_or_default();
-        let words = self.command.iter().chain(&added);
-        let line: Vec<String> = words.map(|word| quoted(word)).collect();
-        let text = format!("{}\nin {}", line.join(" "), self.folder.display());
+        let text = match argument_vector(call.arguments) {
+            Ok(arguments) => {
+                let words = self.command.iter().chain(&arguments);
+                let words: Vec<String> = words.map(|word| quoted(word)).collect();
+                let folder = self.folder.to_string_lossy();
+                format!("Runs in {}:\n{}\n", quoted(&folder), words.join(" "))
+            }
+            Err(why) => format!("The call would fail: {}\n", shown(&why)),
+        };
         Box::pin(std::future::ready(Some(Preview::new(text))))
     }
 }
@@ -301,20 +307,6 @@ fn argument_vector(arguments: &Arguments) -> Result<Vec<String>, String> {
         _ => Err(format!("arguments[{at}]: must be a string")),
     });
     words.collect()
-}
-
-/// A word of a command as a shell would take it. No shell reads it; a person does.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    let is_shown = |c: char| c == ' ' || (c != '\\' && c.escape_debug().len() == 1);
-    if word.chars().all(|c| is_shown(c) || "\"\\'".contains(c)) {
-        return format!("'{}'", word.replace('\'', "'\\''"));
-    }
-    // What would move the cursor or hide other characters is spelled out.
-    format!("$'{}'", word.escape_debug())
 }
 
 fn describe(status: ExitStatus) -> String {

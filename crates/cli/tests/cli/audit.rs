@@ -115,7 +115,7 @@ fn each_decision_is_recorded_with_what_made_it() {
         assert_eq!(last["call_id"], "c2");
         assert!(last["arguments"].as_str().unwrap().starts_with("sha256:"));
         assert!(
-            last["shown"].as_str().unwrap().starts_with("sh deploy.sh "),
+            last["shown"].as_str().unwrap().contains(":\nsh deploy.sh "),
             "{last}"
         );
         assert!(!Value::from(records.clone()).to_string().contains(SECRET));

@@ -301,15 +301,25 @@ fn imports_and_agents_are_part_of_what_is_trusted() {
             &["run", "--no-cache", "-o", "t.md", "p.md", "go"],
         );
         assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let shown = ["sessions", "show", "t.md", "--audit", "--json"];
+        let audit = run(folder.path(), &server, &shown).stdout;
         std::fs::remove_file(folder.path().join("t.md")).unwrap();
         let second = server.received()[1].body["messages"].to_string();
-        (acts().lines().count(), second)
+        (acts().lines().count(), second, audit)
     };
-    let (count, told) = asked();
+    let (count, told, audit) = asked();
     assert_eq!(count, 0, "an agent of an unknown prompt acts");
     assert!(
         told.contains("not trusted, and nobody can be asked while an agent runs"),
         "{told}"
+    );
+    let audit: serde_json::Value = serde_json::from_str(&audit).unwrap();
+    let record = &audit["audit"][0];
+    assert_eq!(record["by"]["kind"], "unattended", "{audit}");
+    assert_eq!(record["by"]["why"]["kind"], "not_trusted", "{audit}");
+    assert!(
+        record["agent"].as_str().unwrap().ends_with("agents/a.md"),
+        "{audit}"
     );
     let trusted = trust(folder.path(), &["p.md"]);
     assert!(trusted.stdout.contains("sh act.sh") && trusted.stdout.contains("sh deploy.sh"));
@@ -324,13 +334,6 @@ fn imports_and_agents_are_part_of_what_is_trusted() {
     )
     .unwrap();
     assert_eq!(asked().0, 2, "an import declares something else");
-
-    let audit = run(
-        folder.path(),
-        &server(),
-        &["sessions", "show", "t.md", "--audit", "--json"],
-    );
-    drop(audit);
 }
 
 #[test]
