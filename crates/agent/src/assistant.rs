@@ -190,7 +190,7 @@ impl Shared {
     /// The node `gate`: forgets what was decided before, and says what has to be decided now.
     async fn gate(&self, ctx: &NodeContext) -> Result<Update, NodeError> {
         let mut calls = calls(ctx.state())?;
-        self.assistant.decide(ctx, &mut calls).await;
+        self.assistant.decide(&self.router, ctx, &mut calls).await;
         let update = Update::new()
             .with(APPROVAL, Value::Null)
             .with(NOTE, json!(""));

@@ -2,7 +2,7 @@
 //! record of each decision, without which none counts.
 
 use logue_harness::{NodeContext, NodeError};
-use logue_tools::Preview;
+use logue_tools::{Preview, Router};
 use serde_json::Value;
 
 use crate::approval::{Decision, GatedCall, Signalled};
@@ -14,7 +14,7 @@ use crate::permission::Permission;
 
 impl Assistant {
     /// Decides what can be decided now. What is left as [`Permission::Ask`] waits for a signal.
-    pub(crate) async fn decide(&self, ctx: &NodeContext, calls: &mut [GatedCall]) {
+    pub(crate) async fn decide(&self, router: &Router, ctx: &NodeContext, calls: &mut [GatedCall]) {
         for gated in calls.iter_mut() {
             gated.ruling = self.permissions.decide(&gated.call.name);
             // Nobody is bothered with what does not exist; the toolbox refuses it.
@@ -23,7 +23,7 @@ impl Assistant {
                 continue;
             }
             if gated.ruling.permission == Permission::Ask {
-                gated.preview = self.toolbox.preview(&gated.call).await;
+                gated.preview = router.preview(&gated.call).await;
             }
         }
         if let Some(asker) = &self.permissions.asker {

@@ -35,7 +35,6 @@ pub(crate) struct Config {
 
 #[derive(Clone, Debug)]
 struct Layer {
-    path: PathBuf,
     /// The folder of the file: relative paths in it count from there.
     folder: PathBuf,
     /// Whether the file is the user's own, and not a project's.
@@ -168,7 +167,6 @@ impl Config {
             let approval_timeout = file.permissions.timeout_seconds().map_err(wrong)?;
             let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
             layers.push(Layer {
-                path: path.clone(),
                 folder,
                 own,
                 permissions: PermissionFile { path, rules },
@@ -185,7 +183,9 @@ impl Config {
 
     /// The files in force, the first over the next.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
-        self.layers.iter().map(|layer| layer.path.as_path())
+        self.layers
+            .iter()
+            .map(|layer| layer.permissions.path.as_path())
     }
 
     fn first<T>(&self, pick: impl Fn(&File) -> Option<T>) -> Option<T> {
