@@ -189,17 +189,26 @@ fn power(tool: &ToolDecl, folder: &Path) -> Option<(Value, String)> {
     let place = folder.display().to_string();
     match &tool.kind {
         ToolKind::Builtin { name } => match Builtin::declared(name) {
-            // One that does not exist here is not offered.
-            None | Some(Builtin::ReadFile | Builtin::ReadDirectory) => None,
+            Some(Builtin::ReadFile | Builtin::ReadDirectory | Builtin::Search) => None,
+            // One that only another program has is not offered.
+            None if chatmd::Builtin::find(name).is_some_and(|known| !known.supported) => None,
             Some(Builtin::WebpageToMarkdown) => Some((
                 json!(["builtin", name]),
                 format!("{name}: reads pages of the network"),
             )),
-            Some(Builtin::AppendToFile | Builtin::FindAndReplace | Builtin::ApplyPatch) => Some((
+            Some(
+                Builtin::AppendToFile
+                | Builtin::FindAndReplace
+                | Builtin::ApplyPatch
+                | Builtin::WriteFile,
+            ) => Some((
                 json!(["builtin", name]),
                 format!("{name}: changes files below its folder"),
             )),
-            Some(_) => Some((json!(["builtin", name]), format!("{name}: a built-in tool"))),
+            _ => Some((
+                json!(["builtin", name]),
+                format!("{name}: a built-in tool that does more than read files"),
+            )),
         },
         ToolKind::Command { name, command, .. } => {
             let words: Vec<&str> = command.split_whitespace().collect();

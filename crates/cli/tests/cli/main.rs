@@ -4,6 +4,7 @@
 
 mod approvals;
 mod asking;
+mod audit;
 mod bad_prompts;
 mod check;
 mod codes;
@@ -33,6 +34,7 @@ mod signal;
 mod telemetry;
 mod tokens;
 mod tools;
+mod trust;
 mod view;
 
 /// Every file of this folder is a module above: a forgotten one would never run.
