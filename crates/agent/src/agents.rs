@@ -17,6 +17,7 @@ use crate::element::NoTranscript;
 use crate::listener::NoListener;
 use crate::permission::Permissions;
 use crate::prompt::{Prompt, toolbox};
+use crate::routing::Routing;
 use crate::surroundings::Surroundings;
 use crate::turn::{Turn, TurnEnd};
 use crate::world::FileWorld;
@@ -36,6 +37,8 @@ pub struct Agents {
     /// Which tools of agents run. Nobody can be asked while one runs, so those that a person would be
     /// asked about do not.
     pub permissions: Permissions,
+    /// How the calls of an agent's answer are run.
+    pub routing: Routing,
 }
 
 impl std::fmt::Debug for Agents {
@@ -224,6 +227,7 @@ impl Agents {
             transcript: Box::new(NoTranscript),
             listener: Arc::new(NoListener),
             max_requests: self.max_requests,
+            routing: self.routing.clone(),
             invocation_id: None,
         };
         let ended = turn.run().await.map_err(|error| {

@@ -19,9 +19,9 @@ use logue_harness::{
     CompileError, CompiledGraph, END, Field, FieldType, GraphBuilder, IdSource, List, NodeContext,
     NodeError, RunEvent, StateSchema, Target, Update,
 };
-use logue_message::ChatMessage;
+use logue_message::{ChatMessage, ToolCall};
 use logue_model::{Event, Provider, ProviderError, Request, Settings};
-use logue_tools::{Outcome, Toolbox};
+use logue_tools::{BoxFuture, Outcome, Routed, Router, Toolbox};
 use serde_json::{Value, json};
 use tracing::Instrument as _;
 
@@ -30,6 +30,7 @@ use crate::permission::{Permission, Permissions};
 use crate::progress::{CALLS, Progress, TURN, asks, calls, has_calls, message_of, with_calls};
 use crate::relay::{ASKING, CALLING, GOING_ON};
 use crate::request::{ReadMessages, request_messages};
+use crate::routing::{Routing, with_unique_ids};
 use crate::spans;
 
 /// A model, its tools, and what every request begins with.
@@ -49,6 +50,8 @@ pub struct Assistant {
     pub prefix: Vec<ChatMessage>,
     /// How often the model may be asked in one turn.
     pub max_requests: usize,
+    /// How the calls of an answer are run.
+    pub routing: Routing,
 }
 
 /// The category of a turn in which the model calls tools without end.
@@ -77,6 +80,7 @@ impl Assistant {
         // The limit of requests is the turn's own; the engine's only has to be out of its way.
         let steps = self.max_requests.saturating_mul(4).saturating_add(4);
         let shared = Arc::new(Shared {
+            router: self.routing.router(self.toolbox.clone()),
             assistant: self,
             read: ReadMessages::default(),
         });
@@ -119,6 +123,7 @@ impl Assistant {
 /// What the nodes of a graph share.
 struct Shared {
     assistant: Assistant,
+    router: Router,
     read: ReadMessages,
 }
 
@@ -150,7 +155,7 @@ impl Shared {
         let answer = answer.instrument(span.clone()).await;
         spans::answered(&span, &answer);
         drop(span);
-        let answer = match answer {
+        let mut answer = match answer {
             Ok(answer) => answer,
             Err(error) => {
                 if let Some(message) = &error.answer {
@@ -159,6 +164,7 @@ impl Shared {
                 return Err(provider_failed(error));
             }
         };
+        with_unique_ids(&mut answer.message.tool_calls);
         let message = answer.message.to_json();
         ctx.journal(message.clone()).await?;
         ctx.emit(RunEvent::Message(message.clone()));
@@ -209,7 +215,7 @@ impl Shared {
             .with(MESSAGES, vec![pending]))
     }
 
-    /// The node `tools`: runs the calls that may run, in order.
+    /// The node `tools`: runs the calls that may run.
     async fn run_tools(&self, ctx: &NodeContext) -> Result<Update, NodeError> {
         let calls = calls(ctx.state())?;
         let approval = ctx.state().json(APPROVAL).unwrap_or(&Value::Null);
@@ -224,42 +230,59 @@ impl Shared {
                 value: message.to_json(),
             });
         }
-        let mut results = Vec::with_capacity(calls.len());
+        let mut batch = self.router.batch();
         for gated in &calls {
-            let call = &gated.call;
-            let verdict = gated.verdict(approval, note);
-            let may_run = verdict.is_ok();
-            let (id, name) = (call.id.clone(), call.name.clone());
-            if may_run {
-                ctx.emit(RunEvent::ToolStarted { id, name });
-            }
-            let outcome = match verdict {
+            match gated.verdict(approval, note) {
                 Ok(()) => {
-                    let span = spans::calling(ctx, call);
-                    let outcome = self.assistant.toolbox.call(call);
-                    let outcome = outcome.instrument(span.clone()).await;
-                    spans::called(&span, &outcome);
-                    outcome
+                    let is_exclusive = self.router.is_exclusive(&gated.call);
+                    batch.add(is_exclusive, self.run_tool(ctx, &gated.call));
                 }
-                Err(refusal) => Outcome::failed(refusal),
+                Err(refusal) => {
+                    let refused = std::future::ready(Outcome::failed(refusal));
+                    batch.add(false, Box::pin(refused));
+                }
+            }
+        }
+        // Calls end in any order. Each result is durable before anybody hears of it, and before the
+        // model is asked again; in the conversation they stand in the order of their calls.
+        let mut results = vec![None; calls.len()];
+        while let Some((index, outcome)) = batch.next().await {
+            let (Some(gated), Some(place)) = (calls.get(index), results.get_mut(index)) else {
+                continue;
             };
-            let result = ChatMessage::tool(call.id.clone(), outcome.text);
+            let call = &gated.call;
+            let text = self.assistant.routing.told(&outcome);
+            let result = ChatMessage::tool(call.id.clone(), text);
             let result = result.with_name(call.name.clone()).to_json();
             ctx.journal(result.clone()).await?;
             ctx.emit(RunEvent::Message(result.clone()));
             let (id, name) = (call.id.clone(), call.name.clone());
-            ctx.emit(RunEvent::ToolEnded {
-                id,
-                name,
-                ok: outcome.ok,
-            });
-            results.push(result);
+            let ok = outcome.ok;
+            ctx.emit(RunEvent::ToolEnded { id, name, ok });
+            *place = Some(result);
         }
+        let results: Vec<Value> = results.into_iter().flatten().collect();
         let update = Update::new()
             .with(APPROVAL, Value::Null)
             .with(NOTE, json!(""))
             .with(MESSAGES, results);
         Ok(with_calls(update, &[]))
+    }
+
+    /// Runs one call that may run, in a span of its own.
+    fn run_tool<'a>(&'a self, ctx: &'a NodeContext, call: &'a ToolCall) -> BoxFuture<'a, Outcome> {
+        let running = self.router.call(Routed {
+            conversation: ctx.session_id(),
+            ..Routed::from(call)
+        });
+        Box::pin(async move {
+            let (id, name) = (call.id.clone(), call.name.clone());
+            ctx.emit(RunEvent::ToolStarted { id, name });
+            let span = spans::calling(ctx, call);
+            let outcome = running.instrument(span.clone()).await;
+            spans::called(&span, &outcome);
+            outcome
+        })
     }
 }
 

@@ -60,12 +60,14 @@ impl FileSession {
     /// Appends to the file.
     fn append(&self, note: &Value) -> Result<(), StoreError> {
         let taken = self.journal.take(note);
-        taken.map_err(|error| StoreError::Unavailable {
+        let later = taken.map_err(|error| StoreError::Unavailable {
             message: error.to_string(),
             source: Some(Arc::new(error)),
         })?;
         if logue_harness::chat::continued(note).is_none() {
-            self.history().push(note.clone());
+            let mut history = self.history();
+            let at = history.len().saturating_sub(later);
+            history.insert(at, note.clone());
         }
         Ok(())
     }

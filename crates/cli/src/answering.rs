@@ -151,6 +151,7 @@ impl Agent {
             permissions: self.permissions.clone(),
             prefix: prompt.messages.clone(),
             max_requests: config.max_turns(asking.max_turns),
+            routing: config.routing(),
         };
         Ok(Prepared {
             assistant,

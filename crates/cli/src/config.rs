@@ -6,18 +6,19 @@
 //! knows is an error at its position: a misspelled limit would otherwise be no limit.
 
 use std::ffi::OsString;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
-use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, Redaction};
-use logue_model::Limits;
+use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, Redaction, Routing};
+use logue_model::{HarmonyServer, Limits, PromptForm};
 use logue_source::{Code, Diagnostic, Source, Span, Style};
 use logue_tools::{FetchPolicy, HostRule, ShellOptions};
 use serde::Deserialize;
 
 use crate::exit::{Exit, Failure};
+use crate::harmony::Harmony;
 use crate::network::Network;
 use crate::redact::Redact;
 use crate::telemetry::Telemetry;
@@ -74,6 +75,8 @@ struct Model {
     total_seconds: Option<u64>,
     response_bytes: Option<usize>,
     event_bytes: Option<usize>,
+    #[serde(default)]
+    harmony: Harmony,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -85,6 +88,8 @@ struct Tools {
     output_bytes: Option<usize>,
     #[serde(default)]
     environment: Vec<String>,
+    concurrency: Option<NonZeroUsize>,
+    envelope: Option<bool>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -270,6 +275,18 @@ impl Config {
         }
     }
 
+    /// In which form a prompt of gpt-oss models is sent.
+    pub(crate) fn harmony_prompt(&self) -> PromptForm {
+        self.first(|file| file.model.harmony.prompt())
+            .unwrap_or_default()
+    }
+
+    /// What a server of gpt-oss models understands.
+    pub(crate) fn harmony_server(&self) -> HarmonyServer {
+        self.first(|file| file.model.harmony.server())
+            .unwrap_or_default()
+    }
+
     /// Further folders that tools may read, as the files name them.
     pub(crate) fn roots(&self) -> Vec<PathBuf> {
         let roots = |layer: &Layer| {
@@ -305,6 +322,20 @@ impl Config {
                 .first(|file| file.tools.output_bytes)
                 .unwrap_or(base.output_bytes),
             environment,
+        }
+    }
+
+    /// How the calls of an answer are run.
+    pub(crate) fn routing(&self) -> Routing {
+        let base = Routing::default();
+        Routing {
+            concurrency: self
+                .first(|file| file.tools.concurrency)
+                .map_or(base.concurrency, NonZeroUsize::get),
+            envelope: self
+                .first(|file| file.tools.envelope)
+                .unwrap_or(base.envelope),
+            ..base
         }
     }
 

@@ -16,6 +16,7 @@ mod exit;
 mod fix;
 mod fmt;
 mod folder;
+mod harmony;
 mod language;
 mod manual;
 mod network;

@@ -16,6 +16,7 @@ mod chat;
 mod dialect;
 mod echo;
 mod error;
+mod harmony;
 mod http;
 mod probe;
 mod provider;
@@ -35,6 +36,7 @@ pub use chat::{ChatCompletions, ChatOptions};
 pub use dialect::Dialect;
 pub use echo::Echo;
 pub use error::{Category, ProviderError};
+pub use harmony::{HarmonyCompletions, HarmonyOptions, HarmonyServer, PromptForm};
 pub use http::Limits;
 pub use probe::{ServerProbe, ServerReport};
 pub use provider::{

@@ -21,6 +21,7 @@ mod output;
 mod patch;
 mod reach;
 mod roots;
+mod router;
 mod shell;
 mod tool;
 mod toolbox;
@@ -36,6 +37,7 @@ pub use fetch::{
 };
 pub use reach::{Reach, Written};
 pub use roots::{Opened, RootError, Roots};
+pub use router::{Batch, DEFAULT_CONCURRENCY, Routed, Router, RouterHandle};
 pub use shell::{ShellOptions, ShellTool};
 pub use tool::{BoxFuture, Call, Outcome, Preview, Provenance, Tool};
 pub use toolbox::{Toolbox, ToolboxError};

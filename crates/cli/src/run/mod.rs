@@ -159,6 +159,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         transcript,
         listener: output.clone(),
         max_requests: config.max_turns(arguments.asking.max_turns),
+        routing: config.routing(),
         invocation_id: Some(new_id()),
     };
     output.started(&turn.model, &input.name);

@@ -34,6 +34,7 @@ pub(crate) fn surroundings(
         }),
         cache: (!asking.no_cache).then(|| config.agent_cache()).flatten(),
         max_requests: config.max_turns(asking.max_turns),
+        routing: config.routing(),
         permissions: permissions.clone(),
     };
     let mut surroundings =
