@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
 use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, PermissionFile, Redaction, Routing};
-use logue_model::{HarmonyServer, Limits, PromptForm};
+use logue_model::{HarmonyServer, Limits, PromptForm, RetryBudget};
 use logue_source::{Code, Diagnostic, Source, Span, Style};
 use logue_tools::{FetchPolicy, HostRule, ShellOptions};
 use serde::Deserialize;
@@ -79,6 +79,8 @@ struct Model {
     first_byte_seconds: Option<u64>,
     idle_seconds: Option<u64>,
     total_seconds: Option<u64>,
+    retries: Option<u32>,
+    retry_seconds: Option<u64>,
     response_bytes: Option<usize>,
     event_bytes: Option<usize>,
     #[serde(default)]
@@ -374,6 +376,19 @@ impl Config {
         let most = flag.or_else(|| self.first(|file| file.run.max_turns).map(NonZeroU32::get));
         most.and_then(|most| usize::try_from(most).ok())
             .unwrap_or(50)
+    }
+
+    /// What asking a server again may cost.
+    pub(crate) fn retry_budget(&self, flag: Option<u32>) -> RetryBudget {
+        let mut budget = RetryBudget::default();
+        if let Some(retries) = flag.or_else(|| self.first(|file| file.model.retries)) {
+            budget = budget.with_retries(retries);
+        }
+        if let Some(seconds) = self.first(|file| file.model.retry_seconds) {
+            let most = Duration::from_secs(seconds);
+            budget = budget.with_total(most).with_longest(most);
+        }
+        budget
     }
 
     /// Where answers of agents are kept, and for how long; `None` if they are not.
