@@ -155,6 +155,7 @@ impl Surroundings {
             kept: self.kept.clone(),
             shell: self.shell.clone(),
             network: self.network.clone(),
+            search: self.search.clone(),
             agents: self.agents.clone(),
             callers: [self.callers.clone(), vec![path.clone()]].concat(),
         };

@@ -7,6 +7,7 @@
 
 mod answering;
 mod arguments;
+mod browser;
 mod check;
 mod config;
 mod convert;
