@@ -17,6 +17,7 @@ mod dialect;
 mod echo;
 mod error;
 mod http;
+mod plain_names;
 mod probe;
 mod provider;
 mod record;
@@ -31,6 +32,7 @@ pub use dialect::Dialect;
 pub use echo::Echo;
 pub use error::{Category, ProviderError};
 pub use http::Limits;
+pub use plain_names::PlainNames;
 pub use probe::{ServerProbe, ServerReport};
 pub use provider::{
     BoxFuture, Event, EventSink, FinishReason, Provider, Request, Response, Settings, ToolChoice,

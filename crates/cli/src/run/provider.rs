@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use logue_agent::{Model, read_bytes};
 use logue_model::{
-    Category, ChatCompletions, ChatOptions, Echo, ModelSelection, ProviderError, ProviderKind,
-    Recorder, Recording, Replay,
+    Category, ChatCompletions, ChatOptions, Echo, ModelSelection, PlainNames, ProviderError,
+    ProviderKind, Recorder, Recording, Replay,
 };
 
 use super::source_failure;
@@ -118,7 +118,7 @@ pub(crate) fn connect(
             let provider =
                 ChatCompletions::new(options).map_err(|error| provider_failure(&error))?;
             Ok(Model {
-                provider: Arc::new(provider),
+                provider: Arc::new(PlainNames::new(Arc::new(provider))),
                 identity,
                 name: selection.model,
             })
