@@ -21,6 +21,7 @@ mod output;
 mod patch;
 mod reach;
 mod roots;
+mod router;
 mod shell;
 mod shown;
 mod tool;
@@ -28,9 +29,9 @@ mod toolbox;
 mod writing;
 
 pub use builtin::{
-    AppendToFile, ApplyPatch, BrowserFind, BrowserOpen, BrowserSearch, Builtin, FindAndReplace,
-    ReadDirectory, ReadFile, ResultFields, Search, SearchEngine, SearchLimits, UnknownBuiltin,
-    WebpageToMarkdown, WriteFile,
+    AppendToFile, ApplyPatch, BrowserFind, BrowserOpen, BrowserSearch, Builtin, BuiltinPower,
+    FindAndReplace, ReadDirectory, ReadFile, ResultFields, Search, SearchEngine, SearchLimits,
+    UnknownBuiltin, WebpageToMarkdown, WriteFile,
 };
 pub use envelope::envelope;
 pub use fetch::{
@@ -39,6 +40,7 @@ pub use fetch::{
 };
 pub use reach::{Reach, Written};
 pub use roots::{Opened, RootError, Roots};
+pub use router::{Batch, DEFAULT_CONCURRENCY, Routed, Router, RouterHandle};
 pub use shell::{ShellOptions, ShellTool};
 pub use tool::{BoxFuture, Call, Outcome, Preview, Provenance, Tool};
 pub use toolbox::{Toolbox, ToolboxError};

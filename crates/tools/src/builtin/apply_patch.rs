@@ -85,6 +85,14 @@ impl Tool for ApplyPatch {
         &self.definition
     }
 
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+
+    fn checks_arguments(&self) -> bool {
+        true
+    }
+
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
         carry_out(self, call)
     }

@@ -98,6 +98,14 @@ impl Tool for FindAndReplace {
         &self.definition
     }
 
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+
+    fn checks_arguments(&self) -> bool {
+        true
+    }
+
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
         carry_out(self, call)
     }

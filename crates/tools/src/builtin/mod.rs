@@ -55,7 +55,33 @@ pub enum Builtin {
     BrowserFind,
 }
 
+/// What a built-in can do at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum BuiltinPower {
+    /// It reads files below the roots.
+    Reads,
+    /// It asks hosts that the user allowed, so what it is told can get out.
+    Network,
+    /// It changes files below the roots.
+    Writes,
+}
+
 impl Builtin {
+    /// What it can do at most.
+    pub fn power(self) -> BuiltinPower {
+        match self {
+            Self::ReadFile | Self::ReadDirectory | Self::Search => BuiltinPower::Reads,
+            Self::WebpageToMarkdown
+            | Self::BrowserSearch
+            | Self::BrowserOpen
+            | Self::BrowserFind => BuiltinPower::Network,
+            Self::AppendToFile | Self::FindAndReplace | Self::ApplyPatch | Self::WriteFile => {
+                BuiltinPower::Writes
+            }
+        }
+    }
+
     /// The built-in that a name stands for, if it is a single one.
     pub fn declared(name: &str) -> Option<Self> {
         Some(match name {

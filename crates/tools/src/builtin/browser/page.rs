@@ -274,16 +274,29 @@ fn number(at: usize, line: &Line, out: &mut String) {
     out.push_str(&format!("L{at}: {}\n", line.text));
 }
 
-/// An expression for a text whatever its case and white space.
+/// An expression for a text whatever its case and white space, and whatever Markdown makes of it:
+/// marks between words, and backslashes before what would be one.
 fn words(pattern: &str) -> Result<Regex, String> {
-    let words: Vec<String> = pattern.split_whitespace().map(regex::escape).collect();
+    let wrong = |why: &str| format!("E-CALL-SCHEMA: pattern: {why}");
+    let literal = |character: char| {
+        let escaped = regex::escape(character.encode_utf8(&mut [0; 4]));
+        if character.is_alphanumeric() {
+            escaped
+        } else {
+            format!(r"\\?{escaped}")
+        }
+    };
+    let words = pattern.split_whitespace();
+    let words: Vec<String> = words
+        .map(|word| word.chars().map(literal).collect())
+        .collect();
     if words.is_empty() || pattern.len() > 1_000 {
-        return Err("E-CALL-SCHEMA: pattern: must have 1 to 1000 bytes".to_owned());
+        return Err(wrong("must have 1 to 1000 bytes"));
     }
-    RegexBuilder::new(&words.join(r"\s+"))
+    RegexBuilder::new(&words.join(r"(?:[\s*~`_\\】]|【\d+†)+"))
         .case_insensitive(true)
         .build()
-        .map_err(|error| format!("E-CALL-SCHEMA: pattern: {error}"))
+        .map_err(|error| wrong(&error.to_string()))
 }
 
 /// Lines that are not too long to be told apart by their numbers.
