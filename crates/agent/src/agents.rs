@@ -10,17 +10,18 @@ use std::sync::Arc;
 use chatmd::{WorldError, WorldErrorKind};
 use logue_message::{Block, ChatMessage, Role};
 use logue_model::Provider;
-use logue_tools::{BoxFuture, Roots};
+use logue_tools::BoxFuture;
 
 use crate::answers::{AnswerCache, key_of};
+use crate::demands::Demands;
 use crate::element::NoTranscript;
+use crate::grant::Declared;
 use crate::listener::NoListener;
 use crate::permission::Permissions;
 use crate::prompt::{Prompt, toolbox};
 use crate::routing::Routing;
 use crate::surroundings::Surroundings;
 use crate::turn::{Turn, TurnEnd};
-use crate::world::FileWorld;
 
 /// How deep agents may call agents.
 pub const MAX_AGENT_CALLS: usize = 8;
@@ -35,7 +36,7 @@ pub struct Agents {
     /// How often an agent's model may be asked for one answer.
     pub max_requests: usize,
     /// Which tools of agents run. Nobody can be asked while one runs, so those that a person would be
-    /// asked about do not.
+    /// asked about do not. An agent is trusted as far as the prompt that names it is.
     pub permissions: Permissions,
     /// How the calls of an agent's answer are run.
     pub routing: Routing,
@@ -144,24 +145,7 @@ impl Surroundings {
         }
         // A prompt from the network has no folder, and nothing of this machine.
         let folder = path.parent().filter(|_| local);
-        let outer = self.world.roots().folders().iter().cloned();
-        let folders = folder.into_iter().flat_map(|folder| {
-            let own = std::iter::once(folder.to_owned());
-            own.chain(outer.clone())
-        });
-        let roots = Arc::new(Roots::new(folders).map_err(|error| failed(error.to_string()))?);
-        let folder = folder.unwrap_or(Path::new(""));
-        let inside = Self {
-            world: FileWorld::new(roots, folder)
-                .of_file(&path)
-                .together_with(&self.world),
-            kept: self.kept.clone(),
-            shell: self.shell.clone(),
-            servers: self.servers.clone(),
-            network: self.network.clone(),
-            agents: self.agents.clone(),
-            callers: [self.callers.clone(), vec![path.clone()]].concat(),
-        };
+        let inside = self.inside(folder, &path).map_err(failed)?;
         let prompt = inside.load(src, &text).await;
         if let Some(error) = prompt.diagnostics.iter().find(|found| found.is_error()) {
             let place = prompt.source_map().place(error.primary.start);
@@ -180,7 +164,7 @@ impl Surroundings {
                     .with_help("save it to a file, read it, and use that"),
             );
         }
-        agents.run(&inside, prompt, input, folder, freshness).await
+        agents.run(&inside, prompt, input, &path, freshness).await
     }
 }
 
@@ -190,9 +174,10 @@ impl Agents {
         inside: &Surroundings,
         prompt: Prompt,
         input: Vec<Block>,
-        folder: &Path,
+        path: &Path,
         freshness: Freshness,
     ) -> Result<String, WorldError> {
+        let folder = inside.world.roots().base();
         let mut history = prompt.messages.clone();
         if !input.is_empty() {
             history.push(ChatMessage::user(input));
@@ -208,7 +193,9 @@ impl Agents {
             .models
             .find(prompt.config.model.as_deref(), folder)
             .map_err(failed)?;
-        let toolbox = toolbox(&prompt, inside)
+        let declared = Declared::of(prompt.tools.iter(), folder);
+        let permissions = self.permissions.clone().of_agent(path, &declared);
+        let toolbox = toolbox(&prompt, inside, &permissions)
             .await
             .map_err(|error| failed(format!("{} ({})", error.message, error.code)))?;
         let settings = prompt.settings();
@@ -227,12 +214,13 @@ impl Agents {
             model: model.name,
             settings,
             toolbox,
-            permissions: self.permissions.clone().without_asking(),
+            permissions,
             history,
             transcript: Box::new(NoTranscript),
             listener: Arc::new(NoListener),
             max_requests: self.max_requests,
             routing: self.routing.clone(),
+            demands: Demands::default(),
             invocation_id: None,
         };
         let ended = turn.run().await.map_err(|error| {

@@ -19,16 +19,18 @@ use logue_harness::{
     CompileError, CompiledGraph, END, Field, FieldType, GraphBuilder, IdSource, List, NodeContext,
     NodeError, RunEvent, StateSchema, Target, Update,
 };
-use logue_message::{ChatMessage, ToolCall};
-use logue_model::{Event, Provider, ProviderError, Request, Settings};
+use logue_message::ChatMessage;
+use logue_model::{Event, Provider, ProviderError, Request, Settings, Structured};
 use logue_tools::{BoxFuture, Outcome, Routed, Router, Toolbox};
 use serde_json::{Value, json};
 use tracing::Instrument as _;
 
-use crate::approval::{APPROVAL, GatedCall, NOTE, descriptor, pending_message};
+use crate::approval::{APPROVAL, GatedCall, NOTE, Signalled, descriptor, pending_message};
+use crate::decision::unrecorded;
+use crate::demands::Demands;
 use crate::permission::{Permission, Permissions};
 use crate::progress::{CALLS, Progress, TURN, asks, calls, has_calls, message_of, with_calls};
-use crate::relay::{ASKING, CALLING, GOING_ON};
+use crate::relay::{ASKING, CALLING, GOING_ON, REASKING, RETRYING};
 use crate::request::{ReadMessages, request_messages};
 use crate::routing::{Routing, with_unique_ids};
 use crate::spans;
@@ -52,6 +54,8 @@ pub struct Assistant {
     pub max_requests: usize,
     /// How the calls of an answer are run.
     pub routing: Routing,
+    /// What is asked of the turn's answers.
+    pub demands: Demands,
 }
 
 /// The category of a turn in which the model calls tools without end.
@@ -70,7 +74,9 @@ impl Assistant {
     ///
     /// # Errors
     /// None that a caller could cause.
-    pub fn graph(self, ids: impl IdSource + 'static) -> Result<CompiledGraph, CompileError> {
+    pub fn graph(mut self, ids: impl IdSource + 'static) -> Result<CompiledGraph, CompileError> {
+        // Whoever the provider is: nothing invalid is sent, and a schema is kept to.
+        self.provider = Arc::new(Structured::new(self.provider));
         let schema = StateSchema::new()
             .with(Field::appended(MESSAGES, "ChatMessage"))
             .with(Field::new(TURN, FieldType::Map))
@@ -79,6 +85,7 @@ impl Assistant {
             .with(Field::new(NOTE, FieldType::String));
         // The limit of requests is the turn's own; the engine's only has to be out of its way.
         let steps = self.max_requests.saturating_mul(4).saturating_add(4);
+        let timeout_seconds = self.permissions.timeout_seconds;
         let shared = Arc::new(Shared {
             router: self.routing.router(self.toolbox.clone()),
             assistant: self,
@@ -93,12 +100,11 @@ impl Assistant {
             })
             .add_node_fn(GATE, move |ctx: NodeContext| {
                 let shared = Arc::clone(&gate);
-                async move { shared.gate(&ctx) }
+                async move { shared.gate(&ctx).await }
             })
-            .add_node_fn(
-                ASK,
-                |ctx: NodeContext| async move { ask_person(&ctx).await },
-            )
+            .add_node_fn(ASK, move |ctx: NodeContext| async move {
+                ask_person(&ctx, timeout_seconds).await
+            })
             .add_node_fn(TOOLS, move |ctx: NodeContext| {
                 let shared = Arc::clone(&tools);
                 async move { shared.run_tools(&ctx).await }
@@ -147,6 +153,7 @@ impl Shared {
         let toolbox = assistant.toolbox.current().await;
         let request = Request::new(&assistant.model, &messages, &assistant.settings)
             .with_tools(toolbox.definitions());
+        let request = assistant.demands.applied(request, progress.requests);
         ctx.emit(RunEvent::Custom {
             name: ASKING.to_owned(),
             value: json!(progress.requests),
@@ -175,10 +182,7 @@ impl Shared {
             .message
             .tool_calls
             .iter()
-            .map(|call| GatedCall {
-                call: call.clone(),
-                permission: assistant.permissions.of(&call.name),
-            })
+            .map(|call| GatedCall::new(call.clone(), assistant.permissions.decide(&call.name)))
             .collect();
         let update = Update::new().with(TURN, progress.to_json());
         let update = with_calls(update, &calls);
@@ -192,18 +196,17 @@ impl Shared {
     }
 
     /// The node `gate`: forgets what was decided before, and says what has to be decided now.
-    fn gate(&self, ctx: &NodeContext) -> Result<Update, NodeError> {
+    async fn gate(&self, ctx: &NodeContext) -> Result<Update, NodeError> {
         let mut calls = calls(ctx.state())?;
-        for gated in &mut calls {
-            gated.permission = self.assistant.permissions.of(&gated.call.name);
-        }
+        let router = self.router.current().await;
+        self.assistant.decide(&router, ctx, &mut calls).await;
         let update = Update::new()
             .with(APPROVAL, Value::Null)
             .with(NOTE, json!(""));
         let update = with_calls(update, &calls);
         let waiting: Vec<_> = calls
             .iter()
-            .filter(|gated| gated.permission == Permission::Ask)
+            .filter(|gated| gated.ruling.permission == Permission::Ask)
             .map(|gated| &gated.call)
             .collect();
         if waiting.is_empty() {
@@ -219,10 +222,11 @@ impl Shared {
 
     /// The node `tools`: runs the calls that may run.
     async fn run_tools(&self, ctx: &NodeContext) -> Result<Update, NodeError> {
-        let calls = calls(ctx.state())?;
-        let approval = ctx.state().json(APPROVAL).unwrap_or(&Value::Null);
-        let note = ctx.state().json(NOTE).and_then(Value::as_str).unwrap_or("");
+        let mut calls = calls(ctx.state())?;
+        let asked = Progress::of(ctx.state(), ctx.invocation_id()).approvals;
+        let signal = Signalled::of(ctx.state(), ctx.invocation_id(), asked);
         if asks(ctx.state()) {
+            self.assistant.signalled(ctx, &mut calls, &signal).await;
             // The calls were decided on in an earlier part of the turn, whose journal is gone.
             let message = message_of(calls.iter().map(|gated| gated.call.clone()).collect());
             ctx.journal(logue_harness::chat::continues(&message))
@@ -235,10 +239,10 @@ impl Shared {
         let router = self.router.current().await;
         let mut batch = router.batch();
         for gated in &calls {
-            match gated.verdict(approval, note) {
+            match gated.verdict(&signal) {
                 Ok(()) => {
                     let is_exclusive = router.is_exclusive(&gated.call);
-                    batch.add(is_exclusive, run_tool(ctx, &router, &gated.call));
+                    batch.add(is_exclusive, run_tool(ctx, &router, gated));
                 }
                 Err(refusal) => {
                     let refused = std::future::ready(Outcome::failed(refusal));
@@ -264,6 +268,7 @@ impl Shared {
             ctx.emit(RunEvent::ToolEnded { id, name, ok });
             *place = Some(result);
         }
+        unrecorded(&calls)?;
         let results: Vec<Value> = results.into_iter().flatten().collect();
         let update = Update::new()
             .with(APPROVAL, Value::Null)
@@ -277,10 +282,12 @@ impl Shared {
 fn run_tool<'a>(
     ctx: &'a NodeContext,
     router: &'a Router,
-    call: &'a ToolCall,
+    gated: &'a GatedCall,
 ) -> BoxFuture<'a, Outcome> {
+    let call = &gated.call;
     let running = router.call(Routed {
         conversation: ctx.session_id(),
+        approved: gated.fingerprint(),
         ..Routed::from(call)
     });
     Box::pin(async move {
@@ -294,15 +301,15 @@ fn run_tool<'a>(
 }
 
 /// The node `approval`: waits for a person.
-async fn ask_person(ctx: &NodeContext) -> Result<Update, NodeError> {
+async fn ask_person(ctx: &NodeContext, timeout_seconds: Option<u64>) -> Result<Update, NodeError> {
     let calls = calls(ctx.state())?;
     let waiting: Vec<_> = calls
         .iter()
-        .filter(|gated| gated.permission == Permission::Ask)
-        .map(|gated| &gated.call)
+        .filter(|gated| gated.ruling.permission == Permission::Ask)
         .collect();
     let progress = Progress::of(ctx.state(), ctx.invocation_id());
-    let descriptor = descriptor(ctx.invocation_id(), progress.approvals, &waiting);
+    let id = ctx.invocation_id();
+    let descriptor = descriptor(id, progress.approvals, &waiting, timeout_seconds);
     match ctx.suspend(descriptor).await {}
 }
 
@@ -314,6 +321,26 @@ fn tell(ctx: &NodeContext, event: Event) {
             name: CALLING.to_owned(),
             value: json!(name),
         },
+        Event::Retrying {
+            attempt,
+            wait,
+            category,
+            message,
+        } => {
+            spans::retrying(attempt, wait, category);
+            RunEvent::Custom {
+                name: RETRYING.to_owned(),
+                value: json!({"attempt": attempt, "wait_seconds": wait.as_secs_f64(),
+                    "category": category.as_str(), "message": message}),
+            }
+        }
+        Event::Reasking { reason } => {
+            spans::reasking();
+            RunEvent::Custom {
+                name: REASKING.to_owned(),
+                value: json!(reason),
+            }
+        }
         _ => return,
     };
     ctx.emit(event);
@@ -328,7 +355,12 @@ fn counted(count: usize, what: &str) -> String {
 }
 
 fn provider_failed(error: ProviderError) -> NodeError {
-    NodeError::new(error.message.clone())
-        .with_category(error.category.as_str())
-        .with_source(error)
+    let mut failed = NodeError::new(error.message.clone()).with_category(error.category.as_str());
+    if let Some(help) = &error.help {
+        failed = failed.with_help(help);
+    }
+    if let Some(wait) = error.retry_after {
+        failed = failed.with_retry_after(wait);
+    }
+    failed.with_source(error)
 }

@@ -17,6 +17,7 @@ use logue_tools::{
 
 use crate::agent_tool::AgentTool;
 use crate::element::Element;
+use crate::permission::Permissions;
 use crate::surroundings::Surroundings;
 
 /// What a run needs of a document.
@@ -138,29 +139,46 @@ impl Prompt {
     }
 }
 
-/// The tools that a prompt declares, ready to run. Servers are asked what they offer, all at once.
+/// The tools that a prompt declares, ready to run. Servers are asked what they offer, all at once, and
+/// only if the prompt is trusted: to ask one is to start it.
 ///
 /// # Errors
 /// A declaration that cannot be run, with its position.
 pub async fn toolbox(
     prompt: &Prompt,
     surroundings: &Surroundings,
+    permissions: &Permissions,
 ) -> Result<Toolbox, Box<Diagnostic>> {
     let roots = surroundings.world.roots();
     let reach = surroundings.reach(prompt);
     let mut toolbox = Toolbox::new();
+    let is_server = |tool: &&ToolDecl| matches!(tool.kind, ToolKind::McpServer { .. });
+    // To ask a server for its tools is to start it, before anybody is asked about a call.
+    if let Some(server) = prompt.tools.iter().find(is_server)
+        && !permissions.trusts_prompt()
+    {
+        let message = "the prompt is not trusted, so the server that it declares is not used";
+        let refused = Diagnostic::error(Code::McpTool, message, server.span);
+        return Err(Box::new(refused.with_help(
+            "look at what it declares, then `logue trust FILE`, or --trust for this run",
+        )));
+    }
     let mut sources = sources(prompt, surroundings).await.into_iter();
     for declaration in &prompt.tools {
         let refused = |code: Code, message: String| {
             Box::new(Diagnostic::error(code, message, declaration.span))
         };
         let tool: Arc<dyn Tool> = match &declaration.kind {
-            ToolKind::Builtin { name } => match Builtin::declared(name) {
-                Some(builtin) => builtin.tool(&reach),
+            ToolKind::Builtin { name } => {
                 // A built-in that only another program has was warned of. It is not offered, and a
                 // call of it is refused like that of any undeclared tool.
-                None => continue,
-            },
+                for builtin in Builtin::named(name).unwrap_or_default() {
+                    toolbox
+                        .add(builtin.tool(&reach))
+                        .map_err(|error| refused(Code::MdDuplicateTool, error.to_string()))?;
+                }
+                continue;
+            }
             ToolKind::Command {
                 name,
                 command,

@@ -11,16 +11,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
-use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, Redaction, Routing};
-use logue_model::{HarmonyServer, Limits, PromptForm};
+use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, PermissionFile, Redaction, Routing};
+use logue_model::{HarmonyServer, Limits, PromptForm, RetryBudget};
 use logue_source::{Code, Diagnostic, Source, Span, Style};
-use logue_tools::{FetchPolicy, HostRule, ShellOptions};
+use logue_tools::{FetchPolicy, HostRule, SearchEngine, ShellOptions};
 use serde::Deserialize;
 
+use crate::browser::Browser;
 use crate::exit::{Exit, Failure};
 use crate::harmony::Harmony;
 use crate::mcp::Mcp;
 use crate::network::Network;
+use crate::permissions::{PermissionTable, TrustTable};
 use crate::redact::Redact;
 use crate::telemetry::Telemetry;
 
@@ -31,15 +33,18 @@ pub(crate) struct Config {
     /// The patterns of all layers: a project takes none of the user's away.
     redaction: Redaction,
     hosts: Vec<HostRule>,
+    /// The engine of the first file that names one.
+    search: Option<SearchEngine>,
 }
 
 #[derive(Clone, Debug)]
 struct Layer {
-    path: PathBuf,
     /// The folder of the file: relative paths in it count from there.
     folder: PathBuf,
     /// Whether the file is the user's own, and not a project's.
     own: bool,
+    permissions: PermissionFile,
+    approval_timeout: Option<u64>,
     file: File,
 }
 
@@ -55,6 +60,8 @@ struct File {
     #[serde(default)]
     network: Network,
     #[serde(default)]
+    browser: Browser,
+    #[serde(default)]
     transcript: Transcript,
     #[serde(default)]
     redact: Redact,
@@ -64,6 +71,10 @@ struct File {
     telemetry: Telemetry,
     #[serde(default)]
     mcp: Mcp,
+    #[serde(default)]
+    permissions: PermissionTable,
+    #[serde(default)]
+    trust: TrustTable,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -76,6 +87,8 @@ struct Model {
     first_byte_seconds: Option<u64>,
     idle_seconds: Option<u64>,
     total_seconds: Option<u64>,
+    retries: Option<u32>,
+    retry_seconds: Option<u64>,
     response_bytes: Option<usize>,
     event_bytes: Option<usize>,
     #[serde(default)]
@@ -135,6 +148,7 @@ impl Config {
         let mut layers = Vec::new();
         let mut redaction = Redaction::default();
         let mut hosts = Vec::new();
+        let mut search = None;
         for (path, own) in paths {
             let text = match std::fs::read_to_string(&path) {
                 Ok(text) => text,
@@ -153,17 +167,27 @@ impl Config {
                 .map_err(|(span, error)| invalid(&path, &text, span, &error.to_string()))?;
             let rules = file.network.rules(own);
             hosts.extend(rules.map_err(|(span, error)| invalid(&path, &text, span, &error))?);
+            let engine = file.browser.engine(own);
+            let engine = engine.map_err(|(span, error)| invalid(&path, &text, span, &error))?;
+            search = search.or(engine);
             file.telemetry
                 .check(own)
                 .map_err(|(span, error)| invalid(&path, &text, span, error))?;
             file.mcp
                 .check(own)
                 .map_err(|(span, error)| invalid(&path, &text, span, &error))?;
+            file.trust
+                .check(own)
+                .map_err(|(span, error)| invalid(&path, &text, span, error))?;
+            let wrong = |(span, error): (Span, String)| invalid(&path, &text, span, &error);
+            let rules = file.permissions.rules().map_err(wrong)?;
+            let approval_timeout = file.permissions.timeout_seconds().map_err(wrong)?;
             let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
             layers.push(Layer {
-                path,
                 folder,
                 own,
+                permissions: PermissionFile { path, rules },
+                approval_timeout,
                 file,
             });
         }
@@ -171,12 +195,15 @@ impl Config {
             layers,
             redaction,
             hosts,
+            search,
         })
     }
 
     /// The files in force, the first over the next.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
-        self.layers.iter().map(|layer| layer.path.as_path())
+        self.layers
+            .iter()
+            .map(|layer| layer.permissions.path.as_path())
     }
 
     fn first<T>(&self, pick: impl Fn(&File) -> Option<T>) -> Option<T> {
@@ -360,11 +387,29 @@ impl Config {
         }
     }
 
+    /// What `browser.search` asks.
+    pub(crate) fn search(&self) -> Option<SearchEngine> {
+        self.search.clone()
+    }
+
     /// How often the model may be asked in one turn.
     pub(crate) fn max_turns(&self, flag: Option<u32>) -> usize {
         let most = flag.or_else(|| self.first(|file| file.run.max_turns).map(NonZeroU32::get));
         most.and_then(|most| usize::try_from(most).ok())
             .unwrap_or(50)
+    }
+
+    /// What asking a server again may cost.
+    pub(crate) fn retry_budget(&self, flag: Option<u32>) -> RetryBudget {
+        let mut budget = RetryBudget::default();
+        if let Some(retries) = flag.or_else(|| self.first(|file| file.model.retries)) {
+            budget = budget.with_retries(retries);
+        }
+        if let Some(seconds) = self.first(|file| file.model.retry_seconds) {
+            let most = Duration::from_secs(seconds);
+            budget = budget.with_total(most).with_longest(most);
+        }
+        budget
     }
 
     /// Where answers of agents are kept, and for how long; `None` if they are not.
@@ -406,8 +451,7 @@ impl Config {
             })
         };
         let of_user = || {
-            let folders = etcetera::choose_base_strategy().ok()?;
-            let path = folders.data_dir().join("logue").join("sessions.db");
+            let path = data_folder()?.join("sessions.db");
             Some(format!("sqlite:{}", path.display()))
         };
         named.or_else(of_files).or_else(of_user)
@@ -435,6 +479,25 @@ impl Config {
         &self.redaction
     }
 
+    /// The rules of each file, and whether the file is the user's own.
+    pub(crate) fn permission_files(&self) -> impl Iterator<Item = (bool, PermissionFile)> + '_ {
+        let layers = self.layers.iter();
+        layers.map(|layer| (layer.own, layer.permissions.clone()))
+    }
+
+    /// How long a turn waits for a person, in seconds.
+    pub(crate) fn approval_timeout(&self) -> Option<u64> {
+        self.layers.iter().find_map(|layer| layer.approval_timeout)
+    }
+
+    /// Folders whose prompts are the user's own.
+    pub(crate) fn trusted_folders(&self) -> Vec<PathBuf> {
+        let home = etcetera::home_dir().ok();
+        let own = self.layers.iter().filter(|layer| layer.own);
+        own.flat_map(|layer| layer.file.trust.folders(&layer.folder, home.as_deref()))
+            .collect()
+    }
+
     /// How long to wait for a file that another run holds.
     pub(crate) fn patience(&self) -> Duration {
         Duration::from_secs(self.first(|file| file.run.wait_seconds).unwrap_or(10))
@@ -457,6 +520,12 @@ pub(crate) fn state_folder() -> Option<PathBuf> {
     let folders = etcetera::choose_base_strategy().ok()?;
     let folder = folders.state_dir().unwrap_or_else(|| folders.data_dir());
     Some(folder.join("logue"))
+}
+
+/// The folder for what belongs to the user, below their XDG data folder.
+pub(crate) fn data_folder() -> Option<PathBuf> {
+    let folders = etcetera::choose_base_strategy().ok()?;
+    Some(folders.data_dir().join("logue"))
 }
 
 /// Where the model server is, and who says so.

@@ -7,6 +7,8 @@
 
 mod answering;
 mod arguments;
+mod asking;
+mod browser;
 mod check;
 mod config;
 mod convert;
@@ -21,6 +23,7 @@ mod language;
 mod manual;
 mod mcp;
 mod network;
+mod permissions;
 mod redact;
 mod rewrite;
 mod run;
@@ -32,6 +35,7 @@ mod store;
 mod telemetry;
 mod terminal;
 mod tokens;
+mod trust;
 mod view;
 
 use std::process::ExitCode;
@@ -60,6 +64,7 @@ fn main() -> ExitCode {
         Command::Send(arguments) => send::send(&arguments),
         Command::Signal(arguments) => signal::signal(&arguments),
         Command::Sessions(command) => sessions::sessions(&command),
+        Command::Trust(arguments) => trust::trust(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Fmt(arguments) => fmt::fmt(&arguments),
         Command::Fix(arguments) => fix::fix(&arguments),

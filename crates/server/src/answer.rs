@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use logue_agent::{
-    Element, Listener, NoTranscript, Prompt, Surroundings, Turn, TurnEnd, into_text, read_bytes,
-    toolbox,
+    Demands, Element, Listener, NoTranscript, Permissions, Prompt, Surroundings, Turn, TurnEnd,
+    into_text, read_bytes, toolbox,
 };
 use logue_message::{Block, ChatMessage, Role};
 
@@ -42,7 +42,7 @@ fn failed(code: &str, message: impl Into<String>) -> Failed {
 pub(crate) async fn prepare(
     kitchen: &dyn Kitchen,
     file: &Path,
-) -> Result<(Prompt, Surroundings), Failed> {
+) -> Result<(Prompt, Surroundings, Permissions), Failed> {
     let name = file.display().to_string();
     let source = |error: &logue_agent::SourceError| {
         let found = &error.diagnostic;
@@ -50,8 +50,9 @@ pub(crate) async fn prepare(
     };
     let bytes = read_bytes(file).map_err(|error| source(&error))?;
     let text = into_text(&name, bytes).map_err(|error| source(&error))?;
-    let surroundings = kitchen
+    let (surroundings, permissions) = kitchen
         .surroundings(file)
+        .await
         .map_err(|error| failed("E-MD-AGENT", error))?;
     let prompt = surroundings.load(&name, &text).await;
     if let Some(error) = prompt.diagnostics.iter().find(|found| found.is_error()) {
@@ -61,7 +62,7 @@ pub(crate) async fn prepare(
             format!("{place}: {}", error.message),
         ));
     }
-    Ok((prompt, surroundings))
+    Ok((prompt, surroundings, permissions.without_asking()))
 }
 
 /// What the prompt in a file says last when it is told `input`.
@@ -74,89 +75,103 @@ pub(crate) async fn answer(
     input: &str,
     listener: Arc<dyn Listener>,
 ) -> Result<String, Failed> {
-    let (prompt, surroundings) = prepare(kitchen, file).await?;
-    let answered = turn(
+    let (prompt, surroundings, permissions) = prepare(kitchen, file).await?;
+    let order = Order {
         kitchen,
         options,
         file,
         input,
-        listener,
-        prompt,
-        &surroundings,
-    )
-    .await;
+    };
+    let answered = order
+        .turn(listener, prompt, &surroundings, permissions)
+        .await;
     surroundings.close().await;
     answered
 }
 
-async fn turn(
-    kitchen: &dyn Kitchen,
-    options: &ServeOptions,
-    file: &Path,
-    input: &str,
-    listener: Arc<dyn Listener>,
-    prompt: Prompt,
-    surroundings: &Surroundings,
-) -> Result<String, Failed> {
-    let mut history = prompt.messages.clone();
-    let unanswered = prompt.unanswered_calls();
-    history.extend(unanswered.iter().filter_map(Element::to_message));
-    if !input.trim().is_empty() {
-        history.push(ChatMessage::user(vec![Block::text(input)]));
-    }
-    if !matches!(
-        history.last().map(|last| last.role),
-        Some(Role::User | Role::Tool)
-    ) {
-        return Err(failed(
-            "nothing_to_answer",
-            "the prompt says nothing that a model could answer, and `input` is empty",
-        ));
-    }
-    let folder = file.parent().unwrap_or(Path::new("."));
-    let model = kitchen
-        .model(prompt.config.model.as_deref(), folder)
-        .map_err(|error| failed("E-MD-AGENT", error))?;
-    let toolbox = toolbox(&prompt, surroundings)
-        .await
-        .map_err(|found| Failed {
-            code: found.code.as_str().to_owned(),
-            message: found.message.clone(),
-            help: found.help.first().cloned(),
+/// What is asked for.
+struct Order<'a> {
+    kitchen: &'a dyn Kitchen,
+    options: &'a ServeOptions,
+    file: &'a Path,
+    input: &'a str,
+}
+
+impl Order<'_> {
+    async fn turn(
+        &self,
+        listener: Arc<dyn Listener>,
+        prompt: Prompt,
+        surroundings: &Surroundings,
+        permissions: Permissions,
+    ) -> Result<String, Failed> {
+        let &Self {
+            kitchen,
+            options,
+            file,
+            input,
+        } = self;
+        let mut history = prompt.messages.clone();
+        let unanswered = prompt.unanswered_calls();
+        history.extend(unanswered.iter().filter_map(Element::to_message));
+        if !input.trim().is_empty() {
+            history.push(ChatMessage::user(vec![Block::text(input)]));
+        }
+        if !matches!(
+            history.last().map(|last| last.role),
+            Some(Role::User | Role::Tool)
+        ) {
+            return Err(failed(
+                "nothing_to_answer",
+                "the prompt says nothing that a model could answer, and `input` is empty",
+            ));
+        }
+        let folder = file.parent().unwrap_or(Path::new("."));
+        let model = kitchen
+            .model(prompt.config.model.as_deref(), folder)
+            .map_err(|error| failed("E-MD-AGENT", error))?;
+        let toolbox = toolbox(&prompt, surroundings, &permissions)
+            .await
+            .map_err(|found| Failed {
+                code: found.code.as_str().to_owned(),
+                message: found.message.clone(),
+                help: found.help.first().cloned(),
+            })?;
+        let turn = Turn {
+            provider: model.provider,
+            model: model.name,
+            settings: prompt.settings(),
+            toolbox,
+            permissions,
+            history,
+            transcript: Box::new(NoTranscript),
+            listener,
+            max_requests: options.max_requests,
+            routing: options.routing.clone(),
+            demands: Demands::default(),
+            invocation_id: None,
+        };
+        let ended = turn.run().await.map_err(|error| Failed {
+            code: error.category,
+            message: error.message,
+            help: error.help,
         })?;
-    let turn = Turn {
-        provider: model.provider,
-        model: model.name,
-        settings: prompt.settings(),
-        toolbox,
-        permissions: options.permissions.clone().without_asking(),
-        history,
-        transcript: Box::new(NoTranscript),
-        listener,
-        max_requests: options.max_requests,
-        routing: options.routing.clone(),
-        invocation_id: None,
-    };
-    let ended = turn.run().await.map_err(|error| Failed {
-        code: error.category,
-        message: error.message,
-        help: error.help,
-    })?;
-    let TurnEnd::Completed(report) = ended else {
-        return Err(failed(
-            "suspended",
-            "it waits for a person, whom nobody can ask",
-        ));
-    };
-    let said = report.replies.last().map(ChatMessage::text);
-    match report.cut {
-        Some(cut) => Err(Failed {
-            help: Some("raise `max_tokens` in the prompt's `<config>`".to_owned()),
-            ..failed(
-                "answer_cut",
-                format!("the answer is cut ({})", cut.as_str()),
-            )
-        }),
-        None => Ok(said.unwrap_or_default()),
+        let TurnEnd::Completed(report) = ended else {
+            return Err(failed(
+                "suspended",
+                "it waits for a person, whom nobody can ask",
+            ));
+        };
+        let said = report.replies.last().map(ChatMessage::text);
+        match report.cut {
+            Some(cut) => Err(Failed {
+                help: Some("raise `max_tokens` in the prompt's `<config>`".to_owned()),
+                ..failed(
+                    "answer_cut",
+                    format!("the answer is cut ({})", cut.as_str()),
+                )
+            }),
+            None => Ok(said.unwrap_or_default()),
+        }
     }
 }

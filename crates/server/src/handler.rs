@@ -133,7 +133,7 @@ impl ServerHandler for PromptServer {
         let dish = self.dish(&request.name)?;
         let _turn = self.turn(&context).await?;
         let preparing = async {
-            let (prompt, surroundings) = prepare(self.kitchen(), &dish.file).await?;
+            let (prompt, surroundings, _) = prepare(self.kitchen(), &dish.file).await?;
             surroundings.close().await;
             Ok::<_, crate::answer::Failed>(prompt)
         };

@@ -3,17 +3,22 @@
 use std::path::{Path, PathBuf};
 
 use logue_agent::{Model, Permissions, Routing, Surroundings};
+use logue_tools::BoxFuture;
 
 /// The program that the server is part of.
 pub trait Kitchen: Send + Sync {
     /// The files of the prompts, in a stable order. Asked again and again, because files come and go.
     fn files(&self) -> Vec<PathBuf>;
 
-    /// What the prompt in a file may reach. Made anew for each call, so that calls share nothing.
+    /// What the prompt in a file may reach, and which of its tools run. Made anew for each call, so that
+    /// calls share nothing. Nobody can be asked, so tools that a person would be asked about do not run.
     ///
     /// # Errors
     /// It cannot be set up: why.
-    fn surroundings(&self, file: &Path) -> Result<Surroundings, String>;
+    fn surroundings<'a>(
+        &'a self,
+        file: &'a Path,
+    ) -> BoxFuture<'a, Result<(Surroundings, Permissions), String>>;
 
     /// The model for a prompt that names `named`; a path in the name counts from `folder`.
     ///
@@ -27,8 +32,6 @@ pub trait Kitchen: Send + Sync {
 pub struct ServeOptions {
     /// How often a model may be asked for one call.
     pub max_requests: usize,
-    /// Which tools run. Nobody can be asked, so those that a person would be asked about do not.
-    pub permissions: Permissions,
     /// How the tool calls of an answer are run.
     pub routing: Routing,
     /// Calls that run at the same time; others wait.
@@ -39,7 +42,6 @@ impl Default for ServeOptions {
     fn default() -> Self {
         Self {
             max_requests: 50,
-            permissions: Permissions::new(),
             routing: Routing::default(),
             at_once: 4,
         }

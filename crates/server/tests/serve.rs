@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use logue_agent::{FileWorld, Model, Surroundings};
+use logue_agent::{FileWorld, Model, Permissions, Surroundings};
 use logue_model::{Echo, EventSink, Provider, ProviderError, Request, Response};
 use logue_server::{Kitchen, PromptServer, ServeOptions, Token};
 use logue_tools::{BoxFuture, Roots, ShellOptions};
@@ -72,11 +72,15 @@ impl Kitchen for Folder {
         below.collect()
     }
 
-    fn surroundings(&self, file: &Path) -> Result<Surroundings, String> {
+    fn surroundings<'a>(
+        &'a self,
+        file: &'a Path,
+    ) -> BoxFuture<'a, Result<(Surroundings, Permissions), String>> {
         let folder = file.parent().unwrap();
-        let roots = Roots::new([folder.to_owned()]).map_err(|error| error.to_string())?;
+        let roots = Roots::new([folder.to_owned()]).unwrap();
         let world = FileWorld::new(Arc::new(roots), folder).of_file(file);
-        Ok(Surroundings::new(world, ShellOptions::default()))
+        let surroundings = Surroundings::new(world, ShellOptions::default());
+        Box::pin(std::future::ready(Ok((surroundings, Permissions::new()))))
     }
 
     fn model(&self, named: Option<&str>, _folder: &Path) -> Result<Model, String> {

@@ -270,8 +270,10 @@ impl<'d, 'a> Assembler<'d, 'a> {
                 | ToolKind::Agent { .. }
                 | ToolKind::McpServer { .. } => {}
             }
-            // A server names its own tools.
-            if tool.exposed_name().is_none_or(|name| names.insert(name)) {
+            // A server names its own tools, so it exposes none here.
+            let exposed = tool.exposed_names();
+            if !exposed.iter().any(|name| names.contains(name)) {
+                names.extend(exposed);
                 tools.push(tool.clone());
             }
         }

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use logue_agent::PermissionRule;
 use logue_tools::HostRule;
 
-use super::Asking;
+use super::{Asking, TrustArgs};
 
 /// What is done with servers of the Model Context Protocol.
 #[derive(Debug, Subcommand)]
@@ -19,7 +19,7 @@ pub(crate) enum McpCommand {
 
 /// Show what servers offer
 ///
-/// Of a prompt, every server that it declares is asked, and the tools that each declaration takes are
+/// Of a prompt, every server that it declares is started or connected to, trusted or not, and the tools that each declaration takes are
 /// shown. What was remembered of an earlier run is not used.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -60,6 +60,9 @@ pub(crate) struct McpServeArgs {
     /// Whether a tool runs: TOOL=allow or =deny, `*` for all others; nobody can be asked
     #[arg(long = "approve", value_name = "RULE")]
     pub(crate) approve: Vec<PermissionRule>,
+
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
 
     /// Serve many clients over HTTP, on this port of 127.0.0.1; 0, or none, takes a free one
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0")]

@@ -10,17 +10,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use logue_agent::{Model, Permissions, Surroundings};
+use logue_agent::{Model, PermissionRule, Permissions, Surroundings};
 use logue_server::{HttpOptions, Kitchen, PromptServer, ServeOptions, Token};
 use logue_source::visible;
+use logue_tools::BoxFuture;
 use tokio::net::TcpListener;
 
-use crate::arguments::{Asking, McpServeArgs};
+use crate::arguments::{Asking, McpServeArgs, TrustArgs};
 use crate::config::{Config, state_folder, variable};
 use crate::exit::{Exit, Failure};
 use crate::folder::find_files;
 use crate::language::Language;
+use crate::permissions::{Desk, audit_of};
 use crate::run::input::Input;
+use crate::run::output::Output;
 use crate::run::{provider, reading, roots, signalled};
 use crate::store::new_id;
 use crate::telemetry;
@@ -32,8 +35,6 @@ const INTERVAL: Duration = Duration::from_secs(1);
 pub(super) fn serve(arguments: &McpServeArgs) -> Result<Exit, Failure> {
     let config = Config::load()?;
     telemetry::start(&config);
-    let rules = arguments.approve.iter().cloned();
-    let permissions = rules.fold(Permissions::new(), Permissions::with);
     for path in &arguments.paths {
         fs::metadata(path).map_err(|error| {
             let message = format!("`{}` cannot be served: {error}", path.display());
@@ -43,14 +44,14 @@ pub(super) fn serve(arguments: &McpServeArgs) -> Result<Exit, Failure> {
     let base = ServeOptions::default();
     let options = ServeOptions {
         max_requests: config.max_turns(arguments.asking.max_turns),
-        permissions: permissions.clone(),
         routing: config.routing(),
         at_once: arguments.at_once.map_or(base.at_once, usize::from),
     };
     let kitchen = Arc::new(Files {
         paths: arguments.paths.clone(),
         asking: arguments.asking.clone(),
-        permissions,
+        approve: arguments.approve.clone(),
+        trust: arguments.trust.clone(),
         config: config.clone(),
     });
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -177,8 +178,32 @@ fn keep(file: &Path, secret: &str) -> std::io::Result<()> {
 struct Files {
     paths: Vec<PathBuf>,
     asking: Asking,
-    permissions: Permissions,
+    approve: Vec<PermissionRule>,
+    trust: TrustArgs,
     config: Config,
+}
+
+impl Files {
+    async fn judged(&self, file: &Path) -> Result<(Surroundings, Permissions), Failure> {
+        let (asking, config) = (&self.asking, &self.config);
+        let input = Input::of_agent(file)?;
+        let roots = roots(&input.prompt_folder(), asking, config)?;
+        let surroundings = reading::surroundings(&input, roots, asking, config)?;
+        let desk = Desk {
+            config,
+            arguments: &self.trust,
+            // Nobody is asked, and nothing is said: standard output is the protocol's.
+            output: &Arc::new(Output::new(true)),
+            can_wait: false,
+        };
+        let flags = self.approve.iter().cloned();
+        let flags = flags.fold(Permissions::new(), Permissions::with);
+        let audit = audit_of(&input.conversation(), false, config);
+        let permissions = desk.rules(flags, audit);
+        let permissions = desk.judged(permissions, &input, &surroundings).await?;
+        let surroundings = reading::with_agents(surroundings, asking, &permissions, config);
+        Ok((surroundings, permissions))
+    }
 }
 
 impl Kitchen for Files {
@@ -196,13 +221,11 @@ impl Kitchen for Files {
         files
     }
 
-    fn surroundings(&self, file: &Path) -> Result<Surroundings, String> {
-        let made = Input::of_agent(file).and_then(|input| {
-            let roots = roots(&input.prompt_folder(), &self.asking, &self.config)?;
-            let permissions = &self.permissions;
-            reading::surroundings(&input, roots, &self.asking, permissions, &self.config)
-        });
-        made.map_err(|failure| failure.message)
+    fn surroundings<'a>(
+        &'a self,
+        file: &'a Path,
+    ) -> BoxFuture<'a, Result<(Surroundings, Permissions), String>> {
+        Box::pin(async move { self.judged(file).await.map_err(|failure| failure.message) })
     }
 
     fn model(&self, named: Option<&str>, folder: &Path) -> Result<Model, String> {
