@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import BaseModel
 
 server = MCPServer("peer")
@@ -26,7 +27,7 @@ def add(a: int, b: int) -> str:
 @server.tool()
 def fail() -> str:
     """Always fails."""
-    raise ValueError("the disk is full")
+    raise ToolError("the disk is full")
 
 
 @server.tool()

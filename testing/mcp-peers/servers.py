@@ -61,7 +61,7 @@ def run(folder: Path, address: str, calls: list[tuple[str, dict]], *flags: str, 
     (folder / "logue.toml").write_text(f"[mcp]\ncall_seconds = {seconds}\n")
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder)}
     url = f"http://127.0.0.1:{model.server_port}/v1"
-    command = [PROGRAM, "run", "--no-write", "-m", "m", "--base-url", url, *flags, "p.md"]
+    command = [PROGRAM, "run", "--trust", "--no-write", "-m", "m", "--base-url", url, *flags, "p.md"]
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
     )
@@ -124,6 +124,7 @@ def over_http(folder: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-B", str(SERVER), "http", str(port)],
         cwd=folder,
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as process:
         try:
