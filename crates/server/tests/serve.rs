@@ -208,7 +208,7 @@ async fn prompts_are_offered_under_the_names_of_their_files() {
     let texts: Vec<_> = texts
         .map(|said| said["content"]["text"].as_str().unwrap())
         .collect();
-    assert_eq!(texts, ["Reads code.", "x", "Now."]);
+    assert_eq!(texts, ["\n\n Reads code. \n", "x", "Now."]);
 }
 
 #[tokio::test]

@@ -68,7 +68,10 @@ fn a_model_calls_tools_of_a_server_and_the_transcript_holds_it() {
     let told = &bodies[1]["messages"].as_array().unwrap().last().unwrap()["content"];
     assert_eq!(told, "you said {\"text\":\"hi\"}");
     let transcript = fs::read_to_string(folder.path().join("p.md")).unwrap();
-    assert!(transcript.contains("you said"), "{transcript}");
+    assert!(
+        transcript.contains("function_name=\"echo\""),
+        "{transcript}"
+    );
 }
 
 #[test]
