@@ -13,6 +13,7 @@ use logue_model::Provider;
 use logue_tools::BoxFuture;
 
 use crate::answers::{AnswerCache, key_of};
+use crate::demands::Demands;
 use crate::element::NoTranscript;
 use crate::grant::Declared;
 use crate::listener::NoListener;
@@ -215,6 +216,7 @@ impl Agents {
             listener: Arc::new(NoListener),
             max_requests: self.max_requests,
             routing: self.routing.clone(),
+            demands: Demands::default(),
             invocation_id: None,
         };
         let ended = turn.run().await.map_err(|error| {

@@ -20,16 +20,17 @@ use logue_harness::{
     NodeError, RunEvent, StateSchema, Target, Update,
 };
 use logue_message::ChatMessage;
-use logue_model::{Event, Provider, ProviderError, Request, Settings};
+use logue_model::{Event, Provider, ProviderError, Request, Settings, Structured};
 use logue_tools::{BoxFuture, Outcome, Routed, Router, Toolbox};
 use serde_json::{Value, json};
 use tracing::Instrument as _;
 
 use crate::approval::{APPROVAL, GatedCall, NOTE, Signalled, descriptor, pending_message};
 use crate::decision::unrecorded;
+use crate::demands::Demands;
 use crate::permission::{Permission, Permissions};
 use crate::progress::{CALLS, Progress, TURN, asks, calls, has_calls, message_of, with_calls};
-use crate::relay::{ASKING, CALLING, GOING_ON};
+use crate::relay::{ASKING, CALLING, GOING_ON, REASKING, RETRYING};
 use crate::request::{ReadMessages, request_messages};
 use crate::routing::{Routing, with_unique_ids};
 use crate::spans;
@@ -53,6 +54,8 @@ pub struct Assistant {
     pub max_requests: usize,
     /// How the calls of an answer are run.
     pub routing: Routing,
+    /// What is asked of the turn's answers.
+    pub demands: Demands,
 }
 
 /// The category of a turn in which the model calls tools without end.
@@ -71,7 +74,9 @@ impl Assistant {
     ///
     /// # Errors
     /// None that a caller could cause.
-    pub fn graph(self, ids: impl IdSource + 'static) -> Result<CompiledGraph, CompileError> {
+    pub fn graph(mut self, ids: impl IdSource + 'static) -> Result<CompiledGraph, CompileError> {
+        // Whoever the provider is: nothing invalid is sent, and a schema is kept to.
+        self.provider = Arc::new(Structured::new(self.provider));
         let schema = StateSchema::new()
             .with(Field::appended(MESSAGES, "ChatMessage"))
             .with(Field::new(TURN, FieldType::Map))
@@ -146,6 +151,7 @@ impl Shared {
         let messages = request_messages(&assistant.prefix, conversation);
         let request = Request::new(&assistant.model, &messages, &assistant.settings)
             .with_tools(assistant.toolbox.definitions());
+        let request = assistant.demands.applied(request, progress.requests);
         ctx.emit(RunEvent::Custom {
             name: ASKING.to_owned(),
             value: json!(progress.requests),
@@ -311,6 +317,26 @@ fn tell(ctx: &NodeContext, event: Event) {
             name: CALLING.to_owned(),
             value: json!(name),
         },
+        Event::Retrying {
+            attempt,
+            wait,
+            category,
+            message,
+        } => {
+            spans::retrying(attempt, wait, category);
+            RunEvent::Custom {
+                name: RETRYING.to_owned(),
+                value: json!({"attempt": attempt, "wait_seconds": wait.as_secs_f64(),
+                    "category": category.as_str(), "message": message}),
+            }
+        }
+        Event::Reasking { reason } => {
+            spans::reasking();
+            RunEvent::Custom {
+                name: REASKING.to_owned(),
+                value: json!(reason),
+            }
+        }
         _ => return,
     };
     ctx.emit(event);
@@ -325,7 +351,12 @@ fn counted(count: usize, what: &str) -> String {
 }
 
 fn provider_failed(error: ProviderError) -> NodeError {
-    NodeError::new(error.message.clone())
-        .with_category(error.category.as_str())
-        .with_source(error)
+    let mut failed = NodeError::new(error.message.clone()).with_category(error.category.as_str());
+    if let Some(help) = &error.help {
+        failed = failed.with_help(help);
+    }
+    if let Some(wait) = error.retry_after {
+        failed = failed.with_retry_after(wait);
+    }
+    failed.with_source(error)
 }

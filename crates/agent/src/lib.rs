@@ -26,6 +26,7 @@ mod audit_file;
 mod authority;
 mod chat;
 mod decision;
+mod demands;
 mod durable;
 mod element;
 mod file_session;
@@ -62,6 +63,7 @@ pub use audit::{AUDIT_FAILED, AuditError, AuditLog, AuditRecord, NoAudit, Sessio
 pub use audit_file::AuditFile;
 pub use authority::{Authority, Ruling};
 pub use chat::chat;
+pub use demands::Demands;
 pub use element::{Element, NoTranscript, Transcript, TranscriptError};
 pub use file_session::FileSession;
 pub use grant::Grant;

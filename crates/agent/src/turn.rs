@@ -14,6 +14,7 @@ use logue_tools::Toolbox;
 use serde_json::Value;
 
 use crate::assistant::{Assistant, MAX_TURNS, MESSAGES};
+use crate::demands::Demands;
 use crate::element::{Transcript, TranscriptError};
 use crate::listener::Listener;
 use crate::notes::TranscriptJournal;
@@ -44,6 +45,8 @@ pub struct Turn {
     pub max_requests: usize,
     /// How the calls of an answer are run.
     pub routing: Routing,
+    /// What is asked of the answers.
+    pub demands: Demands,
     /// The id of the run, by which it can be resumed; unique among all that are kept together.
     pub invocation_id: Option<String>,
 }
@@ -143,6 +146,7 @@ impl Turn {
             prefix: Vec::new(),
             max_requests: self.max_requests,
             routing: self.routing,
+            demands: self.demands,
         };
         let graph = assistant.graph(CountingIds::new());
         let graph = graph.map_err(|error| internal(error.to_string()))?;

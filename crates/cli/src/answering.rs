@@ -16,7 +16,7 @@ use crate::arguments::Asking;
 use crate::exit::{Exit, Failure};
 use crate::permissions::Desk;
 use crate::run::input::Input;
-use crate::run::{provider, reading, refining, roots};
+use crate::run::{demanding, provider, reading, refining, roots};
 use crate::store::{SystemClock, ids, store_failure};
 
 /// The label with the path of the prompt that answers.
@@ -153,6 +153,7 @@ impl Agent {
             .map_err(|diagnostic| reading::rendered_in(&prompt.source_map(), [&*diagnostic]))?;
         let named = prompt.config.model.as_deref();
         let model = provider::choose(&asking, None, config, named, &folder)?;
+        let demands = demanding::demands(&asking.demanding, toolbox.definitions())?;
         output.started(&model.name, &input.name);
         let assistant = Assistant {
             provider: model.provider,
@@ -163,6 +164,7 @@ impl Agent {
             prefix: prompt.messages.clone(),
             max_requests: config.max_turns(asking.max_turns),
             routing: config.routing(),
+            demands,
         };
         Ok(Prepared {
             assistant,

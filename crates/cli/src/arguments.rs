@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use logue_tools::HostRule;
 use openchatml::Role;
 
+mod demanding;
 mod doctor;
 mod permission;
 mod sessions;
@@ -15,6 +16,7 @@ use logue_agent::PermissionRule;
 use crate::convert::Form;
 use crate::language::Language;
 
+pub(crate) use demanding::Demanding;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use permission::{TrustArgs, TrustCommand};
 pub(crate) use sessions::{
@@ -137,6 +139,9 @@ pub(crate) struct Asking {
     /// A host that documents and agents of the prompt may be fetched from
     #[arg(long = "allow-host", value_name = "HOST")]
     pub(crate) allow_hosts: Vec<HostRule>,
+
+    #[command(flatten)]
+    pub(crate) demanding: Demanding,
 
     /// Most requests to the model in this turn [default: 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

@@ -12,11 +12,12 @@ use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
 use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, PermissionFile, Redaction, Routing};
-use logue_model::{HarmonyServer, Limits, PromptForm};
+use logue_model::{HarmonyServer, Limits, PromptForm, RetryBudget};
 use logue_source::{Code, Diagnostic, Source, Span, Style};
-use logue_tools::{FetchPolicy, HostRule, ShellOptions};
+use logue_tools::{FetchPolicy, HostRule, SearchEngine, ShellOptions};
 use serde::Deserialize;
 
+use crate::browser::Browser;
 use crate::exit::{Exit, Failure};
 use crate::harmony::Harmony;
 use crate::network::Network;
@@ -31,6 +32,8 @@ pub(crate) struct Config {
     /// The patterns of all layers: a project takes none of the user's away.
     redaction: Redaction,
     hosts: Vec<HostRule>,
+    /// The engine of the first file that names one.
+    search: Option<SearchEngine>,
 }
 
 #[derive(Clone, Debug)]
@@ -56,6 +59,8 @@ struct File {
     #[serde(default)]
     network: Network,
     #[serde(default)]
+    browser: Browser,
+    #[serde(default)]
     transcript: Transcript,
     #[serde(default)]
     redact: Redact,
@@ -79,6 +84,8 @@ struct Model {
     first_byte_seconds: Option<u64>,
     idle_seconds: Option<u64>,
     total_seconds: Option<u64>,
+    retries: Option<u32>,
+    retry_seconds: Option<u64>,
     response_bytes: Option<usize>,
     event_bytes: Option<usize>,
     #[serde(default)]
@@ -138,6 +145,7 @@ impl Config {
         let mut layers = Vec::new();
         let mut redaction = Redaction::default();
         let mut hosts = Vec::new();
+        let mut search = None;
         for (path, own) in paths {
             let text = match std::fs::read_to_string(&path) {
                 Ok(text) => text,
@@ -156,6 +164,9 @@ impl Config {
                 .map_err(|(span, error)| invalid(&path, &text, span, &error.to_string()))?;
             let rules = file.network.rules(own);
             hosts.extend(rules.map_err(|(span, error)| invalid(&path, &text, span, &error))?);
+            let engine = file.browser.engine(own);
+            let engine = engine.map_err(|(span, error)| invalid(&path, &text, span, &error))?;
+            search = search.or(engine);
             file.telemetry
                 .check(own)
                 .map_err(|(span, error)| invalid(&path, &text, span, error))?;
@@ -178,6 +189,7 @@ impl Config {
             layers,
             redaction,
             hosts,
+            search,
         })
     }
 
@@ -369,11 +381,29 @@ impl Config {
         }
     }
 
+    /// What `browser.search` asks.
+    pub(crate) fn search(&self) -> Option<SearchEngine> {
+        self.search.clone()
+    }
+
     /// How often the model may be asked in one turn.
     pub(crate) fn max_turns(&self, flag: Option<u32>) -> usize {
         let most = flag.or_else(|| self.first(|file| file.run.max_turns).map(NonZeroU32::get));
         most.and_then(|most| usize::try_from(most).ok())
             .unwrap_or(50)
+    }
+
+    /// What asking a server again may cost.
+    pub(crate) fn retry_budget(&self, flag: Option<u32>) -> RetryBudget {
+        let mut budget = RetryBudget::default();
+        if let Some(retries) = flag.or_else(|| self.first(|file| file.model.retries)) {
+            budget = budget.with_retries(retries);
+        }
+        if let Some(seconds) = self.first(|file| file.model.retry_seconds) {
+            let most = Duration::from_secs(seconds);
+            budget = budget.with_total(most).with_longest(most);
+        }
+        budget
     }
 
     /// Where answers of agents are kept, and for how long; `None` if they are not.

@@ -171,7 +171,11 @@ fn failed(turn: &logue_harness::chat::ErroredTurn, store: &StoreArgs) -> Failure
         "internal" => Exit::Internal,
         _ => Exit::from(turn.error_bucket),
     };
-    let failure = Failure::new(exit, &turn.error_category, &turn.diagnostic);
+    let mut failure = Failure::new(exit, &turn.error_category, &turn.diagnostic);
+    failure.retry_after = turn.retry_after;
+    if let Some(help) = &turn.help {
+        failure = failure.with_help(help);
+    }
     match turn.error_category.as_str() {
         "session_busy" => failure.with_help("wait for it, or use --busy enqueue"),
         "session_awaiting_signal" => {

@@ -99,6 +99,7 @@ fn in_process(address: SocketAddr, folder: &Path) -> Result<(), Failed> {
             listener: Arc::new(NoListener),
             max_requests: 4,
             routing: logue_agent::Routing::default(),
+            demands: logue_agent::Demands::default(),
             invocation_id: None,
         };
         let started = Instant::now();

@@ -4,6 +4,7 @@
 //! the prompt is read and checked, the tools and the model are set up. Then the user's words are
 //! appended, the turn runs, and each completed part is appended before it is told.
 
+pub(crate) mod demanding;
 pub(crate) mod input;
 pub(crate) mod kept;
 pub(crate) mod output;
@@ -147,6 +148,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         }
     }
     require_question(&history)?;
+    let demands = demanding::demands(&arguments.asking.demanding, toolbox.definitions())?;
     let chosen = provider::choose(
         &arguments.asking,
         arguments.record.as_deref(),
@@ -176,6 +178,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         listener: output.clone(),
         max_requests: config.max_turns(arguments.asking.max_turns),
         routing: config.routing(),
+        demands,
         invocation_id: Some(new_id()),
     };
     output.started(&turn.model, &input.name);

@@ -247,6 +247,30 @@ impl Output {
     fn show(&self, event: TurnEvent<'_>) {
         match event {
             TurnEvent::Asking(_) => self.busy("thinking".to_owned()),
+            TurnEvent::Retrying {
+                attempt,
+                wait,
+                category,
+                message,
+            } => {
+                self.rest();
+                self.end_line();
+                complain(&format!(
+                    "asking again in {} (attempt {attempt} failed: {category}: {})\n",
+                    shown_wait(wait),
+                    visible(message)
+                ));
+                self.busy("waiting".to_owned());
+            }
+            TurnEvent::Reasking { reason } => {
+                self.rest();
+                self.end_line();
+                complain(&format!(
+                    "asking again: the answer does not meet the schema: {}\n",
+                    visible(reason)
+                ));
+                self.busy("thinking".to_owned());
+            }
             TurnEvent::Calling(name) => {
                 self.end_line();
                 self.busy(format!("calling {}", visible(name)));
@@ -300,6 +324,16 @@ impl Output {
 
     fn tell(&self, event: TurnEvent<'_>) {
         match event {
+            TurnEvent::Retrying {
+                attempt,
+                wait,
+                category,
+                message,
+            } => self.emit(&json!({"event": "model.retry", "attempt": attempt,
+                "wait_seconds": wait.as_secs_f64(), "category": category, "message": message})),
+            TurnEvent::Reasking { reason } => {
+                self.emit(&json!({"event": "model.reask", "reason": reason}));
+            }
             TurnEvent::Delta(text) => self.emit(&json!({"event": "response.delta", "text": text})),
             TurnEvent::Answered { text, .. } if !text.is_empty() => {
                 self.emit(&json!({"event": "message", "role": "assistant", "content": text}));
@@ -338,6 +372,11 @@ fn warn_of_cut(cut: Option<FinishReason>) {
         Some(_) => "the server's filter ended it",
     };
     complain(&format!("warning: the answer is cut: {why}\n"));
+}
+
+/// A wait, for people.
+fn shown_wait(wait: Duration) -> String {
+    format!("{:.1} s", wait.as_secs_f64())
 }
 
 /// A call in one short line.

@@ -50,6 +50,9 @@ pub(crate) fn surroundings(
     if let Some(transcript) = &input.transcript {
         surroundings = surroundings.keeping(transcript.path());
     }
+    if let Some(engine) = config.search() {
+        surroundings = surroundings.with_search(Arc::new(engine));
+    }
     let policy = config.network(&asking.allow_hosts);
     // Without a host there is nothing to fetch, and setting TLS up takes time.
     if !policy.hosts.is_empty() {
