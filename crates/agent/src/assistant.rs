@@ -21,14 +21,14 @@ use logue_harness::{
 };
 use logue_message::{ChatMessage, ToolCall};
 use logue_model::{Event, Provider, ProviderError, Request, Settings};
-use logue_tools::{BoxFuture, Outcome, Routed, Router, Toolbox};
+use logue_tools::{BoxFuture, Outcome, Routed, Router, Toolbox, Unchecked};
 use serde_json::{Value, json};
 use tracing::Instrument as _;
 
 use crate::approval::{APPROVAL, GatedCall, NOTE, descriptor, pending_message};
 use crate::permission::{Permission, Permissions};
 use crate::progress::{CALLS, Progress, TURN, asks, calls, has_calls, message_of, with_calls};
-use crate::relay::{ASKING, CALLING, GOING_ON};
+use crate::relay::{ASKING, CALLING, GOING_ON, UNCHECKED};
 use crate::request::{ReadMessages, request_messages};
 use crate::routing::{Routing, with_unique_ids};
 use crate::spans;
@@ -250,6 +250,12 @@ impl Shared {
             let (Some(gated), Some(place)) = (calls.get(index), results.get_mut(index)) else {
                 continue;
             };
+            for Unchecked { tool, why } in self.router.take_unchecked() {
+                ctx.emit(RunEvent::Custom {
+                    name: UNCHECKED.to_owned(),
+                    value: json!({"tool": tool, "why": why}),
+                });
+            }
             let call = &gated.call;
             let text = self.assistant.routing.told(&outcome);
             let result = ChatMessage::tool(call.id.clone(), text);

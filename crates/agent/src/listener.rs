@@ -30,6 +30,13 @@ pub enum TurnEvent<'a> {
     },
     /// A tool starts.
     ToolStarted(&'a ToolCall),
+    /// What a tool is called with is not checked: its schema is of no use. Told once.
+    Unchecked {
+        /// The tool.
+        tool: &'a str,
+        /// What is wrong with the schema.
+        why: &'a str,
+    },
     /// A tool has ended and its result is in the transcript.
     ToolEnded {
         /// The call.

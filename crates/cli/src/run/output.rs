@@ -232,6 +232,14 @@ impl Output {
                 self.state().answered |= calls == 0;
                 self.end_line();
             }
+            TurnEvent::Unchecked { tool, why } => {
+                self.rest();
+                complain(&format!(
+                    "warning: what `{}` is called with is not checked: {}\n",
+                    visible(tool),
+                    visible(why)
+                ));
+            }
             TurnEvent::ToolStarted(call) => self.busy(described(call)),
             TurnEvent::ToolEnded { call, ok, .. } => {
                 self.rest();
@@ -272,6 +280,9 @@ impl Output {
             TurnEvent::Delta(text) => self.emit(&json!({"event": "response.delta", "text": text})),
             TurnEvent::Answered { text, .. } if !text.is_empty() => {
                 self.emit(&json!({"event": "message", "role": "assistant", "content": text}));
+            }
+            TurnEvent::Unchecked { tool, why } => {
+                self.emit(&json!({"event": "tool.unchecked", "name": tool, "why": why}));
             }
             TurnEvent::ToolStarted(call) => self.emit(&json!({"event": "tool.call",
                 "call_id": call.id, "name": call.name, "arguments": call.arguments.as_str()})),
