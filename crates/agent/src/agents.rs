@@ -13,8 +13,9 @@ use logue_model::Provider;
 use logue_tools::{BoxFuture, Roots};
 
 use crate::answers::{AnswerCache, key_of};
+use crate::budget::Budget;
 use crate::element::NoTranscript;
-use crate::listener::NoListener;
+use crate::listener::{AgentPlace, Listener, TurnEvent};
 use crate::permission::Permissions;
 use crate::prompt::{Prompt, toolbox};
 use crate::routing::Routing;
@@ -22,7 +23,7 @@ use crate::surroundings::Surroundings;
 use crate::turn::{Turn, TurnEnd};
 use crate::world::FileWorld;
 
-/// How deep agents may call agents.
+/// How deep agents may call agents where nothing else is said.
 pub const MAX_AGENT_CALLS: usize = 8;
 
 /// How agents are run.
@@ -39,6 +40,13 @@ pub struct Agents {
     pub permissions: Permissions,
     /// How the calls of an agent's answer are run.
     pub routing: Routing,
+    /// What agents may spend that are asked while a prompt is read. Those that a turn's tools ask
+    /// spend what the turn may.
+    pub budget: Budget,
+    /// How deep agents may ask agents; with 0, none runs.
+    pub max_depth: usize,
+    /// Who is told what agents do, as [`TurnEvent::OfAgent`].
+    pub listener: Arc<dyn Listener>,
 }
 
 impl std::fmt::Debug for Agents {
@@ -81,7 +89,8 @@ pub(crate) enum Freshness {
 }
 
 impl Surroundings {
-    /// What an agent says last when it is told `input`.
+    /// What an agent says last when it is told `input`; `call_id` is the call that asks it, if a model
+    /// does.
     ///
     /// # Errors
     /// Agents are off here, nested too deeply, or the agent's prompt or model failed; the message
@@ -92,9 +101,10 @@ impl Surroundings {
         local: bool,
         input: Vec<Block>,
         freshness: Freshness,
+        call_id: Option<&'a str>,
     ) -> BoxFuture<'a, Result<String, WorldError>> {
         // Boxed, because an agent may ask agents.
-        Box::pin(self.ask(src, local, input, freshness))
+        Box::pin(self.ask(src, local, input, freshness, call_id))
     }
 
     async fn ask(
@@ -103,6 +113,7 @@ impl Surroundings {
         local: bool,
         input: Vec<Block>,
         freshness: Freshness,
+        call_id: Option<&str>,
     ) -> Result<String, WorldError> {
         let Some(agents) = &self.agents else {
             return Err(failed("agents are not run here".to_owned()));
@@ -135,9 +146,10 @@ impl Surroundings {
             let message = format!("it asks for itself: {}", chain());
             return Err(failed(message).with_help("remove the agent that asks for its own prompt"));
         }
-        if self.callers.len() >= MAX_AGENT_CALLS {
+        if self.depth >= agents.max_depth {
             let message = format!(
-                "agents call agents more than {MAX_AGENT_CALLS} deep: {}",
+                "agents call agents more than {} deep: {}",
+                agents.max_depth,
                 chain()
             );
             return Err(failed(message).with_help("let one of them do its part itself"));
@@ -159,6 +171,7 @@ impl Surroundings {
             shell: self.shell.clone(),
             network: self.network.clone(),
             agents: self.agents.clone(),
+            depth: self.depth + 1,
             callers: [self.callers.clone(), vec![path.clone()]].concat(),
         };
         let prompt = inside.load(src, &text).await;
@@ -179,7 +192,13 @@ impl Surroundings {
                     .with_help("save it to a file, read it, and use that"),
             );
         }
-        agents.run(&inside, prompt, input, folder, freshness).await
+        let place = AgentPlace {
+            src: src.to_owned(),
+            call_id: call_id.map(str::to_owned),
+            depth: inside.depth,
+        };
+        let asked = (input, freshness);
+        agents.run(&inside, prompt, asked, folder, place).await
     }
 }
 
@@ -188,9 +207,9 @@ impl Agents {
         &self,
         inside: &Surroundings,
         prompt: Prompt,
-        input: Vec<Block>,
+        (input, freshness): (Vec<Block>, Freshness),
         folder: &Path,
-        freshness: Freshness,
+        place: AgentPlace,
     ) -> Result<String, WorldError> {
         let mut history = prompt.messages.clone();
         if !input.is_empty() {
@@ -225,9 +244,13 @@ impl Agents {
             permissions: self.permissions.clone().without_asking(),
             history,
             transcript: Box::new(NoTranscript),
-            listener: Arc::new(NoListener),
+            listener: Arc::new(Heard {
+                listener: Arc::clone(&self.listener),
+                place,
+            }),
             max_requests: self.max_requests,
             routing: self.routing.clone(),
+            budget: Budget::of_turn().unwrap_or_else(|| self.budget.clone()),
             invocation_id: None,
         };
         let ended = turn.run().await.map_err(|error| {
@@ -256,6 +279,22 @@ impl Agents {
             cache.put(&key, &answer);
         }
         Ok(answer)
+    }
+}
+
+/// Tells what an agent does, and which one.
+struct Heard {
+    listener: Arc<dyn Listener>,
+    place: AgentPlace,
+}
+
+impl Listener for Heard {
+    fn event(&self, event: TurnEvent<'_>) {
+        // An agent that an agent asks tells the same listener by itself.
+        self.listener.event(TurnEvent::OfAgent {
+            agent: &self.place,
+            event: &event,
+        });
     }
 }
 

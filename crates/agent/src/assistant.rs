@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 use tracing::Instrument as _;
 
 use crate::approval::{APPROVAL, GatedCall, NOTE, descriptor, pending_message};
+use crate::budget::{BUDGET_EXCEEDED, Budget};
 use crate::permission::{Permission, Permissions};
 use crate::progress::{CALLS, Progress, TURN, asks, calls, has_calls, message_of, with_calls};
 use crate::relay::{ASKING, CALLING, GOING_ON, UNCHECKED};
@@ -52,6 +53,8 @@ pub struct Assistant {
     pub max_requests: usize,
     /// How the calls of an answer are run.
     pub routing: Routing,
+    /// What may be spent; the agents of the same run share it.
+    pub budget: Budget,
 }
 
 /// The category of a turn in which the model calls tools without end.
@@ -79,6 +82,7 @@ impl Assistant {
             .with(Field::new(NOTE, FieldType::String));
         // The limit of requests is the turn's own; the engine's only has to be out of its way.
         let steps = self.max_requests.saturating_mul(4).saturating_add(4);
+        let budget = self.budget.clone();
         let shared = Arc::new(Shared {
             router: self.routing.router(self.toolbox.clone()),
             assistant: self,
@@ -95,10 +99,10 @@ impl Assistant {
                 let shared = Arc::clone(&gate);
                 async move { shared.gate(&ctx) }
             })
-            .add_node_fn(
-                ASK,
-                |ctx: NodeContext| async move { ask_person(&ctx).await },
-            )
+            .add_node_fn(ASK, move |ctx: NodeContext| {
+                budget.suspended(ctx.invocation_id());
+                async move { ask_person(&ctx).await }
+            })
             .add_node_fn(TOOLS, move |ctx: NodeContext| {
                 let shared = Arc::clone(&tools);
                 async move { shared.run_tools(&ctx).await }
@@ -140,6 +144,11 @@ impl Shared {
             ))
             .with_category(MAX_TURNS));
         }
+        let provider = assistant.provider.name();
+        if let Err(error) = assistant.budget.check(provider, &assistant.model) {
+            let failed = NodeError::new(error.to_string()).with_category(BUDGET_EXCEEDED);
+            return Err(failed.with_source(error));
+        }
         let none = List::new();
         let conversation = self.read.of(ctx.state().list(MESSAGES).unwrap_or(&none))?;
         let messages = request_messages(&assistant.prefix, conversation);
@@ -150,7 +159,7 @@ impl Shared {
             value: json!(progress.requests),
         });
         let mut tell = |event: Event| tell(ctx, event);
-        let span = spans::asking(ctx, assistant.provider.name(), &request);
+        let span = spans::asking(ctx, provider, &request);
         let answer = assistant.provider.complete(&request, &mut tell);
         let answer = answer.instrument(span.clone()).await;
         spans::answered(&span, &answer);
@@ -164,11 +173,12 @@ impl Shared {
                 return Err(provider_failed(error));
             }
         };
+        let spent = assistant.budget.answered(provider, &request, &answer);
         with_unique_ids(&mut answer.message.tool_calls);
         let message = answer.message.to_json();
         ctx.journal(message.clone()).await?;
         ctx.emit(RunEvent::Message(message.clone()));
-        progress.answered(answer.finish_reason, answer.usage);
+        progress.answered(answer.finish_reason, spent);
         let calls: Vec<GatedCall> = answer
             .message
             .tool_calls
@@ -220,7 +230,10 @@ impl Shared {
         let calls = calls(ctx.state())?;
         let approval = ctx.state().json(APPROVAL).unwrap_or(&Value::Null);
         let note = ctx.state().json(NOTE).and_then(Value::as_str).unwrap_or("");
+        let mut progress = Progress::of(ctx.state(), ctx.invocation_id());
         if asks(ctx.state()) {
+            let budget = &self.assistant.budget;
+            budget.resumed(ctx.invocation_id(), progress.spent);
             // The calls were decided on in an earlier part of the turn, whose journal is gone.
             let message = message_of(calls.iter().map(|gated| gated.call.clone()).collect());
             ctx.journal(logue_harness::chat::continues(&message))
@@ -230,12 +243,14 @@ impl Shared {
                 value: message.to_json(),
             });
         }
+        let agents = self.assistant.budget.part();
         let mut batch = self.router.batch();
         for gated in &calls {
             match gated.verdict(approval, note) {
                 Ok(()) => {
                     let is_exclusive = self.router.is_exclusive(&gated.call);
-                    batch.add(is_exclusive, self.run_tool(ctx, &gated.call));
+                    let running = self.run_tool(ctx, &gated.call);
+                    batch.add(is_exclusive, Box::pin(agents.clone().for_agents(running)));
                 }
                 Err(refusal) => {
                     let refused = std::future::ready(Outcome::failed(refusal));
@@ -268,9 +283,11 @@ impl Shared {
             *place = Some(result);
         }
         let results: Vec<Value> = results.into_iter().flatten().collect();
+        progress.spent.add(agents.spent());
         let update = Update::new()
             .with(APPROVAL, Value::Null)
             .with(NOTE, json!(""))
+            .with(TURN, progress.to_json())
             .with(MESSAGES, results);
         Ok(with_calls(update, &[]))
     }

@@ -8,6 +8,7 @@ use logue_harness::{Clock, IdSource};
 
 use crate::approval::check_approval;
 use crate::assistant::Assistant;
+use crate::budget::BUDGET_EXCEEDED;
 use crate::turn::{TurnError, bucket, internal};
 
 /// A chat with an assistant over a store. A signal for one of its turns says whether tools may run;
@@ -29,5 +30,6 @@ pub fn chat(
     let harness = harness.map_err(|error| internal(error.to_string()))?;
     Ok(harness
         .with_classifier(bucket)
-        .with_payload_check(check_approval))
+        .with_payload_check(check_approval)
+        .with_kept_failures(|category| category == BUDGET_EXCEEDED))
 }

@@ -3,14 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use logue_agent::{Assistant, Permission, PermissionRule, Permissions, Prompt, chat, toolbox};
+use logue_agent::{
+    Assistant, Budget, Permission, PermissionRule, Permissions, Prompt, chat, toolbox,
+};
 use logue_harness::Clock as _;
 use logue_harness::chat::ChatHarness;
 use logue_harness::store::{SessionInfo, SharedStore};
 use serde_json::{Value, json};
 
 use crate::arguments::Asking;
-use crate::config::Config;
+use crate::config::{Config, require_price};
 use crate::exit::{Exit, Failure};
 use crate::run::input::Input;
 use crate::run::output::Output;
@@ -115,7 +117,7 @@ impl Agent {
         store: SharedStore,
         asking: &Asking,
         config: &Config,
-        output: &Output,
+        output: &Arc<Output>,
     ) -> Result<ChatHarness, Failure> {
         let input = Input::of_agent(&self.file)?;
         let prepared = self.assistant(input, asking, config, output).await?;
@@ -128,20 +130,28 @@ impl Agent {
         mut input: Input,
         asking: &Asking,
         config: &Config,
-        output: &Output,
+        output: &Arc<Output>,
     ) -> Result<Prepared, Failure> {
         let mut asking = asking.clone();
         asking.model.clone_from(&self.model);
         let folder = input.prompt_folder();
         let roots = roots(&folder, &asking, config)?;
-        let surroundings =
-            reading::surroundings(&input, roots, &asking, &self.permissions, config)?;
+        let budget = Budget::new(config.spending(&asking.limits));
+        let surroundings = reading::surroundings(
+            &input,
+            roots,
+            &asking,
+            &self.permissions,
+            config,
+            (&budget, output),
+        )?;
         refining::refine(&mut input, &surroundings, &asking, config, output).await?;
         let prompt = reading::load(&input, &surroundings).await?;
         let toolbox = toolbox(&prompt, &surroundings)
             .map_err(|diagnostic| reading::rendered_in(&prompt.source_map(), [&*diagnostic]))?;
         let named = prompt.config.model.as_deref();
         let model = provider::choose(&asking, None, config, named, &folder)?;
+        require_price(budget.limits(), &model)?;
         output.started(&model.name, &input.name);
         let assistant = Assistant {
             provider: model.provider,
@@ -152,6 +162,7 @@ impl Agent {
             prefix: prompt.messages.clone(),
             max_requests: config.max_turns(asking.max_turns),
             routing: config.routing(),
+            budget,
         };
         Ok(Prepared {
             assistant,

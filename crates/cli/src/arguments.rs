@@ -7,6 +7,7 @@ use logue_tools::HostRule;
 use openchatml::Role;
 
 mod doctor;
+mod limits;
 mod sessions;
 
 use logue_agent::PermissionRule;
@@ -15,6 +16,7 @@ use crate::convert::Form;
 use crate::language::Language;
 
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use limits::LimitArgs;
 pub(crate) use sessions::{
     ExportArgs, ForkArgs, ImportArgs, ListArgs, RmArgs, SendArgs, SessionsCommand, ShowArgs,
     SignalArgs, StoreArgs, TailArgs, VerifyArgs,
@@ -135,6 +137,9 @@ pub(crate) struct Asking {
     /// Most requests to the model in this turn [default: 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
 
     /// Ask every agent that the prompt names, also what was asked before
     #[arg(long)]

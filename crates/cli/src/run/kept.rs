@@ -176,7 +176,7 @@ pub(crate) async fn chat(
     known: Option<&SessionInfo>,
     arguments: &SignalArgs,
     config: &Config,
-    output: &Output,
+    output: &Arc<Output>,
 ) -> Result<ChatHarness, Failure> {
     let session = waiting.session.as_str();
     let model = arguments.asking.model.as_deref();

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use logue_agent::{
-    Element, NoTranscript, Permissions, Prompt, SourceError, SuspendedTurn, Transcript,
+    Budget, Element, NoTranscript, Permissions, Prompt, SourceError, SuspendedTurn, Transcript,
     TranscriptError, TranscriptFile, Turn, TurnEnd, TurnError, TurnReport, toolbox,
 };
 use logue_message::{ChatMessage, Role};
@@ -23,7 +23,7 @@ use logue_source::Source;
 use logue_tools::Roots;
 
 use crate::arguments::{Asking, RunArgs};
-use crate::config::Config;
+use crate::config::{Config, require_price};
 use crate::exit::{Exit, Failure};
 use crate::send::resume_command;
 use crate::store::{new_id, open};
@@ -86,8 +86,15 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
             .with_help("use =allow or =deny, or write a transcript with -o"));
     }
     let roots = roots(&prompt_folder, &arguments.asking, config)?;
-    let surroundings =
-        reading::surroundings(&input, roots, &arguments.asking, &permissions, config)?;
+    let budget = Budget::new(config.spending(&arguments.asking.limits));
+    let surroundings = reading::surroundings(
+        &input,
+        roots,
+        &arguments.asking,
+        &permissions,
+        config,
+        (&budget, output),
+    )?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -138,6 +145,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         prompt.config.model.as_deref(),
         &prompt_folder,
     )?;
+    require_price(budget.limits(), &chosen)?;
 
     let place = input.transcript.as_ref().map(|file| file.path().to_owned());
     let mut transcript: Box<dyn Transcript> = match input.transcript {
@@ -160,6 +168,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         listener: output.clone(),
         max_requests: config.max_turns(arguments.asking.max_turns),
         routing: config.routing(),
+        budget: budget.clone(),
         invocation_id: Some(new_id()),
     };
     output.started(&turn.model, &input.name);
@@ -169,7 +178,12 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
             biased;
             exit = signalled() => Ok(Ended::Signalled(exit, written.clone())),
             result = turn.run() => match result {
-                Ok(TurnEnd::Completed(report)) => Ok(Ended::Completed(report)),
+                Ok(TurnEnd::Completed(report)) => {
+                    // With the agents that the prompt named, which were asked before the turn.
+                    let spent = budget.spent();
+                    let (usage, cost) = (spent.usage, spent.cost);
+                    Ok(Ended::Completed(TurnReport { usage, cost, ..report }))
+                }
                 Ok(TurnEnd::Suspended(turn)) => Ok(Ended::Suspended(turn)),
                 Err(error) => Err(turn_failure(&error)),
             },

@@ -93,7 +93,7 @@ impl Output {
             let cut = report.cut.map(FinishReason::as_str);
             self.emit(
                 &json!({"event": "turn.completed", "requests": report.requests,
-                "usage": usage(report), "cut": cut}),
+                "usage": usage(report), "cost": cost(report), "cut": cut}),
             );
         }
         warn_of_cut(report.cut);
@@ -109,6 +109,7 @@ impl Output {
                 "invocation_id": turn.invocation_id,
                 "requests": report.requests,
                 "usage": usage(&report),
+                "cost": cost(&report),
                 "cut": report.cut.map(FinishReason::as_str),
                 "replies": replies,
             }));
@@ -276,20 +277,31 @@ impl Output {
     }
 
     fn tell(&self, event: TurnEvent<'_>) {
-        match event {
-            TurnEvent::Delta(text) => self.emit(&json!({"event": "response.delta", "text": text})),
-            TurnEvent::Answered { text, .. } if !text.is_empty() => {
-                self.emit(&json!({"event": "message", "role": "assistant", "content": text}));
-            }
+        let (agent, event) = match event {
+            TurnEvent::OfAgent { agent, event } => (Some(agent), *event),
+            event => (None, event),
+        };
+        let mut told = match event {
             TurnEvent::Unchecked { tool, why } => {
-                self.emit(&json!({"event": "tool.unchecked", "name": tool, "why": why}));
+                json!({"event": "tool.unchecked", "name": tool, "why": why})
             }
-            TurnEvent::ToolStarted(call) => self.emit(&json!({"event": "tool.call",
-                "call_id": call.id, "name": call.name, "arguments": call.arguments.as_str()})),
-            TurnEvent::ToolEnded { call, ok, text } => self.emit(&json!({"event": "tool.result",
-                "call_id": call.id, "name": call.name, "ok": ok, "content": text})),
-            _ => {}
+            TurnEvent::ToolStarted(call) => json!({"event": "tool.call",
+                "call_id": call.id, "name": call.name, "arguments": call.arguments.as_str()}),
+            TurnEvent::ToolEnded { call, ok, text } => json!({"event": "tool.result",
+                "call_id": call.id, "name": call.name, "ok": ok, "content": text}),
+            // What an agent says is not said to the user.
+            _ if agent.is_some() => return,
+            TurnEvent::Delta(text) => json!({"event": "response.delta", "text": text}),
+            TurnEvent::Answered { text, .. } if !text.is_empty() => {
+                json!({"event": "message", "role": "assistant", "content": text})
+            }
+            _ => return,
+        };
+        if let (Some(agent), Some(event)) = (agent, told.as_object_mut()) {
+            let place = json!({"src": agent.src, "call_id": agent.call_id, "depth": agent.depth});
+            event.insert("agent".to_owned(), place);
         }
+        self.emit(&told);
     }
 }
 
@@ -307,6 +319,11 @@ fn usage(report: &TurnReport) -> Option<Value> {
     report.usage.map(
         |usage| json!({"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}),
     )
+}
+
+/// What the turn cost in US dollars, without the dust of adding binary fractions.
+fn cost(report: &TurnReport) -> Option<f64> {
+    report.cost.map(|cost| (cost * 1e9).round() / 1e9)
 }
 
 fn warn_of_cut(cut: Option<FinishReason>) {

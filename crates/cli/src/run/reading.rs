@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use logue_agent::{Agents, FileWorld, Models, Permissions, Prompt, Surroundings};
+use logue_agent::{Agents, Budget, FileWorld, Listener, Models, Permissions, Prompt, Surroundings};
 use logue_source::{Diagnostic, Severity, SourceMap};
 use logue_tools::{Fetcher, Roots};
 
 use super::input::Input;
+use super::output::Output;
 use super::provider::{self, Connection};
 use crate::arguments::Asking;
 use crate::config::Config;
@@ -22,6 +23,7 @@ pub(crate) fn surroundings(
     asking: &Asking,
     permissions: &Permissions,
     config: &Config,
+    (budget, output): (&Budget, &Arc<Output>),
 ) -> Result<Surroundings, Failure> {
     let mut world = FileWorld::new(roots, &input.transcript_folder());
     if let Some(path) = input.prompt_file() {
@@ -35,6 +37,9 @@ pub(crate) fn surroundings(
         cache: (!asking.no_cache).then(|| config.agent_cache()).flatten(),
         max_requests: config.max_turns(asking.max_turns),
         routing: config.routing(),
+        budget: budget.clone(),
+        max_depth: config.max_depth(&asking.limits),
+        listener: Arc::clone(output) as Arc<dyn Listener>,
         permissions: permissions.clone(),
     };
     let mut surroundings =
