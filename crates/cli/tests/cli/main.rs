@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod bad_prompts;
+mod calls;
 mod check;
 mod codes;
 mod composed;
@@ -17,6 +18,7 @@ mod fmt;
 mod formats;
 mod hostile;
 mod killed;
+mod limits;
 mod missing_files;
 mod network;
 mod payloads;
