@@ -19,17 +19,19 @@ use logue_harness::{
     CompileError, CompiledGraph, END, Field, FieldType, GraphBuilder, IdSource, List, NodeContext,
     NodeError, RunEvent, StateSchema, Target, Update,
 };
-use logue_message::{ChatMessage, ToolCall};
-use logue_model::{Event, Provider, ProviderError, Request, Settings};
+use logue_message::ChatMessage;
+use logue_model::{Event, Provider, ProviderError, Request, Settings, Structured};
 use logue_tools::{BoxFuture, Outcome, Routed, Router, Toolbox, Unchecked};
 use serde_json::{Value, json};
 use tracing::Instrument as _;
 
-use crate::approval::{APPROVAL, GatedCall, NOTE, descriptor, pending_message};
+use crate::approval::{APPROVAL, GatedCall, NOTE, Signalled, descriptor, pending_message};
 use crate::budget::{BUDGET_EXCEEDED, Budget};
+use crate::decision::unrecorded;
+use crate::demands::Demands;
 use crate::permission::{Permission, Permissions};
 use crate::progress::{CALLS, Progress, TURN, asks, calls, has_calls, message_of, with_calls};
-use crate::relay::{ASKING, CALLING, GOING_ON, UNCHECKED};
+use crate::relay::{ASKING, CALLING, GOING_ON, REASKING, RETRYING, UNCHECKED};
 use crate::request::{ReadMessages, request_messages};
 use crate::routing::{Routing, with_unique_ids};
 use crate::spans;
@@ -55,6 +57,8 @@ pub struct Assistant {
     pub routing: Routing,
     /// What may be spent; the agents of the same run share it.
     pub budget: Budget,
+    /// What is asked of the turn's answers.
+    pub demands: Demands,
 }
 
 /// The category of a turn in which the model calls tools without end.
@@ -73,7 +77,9 @@ impl Assistant {
     ///
     /// # Errors
     /// None that a caller could cause.
-    pub fn graph(self, ids: impl IdSource + 'static) -> Result<CompiledGraph, CompileError> {
+    pub fn graph(mut self, ids: impl IdSource + 'static) -> Result<CompiledGraph, CompileError> {
+        // Whoever the provider is: nothing invalid is sent, and a schema is kept to.
+        self.provider = Arc::new(Structured::new(self.provider));
         let schema = StateSchema::new()
             .with(Field::appended(MESSAGES, "ChatMessage"))
             .with(Field::new(TURN, FieldType::Map))
@@ -83,6 +89,7 @@ impl Assistant {
         // The limit of requests is the turn's own; the engine's only has to be out of its way.
         let steps = self.max_requests.saturating_mul(4).saturating_add(4);
         let budget = self.budget.clone();
+        let timeout_seconds = self.permissions.timeout_seconds;
         let shared = Arc::new(Shared {
             router: self.routing.router(self.toolbox.clone()),
             assistant: self,
@@ -97,11 +104,11 @@ impl Assistant {
             })
             .add_node_fn(GATE, move |ctx: NodeContext| {
                 let shared = Arc::clone(&gate);
-                async move { shared.gate(&ctx) }
+                async move { shared.gate(&ctx).await }
             })
             .add_node_fn(ASK, move |ctx: NodeContext| {
                 budget.suspended(ctx.invocation_id());
-                async move { ask_person(&ctx).await }
+                async move { ask_person(&ctx, timeout_seconds).await }
             })
             .add_node_fn(TOOLS, move |ctx: NodeContext| {
                 let shared = Arc::clone(&tools);
@@ -154,6 +161,7 @@ impl Shared {
         let messages = request_messages(&assistant.prefix, conversation);
         let request = Request::new(&assistant.model, &messages, &assistant.settings)
             .with_tools(assistant.toolbox.definitions());
+        let request = assistant.demands.applied(request, progress.requests);
         ctx.emit(RunEvent::Custom {
             name: ASKING.to_owned(),
             value: json!(progress.requests),
@@ -183,10 +191,7 @@ impl Shared {
             .message
             .tool_calls
             .iter()
-            .map(|call| GatedCall {
-                call: call.clone(),
-                permission: assistant.permissions.of(&call.name),
-            })
+            .map(|call| GatedCall::new(call.clone(), assistant.permissions.decide(&call.name)))
             .collect();
         let update = Update::new().with(TURN, progress.to_json());
         let update = with_calls(update, &calls);
@@ -200,18 +205,16 @@ impl Shared {
     }
 
     /// The node `gate`: forgets what was decided before, and says what has to be decided now.
-    fn gate(&self, ctx: &NodeContext) -> Result<Update, NodeError> {
+    async fn gate(&self, ctx: &NodeContext) -> Result<Update, NodeError> {
         let mut calls = calls(ctx.state())?;
-        for gated in &mut calls {
-            gated.permission = self.assistant.permissions.of(&gated.call.name);
-        }
+        self.assistant.decide(&self.router, ctx, &mut calls).await;
         let update = Update::new()
             .with(APPROVAL, Value::Null)
             .with(NOTE, json!(""));
         let update = with_calls(update, &calls);
         let waiting: Vec<_> = calls
             .iter()
-            .filter(|gated| gated.permission == Permission::Ask)
+            .filter(|gated| gated.ruling.permission == Permission::Ask)
             .map(|gated| &gated.call)
             .collect();
         if waiting.is_empty() {
@@ -227,13 +230,13 @@ impl Shared {
 
     /// The node `tools`: runs the calls that may run.
     async fn run_tools(&self, ctx: &NodeContext) -> Result<Update, NodeError> {
-        let calls = calls(ctx.state())?;
-        let approval = ctx.state().json(APPROVAL).unwrap_or(&Value::Null);
-        let note = ctx.state().json(NOTE).and_then(Value::as_str).unwrap_or("");
+        let mut calls = calls(ctx.state())?;
         let mut progress = Progress::of(ctx.state(), ctx.invocation_id());
+        let signal = Signalled::of(ctx.state(), ctx.invocation_id(), progress.approvals);
         if asks(ctx.state()) {
             let budget = &self.assistant.budget;
             budget.resumed(ctx.invocation_id(), progress.spent);
+            self.assistant.signalled(ctx, &mut calls, &signal).await;
             // The calls were decided on in an earlier part of the turn, whose journal is gone.
             let message = message_of(calls.iter().map(|gated| gated.call.clone()).collect());
             ctx.journal(logue_harness::chat::continues(&message))
@@ -246,10 +249,10 @@ impl Shared {
         let agents = self.assistant.budget.part();
         let mut batch = self.router.batch();
         for gated in &calls {
-            match gated.verdict(approval, note) {
+            match gated.verdict(&signal) {
                 Ok(()) => {
                     let is_exclusive = self.router.is_exclusive(&gated.call);
-                    let running = self.run_tool(ctx, &gated.call);
+                    let running = self.run_tool(ctx, gated);
                     batch.add(is_exclusive, Box::pin(agents.clone().for_agents(running)));
                 }
                 Err(refusal) => {
@@ -282,6 +285,7 @@ impl Shared {
             ctx.emit(RunEvent::ToolEnded { id, name, ok });
             *place = Some(result);
         }
+        unrecorded(&calls)?;
         let results: Vec<Value> = results.into_iter().flatten().collect();
         progress.spent.add(agents.spent());
         let update = Update::new()
@@ -293,9 +297,15 @@ impl Shared {
     }
 
     /// Runs one call that may run, in a span of its own.
-    fn run_tool<'a>(&'a self, ctx: &'a NodeContext, call: &'a ToolCall) -> BoxFuture<'a, Outcome> {
+    fn run_tool<'a>(
+        &'a self,
+        ctx: &'a NodeContext,
+        gated: &'a GatedCall,
+    ) -> BoxFuture<'a, Outcome> {
+        let call = &gated.call;
         let running = self.router.call(Routed {
             conversation: ctx.session_id(),
+            approved: gated.fingerprint(),
             ..Routed::from(call)
         });
         Box::pin(async move {
@@ -310,15 +320,15 @@ impl Shared {
 }
 
 /// The node `approval`: waits for a person.
-async fn ask_person(ctx: &NodeContext) -> Result<Update, NodeError> {
+async fn ask_person(ctx: &NodeContext, timeout_seconds: Option<u64>) -> Result<Update, NodeError> {
     let calls = calls(ctx.state())?;
     let waiting: Vec<_> = calls
         .iter()
-        .filter(|gated| gated.permission == Permission::Ask)
-        .map(|gated| &gated.call)
+        .filter(|gated| gated.ruling.permission == Permission::Ask)
         .collect();
     let progress = Progress::of(ctx.state(), ctx.invocation_id());
-    let descriptor = descriptor(ctx.invocation_id(), progress.approvals, &waiting);
+    let id = ctx.invocation_id();
+    let descriptor = descriptor(id, progress.approvals, &waiting, timeout_seconds);
     match ctx.suspend(descriptor).await {}
 }
 
@@ -330,6 +340,26 @@ fn tell(ctx: &NodeContext, event: Event) {
             name: CALLING.to_owned(),
             value: json!(name),
         },
+        Event::Retrying {
+            attempt,
+            wait,
+            category,
+            message,
+        } => {
+            spans::retrying(attempt, wait, category);
+            RunEvent::Custom {
+                name: RETRYING.to_owned(),
+                value: json!({"attempt": attempt, "wait_seconds": wait.as_secs_f64(),
+                    "category": category.as_str(), "message": message}),
+            }
+        }
+        Event::Reasking { reason } => {
+            spans::reasking();
+            RunEvent::Custom {
+                name: REASKING.to_owned(),
+                value: json!(reason),
+            }
+        }
         _ => return,
     };
     ctx.emit(event);
@@ -344,7 +374,12 @@ fn counted(count: usize, what: &str) -> String {
 }
 
 fn provider_failed(error: ProviderError) -> NodeError {
-    NodeError::new(error.message.clone())
-        .with_category(error.category.as_str())
-        .with_source(error)
+    let mut failed = NodeError::new(error.message.clone()).with_category(error.category.as_str());
+    if let Some(help) = &error.help {
+        failed = failed.with_help(help);
+    }
+    if let Some(wait) = error.retry_after {
+        failed = failed.with_retry_after(wait);
+    }
+    failed.with_source(error)
 }

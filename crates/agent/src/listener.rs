@@ -1,5 +1,7 @@
 //! What a turn tells while it runs.
 
+use std::time::Duration;
+
 use logue_message::ToolCall;
 
 /// Whoever watches a turn. Called from the turn's own task, so it should not wait.
@@ -15,6 +17,22 @@ pub trait Listener: Send + Sync {
 pub enum TurnEvent<'a> {
     /// The model is asked for the n-th time in this turn, from 1.
     Asking(usize),
+    /// The request failed, and is made again after a wait.
+    Retrying {
+        /// How many times it failed so far, from 1.
+        attempt: u64,
+        /// The wait.
+        wait: Duration,
+        /// The stable category of the failure.
+        category: &'a str,
+        /// What happened.
+        message: &'a str,
+    },
+    /// The answer does not meet its schema, and the model is asked once more.
+    Reasking {
+        /// What is wrong with it.
+        reason: &'a str,
+    },
     /// The model is thinking. What it thinks is private and not told.
     Thinking,
     /// The next piece of the visible answer.

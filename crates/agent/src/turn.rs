@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::assistant::{Assistant, MAX_TURNS, MESSAGES};
 use crate::budget::{BUDGET_EXCEEDED, Budget};
+use crate::demands::Demands;
 use crate::element::{Transcript, TranscriptError};
 use crate::listener::Listener;
 use crate::notes::TranscriptJournal;
@@ -50,6 +51,8 @@ pub struct Turn {
     pub routing: Routing,
     /// What may be spent; the agents of the same run share it.
     pub budget: Budget,
+    /// What is asked of the answers.
+    pub demands: Demands,
     /// The id of the run, by which it can be resumed; unique among all that are kept together.
     pub invocation_id: Option<String>,
 }
@@ -153,6 +156,7 @@ impl Turn {
             max_requests: self.max_requests,
             routing: self.routing,
             budget: self.budget,
+            demands: self.demands,
         };
         let graph = assistant.graph(CountingIds::new());
         let graph = graph.map_err(|error| internal(error.to_string()))?;

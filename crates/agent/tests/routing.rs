@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use logue_agent::{
-    Budget, Element, FileWorld, Listener, NoListener, NoTranscript, Permissions, Prompt, Routing,
-    Transcript as _, TranscriptFile, Turn, TurnEnd, TurnEvent,
+    Budget, Demands, Element, FileWorld, Listener, NoListener, NoTranscript, Permissions, Prompt,
+    Routing, Transcript as _, TranscriptFile, Turn, TurnEnd, TurnEvent,
 };
 use logue_message::{ChatMessage, Role, repair_history};
 use logue_model::{ChatCompletions, ChatOptions, Settings};
@@ -86,6 +86,7 @@ impl Stage {
             max_requests: 10,
             routing,
             budget: Budget::default(),
+            demands: Demands::default(),
             invocation_id: None,
         }
     }

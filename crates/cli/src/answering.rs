@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use logue_agent::{
-    Assistant, Budget, Permission, PermissionRule, Permissions, Prompt, chat, toolbox,
+    Assistant, AuditLog, Budget, Permission, PermissionRule, Permissions, Prompt, SessionAudit,
+    chat, toolbox,
 };
 use logue_harness::Clock as _;
 use logue_harness::chat::ChatHarness;
@@ -12,11 +13,11 @@ use logue_harness::store::{SessionInfo, SharedStore};
 use serde_json::{Value, json};
 
 use crate::arguments::Asking;
-use crate::config::{Config, require_price};
+use crate::config::require_price;
 use crate::exit::{Exit, Failure};
+use crate::permissions::Desk;
 use crate::run::input::Input;
-use crate::run::output::Output;
-use crate::run::{provider, reading, refining, roots};
+use crate::run::{demanding, provider, reading, refining, roots};
 use crate::store::{SystemClock, ids, store_failure};
 
 /// The label with the path of the prompt that answers.
@@ -115,12 +116,18 @@ impl Agent {
     pub(crate) async fn chat(
         &self,
         store: SharedStore,
+        session: &str,
         asking: &Asking,
-        config: &Config,
-        output: &Arc<Output>,
+        desk: &Desk<'_>,
     ) -> Result<ChatHarness, Failure> {
         let input = Input::of_agent(&self.file)?;
-        let prepared = self.assistant(input, asking, config, output).await?;
+        let audit = SessionAudit::new(
+            Arc::clone(&store),
+            session,
+            desk.config.redaction().clone(),
+            Arc::new(SystemClock),
+        );
+        let prepared = self.assistant(input, asking, desk, Arc::new(audit)).await?;
         chat_over(prepared.assistant, store)
     }
 
@@ -129,40 +136,41 @@ impl Agent {
         &self,
         mut input: Input,
         asking: &Asking,
-        config: &Config,
-        output: &Arc<Output>,
+        desk: &Desk<'_>,
+        audit: Arc<dyn AuditLog>,
     ) -> Result<Prepared, Failure> {
+        let (config, output) = (desk.config, desk.output);
         let mut asking = asking.clone();
         asking.model.clone_from(&self.model);
         let folder = input.prompt_folder();
         let roots = roots(&folder, &asking, config)?;
         let budget = Budget::new(config.spending(&asking.limits));
-        let surroundings = reading::surroundings(
-            &input,
-            roots,
-            &asking,
-            &self.permissions,
-            config,
-            (&budget, output),
-        )?;
+        let surroundings = reading::surroundings(&input, roots, &asking, config)?;
         refining::refine(&mut input, &surroundings, &asking, config, output).await?;
+        let permissions = desk.rules(self.permissions.clone(), audit);
+        let permissions = desk.judged(permissions, &input, &surroundings).await?;
+        let spending = (&budget, output);
+        let surroundings =
+            reading::with_agents(surroundings, &asking, &permissions, config, spending);
         let prompt = reading::load(&input, &surroundings).await?;
         let toolbox = toolbox(&prompt, &surroundings)
             .map_err(|diagnostic| reading::rendered_in(&prompt.source_map(), [&*diagnostic]))?;
         let named = prompt.config.model.as_deref();
         let model = provider::choose(&asking, None, config, named, &folder)?;
         require_price(budget.limits(), &model)?;
+        let demands = demanding::demands(&asking.demanding, toolbox.definitions())?;
         output.started(&model.name, &input.name);
         let assistant = Assistant {
             provider: model.provider,
             model: model.name,
             settings: prompt.settings(),
             toolbox,
-            permissions: self.permissions.clone(),
+            permissions,
             prefix: prompt.messages.clone(),
             max_requests: config.max_turns(asking.max_turns),
             routing: config.routing(),
             budget,
+            demands,
         };
         Ok(Prepared {
             assistant,

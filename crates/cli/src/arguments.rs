@@ -6,8 +6,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use logue_tools::HostRule;
 use openchatml::Role;
 
+mod demanding;
 mod doctor;
 mod limits;
+mod permission;
 mod sessions;
 
 use logue_agent::PermissionRule;
@@ -15,8 +17,10 @@ use logue_agent::PermissionRule;
 use crate::convert::Form;
 use crate::language::Language;
 
+pub(crate) use demanding::Demanding;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use limits::LimitArgs;
+pub(crate) use permission::{TrustArgs, TrustCommand};
 pub(crate) use sessions::{
     ExportArgs, ForkArgs, ImportArgs, ListArgs, RmArgs, SendArgs, SessionsCommand, ShowArgs,
     SignalArgs, StoreArgs, TailArgs, VerifyArgs,
@@ -46,6 +50,7 @@ pub(crate) enum Command {
     /// List, show, follow, copy, export, import, remove and check sessions
     #[command(subcommand)]
     Sessions(SessionsCommand),
+    Trust(TrustCommand),
     Check(CheckArgs),
     Fmt(FmtArgs),
     Fix(FixArgs),
@@ -110,6 +115,9 @@ pub(crate) struct RunArgs {
     #[arg(long = "approve", value_name = "RULE")]
     pub(crate) approve: Vec<PermissionRule>,
 
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
+
     /// Where a turn is kept that waits for a person
     #[command(flatten)]
     pub(crate) store: StoreArgs,
@@ -133,6 +141,9 @@ pub(crate) struct Asking {
     /// A host that documents and agents of the prompt may be fetched from
     #[arg(long = "allow-host", value_name = "HOST")]
     pub(crate) allow_hosts: Vec<HostRule>,
+
+    #[command(flatten)]
+    pub(crate) demanding: Demanding,
 
     /// Most requests to the model in this turn [default: 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

@@ -14,14 +14,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
-use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, Redaction};
-use logue_model::Limits;
+use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, PermissionFile, Redaction};
+use logue_model::{HarmonyServer, Limits, PromptForm, RetryBudget};
 use logue_source::{Code, Diagnostic, Source, Span, Style};
 use logue_tools::{FetchPolicy, HostRule, ShellOptions};
 use serde::Deserialize;
 
 use crate::exit::{Exit, Failure};
+use crate::harmony::Harmony;
 use crate::network::Network;
+use crate::permissions::{PermissionTable, TrustTable};
 use crate::redact::Redact;
 use crate::telemetry::Telemetry;
 
@@ -39,11 +41,12 @@ pub(crate) struct Config {
 
 #[derive(Clone, Debug)]
 struct Layer {
-    path: PathBuf,
     /// The folder of the file: relative paths in it count from there.
     folder: PathBuf,
     /// Whether the file is the user's own, and not a project's.
     own: bool,
+    permissions: PermissionFile,
+    approval_timeout: Option<u64>,
     file: File,
 }
 
@@ -68,6 +71,10 @@ struct File {
     telemetry: Telemetry,
     #[serde(default)]
     prices: BTreeMap<String, Prices>,
+    #[serde(default)]
+    permissions: PermissionTable,
+    #[serde(default)]
+    trust: TrustTable,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -80,8 +87,12 @@ struct Model {
     first_byte_seconds: Option<u64>,
     idle_seconds: Option<u64>,
     total_seconds: Option<u64>,
+    retries: Option<u32>,
+    retry_seconds: Option<u64>,
     response_bytes: Option<usize>,
     event_bytes: Option<usize>,
+    #[serde(default)]
+    harmony: Harmony,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -161,11 +172,18 @@ impl Config {
             file.telemetry
                 .check(own)
                 .map_err(|(span, error)| invalid(&path, &text, span, error))?;
+            file.trust
+                .check(own)
+                .map_err(|(span, error)| invalid(&path, &text, span, error))?;
+            let wrong = |(span, error): (Span, String)| invalid(&path, &text, span, &error);
+            let rules = file.permissions.rules().map_err(wrong)?;
+            let approval_timeout = file.permissions.timeout_seconds().map_err(wrong)?;
             let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
             layers.push(Layer {
-                path,
                 folder,
                 own,
+                permissions: PermissionFile { path, rules },
+                approval_timeout,
                 file,
             });
         }
@@ -178,7 +196,9 @@ impl Config {
 
     /// The files in force, the first over the next.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
-        self.layers.iter().map(|layer| layer.path.as_path())
+        self.layers
+            .iter()
+            .map(|layer| layer.permissions.path.as_path())
     }
 
     fn first<T>(&self, pick: impl Fn(&File) -> Option<T>) -> Option<T> {
@@ -283,6 +303,18 @@ impl Config {
         }
     }
 
+    /// In which form a prompt of gpt-oss models is sent.
+    pub(crate) fn harmony_prompt(&self) -> PromptForm {
+        self.first(|file| file.model.harmony.prompt())
+            .unwrap_or_default()
+    }
+
+    /// What a server of gpt-oss models understands.
+    pub(crate) fn harmony_server(&self) -> HarmonyServer {
+        self.first(|file| file.model.harmony.server())
+            .unwrap_or_default()
+    }
+
     /// Further folders that tools may read, as the files name them.
     pub(crate) fn roots(&self) -> Vec<PathBuf> {
         let roots = |layer: &Layer| {
@@ -343,6 +375,19 @@ impl Config {
             .unwrap_or(50)
     }
 
+    /// What asking a server again may cost.
+    pub(crate) fn retry_budget(&self, flag: Option<u32>) -> RetryBudget {
+        let mut budget = RetryBudget::default();
+        if let Some(retries) = flag.or_else(|| self.first(|file| file.model.retries)) {
+            budget = budget.with_retries(retries);
+        }
+        if let Some(seconds) = self.first(|file| file.model.retry_seconds) {
+            let most = Duration::from_secs(seconds);
+            budget = budget.with_total(most).with_longest(most);
+        }
+        budget
+    }
+
     /// Where answers of agents are kept, and for how long; `None` if they are not.
     pub(crate) fn agent_cache(&self) -> Option<AnswerCache> {
         let hours = self.first(|file| file.run.agent_cache_hours).unwrap_or(24);
@@ -382,8 +427,7 @@ impl Config {
             })
         };
         let of_user = || {
-            let folders = etcetera::choose_base_strategy().ok()?;
-            let path = folders.data_dir().join("logue").join("sessions.db");
+            let path = data_folder()?.join("sessions.db");
             Some(format!("sqlite:{}", path.display()))
         };
         named.or_else(of_files).or_else(of_user)
@@ -406,6 +450,25 @@ impl Config {
         &self.redaction
     }
 
+    /// The rules of each file, and whether the file is the user's own.
+    pub(crate) fn permission_files(&self) -> impl Iterator<Item = (bool, PermissionFile)> + '_ {
+        let layers = self.layers.iter();
+        layers.map(|layer| (layer.own, layer.permissions.clone()))
+    }
+
+    /// How long a turn waits for a person, in seconds.
+    pub(crate) fn approval_timeout(&self) -> Option<u64> {
+        self.layers.iter().find_map(|layer| layer.approval_timeout)
+    }
+
+    /// Folders whose prompts are the user's own.
+    pub(crate) fn trusted_folders(&self) -> Vec<PathBuf> {
+        let home = etcetera::home_dir().ok();
+        let own = self.layers.iter().filter(|layer| layer.own);
+        own.flat_map(|layer| layer.file.trust.folders(&layer.folder, home.as_deref()))
+            .collect()
+    }
+
     /// How long to wait for a file that another run holds.
     pub(crate) fn patience(&self) -> Duration {
         Duration::from_secs(self.first(|file| file.run.wait_seconds).unwrap_or(10))
@@ -421,6 +484,12 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 fn cache_folder(name: &str) -> Option<PathBuf> {
     let folders = etcetera::choose_base_strategy().ok()?;
     Some(folders.cache_dir().join("logue").join(name))
+}
+
+/// The folder for what belongs to the user, below their XDG data folder.
+pub(crate) fn data_folder() -> Option<PathBuf> {
+    let folders = etcetera::choose_base_strategy().ok()?;
+    Some(folders.data_dir().join("logue"))
 }
 
 /// Where the model server is, and who says so.

@@ -130,6 +130,14 @@ impl Input {
         self.prompt.as_deref()
     }
 
+    /// The file that the conversation is known by: the transcript, else the prompt.
+    pub(crate) fn conversation(&self) -> PathBuf {
+        let transcript = self.transcript.as_ref().map(|file| file.path().to_owned());
+        transcript
+            .or_else(|| self.prompt.clone())
+            .unwrap_or_else(|| PathBuf::from("-"))
+    }
+
     /// The folder of the transcript's payload files.
     pub(crate) fn transcript_folder(&self) -> PathBuf {
         self.transcript_folder.clone()
@@ -160,7 +168,7 @@ pub(crate) fn message(words: &[String]) -> Result<Option<String>, Failure> {
     Ok(Some(text))
 }
 
-fn folder_of(path: &Path) -> PathBuf {
+pub(crate) fn folder_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
         _ => PathBuf::from("."),

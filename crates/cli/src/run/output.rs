@@ -14,7 +14,9 @@ use logue_model::FinishReason;
 use logue_source::visible;
 use serde_json::{Value, json};
 
+use crate::asking;
 use crate::exit::{Exit, Failure};
+use crate::sessions::show::previews;
 use crate::terminal::{complain, print};
 
 /// Characters of a call's arguments that the progress shows.
@@ -88,6 +90,36 @@ impl Output {
         }
     }
 
+    /// Whether a person can be asked while a turn runs.
+    pub(crate) fn asks(&self) -> bool {
+        !self.json && asking::is_possible()
+    }
+
+    /// Nobody trusts the prompt, and nobody is there to be asked.
+    pub(crate) fn not_trusted(&self, file: &str) {
+        if self.json {
+            self.emit(&json!({"event": "prompt.not_trusted", "file": file}));
+        } else {
+            complain(&format!(
+                "warning[prompt_not_trusted]: {0} is not trusted, so a person is asked about its tools; \
+                 `logue trust {0}` trusts it\n",
+                visible(file)
+            ));
+        }
+    }
+
+    /// The decision came too late, and counts as a denial.
+    pub(crate) fn expired(&self, signal_id: &str) {
+        if self.json {
+            self.emit(&json!({"event": "approval.expired", "signal_id": signal_id}));
+        } else {
+            complain(&format!(
+                "warning[approval_expired]: nobody decided about {} in time, so its calls are not run\n",
+                visible(signal_id)
+            ));
+        }
+    }
+
     pub(crate) fn completed(&self, report: &TurnReport) {
         if self.json {
             let cut = report.cut.map(FinishReason::as_str);
@@ -143,12 +175,11 @@ impl Output {
             return;
         }
         let pending = pending.unwrap_or("The turn waits for a person.");
+        let previews = previews(descriptor.metadata.as_ref());
         complain(&format!(
-            "{}
-
-  {}
-",
+            "{}\n{}\n  {}\n",
             visible(pending),
+            visible(&previews),
             visible(command)
         ));
     }
@@ -217,6 +248,30 @@ impl Output {
     fn show(&self, event: TurnEvent<'_>) {
         match event {
             TurnEvent::Asking(_) => self.busy("thinking".to_owned()),
+            TurnEvent::Retrying {
+                attempt,
+                wait,
+                category,
+                message,
+            } => {
+                self.rest();
+                self.end_line();
+                complain(&format!(
+                    "asking again in {} (attempt {attempt} failed: {category}: {})\n",
+                    shown_wait(wait),
+                    visible(message)
+                ));
+                self.busy("waiting".to_owned());
+            }
+            TurnEvent::Reasking { reason } => {
+                self.rest();
+                self.end_line();
+                complain(&format!(
+                    "asking again: the answer does not meet the schema: {}\n",
+                    visible(reason)
+                ));
+                self.busy("thinking".to_owned());
+            }
             TurnEvent::Calling(name) => {
                 self.end_line();
                 self.busy(format!("calling {}", visible(name)));
@@ -282,6 +337,14 @@ impl Output {
             event => (None, event),
         };
         let mut told = match event {
+            TurnEvent::Retrying {
+                attempt,
+                wait,
+                category,
+                message,
+            } => json!({"event": "model.retry", "attempt": attempt,
+                "wait_seconds": wait.as_secs_f64(), "category": category, "message": message}),
+            TurnEvent::Reasking { reason } => json!({"event": "model.reask", "reason": reason}),
             TurnEvent::Unchecked { tool, why } => {
                 json!({"event": "tool.unchecked", "name": tool, "why": why})
             }
@@ -335,6 +398,11 @@ fn warn_of_cut(cut: Option<FinishReason>) {
         Some(_) => "the server's filter ended it",
     };
     complain(&format!("warning: the answer is cut: {why}\n"));
+}
+
+/// A wait, for people.
+fn shown_wait(wait: Duration) -> String {
+    format!("{:.1} s", wait.as_secs_f64())
 }
 
 /// A call in one short line.

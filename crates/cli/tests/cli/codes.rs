@@ -8,6 +8,9 @@ use logue_source::Code;
 
 /// Categories that the program itself gives.
 const OWN: &[&str] = &[
+    "approval_expired",
+    "approval_not_expired",
+    "audit_write_failed",
     "chat_message_shape_invalid",
     "harness_path_classification_ambiguous",
     "harness_session_id_unresolved",
@@ -20,6 +23,7 @@ const OWN: &[&str] = &[
     "not_token_ids",
     "nothing_to_answer",
     "output_failed",
+    "prompt_not_trusted",
     "refine_refused",
     "session_awaiting_signal",
     "session_busy",
@@ -34,6 +38,8 @@ const OWN: &[&str] = &[
     "suspension_persistence_failed",
     "suspension_record_invalid",
     "suspension_resume_payload_invalid",
+    "tool_not_permitted",
+    "trust_unavailable",
     "turn_cancelled",
     "turn_interrupted",
     "usage",

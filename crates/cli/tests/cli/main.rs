@@ -2,6 +2,9 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod approvals;
+mod asking;
+mod audit;
 mod bad_prompts;
 mod calls;
 mod check;
@@ -33,6 +36,7 @@ mod signal;
 mod telemetry;
 mod tokens;
 mod tools;
+mod trust;
 mod view;
 
 /// Every file of this folder is a module above: a forgotten one would never run.
