@@ -8,6 +8,7 @@ use openchatml::Role;
 
 mod demanding;
 mod doctor;
+mod limits;
 mod permission;
 mod sessions;
 
@@ -18,6 +19,7 @@ use crate::language::Language;
 
 pub(crate) use demanding::Demanding;
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use limits::LimitArgs;
 pub(crate) use permission::{TrustArgs, TrustCommand};
 pub(crate) use sessions::{
     ExportArgs, ForkArgs, ImportArgs, ListArgs, RmArgs, SendArgs, SessionsCommand, ShowArgs,
@@ -146,6 +148,9 @@ pub(crate) struct Asking {
     /// Most requests to the model in this turn [default: 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
 
     /// Ask every agent that the prompt names, also what was asked before
     #[arg(long)]
