@@ -13,7 +13,7 @@ use logue_model::{FinishReason, Provider, ProviderError, Settings, Usage};
 use logue_tools::Toolbox;
 use serde_json::Value;
 
-use crate::assistant::{Assistant, MAX_TURNS, MESSAGES};
+use crate::assistant::{Assistant, MAX_TURNS, MESSAGES, TOOL_CALL_WAITS};
 use crate::element::{Transcript, TranscriptError};
 use crate::listener::Listener;
 use crate::notes::TranscriptJournal;
@@ -196,6 +196,11 @@ fn turn_error(error: &EngineError) -> TurnError {
     let transcript = causes(error).find_map(|cause| cause.downcast_ref::<TranscriptError>());
     let help = match category.as_str() {
         MAX_TURNS => Some("raise --max-turns, or run again to go on".to_owned()),
+        TOOL_CALL_WAITS => Some(
+            "append its reply, and run again: `<|start|>tool name=functions.NAME call_id=ID \
+             to=assistant<|channel|>commentary<|message|>…<|end|>`"
+                .to_owned(),
+        ),
         _ if transcript.is_some() => transcript.map(|error| error.help().to_owned()),
         _ => provider.and_then(|provider| provider.help.clone()),
     };
@@ -211,8 +216,10 @@ fn turn_error(error: &EngineError) -> TurnError {
 /// The harness contract sorts the categories that it knows; these are a single user's own.
 pub(crate) fn bucket(category: &str) -> ErrorBucket {
     match category {
-        MAX_TURNS | "replay_mismatch" | "replay_exhausted" | "replay_unreadable"
-        | "record_failed" | "E-SOURCE-READ" | "E-SOURCE-TOO-LARGE" => ErrorBucket::UserCorrectable,
+        MAX_TURNS | TOOL_CALL_WAITS | "replay_mismatch" | "replay_exhausted"
+        | "replay_unreadable" | "record_failed" | "E-SOURCE-READ" | "E-SOURCE-TOO-LARGE" => {
+            ErrorBucket::UserCorrectable
+        }
         "session_busy" => ErrorBucket::RetryableTransient,
         other => DefaultClassifier.classify(other),
     }

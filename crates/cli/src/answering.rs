@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use crate::arguments::Asking;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
+use crate::language::Language;
 use crate::run::input::Input;
 use crate::run::output::Output;
-use crate::run::{provider, reading, refining, roots};
+use crate::run::{provider, reading, refining, roots, routing_of};
 use crate::store::{SystemClock, ids, store_failure};
 
 /// The label with the path of the prompt that answers.
@@ -118,6 +119,14 @@ impl Agent {
         output: &Output,
     ) -> Result<ChatHarness, Failure> {
         let input = Input::of_agent(&self.file)?;
+        if input.language == Language::Openchatml {
+            let message = format!(
+                "`{}` is a transcript, and no prompt of an agent",
+                input.name
+            );
+            return Err(Failure::user("E-MD-TOP-LEVEL-TEXT", message)
+                .with_help("`logue run` goes on with it; `logue view` shows it"));
+        }
         let prepared = self.assistant(input, asking, config, output).await?;
         chat_over(prepared.assistant, store)
     }
@@ -151,7 +160,7 @@ impl Agent {
             permissions: self.permissions.clone(),
             prefix: prompt.messages.clone(),
             max_requests: config.max_turns(asking.max_turns),
-            routing: config.routing(),
+            routing: routing_of(&prompt, config),
         };
         Ok(Prepared {
             assistant,

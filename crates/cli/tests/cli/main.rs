@@ -31,6 +31,8 @@ mod signal;
 mod telemetry;
 mod tokens;
 mod tools;
+mod transcript;
+mod transcript_ends;
 mod view;
 
 /// Every file of this folder is a module above: a forgotten one would never run.
