@@ -25,7 +25,8 @@ use logue_tools::{BoxFuture, Outcome, Routed, Router, Toolbox};
 use serde_json::{Value, json};
 use tracing::Instrument as _;
 
-use crate::approval::{APPROVAL, GatedCall, NOTE, descriptor, pending_message};
+use crate::approval::{APPROVAL, GatedCall, NOTE, Signalled, descriptor, pending_message};
+use crate::decision::unrecorded;
 use crate::permission::{Permission, Permissions};
 use crate::progress::{CALLS, Progress, TURN, asks, calls, has_calls, message_of, with_calls};
 use crate::relay::{ASKING, CALLING, GOING_ON};
@@ -81,6 +82,7 @@ impl Assistant {
             .with(Field::new(NOTE, FieldType::String));
         // The limit of requests is the turn's own; the engine's only has to be out of its way.
         let steps = self.max_requests.saturating_mul(4).saturating_add(4);
+        let timeout_seconds = self.permissions.timeout_seconds;
         let shared = Arc::new(Shared {
             router: self.routing.router(self.toolbox.clone()),
             assistant: self,
@@ -95,12 +97,11 @@ impl Assistant {
             })
             .add_node_fn(GATE, move |ctx: NodeContext| {
                 let shared = Arc::clone(&gate);
-                async move { shared.gate(&ctx) }
+                async move { shared.gate(&ctx).await }
             })
-            .add_node_fn(
-                ASK,
-                |ctx: NodeContext| async move { ask_person(&ctx).await },
-            )
+            .add_node_fn(ASK, move |ctx: NodeContext| async move {
+                ask_person(&ctx, timeout_seconds).await
+            })
             .add_node_fn(TOOLS, move |ctx: NodeContext| {
                 let shared = Arc::clone(&tools);
                 async move { shared.run_tools(&ctx).await }
@@ -176,10 +177,7 @@ impl Shared {
             .message
             .tool_calls
             .iter()
-            .map(|call| GatedCall {
-                call: call.clone(),
-                permission: assistant.permissions.of(&call.name),
-            })
+            .map(|call| GatedCall::new(call.clone(), assistant.permissions.decide(&call.name)))
             .collect();
         let update = Update::new().with(TURN, progress.to_json());
         let update = with_calls(update, &calls);
@@ -210,18 +208,16 @@ impl Shared {
     }
 
     /// The node `gate`: forgets what was decided before, and says what has to be decided now.
-    fn gate(&self, ctx: &NodeContext) -> Result<Update, NodeError> {
+    async fn gate(&self, ctx: &NodeContext) -> Result<Update, NodeError> {
         let mut calls = calls(ctx.state())?;
-        for gated in &mut calls {
-            gated.permission = self.assistant.permissions.of(&gated.call.name);
-        }
+        self.assistant.decide(&self.router, ctx, &mut calls).await;
         let update = Update::new()
             .with(APPROVAL, Value::Null)
             .with(NOTE, json!(""));
         let update = with_calls(update, &calls);
         let waiting: Vec<_> = calls
             .iter()
-            .filter(|gated| gated.permission == Permission::Ask)
+            .filter(|gated| gated.ruling.permission == Permission::Ask)
             .map(|gated| &gated.call)
             .collect();
         if waiting.is_empty() {
@@ -237,10 +233,11 @@ impl Shared {
 
     /// The node `tools`: runs the calls that may run.
     async fn run_tools(&self, ctx: &NodeContext) -> Result<Update, NodeError> {
-        let calls = calls(ctx.state())?;
-        let approval = ctx.state().json(APPROVAL).unwrap_or(&Value::Null);
-        let note = ctx.state().json(NOTE).and_then(Value::as_str).unwrap_or("");
+        let mut calls = calls(ctx.state())?;
+        let asked = Progress::of(ctx.state(), ctx.invocation_id()).approvals;
+        let signal = Signalled::of(ctx.state(), ctx.invocation_id(), asked);
         if asks(ctx.state()) {
+            self.assistant.signalled(ctx, &mut calls, &signal).await;
             // The calls were decided on in an earlier part of the turn, whose journal is gone.
             let message = message_of(calls.iter().map(|gated| gated.call.clone()).collect());
             ctx.journal(logue_harness::chat::continues(&message))
@@ -252,10 +249,10 @@ impl Shared {
         }
         let mut batch = self.router.batch();
         for gated in &calls {
-            match gated.verdict(approval, note) {
+            match gated.verdict(&signal) {
                 Ok(()) => {
                     let is_exclusive = self.router.is_exclusive(&gated.call);
-                    batch.add(is_exclusive, self.run_tool(ctx, &gated.call));
+                    batch.add(is_exclusive, self.run_tool(ctx, gated));
                 }
                 Err(refusal) => {
                     let refused = std::future::ready(Outcome::failed(refusal));
@@ -281,6 +278,7 @@ impl Shared {
             ctx.emit(RunEvent::ToolEnded { id, name, ok });
             *place = Some(result);
         }
+        unrecorded(&calls)?;
         let results: Vec<Value> = results.into_iter().flatten().collect();
         let update = Update::new()
             .with(APPROVAL, Value::Null)
@@ -290,9 +288,15 @@ impl Shared {
     }
 
     /// Runs one call that may run, in a span of its own.
-    fn run_tool<'a>(&'a self, ctx: &'a NodeContext, call: &'a ToolCall) -> BoxFuture<'a, Outcome> {
+    fn run_tool<'a>(
+        &'a self,
+        ctx: &'a NodeContext,
+        gated: &'a GatedCall,
+    ) -> BoxFuture<'a, Outcome> {
+        let call = &gated.call;
         let running = self.router.call(Routed {
             conversation: ctx.session_id(),
+            approved: gated.fingerprint(),
             ..Routed::from(call)
         });
         Box::pin(async move {
@@ -307,15 +311,15 @@ impl Shared {
 }
 
 /// The node `approval`: waits for a person.
-async fn ask_person(ctx: &NodeContext) -> Result<Update, NodeError> {
+async fn ask_person(ctx: &NodeContext, timeout_seconds: Option<u64>) -> Result<Update, NodeError> {
     let calls = calls(ctx.state())?;
     let waiting: Vec<_> = calls
         .iter()
-        .filter(|gated| gated.permission == Permission::Ask)
-        .map(|gated| &gated.call)
+        .filter(|gated| gated.ruling.permission == Permission::Ask)
         .collect();
     let progress = Progress::of(ctx.state(), ctx.invocation_id());
-    let descriptor = descriptor(ctx.invocation_id(), progress.approvals, &waiting);
+    let id = ctx.invocation_id();
+    let descriptor = descriptor(id, progress.approvals, &waiting, timeout_seconds);
     match ctx.suspend(descriptor).await {}
 }
 

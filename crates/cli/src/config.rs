@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
-use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, Redaction, Routing};
+use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, PermissionFile, Redaction, Routing};
 use logue_model::{HarmonyServer, Limits, PromptForm};
 use logue_source::{Code, Diagnostic, Source, Span, Style};
 use logue_tools::{FetchPolicy, HostRule, ShellOptions};
@@ -20,6 +20,7 @@ use serde::Deserialize;
 use crate::exit::{Exit, Failure};
 use crate::harmony::Harmony;
 use crate::network::Network;
+use crate::permissions::{PermissionTable, TrustTable};
 use crate::redact::Redact;
 use crate::telemetry::Telemetry;
 
@@ -34,11 +35,12 @@ pub(crate) struct Config {
 
 #[derive(Clone, Debug)]
 struct Layer {
-    path: PathBuf,
     /// The folder of the file: relative paths in it count from there.
     folder: PathBuf,
     /// Whether the file is the user's own, and not a project's.
     own: bool,
+    permissions: PermissionFile,
+    approval_timeout: Option<u64>,
     file: File,
 }
 
@@ -61,6 +63,10 @@ struct File {
     store: Store,
     #[serde(default)]
     telemetry: Telemetry,
+    #[serde(default)]
+    permissions: PermissionTable,
+    #[serde(default)]
+    trust: TrustTable,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -153,11 +159,18 @@ impl Config {
             file.telemetry
                 .check(own)
                 .map_err(|(span, error)| invalid(&path, &text, span, error))?;
+            file.trust
+                .check(own)
+                .map_err(|(span, error)| invalid(&path, &text, span, error))?;
+            let wrong = |(span, error): (Span, String)| invalid(&path, &text, span, &error);
+            let rules = file.permissions.rules().map_err(wrong)?;
+            let approval_timeout = file.permissions.timeout_seconds().map_err(wrong)?;
             let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
             layers.push(Layer {
-                path,
                 folder,
                 own,
+                permissions: PermissionFile { path, rules },
+                approval_timeout,
                 file,
             });
         }
@@ -170,7 +183,9 @@ impl Config {
 
     /// The files in force, the first over the next.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
-        self.layers.iter().map(|layer| layer.path.as_path())
+        self.layers
+            .iter()
+            .map(|layer| layer.permissions.path.as_path())
     }
 
     fn first<T>(&self, pick: impl Fn(&File) -> Option<T>) -> Option<T> {
@@ -400,8 +415,7 @@ impl Config {
             })
         };
         let of_user = || {
-            let folders = etcetera::choose_base_strategy().ok()?;
-            let path = folders.data_dir().join("logue").join("sessions.db");
+            let path = data_folder()?.join("sessions.db");
             Some(format!("sqlite:{}", path.display()))
         };
         named.or_else(of_files).or_else(of_user)
@@ -424,6 +438,25 @@ impl Config {
         &self.redaction
     }
 
+    /// The rules of each file, and whether the file is the user's own.
+    pub(crate) fn permission_files(&self) -> impl Iterator<Item = (bool, PermissionFile)> + '_ {
+        let layers = self.layers.iter();
+        layers.map(|layer| (layer.own, layer.permissions.clone()))
+    }
+
+    /// How long a turn waits for a person, in seconds.
+    pub(crate) fn approval_timeout(&self) -> Option<u64> {
+        self.layers.iter().find_map(|layer| layer.approval_timeout)
+    }
+
+    /// Folders whose prompts are the user's own.
+    pub(crate) fn trusted_folders(&self) -> Vec<PathBuf> {
+        let home = etcetera::home_dir().ok();
+        let own = self.layers.iter().filter(|layer| layer.own);
+        own.flat_map(|layer| layer.file.trust.folders(&layer.folder, home.as_deref()))
+            .collect()
+    }
+
     /// How long to wait for a file that another run holds.
     pub(crate) fn patience(&self) -> Duration {
         Duration::from_secs(self.first(|file| file.run.wait_seconds).unwrap_or(10))
@@ -439,6 +472,12 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 fn cache_folder(name: &str) -> Option<PathBuf> {
     let folders = etcetera::choose_base_strategy().ok()?;
     Some(folders.cache_dir().join("logue").join(name))
+}
+
+/// The folder for what belongs to the user, below their XDG data folder.
+pub(crate) fn data_folder() -> Option<PathBuf> {
+    let folders = etcetera::choose_base_strategy().ok()?;
+    Some(folders.data_dir().join("logue"))
 }
 
 /// Where the model server is, and who says so.

@@ -171,6 +171,7 @@ impl Provider for ChatCompletions {
         events: EventSink<'a>,
     ) -> BoxFuture<'a, Result<Response, ProviderError>> {
         Box::pin(async move {
+            request.validate()?;
             self.ask(request, events)
                 .await
                 .map_err(|error| self.blot(error))

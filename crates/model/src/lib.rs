@@ -25,8 +25,11 @@ mod recording;
 mod refusal;
 mod replay;
 mod retry_after;
+mod retrying;
 mod selection;
 mod sse;
+mod structured;
+mod validity;
 mod wire;
 
 pub use chat::{ChatCompletions, ChatOptions};
@@ -43,5 +46,7 @@ pub use provider::{
 pub use record::{RecordError, Recorder};
 pub use recording::{Recording, RecordingError};
 pub use replay::Replay;
+pub use retrying::{Chance, RetryBudget, Retrying};
 pub use selection::{ModelSelection, ProviderKind};
 pub use sse::{SseDecoder, SseError};
+pub use structured::Structured;

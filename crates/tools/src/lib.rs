@@ -23,13 +23,14 @@ mod reach;
 mod roots;
 mod router;
 mod shell;
+mod shown;
 mod tool;
 mod toolbox;
 mod writing;
 
 pub use builtin::{
-    AppendToFile, ApplyPatch, Builtin, FindAndReplace, ReadDirectory, ReadFile, UnknownBuiltin,
-    WebpageToMarkdown,
+    AppendToFile, ApplyPatch, Builtin, FindAndReplace, ReadDirectory, ReadFile, Search,
+    SearchLimits, UnknownBuiltin, WebpageToMarkdown, WriteFile,
 };
 pub use envelope::envelope;
 pub use fetch::{

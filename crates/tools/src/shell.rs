@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::output::Capped;
-use crate::{BoxFuture, Call, Outcome, Tool};
+use crate::shown::{quoted, shown};
+use crate::{BoxFuture, Call, Outcome, Preview, Tool};
 
 /// What one run of a command may cost, and what it may see.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,6 +188,19 @@ impl Tool for ShellTool {
 
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(self.run(call.arguments))
+    }
+
+    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
+        let text = match argument_vector(call.arguments) {
+            Ok(arguments) => {
+                let words = self.command.iter().chain(&arguments);
+                let words: Vec<String> = words.map(|word| quoted(word)).collect();
+                let folder = self.folder.to_string_lossy();
+                format!("Runs in {}:\n{}\n", quoted(&folder), words.join(" "))
+            }
+            Err(why) => format!("The call would fail: {}\n", shown(&why)),
+        };
+        Box::pin(std::future::ready(Some(Preview::new(text))))
     }
 }
 

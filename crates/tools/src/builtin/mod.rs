@@ -2,11 +2,14 @@
 
 mod append_to_file;
 mod apply_patch;
+mod changing;
 mod find_and_replace;
 mod given;
 mod read_directory;
 mod read_file;
+mod search;
 mod webpage_to_markdown;
+mod write_file;
 
 use std::sync::Arc;
 
@@ -15,7 +18,9 @@ pub use apply_patch::ApplyPatch;
 pub use find_and_replace::FindAndReplace;
 pub use read_directory::ReadDirectory;
 pub use read_file::ReadFile;
+pub use search::{Search, SearchLimits};
 pub use webpage_to_markdown::WebpageToMarkdown;
+pub use write_file::WriteFile;
 
 use crate::{BoxFuture, Outcome, Reach, Tool};
 
@@ -35,6 +40,10 @@ pub enum Builtin {
     ApplyPatch,
     /// `webpage_to_markdown`.
     WebpageToMarkdown,
+    /// `search`.
+    Search,
+    /// `write_file`.
+    WriteFile,
 }
 
 impl Builtin {
@@ -47,6 +56,8 @@ impl Builtin {
             "find_and_replace" => Self::FindAndReplace,
             "apply_patch" => Self::ApplyPatch,
             "webpage_to_markdown" => Self::WebpageToMarkdown,
+            "search" => Self::Search,
+            "write_file" => Self::WriteFile,
             _ => return None,
         })
     }
@@ -84,6 +95,8 @@ impl Builtin {
             Self::AppendToFile => Arc::new(AppendToFile::new(reach.clone())),
             Self::FindAndReplace => Arc::new(FindAndReplace::new(reach.clone())),
             Self::ApplyPatch => Arc::new(ApplyPatch::new(reach.clone())),
+            Self::Search => Arc::new(Search::new(roots())),
+            Self::WriteFile => Arc::new(WriteFile::new(reach.clone())),
             Self::WebpageToMarkdown => Arc::new(WebpageToMarkdown::new(reach.network.clone())),
         }
     }
