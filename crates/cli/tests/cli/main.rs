@@ -36,6 +36,8 @@ mod signal;
 mod telemetry;
 mod tokens;
 mod tools;
+mod transcript;
+mod transcript_ends;
 mod trust;
 mod view;
 
