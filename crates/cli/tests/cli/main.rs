@@ -11,6 +11,7 @@ mod check;
 mod codes;
 mod composed;
 mod concurrent;
+mod contract;
 mod convert;
 mod convert_chatmd;
 mod debug;
