@@ -5,6 +5,7 @@
 mod approvals;
 mod asking;
 mod bad_prompts;
+mod browser;
 mod check;
 mod codes;
 mod composed;
