@@ -185,6 +185,7 @@ impl Surroundings {
             network: self.network.clone(),
             search: self.search.clone(),
             agents: self.agents.clone(),
+            depth: self.depth + 1,
             callers: [self.callers.clone(), vec![path.to_owned()]].concat(),
         })
     }

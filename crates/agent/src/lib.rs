@@ -24,8 +24,10 @@ mod assistant;
 mod audit;
 mod audit_file;
 mod authority;
+mod budget;
 mod chat;
 mod decision;
+mod demands;
 mod durable;
 mod element;
 mod file_session;
@@ -61,11 +63,13 @@ pub use assistant::Assistant;
 pub use audit::{AUDIT_FAILED, AuditError, AuditLog, AuditRecord, NoAudit, SessionAudit};
 pub use audit_file::AuditFile;
 pub use authority::{Authority, Ruling};
+pub use budget::{Budget, BudgetExceeded, Limits, Price, Spent};
 pub use chat::chat;
+pub use demands::Demands;
 pub use element::{Element, NoTranscript, Transcript, TranscriptError};
 pub use file_session::FileSession;
 pub use grant::Grant;
-pub use listener::{Listener, NoListener, TurnEvent};
+pub use listener::{AgentPlace, Listener, NoListener, TurnEvent};
 pub use permission::{
     Permission, PermissionFile, PermissionRule, PermissionRuleError, PermissionRules, Permissions,
 };

@@ -4,8 +4,10 @@
 
 mod approvals;
 mod asking;
+mod audit;
 mod bad_prompts;
 mod browser;
+mod calls;
 mod check;
 mod codes;
 mod composed;
@@ -20,6 +22,7 @@ mod fmt;
 mod formats;
 mod hostile;
 mod killed;
+mod limits;
 mod missing_files;
 mod network;
 mod payloads;
@@ -34,6 +37,7 @@ mod signal;
 mod telemetry;
 mod tokens;
 mod tools;
+mod trust;
 mod view;
 
 /// Every file of this folder is a module above: a forgotten one would never run.
