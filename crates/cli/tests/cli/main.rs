@@ -6,6 +6,7 @@ mod approvals;
 mod asking;
 mod audit;
 mod bad_prompts;
+mod browser;
 mod calls;
 mod check;
 mod codes;
