@@ -186,6 +186,7 @@ impl Surroundings {
             servers: self.servers.clone(),
             search: self.search.clone(),
             agents: self.agents.clone(),
+            depth: self.depth + 1,
             callers: [self.callers.clone(), vec![path.to_owned()]].concat(),
         })
     }

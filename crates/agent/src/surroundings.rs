@@ -19,6 +19,7 @@ use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
 use crate::agents::{Agents, Freshness};
+use crate::budget::Budget;
 use crate::prompt::Prompt;
 use crate::world::{FileWorld, network_is_off};
 
@@ -39,6 +40,8 @@ pub struct Surroundings {
     pub(crate) kept: Vec<PathBuf>,
     /// The prompts of the agents that are being run, the outermost first.
     pub(crate) callers: Vec<PathBuf>,
+    /// How many agents these are within.
+    pub(crate) depth: usize,
 }
 
 /// One request, with everything in it owned.
@@ -59,6 +62,7 @@ impl Surroundings {
             servers: None,
             kept: Vec::new(),
             callers: world_file(&world),
+            depth: 0,
             world,
         }
     }
@@ -168,8 +172,12 @@ impl Surroundings {
                 let _permit = permits.acquire_owned().await.ok();
                 (id, this.run(errand).await)
             };
-            // What an agent does belongs to the span that it was asked in.
-            running.spawn(errand.in_current_span());
+            // What an agent does and spends belongs to the turn and the span that it was asked in.
+            let errand = errand.in_current_span();
+            match Budget::of_turn() {
+                Some(budget) => running.spawn(budget.for_agents(errand)),
+                None => running.spawn(errand),
+            };
         }
         let mut answers = Vec::with_capacity(requests.len());
         while let Some(ended) = running.join_next().await {
@@ -192,7 +200,7 @@ impl Surroundings {
                 self.world.clone().image(&request).map(Answer::Image)
             }
             Errand::Agent(src, local, input) => {
-                let asked = self.ask_agent(&src, local, input, Freshness::MayRepeat);
+                let asked = self.ask_agent(&src, local, input, Freshness::MayRepeat, None);
                 asked.await.map(Answer::Agent)
             }
         }

@@ -5,13 +5,16 @@
 //! settings. The user's is `logue/config.toml` in the XDG configuration folder. A key that nobody
 //! knows is an error at its position: a misspelled limit would otherwise be no limit.
 
+mod limits;
+
+use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
-use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, PermissionFile, Redaction, Routing};
+use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, PermissionFile, Redaction};
 use logue_model::{HarmonyServer, Limits, PromptForm, RetryBudget};
 use logue_source::{Code, Diagnostic, Source, Span, Style};
 use logue_tools::{FetchPolicy, HostRule, SearchEngine, ShellOptions};
@@ -25,6 +28,9 @@ use crate::network::Network;
 use crate::permissions::{PermissionTable, TrustTable};
 use crate::redact::Redact;
 use crate::telemetry::Telemetry;
+
+use limits::Prices;
+pub(crate) use limits::{Dollars, require_price};
 
 /// The settings in force, files merged.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +78,8 @@ struct File {
     #[serde(default)]
     mcp: Mcp,
     #[serde(default)]
+    prices: BTreeMap<String, Prices>,
+    #[serde(default)]
     permissions: PermissionTable,
     #[serde(default)]
     trust: TrustTable,
@@ -114,6 +122,9 @@ struct Run {
     max_turns: Option<NonZeroU32>,
     wait_seconds: Option<u64>,
     agent_cache_hours: Option<u32>,
+    max_tokens: Option<NonZeroU64>,
+    budget: Option<Dollars>,
+    max_depth: Option<usize>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -355,20 +366,6 @@ impl Config {
                 .first(|file| file.tools.output_bytes)
                 .unwrap_or(base.output_bytes),
             environment,
-        }
-    }
-
-    /// How the calls of an answer are run.
-    pub(crate) fn routing(&self) -> Routing {
-        let base = Routing::default();
-        Routing {
-            concurrency: self
-                .first(|file| file.tools.concurrency)
-                .map_or(base.concurrency, NonZeroUsize::get),
-            envelope: self
-                .first(|file| file.tools.envelope)
-                .unwrap_or(base.envelope),
-            ..base
         }
     }
 

@@ -4,12 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use logue_agent::{
-    Demands, Element, Listener, NoTranscript, Permissions, Prompt, Surroundings, Turn, TurnEnd,
-    into_text, read_bytes, toolbox,
+    Demands, Element, Listener, NoTranscript, Prompt, Turn, TurnEnd, into_text, read_bytes, toolbox,
 };
 use logue_message::{Block, ChatMessage, Role};
 
-use crate::{Kitchen, ServeOptions};
+use crate::{Kitchen, ServeOptions, Setting};
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -42,7 +41,7 @@ fn failed(code: &str, message: impl Into<String>) -> Failed {
 pub(crate) async fn prepare(
     kitchen: &dyn Kitchen,
     file: &Path,
-) -> Result<(Prompt, Surroundings, Permissions), Failed> {
+) -> Result<(Prompt, Setting), Failed> {
     let name = file.display().to_string();
     let source = |error: &logue_agent::SourceError| {
         let found = &error.diagnostic;
@@ -50,11 +49,11 @@ pub(crate) async fn prepare(
     };
     let bytes = read_bytes(file).map_err(|error| source(&error))?;
     let text = into_text(&name, bytes).map_err(|error| source(&error))?;
-    let (surroundings, permissions) = kitchen
+    let mut setting = kitchen
         .surroundings(file)
         .await
         .map_err(|error| failed("E-MD-AGENT", error))?;
-    let prompt = surroundings.load(&name, &text).await;
+    let prompt = setting.surroundings.load(&name, &text).await;
     if let Some(error) = prompt.diagnostics.iter().find(|found| found.is_error()) {
         let place = prompt.source_map().place(error.primary.start);
         return Err(failed(
@@ -62,7 +61,8 @@ pub(crate) async fn prepare(
             format!("{place}: {}", error.message),
         ));
     }
-    Ok((prompt, surroundings, permissions.without_asking()))
+    setting.permissions = setting.permissions.without_asking();
+    Ok((prompt, setting))
 }
 
 /// What the prompt in a file says last when it is told `input`.
@@ -75,16 +75,15 @@ pub(crate) async fn answer(
     input: &str,
     listener: Arc<dyn Listener>,
 ) -> Result<String, Failed> {
-    let (prompt, surroundings, permissions) = prepare(kitchen, file).await?;
+    let (prompt, setting) = prepare(kitchen, file).await?;
+    let surroundings = setting.surroundings.clone();
     let order = Order {
         kitchen,
         options,
         file,
         input,
     };
-    let answered = order
-        .turn(listener, prompt, &surroundings, permissions)
-        .await;
+    let answered = order.turn(listener, prompt, setting).await;
     surroundings.close().await;
     answered
 }
@@ -102,9 +101,13 @@ impl Order<'_> {
         &self,
         listener: Arc<dyn Listener>,
         prompt: Prompt,
-        surroundings: &Surroundings,
-        permissions: Permissions,
+        setting: Setting,
     ) -> Result<String, Failed> {
+        let Setting {
+            surroundings,
+            permissions,
+            budget,
+        } = setting;
         let &Self {
             kitchen,
             options,
@@ -130,7 +133,7 @@ impl Order<'_> {
         let model = kitchen
             .model(prompt.config.model.as_deref(), folder)
             .map_err(|error| failed("E-MD-AGENT", error))?;
-        let toolbox = toolbox(&prompt, surroundings, &permissions)
+        let toolbox = toolbox(&prompt, &surroundings, &permissions)
             .await
             .map_err(|found| Failed {
                 code: found.code.as_str().to_owned(),
@@ -149,6 +152,7 @@ impl Order<'_> {
             max_requests: options.max_requests,
             routing: options.routing.clone(),
             demands: Demands::default(),
+            budget,
             invocation_id: None,
         };
         let ended = turn.run().await.map_err(|error| Failed {

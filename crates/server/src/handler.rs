@@ -133,8 +133,8 @@ impl ServerHandler for PromptServer {
         let dish = self.dish(&request.name)?;
         let _turn = self.turn(&context).await?;
         let preparing = async {
-            let (prompt, surroundings, _) = prepare(self.kitchen(), &dish.file).await?;
-            surroundings.close().await;
+            let (prompt, setting) = prepare(self.kitchen(), &dish.file).await?;
+            setting.surroundings.close().await;
             Ok::<_, crate::answer::Failed>(prompt)
         };
         let prompt = tokio::select! {

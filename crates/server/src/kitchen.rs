@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use logue_agent::{Model, Permissions, Routing, Surroundings};
+use logue_agent::{Budget, Model, Permissions, Routing, Surroundings};
 use logue_tools::BoxFuture;
 
 /// The program that the server is part of.
@@ -10,21 +10,29 @@ pub trait Kitchen: Send + Sync {
     /// The files of the prompts, in a stable order. Asked again and again, because files come and go.
     fn files(&self) -> Vec<PathBuf>;
 
-    /// What the prompt in a file may reach, and which of its tools run. Made anew for each call, so that
+    /// What the prompt in a file may reach, do and cost. Made anew for each call, so that
     /// calls share nothing. Nobody can be asked, so tools that a person would be asked about do not run.
     ///
     /// # Errors
     /// It cannot be set up: why.
-    fn surroundings<'a>(
-        &'a self,
-        file: &'a Path,
-    ) -> BoxFuture<'a, Result<(Surroundings, Permissions), String>>;
+    fn surroundings<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Result<Setting, String>>;
 
     /// The model for a prompt that names `named`; a path in the name counts from `folder`.
     ///
     /// # Errors
     /// There is no such model, or it cannot be set up: why.
     fn model(&self, named: Option<&str>, folder: &Path) -> Result<Model, String>;
+}
+
+/// What one call has around it.
+#[derive(Debug)]
+pub struct Setting {
+    /// What its prompt may reach.
+    pub surroundings: Surroundings,
+    /// Which of its tools run.
+    pub permissions: Permissions,
+    /// What it may cost, agents included.
+    pub budget: Budget,
 }
 
 /// What calls may do and cost.

@@ -20,5 +20,5 @@ mod menu;
 mod server;
 
 pub use http::{HttpOptions, Token};
-pub use kitchen::{Kitchen, ServeOptions};
+pub use kitchen::{Kitchen, ServeOptions, Setting};
 pub use server::PromptServer;

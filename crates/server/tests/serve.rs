@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use logue_agent::{FileWorld, Model, Permissions, Surroundings};
+use logue_agent::{Budget, FileWorld, Model, Permissions, Surroundings};
 use logue_model::{Echo, EventSink, Provider, ProviderError, Request, Response};
-use logue_server::{Kitchen, PromptServer, ServeOptions, Token};
+use logue_server::{Kitchen, PromptServer, ServeOptions, Setting, Token};
 use logue_tools::{BoxFuture, Roots, ShellOptions};
 use rmcp::model::{CallToolRequestParams, CallToolResult, GetPromptRequestParams, JsonObject};
 use rmcp::service::{NotificationContext, RunningService};
@@ -72,15 +72,17 @@ impl Kitchen for Folder {
         below.collect()
     }
 
-    fn surroundings<'a>(
-        &'a self,
-        file: &'a Path,
-    ) -> BoxFuture<'a, Result<(Surroundings, Permissions), String>> {
+    fn surroundings<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Result<Setting, String>> {
         let folder = file.parent().unwrap();
         let roots = Roots::new([folder.to_owned()]).unwrap();
         let world = FileWorld::new(Arc::new(roots), folder).of_file(file);
         let surroundings = Surroundings::new(world, ShellOptions::default());
-        Box::pin(std::future::ready(Ok((surroundings, Permissions::new()))))
+        let setting = Setting {
+            surroundings,
+            permissions: Permissions::new(),
+            budget: Budget::default(),
+        };
+        Box::pin(std::future::ready(Ok(setting)))
     }
 
     fn model(&self, named: Option<&str>, _folder: &Path) -> Result<Model, String> {

@@ -43,7 +43,7 @@ pub use fetch::{
 };
 pub use reach::{Reach, Written};
 pub use roots::{Opened, RootError, Roots};
-pub use router::{Batch, DEFAULT_CONCURRENCY, Routed, Router, RouterHandle};
+pub use router::{Batch, DEFAULT_CONCURRENCY, Routed, Router, RouterHandle, Unchecked};
 pub use shell::{ShellOptions, ShellTool};
 pub use tool::{BoxFuture, Call, Outcome, Preview, Provenance, Tool};
 pub use tool_source::{ToolServerError, ToolServerFault, ToolServers, ToolSource, WantedTools};

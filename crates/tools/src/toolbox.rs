@@ -53,6 +53,10 @@ impl Tool for Renamed {
         self.tool.checks_arguments()
     }
 
+    fn is_runnable(&self) -> bool {
+        self.tool.is_runnable()
+    }
+
     fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
         self.tool.preview(call)
     }

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use logue_agent::{Model, PermissionRule, Permissions, Surroundings};
-use logue_server::{HttpOptions, Kitchen, PromptServer, ServeOptions, Token};
+use logue_agent::{Budget, Model, NoListener, PermissionRule, Permissions};
+use logue_server::{HttpOptions, Kitchen, PromptServer, ServeOptions, Setting, Token};
 use logue_source::visible;
 use logue_tools::BoxFuture;
 use tokio::net::TcpListener;
@@ -184,7 +184,7 @@ struct Files {
 }
 
 impl Files {
-    async fn judged(&self, file: &Path) -> Result<(Surroundings, Permissions), Failure> {
+    async fn judged(&self, file: &Path) -> Result<Setting, Failure> {
         let (asking, config) = (&self.asking, &self.config);
         let input = Input::of_agent(file)?;
         let roots = roots(&input.prompt_folder(), asking, config)?;
@@ -201,8 +201,15 @@ impl Files {
         let audit = audit_of(&input.conversation(), false, config);
         let permissions = desk.rules(flags, audit);
         let permissions = desk.judged(permissions, &input, &surroundings).await?;
-        let surroundings = reading::with_agents(surroundings, asking, &permissions, config);
-        Ok((surroundings, permissions))
+        let budget = Budget::new(config.spending(&asking.limits));
+        let spending = (&budget, Arc::new(NoListener) as _);
+        let surroundings =
+            reading::with_agents(surroundings, asking, &permissions, config, spending);
+        Ok(Setting {
+            surroundings,
+            permissions,
+            budget,
+        })
     }
 }
 
@@ -221,10 +228,7 @@ impl Kitchen for Files {
         files
     }
 
-    fn surroundings<'a>(
-        &'a self,
-        file: &'a Path,
-    ) -> BoxFuture<'a, Result<(Surroundings, Permissions), String>> {
+    fn surroundings<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Result<Setting, String>> {
         Box::pin(async move { self.judged(file).await.map_err(|failure| failure.message) })
     }
 

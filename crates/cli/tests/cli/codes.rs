@@ -16,6 +16,7 @@ const OWN: &[&str] = &[
     "harness_session_id_unresolved",
     "harness_signal_correlation_failed",
     "internal",
+    "budget_exceeded",
     "max_turns_reached",
     "no_agent",
     "no_model",
