@@ -9,6 +9,7 @@ use openchatml::Role;
 mod demanding;
 mod doctor;
 mod limits;
+mod mcp;
 mod permission;
 mod sessions;
 
@@ -20,6 +21,7 @@ use crate::language::Language;
 pub(crate) use demanding::Demanding;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use limits::LimitArgs;
+pub(crate) use mcp::{McpCommand, McpListArgs, McpLoginArgs, McpServeArgs};
 pub(crate) use permission::{TrustArgs, TrustCommand};
 pub(crate) use sessions::{
     ExportArgs, ForkArgs, ImportArgs, ListArgs, RmArgs, SendArgs, SessionsCommand, ShowArgs,
@@ -62,6 +64,9 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Tokens(TokensCommand),
     Scan(ScanArgs),
+    /// Offer prompts to other programs, and look at servers that offer tools
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Show what the readers see
     #[command(subcommand)]
     Debug(DebugCommand),

@@ -150,6 +150,10 @@ codes! {
     OutsideRoots = "E-OUTSIDE-ROOTS",
     /// A prompt names an address of a host that nobody allowed.
     NetworkDenied = "E-NETWORK-DENIED",
+    /// A tool declaration names no MCP server that can be used, or a tool that the server lacks.
+    McpTool = "E-MCP-TOOL",
+    /// An MCP server cannot be reached, or failed during a call.
+    McpServer = "E-MCP-SERVER",
     /// Something that the language has and this version does not run yet.
     MdUnsupported = "E-MD-UNSUPPORTED",
     /// A built-in of another program that Logue does not have.

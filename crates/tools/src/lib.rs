@@ -17,6 +17,8 @@
 mod builtin;
 mod envelope;
 mod fetch;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 mod output;
 mod patch;
 mod reach;
@@ -25,6 +27,7 @@ mod router;
 mod shell;
 mod shown;
 mod tool;
+mod tool_source;
 mod toolbox;
 mod writing;
 
@@ -43,4 +46,5 @@ pub use roots::{Opened, RootError, Roots};
 pub use router::{Batch, DEFAULT_CONCURRENCY, Routed, Router, RouterHandle, Unchecked};
 pub use shell::{ShellOptions, ShellTool};
 pub use tool::{BoxFuture, Call, Outcome, Preview, Provenance, Tool};
+pub use tool_source::{ToolServerError, ToolServerFault, ToolServers, ToolSource, WantedTools};
 pub use toolbox::{Toolbox, ToolboxError};

@@ -24,6 +24,7 @@ mod formats;
 mod hostile;
 mod killed;
 mod limits;
+mod mcp;
 mod missing_files;
 mod network;
 mod payloads;
