@@ -33,6 +33,7 @@ const OWN: &[&str] = &[
     "suspension_persistence_failed",
     "suspension_record_invalid",
     "suspension_resume_payload_invalid",
+    "tool_call_waits",
     "turn_cancelled",
     "turn_interrupted",
     "usage",
