@@ -24,9 +24,11 @@ mod assistant;
 mod audit;
 mod audit_file;
 mod authority;
+mod budget;
 mod chat;
 mod decision;
 mod declared;
+mod demands;
 mod durable;
 mod element;
 mod file_session;
@@ -64,11 +66,13 @@ pub use assistant::{Assistant, TOOL_CALL_WAITS};
 pub use audit::{AUDIT_FAILED, AuditError, AuditLog, AuditRecord, NoAudit, SessionAudit};
 pub use audit_file::AuditFile;
 pub use authority::{Authority, Ruling};
+pub use budget::{Budget, BudgetExceeded, Limits, Price, Spent};
 pub use chat::chat;
+pub use demands::Demands;
 pub use element::{Element, NoTranscript, Transcript, TranscriptError};
 pub use file_session::FileSession;
 pub use grant::Grant;
-pub use listener::{Listener, NoListener, TurnEvent};
+pub use listener::{AgentPlace, Listener, NoListener, TurnEvent};
 pub use permission::{
     Permission, PermissionFile, PermissionRule, PermissionRuleError, PermissionRules, Permissions,
 };

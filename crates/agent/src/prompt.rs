@@ -192,12 +192,16 @@ pub fn toolbox(prompt: &Prompt, surroundings: &Surroundings) -> Result<Toolbox, 
             Box::new(Diagnostic::error(code, message, declaration.span))
         };
         let tool: Arc<dyn Tool> = match &declaration.kind {
-            ToolKind::Builtin { name } => match Builtin::declared(name) {
-                Some(builtin) => builtin.tool(&reach),
+            ToolKind::Builtin { name } => {
                 // A built-in that only another program has was warned of. It is not offered, and a
                 // call of it is refused like that of any undeclared tool.
-                None => continue,
-            },
+                for builtin in Builtin::named(name).unwrap_or_default() {
+                    toolbox
+                        .add(builtin.tool(&reach))
+                        .map_err(|error| refused(Code::MdDuplicateTool, error.to_string()))?;
+                }
+                continue;
+            }
             ToolKind::Command {
                 name,
                 command,

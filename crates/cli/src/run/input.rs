@@ -178,7 +178,7 @@ pub(crate) fn message(words: &[String]) -> Result<Option<String>, Failure> {
     Ok(Some(text))
 }
 
-fn folder_of(path: &Path) -> PathBuf {
+pub(crate) fn folder_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
         _ => PathBuf::from("."),

@@ -4,6 +4,7 @@
 //! the prompt is read and checked, the tools and the model are set up. Then the user's words are
 //! appended, the turn runs, and each completed part is appended before it is told.
 
+pub(crate) mod demanding;
 pub(crate) mod input;
 pub(crate) mod kept;
 pub(crate) mod output;
@@ -15,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use logue_agent::{
-    Authority, Element, NoTranscript, Permission, PermissionRule, Permissions, Prompt, Routing,
-    Ruling, SourceError, SuspendedTurn, TOOL_CALL_WAITS, Transcript, TranscriptError,
+    Authority, Budget, Element, NoTranscript, Permission, PermissionRule, Permissions, Prompt,
+    Routing, Ruling, SourceError, SuspendedTurn, TOOL_CALL_WAITS, Transcript, TranscriptError,
     TranscriptFile, Turn, TurnEnd, TurnError, TurnReport, toolbox,
 };
 use logue_message::{ChatMessage, Role};
@@ -24,7 +25,7 @@ use logue_source::Source;
 use logue_tools::{Roots, Toolbox};
 
 use crate::arguments::{Asking, RunArgs};
-use crate::config::Config;
+use crate::config::{Config, require_price};
 use crate::exit::{Exit, Failure};
 use crate::permissions::{Desk, audit_of};
 use crate::send::resume_command;
@@ -95,6 +96,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
     let audit = audit_of(&input.conversation(), desk.can_wait, config);
     let permissions = desk.rules(flags, audit);
     let roots = roots(&prompt_folder, &arguments.asking, config)?;
+    let budget = Budget::new(config.spending(&arguments.asking.limits));
     let surroundings = reading::surroundings(&input, roots, &arguments.asking, config)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -110,7 +112,9 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
                 // Agents that the prompt names run while it is read.
                 let permissions = desk.judged(permissions, &input, &surroundings).await?;
                 let asking = &arguments.asking;
-                let surroundings = reading::with_agents(surroundings, asking, &permissions, config);
+                let spending = (&budget, output);
+                let surroundings =
+                    reading::with_agents(surroundings, asking, &permissions, config, spending);
                 let prompt = reading::load(&input, &surroundings).await?;
                 Ok::<_, Failure>((prompt, surroundings, permissions))
             } => Ok(prompt),
@@ -150,6 +154,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         }
     }
     require_question(&history)?;
+    let demands = demanding::demands(&arguments.asking.demanding, toolbox.definitions())?;
     let chosen = provider::choose(
         &arguments.asking,
         arguments.record.as_deref(),
@@ -157,6 +162,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         prompt.config.model.as_deref(),
         &prompt_folder,
     )?;
+    require_price(budget.limits(), &chosen)?;
 
     let place = input.transcript.as_ref().map(|file| file.path().to_owned());
     let mut transcript: Box<dyn Transcript> = match input.transcript {
@@ -179,6 +185,8 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         listener: output.clone(),
         max_requests: config.max_turns(arguments.asking.max_turns),
         routing: routing_of(&prompt, config),
+        budget: budget.clone(),
+        demands,
         invocation_id: Some(new_id()),
     };
     output.started(&turn.model, &input.name);
@@ -188,7 +196,12 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
             biased;
             exit = signalled() => Ok(Ended::Signalled(exit, written.clone())),
             result = turn.run() => match result {
-                Ok(TurnEnd::Completed(report)) => Ok(Ended::Completed(report)),
+                Ok(TurnEnd::Completed(report)) => {
+                    // With the agents that the prompt named, which were asked before the turn.
+                    let spent = budget.spent();
+                    let (usage, cost) = (spent.usage, spent.cost);
+                    Ok(Ended::Completed(TurnReport { usage, cost, ..report }))
+                }
                 Ok(TurnEnd::Suspended(turn)) => Ok(Ended::Suspended(turn)),
                 Err(error) => Err(turn_failure(&error)),
             },

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use logue_agent::{Agents, FileWorld, Models, Permissions, Prompt, Surroundings};
+use logue_agent::{Agents, Budget, FileWorld, Listener, Models, Permissions, Prompt, Surroundings};
 use logue_source::{Code, Diagnostic, Severity, SourceMap};
 use logue_tools::{Fetcher, Roots};
 
 use super::input::Input;
+use super::output::Output;
 use super::provider::{self, Connection};
 use crate::arguments::Asking;
 use crate::config::Config;
@@ -21,6 +22,7 @@ pub(crate) fn with_agents(
     asking: &Asking,
     permissions: &Permissions,
     config: &Config,
+    (budget, output): (&Budget, &Arc<Output>),
 ) -> Surroundings {
     let agents = Agents {
         models: Arc::new(ModelsInForce {
@@ -30,6 +32,9 @@ pub(crate) fn with_agents(
         cache: (!asking.no_cache).then(|| config.agent_cache()).flatten(),
         max_requests: config.max_turns(asking.max_turns),
         routing: config.routing(),
+        budget: budget.clone(),
+        max_depth: config.max_depth(&asking.limits),
+        listener: Arc::clone(output) as Arc<dyn Listener>,
         permissions: permissions.clone(),
     };
     surroundings.with_agents(Arc::new(agents))
@@ -49,6 +54,9 @@ pub(crate) fn surroundings(
     let mut surroundings = Surroundings::new(world, config.shell_options());
     if let Some(transcript) = &input.transcript {
         surroundings = surroundings.keeping(transcript.path());
+    }
+    if let Some(engine) = config.search() {
+        surroundings = surroundings.with_search(Arc::new(engine));
     }
     let policy = config.network(&asking.allow_hosts);
     // Without a host there is nothing to fetch, and setting TLS up takes time.

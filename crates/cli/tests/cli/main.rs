@@ -4,7 +4,9 @@
 
 mod approvals;
 mod asking;
+mod audit;
 mod bad_prompts;
+mod calls;
 mod check;
 mod codes;
 mod composed;
@@ -19,6 +21,7 @@ mod fmt;
 mod formats;
 mod hostile;
 mod killed;
+mod limits;
 mod missing_files;
 mod network;
 mod payloads;
@@ -35,6 +38,7 @@ mod tokens;
 mod tools;
 mod transcript;
 mod transcript_ends;
+mod trust;
 mod view;
 
 /// Every file of this folder is a module above: a forgotten one would never run.
