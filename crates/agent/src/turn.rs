@@ -211,12 +211,12 @@ fn turn_error(error: &EngineError) -> TurnError {
     let transcript = causes(error).find_map(|cause| cause.downcast_ref::<TranscriptError>());
     let help = match category.as_str() {
         MAX_TURNS => Some("raise --max-turns, or run again to go on".to_owned()),
+        BUDGET_EXCEEDED => Some(BUDGET_HELP.to_owned()),
         TOOL_CALL_WAITS => Some(
             "append its reply, and run again: `<|start|>tool name=functions.NAME call_id=ID \
              to=assistant<|channel|>commentary<|message|>…<|end|>`"
                 .to_owned(),
         ),
-        BUDGET_EXCEEDED => Some(BUDGET_HELP.to_owned()),
         _ if transcript.is_some() => transcript.map(|error| error.help().to_owned()),
         _ => provider.and_then(|provider| provider.help.clone()),
     };

@@ -408,7 +408,7 @@ proptest! {
         let regex = regex.unwrap();
         let mut expected = Vec::new();
         for (name, content) in &files {
-            if only_rs && !name.ends_with(".rs") {
+            if only_rs && Path::new(name).extension() != Some("rs".as_ref()) {
                 continue;
             }
             let mut lines: Vec<&str> = content.split('\n').collect();
