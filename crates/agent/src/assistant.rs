@@ -19,7 +19,7 @@ use logue_harness::{
     CompileError, CompiledGraph, END, Field, FieldType, GraphBuilder, IdSource, List, NodeContext,
     NodeError, RunEvent, StateSchema, Target, Update,
 };
-use logue_message::ChatMessage;
+use logue_message::{ChatMessage, ToolCall};
 use logue_model::{Event, Provider, ProviderError, Request, Settings, Structured};
 use logue_tools::{BoxFuture, Outcome, Routed, Router, Toolbox, Unchecked};
 use serde_json::{Value, json};
@@ -63,6 +63,8 @@ pub struct Assistant {
 
 /// The category of a turn in which the model calls tools without end.
 pub(crate) const MAX_TURNS: &str = "max_turns_reached";
+/// The category of a turn that ends at the call of a function that is only declared.
+pub const TOOL_CALL_WAITS: &str = "tool_call_waits";
 /// The field with the conversation.
 pub(crate) const MESSAGES: &str = "messages";
 
@@ -186,6 +188,7 @@ impl Shared {
         let message = answer.message.to_json();
         ctx.journal(message.clone()).await?;
         ctx.emit(RunEvent::Message(message.clone()));
+        self.require_runnable(&answer.message.tool_calls)?;
         progress.answered(answer.finish_reason, spent);
         let calls: Vec<GatedCall> = answer
             .message
@@ -202,6 +205,23 @@ impl Shared {
             Vec::new()
         };
         Ok(update.with(MESSAGES, messages))
+    }
+
+    /// Ends the turn at a call that nothing here can run. The answer is in the journal: whoever can
+    /// run it adds its reply, and the conversation goes on.
+    fn require_runnable(&self, calls: &[ToolCall]) -> Result<(), NodeError> {
+        let cannot = |call: &&ToolCall| {
+            let tool = self.assistant.toolbox.get(&call.name);
+            tool.is_some_and(|tool| !tool.is_runnable())
+        };
+        match calls.iter().find(cannot) {
+            None => Ok(()),
+            Some(call) => Err(NodeError::new(format!(
+                "the model calls `{}` ({}), which nothing here can run",
+                call.name, call.id
+            ))
+            .with_category(TOOL_CALL_WAITS)),
+        }
     }
 
     /// The node `gate`: forgets what was decided before, and says what has to be decided now.

@@ -13,7 +13,7 @@ use chatmd::{
     WorldErrorKind, load,
 };
 use logue_message::Block;
-use logue_tools::{FetchCategory, Fetcher, Reach, ShellOptions};
+use logue_tools::{FetchCategory, Fetcher, Reach, SearchEngine, ShellOptions};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
@@ -32,6 +32,7 @@ pub struct Surroundings {
     pub(crate) world: FileWorld,
     pub(crate) shell: ShellOptions,
     pub(crate) network: Option<Arc<Fetcher>>,
+    pub(crate) search: Option<Arc<SearchEngine>>,
     pub(crate) agents: Option<Arc<Agents>>,
     /// Files that no tool writes, beside those of the prompts.
     pub(crate) kept: Vec<PathBuf>,
@@ -54,6 +55,7 @@ impl Surroundings {
         Self {
             shell,
             network: None,
+            search: None,
             agents: None,
             kept: Vec::new(),
             callers: world_file(&world),
@@ -66,6 +68,13 @@ impl Surroundings {
     #[must_use]
     pub fn with_network(mut self, network: Arc<Fetcher>) -> Self {
         self.network = Some(network);
+        self
+    }
+
+    /// The same with the engine that `browser.search` asks, among the hosts of the fetcher.
+    #[must_use]
+    pub fn with_search(mut self, engine: Arc<SearchEngine>) -> Self {
+        self.search = Some(engine);
         self
     }
 
@@ -87,7 +96,9 @@ impl Surroundings {
         let named = named.filter_map(|name| roots.find(name).ok().map(|found| found.path));
         let reach = own.chain(named).fold(reach, Reach::keeping);
         let network = self.network.iter().cloned();
-        network.fold(reach, Reach::with_network)
+        let reach = network.fold(reach, Reach::with_network);
+        let search = self.search.iter().cloned();
+        search.fold(reach, Reach::with_search)
     }
 
     /// The same with agents.

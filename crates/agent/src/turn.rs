@@ -13,7 +13,7 @@ use logue_model::{FinishReason, Provider, ProviderError, Settings, Usage};
 use logue_tools::Toolbox;
 use serde_json::Value;
 
-use crate::assistant::{Assistant, MAX_TURNS, MESSAGES};
+use crate::assistant::{Assistant, MAX_TURNS, MESSAGES, TOOL_CALL_WAITS};
 use crate::budget::{BUDGET_EXCEEDED, Budget};
 use crate::demands::Demands;
 use crate::element::{Transcript, TranscriptError};
@@ -212,6 +212,11 @@ fn turn_error(error: &EngineError) -> TurnError {
     let help = match category.as_str() {
         MAX_TURNS => Some("raise --max-turns, or run again to go on".to_owned()),
         BUDGET_EXCEEDED => Some(BUDGET_HELP.to_owned()),
+        TOOL_CALL_WAITS => Some(
+            "append its reply, and run again: `<|start|>tool name=functions.NAME call_id=ID \
+             to=assistant<|channel|>commentary<|message|>…<|end|>`"
+                .to_owned(),
+        ),
         _ if transcript.is_some() => transcript.map(|error| error.help().to_owned()),
         _ => provider.and_then(|provider| provider.help.clone()),
     };
@@ -227,7 +232,7 @@ fn turn_error(error: &EngineError) -> TurnError {
 /// The harness contract sorts the categories that it knows; these are a single user's own.
 pub(crate) fn bucket(category: &str) -> ErrorBucket {
     match category {
-        MAX_TURNS | BUDGET_EXCEEDED | "replay_mismatch" | "replay_exhausted"
+        MAX_TURNS | BUDGET_EXCEEDED | TOOL_CALL_WAITS | "replay_mismatch" | "replay_exhausted"
         | "replay_unreadable" | "record_failed" | "E-SOURCE-READ" | "E-SOURCE-TOO-LARGE" => {
             ErrorBucket::UserCorrectable
         }

@@ -43,13 +43,22 @@ fn granted(files: &[(&str, &str)]) -> Grant {
 const DEPLOY: &str =
     "<tool name=\"read_file\"/>\n<tool name=\"deploy\" command=\"make deploy\"/>\n";
 
+/// Rules of flags, of the user's file and of the project's; whether the prompt is trusted.
+type Row<'a> = (
+    &'a [&'a str],
+    &'a [&'a str],
+    &'a [&'a str],
+    bool,
+    Permission,
+);
+
 #[test]
 fn the_first_place_that_says_something_decides() {
     use Permission::{Allow, Ask, Deny};
     let grant = granted(&[("p.md", DEPLOY)]);
     let (trusted, not) = (Standing::trusted(&grant), Standing::not_trusted(&grant));
     let none: &[&str] = &[];
-    let table: [(&[&str], &[&str], &[&str], bool, Permission); 14] = [
+    let table: [Row<'_>; 14] = [
         (none, none, none, true, Allow),
         (none, none, none, false, Ask),
         (none, none, &["deploy=allow"], false, Ask),

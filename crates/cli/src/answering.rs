@@ -15,9 +15,10 @@ use serde_json::{Value, json};
 use crate::arguments::Asking;
 use crate::config::require_price;
 use crate::exit::{Exit, Failure};
+use crate::language::Language;
 use crate::permissions::Desk;
 use crate::run::input::Input;
-use crate::run::{demanding, provider, reading, refining, roots};
+use crate::run::{demanding, provider, reading, refining, roots, routing_of};
 use crate::store::{SystemClock, ids, store_failure};
 
 /// The label with the path of the prompt that answers.
@@ -121,6 +122,14 @@ impl Agent {
         desk: &Desk<'_>,
     ) -> Result<ChatHarness, Failure> {
         let input = Input::of_agent(&self.file)?;
+        if input.language == Language::Openchatml {
+            let message = format!(
+                "`{}` is a transcript, and no prompt of an agent",
+                input.name
+            );
+            return Err(Failure::user("E-MD-TOP-LEVEL-TEXT", message)
+                .with_help("`logue run` goes on with it; `logue view` shows it"));
+        }
         let audit = SessionAudit::new(
             Arc::clone(&store),
             session,
@@ -168,7 +177,7 @@ impl Agent {
             permissions,
             prefix: prompt.messages.clone(),
             max_requests: config.max_turns(asking.max_turns),
-            routing: config.routing(),
+            routing: routing_of(&prompt, config),
             budget,
             demands,
         };

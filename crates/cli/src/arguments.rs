@@ -89,7 +89,8 @@ pub(crate) enum Command {
     git diff | logue run review.md -\n  \
     logue run --no-write -m replay:session.ocml review.md")]
 pub(crate) struct RunArgs {
-    /// ChatMD prompt; `-` reads it from standard input and implies --no-write
+    /// ChatMD prompt or OpenChatML transcript; `-` reads it from standard input and implies
+    /// --no-write
     pub(crate) file: String,
 
     /// What to say first; `-` reads it from standard input
@@ -98,6 +99,10 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) asking: Asking,
+
+    /// What FILE is written in, where its name and content do not say it
+    #[arg(long, value_enum, value_name = "LANGUAGE")]
+    pub(crate) lang: Option<Language>,
 
     /// Start or continue this transcript instead of FILE
     #[arg(short, long, value_name = "TRANSCRIPT", conflicts_with = "no_write")]

@@ -17,9 +17,10 @@ use etcetera::BaseStrategy as _;
 use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, PermissionFile, Redaction};
 use logue_model::{HarmonyServer, Limits, PromptForm, RetryBudget};
 use logue_source::{Code, Diagnostic, Source, Span, Style};
-use logue_tools::{FetchPolicy, HostRule, ShellOptions};
+use logue_tools::{FetchPolicy, HostRule, SearchEngine, ShellOptions};
 use serde::Deserialize;
 
+use crate::browser::Browser;
 use crate::exit::{Exit, Failure};
 use crate::harmony::Harmony;
 use crate::network::Network;
@@ -37,6 +38,8 @@ pub(crate) struct Config {
     /// The patterns of all layers: a project takes none of the user's away.
     redaction: Redaction,
     hosts: Vec<HostRule>,
+    /// The engine of the first file that names one.
+    search: Option<SearchEngine>,
 }
 
 #[derive(Clone, Debug)]
@@ -61,6 +64,8 @@ struct File {
     run: Run,
     #[serde(default)]
     network: Network,
+    #[serde(default)]
+    browser: Browser,
     #[serde(default)]
     transcript: Transcript,
     #[serde(default)]
@@ -151,6 +156,7 @@ impl Config {
         let mut layers = Vec::new();
         let mut redaction = Redaction::default();
         let mut hosts = Vec::new();
+        let mut search = None;
         for (path, own) in paths {
             let text = match std::fs::read_to_string(&path) {
                 Ok(text) => text,
@@ -169,6 +175,9 @@ impl Config {
                 .map_err(|(span, error)| invalid(&path, &text, span, &error.to_string()))?;
             let rules = file.network.rules(own);
             hosts.extend(rules.map_err(|(span, error)| invalid(&path, &text, span, &error))?);
+            let engine = file.browser.engine(own);
+            let engine = engine.map_err(|(span, error)| invalid(&path, &text, span, &error))?;
+            search = search.or(engine);
             file.telemetry
                 .check(own)
                 .map_err(|(span, error)| invalid(&path, &text, span, error))?;
@@ -191,6 +200,7 @@ impl Config {
             layers,
             redaction,
             hosts,
+            search,
         })
     }
 
@@ -366,6 +376,11 @@ impl Config {
                 .unwrap_or(base.max_bytes),
             ..base
         }
+    }
+
+    /// What `browser.search` asks.
+    pub(crate) fn search(&self) -> Option<SearchEngine> {
+        self.search.clone()
     }
 
     /// How often the model may be asked in one turn.

@@ -140,7 +140,9 @@ fn turn(arguments: &SendArgs, config: &Config, output: &Arc<Output>) -> Result<E
             // What nobody decided in time is in the way of nothing any more.
             let expired = chat.expire(session).await;
             let expired = expired.map_err(|error| refused(&error))?;
-            expired.iter().for_each(|signal| output.expired(signal));
+            for signal in &expired {
+                output.expired(signal);
+            }
             Ok::<_, Failure>(chat)
         };
         let chat = tokio::select! {

@@ -20,7 +20,7 @@ use crate::store::SystemClock;
 use crate::terminal::{closed_pipe_is_done, complain, print};
 
 pub(crate) fn trust(arguments: &TrustCommand) -> Result<Exit, Failure> {
-    let file = file()?.ok_or_else(|| {
+    let file = file().ok_or_else(|| {
         let message = "there is no folder to keep in which prompts are trusted";
         Failure::user("trust_unavailable", message).with_help("set HOME or XDG_DATA_HOME")
     })?;
@@ -45,8 +45,8 @@ pub(crate) fn trust(arguments: &TrustCommand) -> Result<Exit, Failure> {
 }
 
 /// The file with the prompts that are trusted; `None` where there is no folder of the user's.
-pub(crate) fn file() -> Result<Option<TrustFile>, Failure> {
-    Ok(data_folder().map(|folder| TrustFile::new(folder.join("trust.json"))))
+pub(crate) fn file() -> Option<TrustFile> {
+    data_folder().map(|folder| TrustFile::new(folder.join("trust.json")))
 }
 
 /// The failure of a command that cannot know what is trusted.

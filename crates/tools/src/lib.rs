@@ -29,12 +29,14 @@ mod toolbox;
 mod writing;
 
 pub use builtin::{
-    AppendToFile, ApplyPatch, Builtin, FindAndReplace, ReadDirectory, ReadFile, Search,
-    SearchLimits, UnknownBuiltin, WebpageToMarkdown, WriteFile,
+    AppendToFile, ApplyPatch, BrowserFind, BrowserOpen, BrowserSearch, Builtin, BuiltinPower,
+    FindAndReplace, ReadDirectory, ReadFile, ResultFields, Search, SearchEngine, SearchLimits,
+    UnknownBuiltin, WebpageToMarkdown, WriteFile,
 };
 pub use envelope::envelope;
 pub use fetch::{
-    FetchCategory, FetchError, FetchPolicy, Fetched, Fetcher, HostRule, HostRuleError, Lookup,
+    FetchCategory, FetchError, FetchKey, FetchPolicy, Fetched, Fetcher, HostRule, HostRuleError,
+    Lookup,
 };
 pub use reach::{Reach, Written};
 pub use roots::{Opened, RootError, Roots};

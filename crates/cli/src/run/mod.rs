@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use logue_agent::{
     Authority, Budget, Element, NoTranscript, Permission, PermissionRule, Permissions, Prompt,
-    Ruling, SourceError, SuspendedTurn, Transcript, TranscriptError, TranscriptFile, Turn, TurnEnd,
-    TurnError, TurnReport, toolbox,
+    Routing, Ruling, SourceError, SuspendedTurn, TOOL_CALL_WAITS, Transcript, TranscriptError,
+    TranscriptFile, Turn, TurnEnd, TurnError, TurnReport, toolbox,
 };
 use logue_message::{ChatMessage, Role};
 use logue_source::Source;
@@ -137,6 +137,9 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
     let mut history = prompt.messages.clone();
     history.extend(elements.iter().filter_map(Element::to_message));
     let said = message.is_some();
+    if !said {
+        require_replies(&prompt, &input.name)?;
+    }
     if let Some(message) = message {
         // The same words again after a failure are the words that wait for their answer already;
         // the file may have placeholders in them.
@@ -181,7 +184,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         transcript,
         listener: output.clone(),
         max_requests: config.max_turns(arguments.asking.max_turns),
-        routing: config.routing(),
+        routing: routing_of(&prompt, config),
         budget: budget.clone(),
         demands,
         invocation_id: Some(new_id()),
@@ -268,6 +271,9 @@ pub(crate) fn transcript_of(
     prompt: &Prompt,
     config: &Config,
 ) -> TranscriptFile {
+    if prompt.is_openchatml() {
+        file.write_openchatml();
+    }
     if !prompt.config.show_tool_call {
         file.externalise_payloads();
     }
@@ -275,6 +281,28 @@ pub(crate) fn transcript_of(
     file.redact(config.redaction().clone());
     file.set_reasoning_count(prompt.reasoning_count());
     file
+}
+
+/// How calls are run. A transcript of OpenChatML holds results in their envelope.
+pub(crate) fn routing_of(prompt: &Prompt, config: &Config) -> Routing {
+    let mut routing = config.routing();
+    routing.envelope |= prompt.is_openchatml();
+    routing
+}
+
+/// Nobody but the caller can run a function that is only declared, so nothing is made up for it.
+fn require_replies(prompt: &Prompt, name: &str) -> Result<(), Failure> {
+    let waiting = prompt.waiting_calls();
+    let Some((id, tool)) = waiting.first() else {
+        return Ok(());
+    };
+    let message = format!("the call of `{tool}` ({id}) in {name} waits for its reply");
+    Err(
+        Failure::new(Exit::Suspended, TOOL_CALL_WAITS, message).with_help(format!(
+            "append it, and run again: `<|start|>tool name=functions.{tool} call_id={id} \
+         to=assistant<|channel|>commentary<|message|>…<|end|>`"
+        )),
+    )
 }
 
 /// The folders that may be read: the prompt's own, then flags, then configuration.
@@ -380,6 +408,7 @@ fn turn_failure(error: &TurnError) -> Failure {
     let exit = match error.category.as_str() {
         "session_busy" => Exit::Busy,
         "internal" => Exit::Internal,
+        TOOL_CALL_WAITS => Exit::Suspended,
         _ => Exit::from(error.bucket),
     };
     let mut failure = Failure::new(exit, error.category.clone(), error.message.clone());
