@@ -88,7 +88,10 @@ fn tokens_are_limited_over_a_run_and_its_agents_and_nothing_is_lost() {
         // What was done stays, and a further run goes on from there.
         let text = std::fs::read_to_string(folder.path().join("p.md")).unwrap();
         let found = chatmd::check(&text);
-        assert!(!found.iter().any(|found| found.is_error()), "{text}");
+        assert!(
+            !found.iter().any(logue_source::Diagnostic::is_error),
+            "{text}"
+        );
         assert!(text.contains("did\n[exit status 0]"), "{text}");
         let next = ask(folder.path(), &server, &["run", "p.md"]);
         assert_eq!(next.status, 0, "{limit}: {}", next.stderr);
