@@ -48,6 +48,20 @@ pub enum TurnEvent<'a> {
     },
     /// A tool starts.
     ToolStarted(&'a ToolCall),
+    /// What a tool is called with is not checked: its schema is of no use. Told once.
+    Unchecked {
+        /// The tool.
+        tool: &'a str,
+        /// What is wrong with the schema.
+        why: &'a str,
+    },
+    /// An agent does something, while the prompt is read or a tool runs.
+    OfAgent {
+        /// Which one.
+        agent: &'a AgentPlace,
+        /// What it does, in a turn of its own.
+        event: &'a TurnEvent<'a>,
+    },
     /// A tool has ended and its result is in the transcript.
     ToolEnded {
         /// The call.
@@ -57,6 +71,18 @@ pub enum TurnEvent<'a> {
         /// What the model is told.
         text: &'a str,
     },
+}
+
+/// Which agent it is that does something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AgentPlace {
+    /// Its prompt, as whoever asks it names it.
+    pub src: String,
+    /// The call that asks it; `None` if a prompt does while it is read.
+    pub call_id: Option<String>,
+    /// How many agents deep it is, from 1.
+    pub depth: usize,
 }
 
 /// A listener that hears nothing.

@@ -20,6 +20,8 @@ pub(crate) const RETRYING: &str = "retrying";
 pub(crate) const REASKING: &str = "reasking";
 /// The name of the event that a turn goes on with calls; its value is a message that holds them.
 pub(crate) const GOING_ON: &str = "going_on";
+/// The name of the event that a tool's arguments go unchecked; its value has `tool` and `why`.
+pub(crate) const UNCHECKED: &str = "unchecked";
 
 /// Tells a [`Listener`] what happens in the run of an [`Assistant`](crate::Assistant).
 pub struct Relay {
@@ -55,6 +57,11 @@ impl Relay {
             RunEvent::Custom { name, value } if name == CALLING => {
                 let tool = value.as_str().unwrap_or_default();
                 self.listener.event(TurnEvent::Calling(tool));
+            }
+            RunEvent::Custom { name, value } if name == UNCHECKED => {
+                let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
+                let (tool, why) = (text("tool"), text("why"));
+                self.listener.event(TurnEvent::Unchecked { tool, why });
             }
             RunEvent::Custom { name, value } if name == RETRYING => self.retrying(value),
             RunEvent::Custom { name, value } if name == REASKING => {

@@ -8,6 +8,7 @@ use openchatml::Role;
 
 mod demanding;
 mod doctor;
+mod limits;
 mod permission;
 mod sessions;
 
@@ -18,6 +19,7 @@ use crate::language::Language;
 
 pub(crate) use demanding::Demanding;
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use limits::LimitArgs;
 pub(crate) use permission::{TrustArgs, TrustCommand};
 pub(crate) use sessions::{
     ExportArgs, ForkArgs, ImportArgs, ListArgs, RmArgs, SendArgs, SessionsCommand, ShowArgs,
@@ -87,7 +89,8 @@ pub(crate) enum Command {
     git diff | logue run review.md -\n  \
     logue run --no-write -m replay:session.ocml review.md")]
 pub(crate) struct RunArgs {
-    /// ChatMD prompt; `-` reads it from standard input and implies --no-write
+    /// ChatMD prompt or OpenChatML transcript; `-` reads it from standard input and implies
+    /// --no-write
     pub(crate) file: String,
 
     /// What to say first; `-` reads it from standard input
@@ -96,6 +99,10 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) asking: Asking,
+
+    /// What FILE is written in, where its name and content do not say it
+    #[arg(long, value_enum, value_name = "LANGUAGE")]
+    pub(crate) lang: Option<Language>,
 
     /// Start or continue this transcript instead of FILE
     #[arg(short, long, value_name = "TRANSCRIPT", conflicts_with = "no_write")]
@@ -146,6 +153,9 @@ pub(crate) struct Asking {
     /// Most requests to the model in this turn [default: 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
 
     /// Ask every agent that the prompt names, also what was asked before
     #[arg(long)]

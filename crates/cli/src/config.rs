@@ -5,24 +5,31 @@
 //! settings. The user's is `logue/config.toml` in the XDG configuration folder. A key that nobody
 //! knows is an error at its position: a misspelled limit would otherwise be no limit.
 
+mod limits;
+
+use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
-use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, PermissionFile, Redaction, Routing};
+use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, PermissionFile, Redaction};
 use logue_model::{HarmonyServer, Limits, PromptForm, RetryBudget};
 use logue_source::{Code, Diagnostic, Source, Span, Style};
-use logue_tools::{FetchPolicy, HostRule, ShellOptions};
+use logue_tools::{FetchPolicy, HostRule, SearchEngine, ShellOptions};
 use serde::Deserialize;
 
+use crate::browser::Browser;
 use crate::exit::{Exit, Failure};
 use crate::harmony::Harmony;
 use crate::network::Network;
 use crate::permissions::{PermissionTable, TrustTable};
 use crate::redact::Redact;
 use crate::telemetry::Telemetry;
+
+use limits::Prices;
+pub(crate) use limits::{Dollars, require_price};
 
 /// The settings in force, files merged.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +38,8 @@ pub(crate) struct Config {
     /// The patterns of all layers: a project takes none of the user's away.
     redaction: Redaction,
     hosts: Vec<HostRule>,
+    /// The engine of the first file that names one.
+    search: Option<SearchEngine>,
 }
 
 #[derive(Clone, Debug)]
@@ -56,6 +65,8 @@ struct File {
     #[serde(default)]
     network: Network,
     #[serde(default)]
+    browser: Browser,
+    #[serde(default)]
     transcript: Transcript,
     #[serde(default)]
     redact: Redact,
@@ -63,6 +74,8 @@ struct File {
     store: Store,
     #[serde(default)]
     telemetry: Telemetry,
+    #[serde(default)]
+    prices: BTreeMap<String, Prices>,
     #[serde(default)]
     permissions: PermissionTable,
     #[serde(default)]
@@ -106,6 +119,9 @@ struct Run {
     max_turns: Option<NonZeroU32>,
     wait_seconds: Option<u64>,
     agent_cache_hours: Option<u32>,
+    max_tokens: Option<NonZeroU64>,
+    budget: Option<Dollars>,
+    max_depth: Option<usize>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -140,6 +156,7 @@ impl Config {
         let mut layers = Vec::new();
         let mut redaction = Redaction::default();
         let mut hosts = Vec::new();
+        let mut search = None;
         for (path, own) in paths {
             let text = match std::fs::read_to_string(&path) {
                 Ok(text) => text,
@@ -158,6 +175,9 @@ impl Config {
                 .map_err(|(span, error)| invalid(&path, &text, span, &error.to_string()))?;
             let rules = file.network.rules(own);
             hosts.extend(rules.map_err(|(span, error)| invalid(&path, &text, span, &error))?);
+            let engine = file.browser.engine(own);
+            let engine = engine.map_err(|(span, error)| invalid(&path, &text, span, &error))?;
+            search = search.or(engine);
             file.telemetry
                 .check(own)
                 .map_err(|(span, error)| invalid(&path, &text, span, error))?;
@@ -180,6 +200,7 @@ impl Config {
             layers,
             redaction,
             hosts,
+            search,
         })
     }
 
@@ -342,20 +363,6 @@ impl Config {
         }
     }
 
-    /// How the calls of an answer are run.
-    pub(crate) fn routing(&self) -> Routing {
-        let base = Routing::default();
-        Routing {
-            concurrency: self
-                .first(|file| file.tools.concurrency)
-                .map_or(base.concurrency, NonZeroUsize::get),
-            envelope: self
-                .first(|file| file.tools.envelope)
-                .unwrap_or(base.envelope),
-            ..base
-        }
-    }
-
     /// What prompts may reach: the hosts of the flags and of the files.
     pub(crate) fn network(&self, flags: &[HostRule]) -> FetchPolicy {
         let base = FetchPolicy::default();
@@ -369,6 +376,11 @@ impl Config {
                 .unwrap_or(base.max_bytes),
             ..base
         }
+    }
+
+    /// What `browser.search` asks.
+    pub(crate) fn search(&self) -> Option<SearchEngine> {
+        self.search.clone()
     }
 
     /// How often the model may be asked in one turn.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use logue_agent::{Model, read_bytes};
 use logue_model::{
     Category, ChatCompletions, ChatOptions, Echo, HarmonyCompletions, HarmonyOptions,
-    ModelSelection, ProviderError, ProviderKind, Recorder, Recording, Replay, Retrying, Structured,
+    ModelSelection, PlainNames, ProviderError, ProviderKind, Recorder, Recording, Replay, Retrying,
+    Structured,
 };
 
 use super::source_failure;
@@ -148,7 +149,7 @@ fn reach(name: &str, folder: &Path, connection: &Connection) -> Result<Model, Fa
             let provider =
                 ChatCompletions::new(options).map_err(|error| provider_failure(&error))?;
             Ok(Model {
-                provider: Arc::new(provider),
+                provider: Arc::new(PlainNames::new(Arc::new(provider))),
                 identity,
                 name: selection.model,
             })
