@@ -119,6 +119,9 @@ pub struct ChatHarness {
     inner: Arc<Inner>,
 }
 
+/// Whether what a turn had done is kept although it failed with a category.
+type IsKept = Box<dyn Fn(&str) -> bool + Send + Sync>;
+
 struct Inner {
     graph: CompiledGraph,
     store: SharedStore,
@@ -128,7 +131,7 @@ struct Inner {
     classifier: Box<dyn Classifier>,
     replies: Box<dyn Replies>,
     payload_check: Option<Box<PayloadCheck>>,
-    kept_failures: Option<Box<dyn Fn(&str) -> bool + Send + Sync>>,
+    kept_failures: Option<IsKept>,
     expiry: Option<Box<Expiry>>,
     limits: ChatLimits,
     migrations: Migrations,
