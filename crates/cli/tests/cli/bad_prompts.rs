@@ -44,7 +44,7 @@ fn what_is_no_prompt_is_refused_with_its_place() {
         ("doc.md", "E-MD-DOCUMENT", "doc.md:2:7"),
         ("outside.md", "E-OUTSIDE-ROOTS", "--root DIR"),
         ("raw.md", "E-MD-UNTERMINATED-RAW", "raw.md:1:7"),
-        ("session.ocml", "E-MD-TOP-LEVEL-TEXT", "OpenChatML"),
+        ("session.ocml", "no_model", "fragment-without-header"),
         ("empty.md", "nothing_to_answer", "<user>"),
         ("model.md", "no_model", "-m"),
     ] {
