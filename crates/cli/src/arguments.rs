@@ -140,7 +140,8 @@ pub(crate) struct RunArgs {
 /// Which model is asked, how, and what the prompt may reach.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Asking {
-    /// Model to ask, over the one in the prompt: NAME, openai:NAME, replay:FILE or echo:
+    /// Model to ask, over the one in the prompt: NAME, openai:NAME, harmony:NAME, replay:FILE or
+    /// echo:
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
