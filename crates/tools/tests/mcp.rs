@@ -45,7 +45,7 @@ fn around_with(options: McpOptions, network: Option<Arc<Fetcher>>) -> Around {
     let options = McpOptions {
         environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
         notice: Some(Arc::new(move |text| {
-            log.lock().unwrap().push(text.to_owned())
+            log.lock().unwrap().push(text.to_owned());
         })),
         ..options
     };

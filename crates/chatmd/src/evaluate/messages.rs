@@ -90,7 +90,7 @@ impl<'d, 'a> Assembler<'d, 'a> {
             self.element(element);
         }
         self.end_response();
-        let tools = self.tools(document);
+        let tools = tools(document);
         Evaluation {
             config: document.config().cloned().unwrap_or_default(),
             tools,
@@ -259,27 +259,6 @@ impl<'d, 'a> Assembler<'d, 'a> {
         self.only_text(content, place)
     }
 
-    fn tools(&mut self, document: &Document) -> Vec<ToolDecl> {
-        let mut names = BTreeSet::new();
-        let mut tools = Vec::new();
-        for tool in document.tools() {
-            match &tool.kind {
-                ToolKind::Builtin { name } if Builtin::find(name).is_none() => continue,
-                ToolKind::Builtin { .. }
-                | ToolKind::Command { .. }
-                | ToolKind::Agent { .. }
-                | ToolKind::McpServer { .. } => {}
-            }
-            // A server names its own tools, so it exposes none here.
-            let exposed = tool.exposed_names();
-            if !exposed.iter().any(|name| names.contains(name)) {
-                names.extend(exposed);
-                tools.push(tool.clone());
-            }
-        }
-        tools
-    }
-
     fn unsupported(&mut self, what: &str, span: Span) {
         self.findings.push(
             Diagnostic::error(
@@ -301,4 +280,21 @@ fn is_deliberate(message: &Message) -> bool {
     text.payload
         .as_ref()
         .is_some_and(|payload| !payload.is_empty() || message.signature.is_some())
+}
+
+/// The tools that can be offered, each name once. A server names its own tools.
+fn tools(document: &Document) -> Vec<ToolDecl> {
+    let mut names = BTreeSet::new();
+    let mut tools = Vec::new();
+    for tool in document.tools() {
+        if matches!(&tool.kind, ToolKind::Builtin { name } if Builtin::find(name).is_none()) {
+            continue;
+        }
+        let exposed = tool.exposed_names();
+        if !exposed.iter().any(|name| names.contains(name)) {
+            names.extend(exposed);
+            tools.push(tool.clone());
+        }
+    }
+    tools
 }

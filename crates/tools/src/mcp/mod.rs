@@ -296,7 +296,7 @@ fn no_such_tool(name: &str, server: &str, catalog: &catalog::Catalog) -> ToolSer
         list.push_str(&format!(" and {more} more"));
     }
     if list.is_empty() {
-        list = "none".to_owned();
+        list.push_str("none");
     }
     let message = format!("`{server}` has no tool named `{name}`");
     ToolServerError::new(ToolServerFault::NoSuchTool, message)

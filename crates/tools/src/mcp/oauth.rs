@@ -236,13 +236,12 @@ async fn discover(network: &Fetcher, url: &str) -> Result<Option<Place>, String>
     }
     // Without metadata the server is its own authorization server, as it was in earlier versions.
     let issuer = metadata["authorization_servers"][0].as_str();
-    let issuer = match issuer {
-        Some(issuer) => Url::parse(issuer).map_err(|error| format!("{issuer}: {error}"))?,
-        None => {
-            let mut origin = own.clone();
-            origin.set_path("");
-            origin
-        }
+    let issuer = if let Some(issuer) = issuer {
+        Url::parse(issuer).map_err(|error| format!("{issuer}: {error}"))?
+    } else {
+        let mut origin = own.clone();
+        origin.set_path("");
+        origin
     };
     let resource = metadata["resource"].as_str().unwrap_or(url).to_owned();
     // A server that names another one's resource would be given a token for that.

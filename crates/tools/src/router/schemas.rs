@@ -30,7 +30,9 @@ pub(super) struct Schemas {
 
 #[derive(Default)]
 struct Known {
-    schemas: BTreeMap<String, Option<Arc<Schema>>>,
+    /// By the tool's name: what was read, and what it was read from. A server may give a tool of the
+    /// same name other parameters.
+    schemas: BTreeMap<String, (Value, Option<Arc<Schema>>)>,
     notes: Vec<Unchecked>,
 }
 
@@ -75,7 +77,9 @@ impl Schemas {
 
     fn of(&self, definition: &ToolDefinition) -> Option<Arc<Schema>> {
         let mut known = self.lock();
-        if let Some(schema) = known.schemas.get(&definition.name) {
+        if let Some((parameters, schema)) = known.schemas.get(&definition.name)
+            && *parameters == definition.parameters
+        {
             return schema.clone();
         }
         let schema = match Schema::compile(&definition.parameters) {
@@ -90,9 +94,8 @@ impl Schemas {
                 None
             }
         };
-        known
-            .schemas
-            .insert(definition.name.clone(), schema.clone());
+        let read = (definition.parameters.clone(), schema.clone());
+        known.schemas.insert(definition.name.clone(), read);
         schema
     }
 
