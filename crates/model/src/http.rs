@@ -1,4 +1,4 @@
-//! One streaming request over HTTP, under limits, with failures sorted into categories.
+//! One request over HTTP, under limits, with failures sorted into categories.
 //!
 //! A server can be slow, endless, wrong or gone at every byte. Each of these has a limit here and
 //! an error that says which limit it was; nothing a server sends makes this module wait or grow
@@ -7,10 +7,12 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, Url};
 use serde_json::Value;
 
+use crate::answer::broken_off;
+use crate::complaint::Complaint;
 use crate::{Category, ProviderError};
 
 /// What one request may cost.
@@ -74,6 +76,64 @@ pub(crate) fn client(limits: &Limits) -> Result<Client, ProviderError> {
         })
 }
 
+/// How the servers of one wire format are addressed, as data.
+#[derive(Debug)]
+pub(crate) struct Manner {
+    /// The segments that are added to a base URL.
+    pub(crate) path: &'static [&'static str],
+    /// A segment that a base URL may end in although `path` begins with it.
+    pub(crate) doubled: Option<&'static str>,
+    /// The header that carries the key.
+    pub(crate) key_header: HeaderName,
+    /// What stands before the key in it.
+    pub(crate) key_prefix: &'static str,
+    /// The variable that users keep the key in.
+    pub(crate) key_variable: &'static str,
+    /// Further headers.
+    pub(crate) headers: &'static [(&'static str, &'static str)],
+    /// An example of a base URL.
+    pub(crate) example: &'static str,
+}
+
+impl Manner {
+    /// The address of the format below a base URL.
+    ///
+    /// # Errors
+    /// The base URL is no address of the web.
+    pub(crate) fn endpoint(&self, base_url: &str) -> Result<Url, ProviderError> {
+        let wrong = |why: String| {
+            ProviderError::new(
+                Category::InvalidRequest,
+                format!("the base URL `{base_url}` {why}"),
+            )
+            .with_help(format!(
+                "write it whole, such as {} (--base-url, the environment or logue.toml)",
+                self.example
+            ))
+        };
+        let mut url =
+            Url::parse(base_url).map_err(|error| wrong(format!("is no address: {error}")))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(wrong("does not begin with http:// or https://".to_owned()));
+        }
+        let ends_in = |url: &Url, segment: &str| {
+            let mut segments = url.path().trim_end_matches('/').rsplit('/');
+            segments.next() == Some(segment)
+        };
+        let doubled = self.doubled.is_some_and(|segment| ends_in(&url, segment));
+        let mut segments = url
+            .path_segments_mut()
+            .map_err(|()| wrong("has no path that could be extended".to_owned()))?;
+        segments.pop_if_empty();
+        if doubled {
+            segments.pop();
+        }
+        segments.extend(self.path);
+        drop(segments);
+        Ok(url)
+    }
+}
+
 /// Sends a JSON body and gives the answer once its headers are there and its status is a success.
 ///
 /// # Errors
@@ -81,6 +141,7 @@ pub(crate) fn client(limits: &Limits) -> Result<Client, ProviderError> {
 pub(crate) async fn post(
     client: &Client,
     url: &Url,
+    manner: &Manner,
     key: Option<&str>,
     body: &Value,
     limits: &Limits,
@@ -93,16 +154,23 @@ pub(crate) async fn post(
             "text/event-stream, application/json",
         )
         .body(body.to_string());
+    for (name, value) in manner.headers {
+        request = request.header(*name, *value);
+    }
     if let Some(key) = key {
-        let mut value = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| {
+        let value = format!("{}{key}", manner.key_prefix);
+        let mut value = HeaderValue::from_str(&value).map_err(|_| {
             ProviderError::new(
                 Category::Authentication,
                 "the API key holds a character that no HTTP header can carry",
             )
-            .with_help("set OPENAI_API_KEY again, without a newline at its end")
+            .with_help(format!(
+                "set {} again, without a newline at its end",
+                manner.key_variable
+            ))
         })?;
         value.set_sensitive(true);
-        request = request.header(AUTHORIZATION, value);
+        request = request.header(&manner.key_header, value);
     }
     let sent = tokio::time::timeout(limits.connect + limits.first_byte, request.send()).await;
     let response = match sent {
@@ -127,7 +195,7 @@ pub(crate) async fn post(
     // The status is the error; a body that does not come only explains less.
     let text = tokio::time::timeout(EXPLANATION, error_body(response, limits)).await;
     let text = text.unwrap_or_default();
-    Err(status_error(url, status, &headers, &text))
+    Err(status_error(url, manner, status, &headers, &text))
 }
 
 /// The next bytes of an answer; `None` at its end.
@@ -152,15 +220,6 @@ pub(crate) async fn next_bytes(
     }
 }
 
-/// The error of an answer that ends before it is complete.
-pub(crate) fn broken_off(how: &str) -> ProviderError {
-    ProviderError::new(
-        Category::Unavailable,
-        format!("the answer broke off: {how}"),
-    )
-    .with_help("nothing of the incomplete answer was kept; run the same command again")
-}
-
 fn send_error(url: &Url, error: &reqwest::Error) -> ProviderError {
     let causes = with_causes(error);
     if error.is_builder() {
@@ -168,7 +227,7 @@ fn send_error(url: &Url, error: &reqwest::Error) -> ProviderError {
             Category::InvalidRequest,
             format!("`{url}` is no address that a request can be sent to: {causes}"),
         )
-        .with_help("check the base URL (--base-url, OPENAI_BASE_URL or logue.toml)");
+        .with_help("check the base URL (--base-url, the environment or logue.toml)");
     }
     let message = if error.is_connect() || error.is_timeout() {
         format!("cannot reach {url}: {causes}")
@@ -192,83 +251,59 @@ async fn error_body(mut response: Response, limits: &Limits) -> String {
     String::from_utf8_lossy(&body).into_owned()
 }
 
-fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap, body: &str) -> ProviderError {
-    let said = said(body);
-    let lower = body.to_ascii_lowercase();
+fn status_error(
+    url: &Url,
+    manner: &Manner,
+    status: StatusCode,
+    headers: &HeaderMap,
+    body: &str,
+) -> ProviderError {
+    let complaint = Complaint::of_body(body);
     let retry_after = headers
         .get(RETRY_AFTER)
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.trim().parse::<f64>().ok())
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let (category, help) = match status.as_u16() {
-        401 | 403 => (
-            Category::Authentication,
-            "set OPENAI_API_KEY (or --api-key, or `api_key_env` in logue.toml) to a valid key"
-                .to_owned(),
+    let category = complaint.category(Some(status.as_u16()));
+    let help = match (category, status.as_u16()) {
+        (Category::Authentication, _) => format!(
+            "set {} (or --api-key, or `api_key_env` in logue.toml) to a valid key",
+            manner.key_variable
         ),
-        429 => (
-            Category::RateLimit,
-            match retry_after {
-                Some(wait) => format!(
-                    "the server asks to wait {} s, then run it again",
-                    wait.as_secs()
-                ),
-                None => "wait a moment, then run the same command again".to_owned(),
-            },
+        (Category::RateLimit, _) => match retry_after {
+            Some(wait) => format!(
+                "the server asks to wait {} s, then run it again",
+                wait.as_secs()
+            ),
+            None => "wait a moment, then run the same command again".to_owned(),
+        },
+        (Category::InvalidModel, _) => {
+            "name a model that the server has (-m MODEL, or `model` in <config/>)".to_owned()
+        }
+        (Category::ModelNotLoaded, _) => {
+            "the server is still loading the model; run the same command again soon".to_owned()
+        }
+        (Category::InvalidRequest, 404 | 405) => format!(
+            "check the base URL: it should end where `/{}` is added, such as {}",
+            manner.path.join("/"),
+            manner.example
         ),
-        404 if lower.contains("model") => (
-            Category::InvalidModel,
-            "name a model that the server has (-m MODEL, or `model` in <config/>)".to_owned(),
-        ),
-        404 | 405 => (
-            Category::InvalidRequest,
-            "check the base URL: it should end where `/chat/completions` is added, often `/v1`"
-                .to_owned(),
-        ),
-        503 if lower.contains("loading") => (
-            Category::ModelNotLoaded,
-            "the server is still loading the model; run the same command again soon".to_owned(),
-        ),
-        408 | 425 | 500..=599 => (
-            Category::Unavailable,
-            "the fault is the server's; run the same command again".to_owned(),
-        ),
-        300..=399 => (
-            Category::InvalidRequest,
-            "the server redirects; set the base URL to where it leads".to_owned(),
-        ),
-        _ => (
-            Category::InvalidRequest,
-            "the server does not accept this request; its words above say why".to_owned(),
-        ),
+        (Category::InvalidRequest, 300..=399) => {
+            "the server redirects; set the base URL to where it leads".to_owned()
+        }
+        (Category::InvalidRequest, _) => {
+            "the server does not accept this request; its words above say why".to_owned()
+        }
+        _ => "the fault is the server's; run the same command again".to_owned(),
     };
     let mut message = format!("{url} answered {status}");
-    if !said.is_empty() {
+    if !complaint.message.is_empty() {
         message.push_str(": ");
-        message.push_str(&said);
+        message.push_str(&complaint.message);
     }
     let mut error = ProviderError::new(category, message).with_help(help);
     error.retry_after = retry_after;
     error
-}
-
-/// The server's own words out of an error body, on one line.
-fn said(body: &str) -> String {
-    let parsed: Option<Value> = serde_json::from_str(body).ok();
-    let words = parsed.as_ref().and_then(|value| {
-        let error = value.get("error").unwrap_or(value);
-        error
-            .get("message")
-            .or_else(|| value.get("detail"))
-            .and_then(Value::as_str)
-            .or_else(|| error.as_str())
-    });
-    let words: Vec<&str> = words.unwrap_or(body).split_whitespace().collect();
-    let words = words.join(" ");
-    match words.char_indices().nth(400) {
-        Some((at, _)) => format!("{}…", &words[..at]),
-        None => words,
-    }
 }
 
 /// An error with the chain of its causes, which is where the reason of a failed request is.
