@@ -6,6 +6,10 @@
 pub enum ProviderKind {
     /// A server with `/v1/chat/completions`.
     OpenAi,
+    /// A server with `/v1/responses`.
+    Responses,
+    /// A server with Anthropic Messages.
+    Anthropic,
     /// A recording.
     Replay,
     /// The last user message, repeated.
@@ -14,8 +18,15 @@ pub enum ProviderKind {
     Reserved(&'static str),
 }
 
+impl ProviderKind {
+    /// Whether it is a server, with an address and perhaps a key.
+    pub const fn is_server(self) -> bool {
+        matches!(self, Self::OpenAi | Self::Responses | Self::Anthropic)
+    }
+}
+
 /// Prefixes that mean a provider of their own, so that no conversation goes to the wrong server.
-const RESERVED: &[&str] = &["responses", "anthropic", "harmony"];
+const RESERVED: &[&str] = &["harmony"];
 
 /// A model name taken apart.
 ///
@@ -30,7 +41,7 @@ const RESERVED: &[&str] = &["responses", "anthropic", "harmony"];
 /// let selection = ModelSelection::parse("replay:a/b.ocml");
 /// assert_eq!((selection.kind, selection.model.as_str()), (ProviderKind::Replay, "a/b.ocml"));
 /// let selection = ModelSelection::parse("anthropic:some-model");
-/// assert_eq!(selection.kind, ProviderKind::Reserved("anthropic"));
+/// assert_eq!((selection.kind, selection.model.as_str()), (ProviderKind::Anthropic, "some-model"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelSelection {
@@ -49,6 +60,8 @@ impl ModelSelection {
             (_, Some(reserved)) => (ProviderKind::Reserved(reserved), rest),
             ("replay", _) => (ProviderKind::Replay, rest),
             ("openai", _) => (ProviderKind::OpenAi, rest),
+            ("responses", _) => (ProviderKind::Responses, rest),
+            ("anthropic", _) => (ProviderKind::Anthropic, rest),
             ("echo", _) => (ProviderKind::Echo, rest),
             _ => (ProviderKind::OpenAi, name),
         };
