@@ -20,6 +20,8 @@ pub(crate) struct Assembler {
     calls: Vec<PartialCall>,
     finish_reason: Option<FinishReason>,
     usage: Option<Usage>,
+    /// Whether the model says that it refuses.
+    refused: bool,
 }
 
 #[derive(Debug, Default)]
@@ -73,8 +75,12 @@ impl Decoder for Assembler {
     }
 
     fn finish(self: Box<Self>, events: &mut EventSink<'_>) -> Result<Response, ProviderError> {
+        let finish_reason = match self.finish_reason {
+            Some(FinishReason::Stop) if self.refused => Some(FinishReason::ContentFilter),
+            reason => reason,
+        };
         let mut draft = Draft {
-            finish_reason: self.finish_reason,
+            finish_reason,
             usage: self.usage,
             ..Draft::default()
         };
@@ -123,6 +129,7 @@ impl Assembler {
         for field in ["content", "refusal"] {
             let piece = delta.get(field).and_then(Value::as_str);
             if let Some(piece) = piece.filter(|text| !text.is_empty()) {
+                self.refused |= field == "refusal";
                 self.text.push_str(piece);
                 events(Event::Text(piece.to_owned()));
             }

@@ -81,7 +81,9 @@ fn items_of(
 ) -> Result<(), ProviderError> {
     match message.role {
         Role::Assistant => {
-            answer_items(&message.content, items);
+            // Words before calls are for the user to read meanwhile, whether they are marked or not.
+            let before_calls = rules.proof == Proof::Encrypted && !message.tool_calls.is_empty();
+            answer_items(&message.content, before_calls, items);
             items.extend(message.tool_calls.iter().map(|call| match call.kind {
                 CallKind::Function => json!({"type": "function_call", "call_id": call.id,
                     "name": call.name, "arguments": call.arguments.as_str()}),
@@ -117,10 +119,12 @@ fn items_of(
 }
 
 /// Words and reasoning of an answer, each as an item of its own in its place.
-fn answer_items(content: &Content, items: &mut Vec<Value>) {
+fn answer_items(content: &Content, before_calls: bool, items: &mut Vec<Value>) {
     let said = |text: &str, preamble: bool| {
         let mut item = json!({"type": "message", "role": "assistant", "content": text});
-        if preamble && let Some(item) = item.as_object_mut() {
+        if (preamble || before_calls)
+            && let Some(item) = item.as_object_mut()
+        {
             item.insert("phase".into(), json!("commentary"));
         }
         item
