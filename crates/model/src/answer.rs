@@ -86,10 +86,10 @@ impl AnswerReader {
     /// # Errors
     /// The server reports an error, or what it sends is no answer; the reader is of no use
     /// afterwards.
-    pub fn push(&mut self, bytes: &[u8], events: &mut EventSink<'_>) -> Result<(), ProviderError> {
+    pub fn push(&mut self, bytes: &[u8], mut events: EventSink<'_>) -> Result<(), ProviderError> {
         self.received |= !bytes.is_empty();
         match &mut self.form {
-            Form::Events => self.push_events(bytes, events),
+            Form::Events => self.push_events(bytes, &mut events),
             Form::Json(whole) => {
                 whole.extend_from_slice(bytes);
                 Ok(())
@@ -103,7 +103,7 @@ impl AnswerReader {
                     Some(b'{') => self.form = Form::Json(all),
                     Some(_) => {
                         self.form = Form::Events;
-                        return self.push_events(&all, events);
+                        return self.push_events(&all, &mut events);
                     }
                 }
                 Ok(())
@@ -125,13 +125,13 @@ impl AnswerReader {
     ///
     /// # Errors
     /// The answer is incomplete, empty, or none at all.
-    pub fn finish(mut self, events: &mut EventSink<'_>) -> Result<Response, ProviderError> {
+    pub fn finish(mut self, mut events: EventSink<'_>) -> Result<Response, ProviderError> {
         if let Form::Json(whole) = &self.form {
-            self.decoder.take(&parse(whole)?, events)?;
-            return self.decoder.finish(events);
+            self.decoder.take(&parse(whole)?, &mut events)?;
+            return self.decoder.finish(&mut events);
         }
         if self.ended || self.decoder.is_finished() {
-            return self.decoder.finish(events);
+            return self.decoder.finish(&mut events);
         }
         Err(if !self.received {
             broken_off("the server sent a success status and then nothing")

@@ -31,7 +31,7 @@ static MANNER: Manner = Manner {
 #[derive(Debug)]
 pub struct Anthropic {
     exchange: Exchange,
-    rules: &'static Rules,
+    rules: Rules,
     stream: bool,
 }
 
@@ -43,14 +43,14 @@ impl Anthropic {
     pub fn new(options: ChatOptions) -> Result<Self, ProviderError> {
         Ok(Self {
             exchange: Exchange::new(options, &MANNER)?,
-            rules: &Rules::ANTHROPIC,
+            rules: Rules::ANTHROPIC,
             stream: true,
         })
     }
 
     /// The same for a server with rules of its own.
     #[must_use]
-    pub fn with_rules(mut self, rules: &'static Rules) -> Self {
+    pub fn with_rules(mut self, rules: Rules) -> Self {
         self.rules = rules;
         self
     }
@@ -74,7 +74,7 @@ impl Provider for Anthropic {
         events: EventSink<'a>,
     ) -> BoxFuture<'a, Result<Response, ProviderError>> {
         Box::pin(async move {
-            let asked = request::request(request, self.rules, self.stream)?;
+            let asked = request::request(request, &self.rules, self.stream)?;
             let limits = &self.exchange.options.limits;
             let decoding = Decoding::with_answer_tool(asked.answer_tool);
             let reader = AnswerReader::with_decoder(Box::new(decoding), limits.event_bytes);

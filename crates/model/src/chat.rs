@@ -45,7 +45,7 @@ static MANNER: Manner = Manner {
 #[derive(Debug)]
 pub struct ChatCompletions {
     exchange: Exchange,
-    rules: &'static Rules,
+    rules: Rules,
     stream: bool,
 }
 
@@ -55,7 +55,7 @@ impl ChatCompletions {
     /// # Errors
     /// The base URL is no address, or the TLS set-up of this machine is unusable.
     pub fn new(options: ChatOptions) -> Result<Self, ProviderError> {
-        let rules = Dialect::of(&options.base_url).rules();
+        let rules = *Dialect::of(&options.base_url).rules();
         Ok(Self {
             exchange: Exchange::new(options, &MANNER)?,
             rules,
@@ -66,12 +66,12 @@ impl ChatCompletions {
     /// The same for a server of another kind.
     #[must_use]
     pub fn with_dialect(self, dialect: Dialect) -> Self {
-        self.with_rules(dialect.rules())
+        self.with_rules(*dialect.rules())
     }
 
     /// The same for a server with rules of its own.
     #[must_use]
-    pub fn with_rules(mut self, rules: &'static Rules) -> Self {
+    pub fn with_rules(mut self, rules: Rules) -> Self {
         self.rules = rules;
         self
     }
@@ -96,7 +96,7 @@ impl Provider for ChatCompletions {
         events: EventSink<'a>,
     ) -> BoxFuture<'a, Result<Response, ProviderError>> {
         Box::pin(async move {
-            let body = wire::request_body(request, self.rules, self.stream)?;
+            let body = wire::request_body(request, &self.rules, self.stream)?;
             let limits = &self.exchange.options.limits;
             let reader = AnswerReader::new(Wire::Chat, limits.event_bytes);
             self.exchange.ask(request, &body, reader, events).await

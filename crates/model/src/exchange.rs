@@ -73,7 +73,7 @@ impl Exchange {
         &self,
         body: &Value,
         mut reader: AnswerReader,
-        mut events: EventSink<'_>,
+        events: EventSink<'_>,
     ) -> Result<Response, ProviderError> {
         let limits = &self.options.limits;
         let started = Instant::now();
@@ -106,9 +106,9 @@ impl Exchange {
             if started.elapsed() > limits.total && !reader.is_finished() {
                 return Err(too_long(limits));
             }
-            reader.push(&bytes, &mut events)?;
+            reader.push(&bytes, &mut *events)?;
         }
-        reader.finish(&mut events)
+        reader.finish(events)
     }
 }
 

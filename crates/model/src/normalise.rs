@@ -3,6 +3,8 @@
 //! Every rule of [`Rules`] about messages is applied here, in one order, for all wire formats. The
 //! conversation itself is not touched: what is made is the form that one request sends.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use logue_message::{
     Arguments, Block, CallKind, ChatMessage, Content, Role, ToolCall, repair_history,
 };
@@ -37,6 +39,9 @@ pub(crate) fn normalise(
         for call in &mut message.tool_calls {
             normalise_call(call, rules);
         }
+    }
+    if rules.plain_ids {
+        make_ids_plain(&mut messages);
     }
     messages.retain(|message| {
         message.role == Role::Tool || !message.tool_calls.is_empty() || !is_void(message)
@@ -181,6 +186,30 @@ fn object_of(key: &str, text: &str) -> Arguments {
     let mut object = Map::new();
     object.insert(key.to_owned(), json!(text));
     Arguments::from_text(Value::Object(object).to_string())
+}
+
+/// Writes ids of calls, and of the results that answer them, in the characters that every server
+/// takes. Two that would become one stay two.
+fn make_ids_plain(messages: &mut [ChatMessage]) {
+    let mut plain: BTreeMap<String, String> = BTreeMap::new();
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    for message in messages {
+        let calls = message.tool_calls.iter_mut().map(|call| &mut call.id);
+        for id in calls.chain(&mut message.tool_call_id) {
+            let known = plain.entry(id.clone()).or_insert_with(|| {
+                let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+                let mut made: String = id
+                    .chars()
+                    .map(|c| if allowed(c) { c } else { '_' })
+                    .collect();
+                while made.is_empty() || !taken.insert(made.clone()) {
+                    made.push('_');
+                }
+                made
+            });
+            id.clone_from(known);
+        }
+    }
 }
 
 /// Puts all instructions into one message before the others.

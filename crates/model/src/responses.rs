@@ -33,7 +33,7 @@ static MANNER: Manner = Manner {
 #[derive(Debug)]
 pub struct Responses {
     exchange: Exchange,
-    rules: &'static Rules,
+    rules: Rules,
     stream: bool,
 }
 
@@ -43,7 +43,7 @@ impl Responses {
     /// # Errors
     /// The base URL is no address, or the TLS set-up of this machine is unusable.
     pub fn new(options: ChatOptions) -> Result<Self, ProviderError> {
-        let rules = Dialect::of(&options.base_url).responses_rules();
+        let rules = *Dialect::of(&options.base_url).responses_rules();
         Ok(Self {
             exchange: Exchange::new(options, &MANNER)?,
             rules,
@@ -54,12 +54,12 @@ impl Responses {
     /// The same for a server of another kind.
     #[must_use]
     pub fn with_dialect(self, dialect: Dialect) -> Self {
-        self.with_rules(dialect.responses_rules())
+        self.with_rules(*dialect.responses_rules())
     }
 
     /// The same for a server with rules of its own.
     #[must_use]
-    pub fn with_rules(mut self, rules: &'static Rules) -> Self {
+    pub fn with_rules(mut self, rules: Rules) -> Self {
         self.rules = rules;
         self
     }
@@ -83,7 +83,7 @@ impl Provider for Responses {
         events: EventSink<'a>,
     ) -> BoxFuture<'a, Result<Response, ProviderError>> {
         Box::pin(async move {
-            let body = request::request_body(request, self.rules, self.stream)?;
+            let body = request::request_body(request, &self.rules, self.stream)?;
             let limits = &self.exchange.options.limits;
             let reader = AnswerReader::new(Wire::Responses, limits.event_bytes);
             self.exchange.ask(request, &body, reader, events).await

@@ -29,6 +29,8 @@ pub struct Rules {
     pub wrap_arguments: bool,
     /// Whether calls with free text are known; if not, the text becomes an argument `input`.
     pub custom_calls: bool,
+    /// Whether ids of calls may hold only ASCII letters, digits, `_` and `-`.
+    pub plain_ids: bool,
     /// Whether a tool's result may hold images.
     pub result_images: bool,
     /// Whether a tool's result may be a list of parts; if not, it is one string.
@@ -141,6 +143,7 @@ impl Rules {
         proof: Proof::Text,
         wrap_arguments: false,
         custom_calls: true,
+        plain_ids: false,
         result_images: false,
         result_parts: true,
         choices: Choices::All,
@@ -253,6 +256,7 @@ impl Rules {
         proof: Proof::Signature,
         wrap_arguments: true,
         custom_calls: false,
+        plain_ids: true,
         result_images: true,
         result_parts: true,
         choices: Choices::All,

@@ -49,11 +49,11 @@ fn read<'b>(wire: Wire, pieces: impl IntoIterator<Item = &'b [u8]>) -> Heard {
     let mut reader = AnswerReader::new(wire, 1 << 20);
     let mut sink = |event| merge(&mut events, event);
     for piece in pieces {
-        if let Err(error) = reader.push(piece, &mut (&mut sink as _)) {
+        if let Err(error) = reader.push(piece, &mut sink) {
             return (Err(error), events);
         }
     }
-    let result = reader.finish(&mut (&mut sink as _));
+    let result = reader.finish(&mut sink);
     (result, events)
 }
 
