@@ -21,6 +21,7 @@ mod network;
 mod payloads;
 mod program;
 mod provider_errors;
+mod providers;
 mod redact;
 mod run;
 mod scan;
