@@ -1,4 +1,5 @@
-//! Which tools a request offers and which of them are to be called.
+//! What a request says beside its messages, as far as a server can be told: which tools it offers and
+//! which of them are to be called, the temperature, the schema of the answer.
 
 use logue_message::ToolDefinition;
 use serde_json::{Value, json};
@@ -72,6 +73,24 @@ impl<'a> Offer<'a> {
             }
         };
         Ok(Self { tools, choice })
+    }
+}
+
+/// The temperature of a request, if it sets one.
+///
+/// # Errors
+/// The server takes none.
+pub(crate) fn temperature(
+    request: &Request<'_>,
+    rules: &Rules,
+) -> Result<Option<f64>, ProviderError> {
+    match request.settings.temperature {
+        Some(_) if !rules.temperature => Err(ProviderError::new(
+            Category::InvalidRequest,
+            format!("the provider {} takes no temperature", rules.name),
+        )
+        .with_help("remove `temperature` from <config/>")),
+        temperature => Ok(temperature),
     }
 }
 

@@ -41,6 +41,8 @@ pub struct Rules {
     pub schema: SchemaBy,
     /// Whether a tool may be marked as strict.
     pub strict_tools: bool,
+    /// Whether a temperature may be set.
+    pub temperature: bool,
     /// How the model is told how long to think.
     pub effort: Effort,
     /// The field that limits the answer.
@@ -149,6 +151,7 @@ impl Rules {
         choices: Choices::All,
         schema: SchemaBy::Schema,
         strict_tools: true,
+        temperature: true,
         effort: Effort::Field,
         max_tokens_field: "max_completion_tokens",
         max_tokens: None,
@@ -262,6 +265,7 @@ impl Rules {
         choices: Choices::All,
         schema: SchemaBy::AnswerTool,
         strict_tools: true,
+        temperature: false,
         effort: Effort::Thinking,
         max_tokens_field: "max_tokens",
         max_tokens: Some(16_384),

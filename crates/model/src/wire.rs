@@ -3,7 +3,7 @@
 use logue_message::{Block, CallKind, ChatMessage, Content, ImageSource, Role, ToolDefinition};
 use serde_json::{Map, Value, json};
 
-use crate::choosing::{Choice, Offer, SCHEMA_NAME, is_strict, schema_instruction};
+use crate::choosing::{Choice, Offer, SCHEMA_NAME, is_strict, schema_instruction, temperature};
 use crate::normalise::normalise;
 use crate::rules::{Effort, SchemaBy};
 use crate::{Category, ProviderError, Request, Rules};
@@ -68,7 +68,7 @@ pub(crate) fn request_body(
         };
         body.insert("response_format".into(), format);
     }
-    if let Some(temperature) = request.settings.temperature {
+    if let Some(temperature) = temperature(request, rules)? {
         body.insert("temperature".into(), json!(temperature));
     }
     if let Some(max_tokens) = request.settings.max_tokens.or(rules.max_tokens) {

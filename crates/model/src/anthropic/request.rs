@@ -3,7 +3,7 @@
 use logue_message::{Block, ChatMessage, Content, ImageSource, Role};
 use serde_json::{Map, Value, json};
 
-use crate::choosing::{Choice, Offer, SCHEMA_NAME, schema_instruction};
+use crate::choosing::{Choice, Offer, SCHEMA_NAME, schema_instruction, temperature};
 use crate::normalise::normalise;
 use crate::wire::instruct;
 use crate::{Category, ProviderError, Request, Rules};
@@ -89,7 +89,7 @@ pub(crate) fn request(
     if let Some(choice) = choice {
         body.insert("tool_choice".into(), choice);
     }
-    if let Some(temperature) = request.settings.temperature {
+    if let Some(temperature) = temperature(request, rules)? {
         body.insert("temperature".into(), json!(temperature));
     }
     match effort {

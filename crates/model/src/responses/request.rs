@@ -3,7 +3,7 @@
 use logue_message::{Block, CallKind, ChatMessage, Content, Role};
 use serde_json::{Map, Value, json};
 
-use crate::choosing::{Choice, Offer, SCHEMA_NAME, is_strict};
+use crate::choosing::{Choice, Offer, SCHEMA_NAME, is_strict, temperature};
 use crate::normalise::normalise;
 use crate::rules::Proof;
 use crate::wire::image_url;
@@ -56,7 +56,7 @@ pub(crate) fn request_body(
             "strict": is_strict(schema)});
         body.insert("text".into(), json!({"format": format}));
     }
-    if let Some(temperature) = request.settings.temperature {
+    if let Some(temperature) = temperature(request, rules)? {
         body.insert("temperature".into(), json!(temperature));
     }
     if let Some(max_tokens) = request.settings.max_tokens.or(rules.max_tokens) {

@@ -158,7 +158,6 @@ async fn anthropic_messages() {
     tools:
       {"name":"read","description":"reads a file","input_schema":{"type":"object","properties":{"file":{"type":"string"}},"required":["file"],"additionalProperties":false},"strict":true}
       {"name":"list","description":"lists files","input_schema":{"type":"object","properties":{}}}
-    temperature: 0.5
     stream: true
     "##);
 }

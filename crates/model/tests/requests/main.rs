@@ -161,7 +161,7 @@ fn lines(body: &Value) -> String {
 async fn whole(format: Format, rules: Rules) -> String {
     let (messages, tools) = (conversation(), tools());
     let settings = Settings {
-        temperature: Some(0.5),
+        temperature: rules.temperature.then_some(0.5),
         reasoning_effort: None,
         max_tokens: Some(100),
     };

@@ -294,6 +294,23 @@ async fn rules_of_settings() {
         .await
         .unwrap_err();
     assert_eq!(error.category, Category::InvalidRequest);
+    let warm = Settings {
+        temperature: Some(0.5),
+        ..Settings::default()
+    };
+    for (format, rules) in kinds() {
+        let result = sent(format, rules, &Request::new("m", &messages, &warm)).await;
+        match result {
+            Ok(body) => assert_eq!(
+                (&body["temperature"], rules.temperature),
+                (&json!(0.5), true)
+            ),
+            Err(error) => assert_eq!(
+                (error.category, rules.temperature),
+                (Category::InvalidRequest, false)
+            ),
+        }
+    }
     // Effort is one of three spellings.
     for (effort, key) in [
         (Effort::Field, "reasoning_effort"),
