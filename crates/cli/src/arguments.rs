@@ -6,6 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use logue_tools::HostRule;
 use openchatml::Role;
 
+mod doctor;
+mod permission;
 mod sessions;
 
 use logue_agent::PermissionRule;
@@ -13,6 +15,8 @@ use logue_agent::PermissionRule;
 use crate::convert::Form;
 use crate::language::Language;
 
+pub(crate) use doctor::DoctorArgs;
+pub(crate) use permission::{TrustArgs, TrustCommand};
 pub(crate) use sessions::{
     ExportArgs, ForkArgs, ImportArgs, ListArgs, RmArgs, SendArgs, SessionsCommand, ShowArgs,
     SignalArgs, StoreArgs, TailArgs, VerifyArgs,
@@ -42,6 +46,7 @@ pub(crate) enum Command {
     /// List, show, follow, copy, export, import, remove and check sessions
     #[command(subcommand)]
     Sessions(SessionsCommand),
+    Trust(TrustCommand),
     Check(CheckArgs),
     Fmt(FmtArgs),
     Fix(FixArgs),
@@ -56,6 +61,7 @@ pub(crate) enum Command {
     /// Show what the readers see
     #[command(subcommand)]
     Debug(DebugCommand),
+    Doctor(DoctorArgs),
     Completions(CompletionsArgs),
     /// Write the manual pages
     ///
@@ -104,6 +110,9 @@ pub(crate) struct RunArgs {
     /// Whether a tool runs: TOOL=allow, =ask or =deny, `*` for all others
     #[arg(long = "approve", value_name = "RULE")]
     pub(crate) approve: Vec<PermissionRule>,
+
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
 
     /// Where a turn is kept that waits for a person
     #[command(flatten)]

@@ -7,17 +7,21 @@
 
 mod answering;
 mod arguments;
+mod asking;
 mod check;
 mod config;
 mod convert;
 mod debug;
+mod doctor;
 mod exit;
 mod fix;
 mod fmt;
 mod folder;
+mod harmony;
 mod language;
 mod manual;
 mod network;
+mod permissions;
 mod redact;
 mod rewrite;
 mod run;
@@ -30,6 +34,7 @@ mod store;
 mod telemetry;
 mod terminal;
 mod tokens;
+mod trust;
 mod view;
 
 use std::process::ExitCode;
@@ -58,6 +63,7 @@ fn main() -> ExitCode {
         Command::Send(arguments) => send::send(&arguments),
         Command::Signal(arguments) => signal::signal(&arguments),
         Command::Sessions(command) => sessions::sessions(&command),
+        Command::Trust(arguments) => trust::trust(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Fmt(arguments) => fmt::fmt(&arguments),
         Command::Fix(arguments) => fix::fix(&arguments),
@@ -66,6 +72,7 @@ fn main() -> ExitCode {
         Command::View(arguments) => view::view(&arguments),
         Command::Tokens(command) => tokens::tokens(&command),
         Command::Debug(command) => debug::debug(&command),
+        Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Completions(arguments) => manual::completions(arguments.shell),
         Command::Man { folder } => manual::pages(folder.as_deref()),
     };

@@ -24,6 +24,14 @@ pub(crate) struct Account {
     pub(crate) table: fn(&Model) -> Server,
     /// The address where nobody names one.
     pub(crate) base_url: &'static str,
+    /// The variable that its users set to another address.
+    pub(crate) base_url_variable: &'static str,
+    /// What the table is called.
+    pub(crate) table_name: &'static str,
+    /// The address below which `models` lists what there is.
+    pub(crate) models_at: fn(&str) -> String,
+    /// The headers that carry a key.
+    pub(crate) headers: fn(String) -> Vec<(String, String)>,
 }
 
 /// Whatever speaks a format of `OpenAI`.
@@ -37,6 +45,10 @@ pub(crate) static OPENAI: Account = Account {
         api_key_env: model.api_key_env.clone(),
     },
     base_url: "https://api.openai.com/v1",
+    base_url_variable: "OPENAI_BASE_URL",
+    table_name: "model",
+    models_at: str::to_owned,
+    headers: |key| vec![("authorization".to_owned(), format!("Bearer {key}"))],
 };
 
 /// Anthropic.
@@ -47,6 +59,18 @@ pub(crate) static ANTHROPIC: Account = Account {
     key_variable: "ANTHROPIC_API_KEY",
     table: |model| model.anthropic.clone(),
     base_url: "https://api.anthropic.com",
+    base_url_variable: "ANTHROPIC_BASE_URL",
+    table_name: "model.anthropic",
+    models_at: |url| {
+        let url = url.trim_end_matches('/');
+        format!("{}/v1", url.strip_suffix("/v1").unwrap_or(url))
+    },
+    headers: |key| {
+        vec![
+            ("x-api-key".to_owned(), key),
+            ("anthropic-version".to_owned(), "2023-06-01".to_owned()),
+        ]
+    },
 };
 
 impl Account {

@@ -74,6 +74,7 @@ impl Provider for Anthropic {
         events: EventSink<'a>,
     ) -> BoxFuture<'a, Result<Response, ProviderError>> {
         Box::pin(async move {
+            request.validate()?;
             let asked = request::request(request, &self.rules, self.stream)?;
             let limits = &self.exchange.options.limits;
             let decoding = Decoding::with_answer_tool(asked.answer_tool);

@@ -8,7 +8,6 @@ use logue_message::{Block, CallKind};
 use serde_json::Value;
 
 use crate::answer::Decoder;
-use crate::complaint::Complaint;
 use crate::draft::{Draft, DraftCall, stream_error};
 use crate::{Category, Event, EventSink, FinishReason, ProviderError, Response, Usage};
 
@@ -42,7 +41,7 @@ impl Decoder for Assembler {
     /// A chunk is a streamed one (`delta`) or a whole answer (`message`).
     fn take(&mut self, chunk: &Value, events: &mut EventSink<'_>) -> Result<(), ProviderError> {
         if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
-            return Err(stream_error(&Complaint::of(error)));
+            return Err(stream_error(error));
         }
         if let Some(usage) = chunk.get("usage").and_then(usage_of) {
             self.usage = Some(usage);

@@ -96,6 +96,7 @@ impl Provider for ChatCompletions {
         events: EventSink<'a>,
     ) -> BoxFuture<'a, Result<Response, ProviderError>> {
         Box::pin(async move {
+            request.validate()?;
             let body = wire::request_body(request, &self.rules, self.stream)?;
             let limits = &self.exchange.options.limits;
             let reader = AnswerReader::new(Wire::Chat, limits.event_bytes);

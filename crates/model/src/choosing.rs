@@ -33,7 +33,7 @@ impl<'a> Offer<'a> {
     /// What `request` says, as far as the server can be told.
     ///
     /// # Errors
-    /// Tools must be called where none is offered, or the server cannot be told so.
+    /// Tools must be called, and the server cannot be told so.
     pub(crate) fn of(request: &Request<'a>, rules: &Rules) -> Result<Self, ProviderError> {
         let mut tools: Vec<&ToolDefinition> = request.tools.iter().collect();
         let refused = |why: String| {
@@ -49,21 +49,12 @@ impl<'a> Offer<'a> {
                 Choice::Auto
             }
             ToolChoice::None => Choice::None,
-            ToolChoice::Required | ToolChoice::Tool(_) if tools.is_empty() => {
-                return Err(refused(
-                    "a tool must be called and none is on offer".to_owned(),
-                ));
-            }
             ToolChoice::Required | ToolChoice::Tool(_) if rules.choices == Choices::Nothing => {
                 let why = format!("the provider {} cannot be made to call a tool", rules.name);
                 return Err(refused(why));
             }
             ToolChoice::Required => Choice::Required,
             ToolChoice::Tool(name) => {
-                if !tools.iter().any(|tool| tool.name == *name) {
-                    let why = format!("the tool `{name}` must be called and is not on offer");
-                    return Err(refused(why));
-                }
                 if rules.choices == Choices::Words {
                     tools.retain(|tool| tool.name == *name);
                     Choice::Required

@@ -6,8 +6,9 @@
 use std::collections::BTreeSet;
 
 use logue_message::{Arguments, Block, CallKind, ChatMessage, Content, ToolCall};
+use serde_json::Value;
 
-use crate::complaint::Complaint;
+use crate::refusal::Refusal;
 use crate::{Category, FinishReason, ProviderError, Response, Usage};
 
 /// An answer as far as it was heard.
@@ -101,13 +102,13 @@ pub(crate) fn make_ids_unique(answer: &mut ChatMessage, conversation: &[ChatMess
 }
 
 /// An error that the server reports inside its answer, after a successful status.
-pub(crate) fn stream_error(complaint: &Complaint) -> ProviderError {
-    let message = match complaint.message.as_str() {
+pub(crate) fn stream_error(event: &Value) -> ProviderError {
+    let refusal = Refusal::of_event(event);
+    let opening = match refusal.words.as_str() {
         "" => "the server reported an error inside the stream",
-        words => words,
+        _ => "",
     };
-    ProviderError::new(complaint.category(None), message)
-        .with_help("the request was accepted and then failed; run the same command again")
+    refusal.into_error(opening)
 }
 
 /// The content that blocks are: plain text where there is nothing else to say of it.
@@ -126,7 +127,7 @@ fn content_of(mut blocks: Vec<Block>) -> Content {
 }
 
 /// An answer that ended before it was one.
-fn incomplete(what: &str, message: ChatMessage) -> ProviderError {
+pub(crate) fn incomplete(what: &str, message: ChatMessage) -> ProviderError {
     let mut error = ProviderError::new(Category::InvalidResponse, what).with_help(
         "raise `max_tokens` in <config/>, or check the model's chat template, and try again",
     );

@@ -1,14 +1,14 @@
 //! One request to a server and its answer, under limits, for every wire format.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use reqwest::{Client, Url};
 use serde_json::Value;
 
 use crate::answer::AnswerReader;
 use crate::draft::make_ids_unique;
-use crate::http::{self, Limits, Manner};
-use crate::{Category, ChatOptions, EventSink, ProviderError, Request, Response};
+use crate::http::{self, Manner};
+use crate::{ChatOptions, EventSink, ProviderError, Request, Response};
 
 /// A server that is asked.
 #[derive(Debug)]
@@ -18,9 +18,6 @@ pub(crate) struct Exchange {
     url: Url,
     client: Client,
 }
-
-/// Time that the accounting behind a complete answer may take.
-const ACCOUNTING: Duration = Duration::from_secs(2);
 
 impl Exchange {
     /// For one server.
@@ -88,8 +85,8 @@ impl Exchange {
             let bytes = if reader.is_finished() {
                 // The answer is complete; only the accounting may follow, and it is not waited for
                 // long, nor can its absence fail the answer.
-                match tokio::time::timeout(ACCOUNTING, read).await {
-                    Ok(Ok(Some(bytes))) if finished.elapsed() < ACCOUNTING => bytes,
+                match tokio::time::timeout(http::ACCOUNTING, read).await {
+                    Ok(Ok(Some(bytes))) if finished.elapsed() < http::ACCOUNTING => bytes,
                     _ => break,
                 }
             } else {
@@ -101,36 +98,13 @@ impl Exchange {
             };
             received += bytes.len();
             if received > limits.response_bytes && !reader.is_finished() {
-                return Err(too_much(limits.response_bytes));
+                return Err(http::too_much(limits.response_bytes));
             }
             if started.elapsed() > limits.total && !reader.is_finished() {
-                return Err(too_long(limits));
+                return Err(http::too_long(limits));
             }
             reader.push(&bytes, &mut *events)?;
         }
         reader.finish(events)
     }
-}
-
-fn too_much(limit: usize) -> ProviderError {
-    ProviderError::new(
-        Category::InvalidResponse,
-        format!("the answer is larger than {limit} bytes; the request was ended"),
-    )
-    .with_help(
-        "set `max_tokens` in <config/>, or raise `response_bytes` under [model] in logue.toml",
-    )
-}
-
-fn too_long(limits: &Limits) -> ProviderError {
-    ProviderError::new(
-        Category::InvalidResponse,
-        format!(
-            "the answer was not complete after {} s",
-            limits.total.as_secs()
-        ),
-    )
-    .with_help(
-        "set `max_tokens` in <config/>, or raise `total_seconds` under [model] in logue.toml",
-    )
 }

@@ -5,14 +5,15 @@
 //! without bound.
 
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
-use reqwest::{Client, Response, StatusCode, Url};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use serde_json::Value;
 
-use crate::answer::broken_off;
-use crate::complaint::Complaint;
+pub(crate) use crate::answer::broken_off;
+use crate::refusal::Refusal;
+use crate::retry_after::retry_after;
 use crate::{Category, ProviderError};
 
 /// What one request may cost.
@@ -47,6 +48,9 @@ impl Default for Limits {
 
 /// Time that the body of an error answer may take.
 const EXPLANATION: Duration = Duration::from_secs(5);
+
+/// Time that the accounting behind a complete answer may take.
+pub(crate) const ACCOUNTING: Duration = Duration::from_secs(2);
 
 /// Bytes of an error answer that are read.
 const ERROR_BODY: usize = 64 * 1024;
@@ -132,6 +136,17 @@ impl Manner {
         drop(segments);
         Ok(url)
     }
+
+    /// An error in the words of this format: the table of refusals names the key and the path of
+    /// Chat Completions.
+    pub(crate) fn in_words(&self, mut error: ProviderError) -> ProviderError {
+        error.help = error.help.map(|help| {
+            help.replace("OPENAI_API_KEY", self.key_variable)
+                .replace("/chat/completions", &format!("/{}", self.path.join("/")))
+                .replace("often `/v1`", &format!("such as {}", self.example))
+        });
+        error
+    }
 }
 
 /// Sends a JSON body and gives the answer once its headers are there and its status is a success.
@@ -172,6 +187,19 @@ pub(crate) async fn post(
         value.set_sensitive(true);
         request = request.header(&manner.key_header, value);
     }
+    let sent = send(request, url, limits).await;
+    sent.map_err(|error| manner.in_words(error))
+}
+
+/// Sends a request and gives the answer once its headers are there and its status is a success.
+///
+/// # Errors
+/// Every failure up to there, by category.
+pub(crate) async fn send(
+    request: RequestBuilder,
+    url: &Url,
+    limits: &Limits,
+) -> Result<Response, ProviderError> {
     let sent = tokio::time::timeout(limits.connect + limits.first_byte, request.send()).await;
     let response = match sent {
         Err(_) => {
@@ -195,7 +223,7 @@ pub(crate) async fn post(
     // The status is the error; a body that does not come only explains less.
     let text = tokio::time::timeout(EXPLANATION, error_body(response, limits)).await;
     let text = text.unwrap_or_default();
-    Err(status_error(url, manner, status, &headers, &text))
+    Err(status_error(url, status, &headers, &text))
 }
 
 /// The next bytes of an answer; `None` at its end.
@@ -218,6 +246,31 @@ pub(crate) async fn next_bytes(
         Ok(Err(error)) => Err(broken_off(&with_causes(&error))),
         Ok(Ok(bytes)) => Ok(bytes.map(|bytes| bytes.to_vec())),
     }
+}
+
+/// The error of an answer that is larger than its limit.
+pub(crate) fn too_much(limit: usize) -> ProviderError {
+    ProviderError::new(
+        Category::InvalidResponse,
+        format!("the answer is larger than {limit} bytes; the request was ended"),
+    )
+    .with_help(
+        "set `max_tokens` in <config/>, or raise `response_bytes` under [model] in logue.toml",
+    )
+}
+
+/// The error of an answer that takes longer than its limit.
+pub(crate) fn too_long(limits: &Limits) -> ProviderError {
+    ProviderError::new(
+        Category::InvalidResponse,
+        format!(
+            "the answer was not complete after {} s",
+            limits.total.as_secs()
+        ),
+    )
+    .with_help(
+        "set `max_tokens` in <config/>, or raise `total_seconds` under [model] in logue.toml",
+    )
 }
 
 fn send_error(url: &Url, error: &reqwest::Error) -> ProviderError {
@@ -251,58 +304,16 @@ async fn error_body(mut response: Response, limits: &Limits) -> String {
     String::from_utf8_lossy(&body).into_owned()
 }
 
-fn status_error(
-    url: &Url,
-    manner: &Manner,
-    status: StatusCode,
-    headers: &HeaderMap,
-    body: &str,
-) -> ProviderError {
-    let complaint = Complaint::of_body(body);
-    let retry_after = headers
-        .get(RETRY_AFTER)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.trim().parse::<f64>().ok())
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let category = complaint.category(Some(status.as_u16()));
-    let help = match (category, status.as_u16()) {
-        (Category::Authentication, _) => format!(
-            "set {} (or --api-key, or `api_key_env` in logue.toml) to a valid key",
-            manner.key_variable
-        ),
-        (Category::RateLimit, _) => match retry_after {
-            Some(wait) => format!(
-                "the server asks to wait {} s, then run it again",
-                wait.as_secs()
-            ),
-            None => "wait a moment, then run the same command again".to_owned(),
-        },
-        (Category::InvalidModel, _) => {
-            "name a model that the server has (-m MODEL, or `model` in <config/>)".to_owned()
-        }
-        (Category::ModelNotLoaded, _) => {
-            "the server is still loading the model; run the same command again soon".to_owned()
-        }
-        (Category::InvalidRequest, 404 | 405) => format!(
-            "check the base URL: it should end where `/{}` is added, such as {}",
-            manner.path.join("/"),
-            manner.example
-        ),
-        (Category::InvalidRequest, 300..=399) => {
-            "the server redirects; set the base URL to where it leads".to_owned()
-        }
-        (Category::InvalidRequest, _) => {
-            "the server does not accept this request; its words above say why".to_owned()
-        }
-        _ => "the fault is the server's; run the same command again".to_owned(),
-    };
-    let mut message = format!("{url} answered {status}");
-    if !complaint.message.is_empty() {
-        message.push_str(": ");
-        message.push_str(&complaint.message);
+fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap, body: &str) -> ProviderError {
+    let refusal = Refusal::of_answer(status.as_u16(), body);
+    let mut error = refusal.into_error(&format!("{url} answered {status}"));
+    error.retry_after = retry_after(headers, SystemTime::now());
+    if let (true, Some(wait)) = (error.transient, error.retry_after) {
+        let seconds = wait.as_secs_f64().ceil();
+        error.help = Some(format!(
+            "the server asks to wait {seconds} s, then run it again"
+        ));
     }
-    let mut error = ProviderError::new(category, message).with_help(help);
-    error.retry_after = retry_after;
     error
 }
 

@@ -1,13 +1,14 @@
 //! Language models behind one trait.
 //!
 //! A [`Provider`] takes a [`Request`] (messages, tools, settings) and gives a [`Response`], and
-//! tells on the way what it hears, as [`Event`]s. [`ChatCompletions`], [`Responses`] and [`Anthropic`]
-//! ask a server in one of three wire formats, [`Replay`] plays a recording, and [`Recorder`] wraps
+//! tells on the way what it hears, as [`Event`]s. [`ChatCompletions`], [`Responses`], [`Anthropic`] and
+//! [`HarmonyCompletions`] ask a server in a wire format each, [`Replay`] plays a recording, and [`Recorder`] wraps
 //! another provider and makes such a recording; [`Echo`] only repeats. Every failure is a
 //! [`ProviderError`] with a stable [`Category`], whatever the server did.
 //!
 //! The data flows one way: request → the form that the server's [`Rules`] want → wire JSON → bytes →
-//! [`AnswerReader`] → events and the assembled message. This crate knows no session, no tool and no file format but the recording's.
+//! [`AnswerReader`] → events and the assembled message. This crate knows no session, no tool and no
+//! file format but the recording's.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -16,22 +17,28 @@ mod anthropic;
 mod assemble;
 mod chat;
 mod choosing;
-mod complaint;
 mod dialect;
 mod draft;
 mod echo;
 mod error;
 mod exchange;
+mod harmony;
 mod http;
 mod normalise;
+mod probe;
 mod provider;
 mod record;
 mod recording;
+mod refusal;
 mod replay;
 mod responses;
+mod retry_after;
+mod retrying;
 mod rules;
 mod selection;
 mod sse;
+mod structured;
+mod validity;
 mod wire;
 
 pub use answer::AnswerReader;
@@ -40,7 +47,9 @@ pub use chat::{ChatCompletions, ChatOptions};
 pub use dialect::Dialect;
 pub use echo::Echo;
 pub use error::{Category, ProviderError};
+pub use harmony::{HarmonyCompletions, HarmonyOptions, HarmonyServer, PromptForm};
 pub use http::Limits;
+pub use probe::{ServerProbe, ServerReport};
 pub use provider::{
     BoxFuture, Event, EventSink, FinishReason, Provider, Request, Response, Settings, ToolChoice,
     Usage,
@@ -49,7 +58,9 @@ pub use record::{RecordError, Recorder};
 pub use recording::{Recording, RecordingError};
 pub use replay::Replay;
 pub use responses::Responses;
+pub use retrying::{Chance, RetryBudget, Retrying};
 pub use rules::{Choices, Effort, Proof, ReasoningReplay, Rules, SchemaBy, SystemPlace};
 pub use selection::{ModelSelection, ProviderKind};
 pub use sse::{SseDecoder, SseError};
+pub use structured::Structured;
 pub use wire::Wire;

@@ -1,13 +1,12 @@
 //! A conversation as one kind of server wants it.
 //!
 //! Every rule of [`Rules`] about messages is applied here, in one order, for all wire formats. The
-//! conversation itself is not touched: what is made is the form that one request sends.
+//! conversation itself is not touched: what is made is the form that one request sends. It is one that
+//! [`Request::validate`](crate::Request::validate) accepted, so each call has its result behind it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use logue_message::{
-    Arguments, Block, CallKind, ChatMessage, Content, Role, ToolCall, repair_history,
-};
+use logue_message::{Arguments, Block, CallKind, ChatMessage, Content, Role, ToolCall};
 use serde_json::{Map, Value, json};
 
 use crate::rules::{Proof, ReasoningReplay, SystemPlace};
@@ -16,20 +15,18 @@ use crate::{Category, ProviderError, Rules};
 /// The key under which arguments that are no object are sent to a server that wants one.
 const BROKEN: &str = "INVALID_JSON";
 
-/// The messages as a request to such a server holds them. Each call has its result right behind it.
-/// Linear in the messages.
+/// The messages as a request to such a server holds them. Linear in the messages, with a logarithm
+/// for ids.
 ///
 /// # Errors
-/// A message holds what the server cannot be sent, or nothing but instructions is left where it
-/// wants words of the user first.
+/// The server wants words of the user first, and there are none.
 pub(crate) fn normalise(
     messages: &[ChatMessage],
     rules: &Rules,
 ) -> Result<Vec<ChatMessage>, ProviderError> {
-    let (mut messages, _) = repair_history(messages.to_vec());
+    let mut messages = messages.to_vec();
     let replayed = replayed_from(&messages, rules.replay);
     for (index, message) in messages.iter_mut().enumerate() {
-        check_images(message, rules)?;
         message.developer &= rules.developer;
         if !rules.names && message.role != Role::Tool {
             message.name = None;
@@ -67,19 +64,13 @@ pub(crate) fn normalise(
 
 /// From which message on reasoning is sent again.
 fn replayed_from(messages: &[ChatMessage], replay: ReasoningReplay) -> Option<usize> {
-    let last_user = || {
-        let user = messages
-            .iter()
-            .rposition(|message| message.role == Role::User);
-        user.map_or(0, |at| at + 1)
-    };
     match replay {
         ReasoningReplay::Never => None,
         ReasoningReplay::Always => Some(0),
-        ReasoningReplay::SinceLastUser => Some(last_user()),
-        ReasoningReplay::WhileToolsOpen => {
-            let last = messages.last()?;
-            (last.role == Role::Tool).then(last_user)
+        ReasoningReplay::SinceLastUser => {
+            let is_user = |message: &ChatMessage| message.role == Role::User;
+            let user = messages.iter().rposition(is_user);
+            Some(user.map_or(0, |at| at + 1))
         }
     }
 }
@@ -138,33 +129,6 @@ fn is_void(message: &ChatMessage) -> bool {
         Content::Text(_) => false,
         Content::Blocks(blocks) => blocks.is_empty(),
     }
-}
-
-fn check_images(message: &ChatMessage, rules: &Rules) -> Result<(), ProviderError> {
-    let Content::Blocks(blocks) = &message.content else {
-        return Ok(());
-    };
-    let allowed = match message.role {
-        Role::User => true,
-        Role::Tool => rules.result_images,
-        Role::System | Role::Assistant => false,
-    };
-    if allowed
-        || !blocks
-            .iter()
-            .any(|block| matches!(block, Block::Image { .. }))
-    {
-        return Ok(());
-    }
-    let whose = match message.role {
-        Role::Tool => "a tool's result",
-        role => role.as_str(),
-    };
-    Err(ProviderError::new(
-        Category::UnsupportedContentBlock,
-        format!("the provider {} takes no image in {whose}", rules.name),
-    )
-    .with_help("show pictures in a message of the user"))
 }
 
 fn normalise_call(call: &mut ToolCall, rules: &Rules) {

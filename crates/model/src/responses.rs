@@ -83,6 +83,7 @@ impl Provider for Responses {
         events: EventSink<'a>,
     ) -> BoxFuture<'a, Result<Response, ProviderError>> {
         Box::pin(async move {
+            request.validate()?;
             let body = request::request_body(request, &self.rules, self.stream)?;
             let limits = &self.exchange.options.limits;
             let reader = AnswerReader::new(Wire::Responses, limits.event_bytes);

@@ -31,10 +31,6 @@ pub struct Rules {
     pub custom_calls: bool,
     /// Whether ids of calls may hold only ASCII letters, digits, `_` and `-`.
     pub plain_ids: bool,
-    /// Whether a tool's result may hold images.
-    pub result_images: bool,
-    /// Whether a tool's result may be a list of parts; if not, it is one string.
-    pub result_parts: bool,
     /// What can be said of which tools are to be called.
     pub choices: Choices,
     /// How an answer is held to a schema.
@@ -72,10 +68,9 @@ pub enum SystemPlace {
 pub enum ReasoningReplay {
     /// None.
     Never,
-    /// That since the user spoke last.
+    /// That since the user spoke last: of the turn that the request goes on with, while its calls are
+    /// answered.
     SinceLastUser,
-    /// That since the user spoke last, as long as the request ends in results of tools.
-    WhileToolsOpen,
     /// All of it.
     Always,
 }
@@ -146,8 +141,6 @@ impl Rules {
         wrap_arguments: false,
         custom_calls: true,
         plain_ids: false,
-        result_images: false,
-        result_parts: true,
         choices: Choices::All,
         schema: SchemaBy::Schema,
         strict_tools: true,
@@ -168,7 +161,6 @@ impl Rules {
         replay: ReasoningReplay::SinceLastUser,
         wrap_arguments: true,
         custom_calls: false,
-        result_parts: false,
         max_tokens_field: "max_tokens",
         reasoning_field: Some("reasoning_content"),
         ..Self::OPENAI
@@ -179,7 +171,6 @@ impl Rules {
         name: "vllm",
         system: SystemPlace::First,
         reasoning_field: Some("reasoning"),
-        result_parts: true,
         ..Self::COMPATIBLE
     };
 
@@ -202,11 +193,9 @@ impl Rules {
         ..Self::COMPATIBLE
     };
 
-    /// `api.deepseek.com`: wants the reasoning of an open tool call back, and refuses or ignores any
-    /// other.
+    /// `api.deepseek.com`: refuses a result of a tool without the reasoning before its call.
     pub const DEEPSEEK: Self = Self {
         name: "deepseek",
-        replay: ReasoningReplay::WhileToolsOpen,
         schema: SchemaBy::JsonObject,
         strict_tools: false,
         ..Self::COMPATIBLE
@@ -217,7 +206,6 @@ impl Rules {
         name: "openrouter",
         reasoning_field: Some("reasoning"),
         effort: Effort::Object,
-        result_parts: true,
         ..Self::COMPATIBLE
     };
 
@@ -226,7 +214,6 @@ impl Rules {
         replay: ReasoningReplay::Always,
         proof: Proof::Encrypted,
         names: false,
-        result_images: true,
         effort: Effort::Object,
         max_tokens_field: "max_output_tokens",
         ..Self::OPENAI
@@ -241,8 +228,6 @@ impl Rules {
         proof: Proof::Item,
         wrap_arguments: true,
         custom_calls: false,
-        result_images: false,
-        result_parts: false,
         ..Self::RESPONSES
     };
 
@@ -260,8 +245,6 @@ impl Rules {
         wrap_arguments: true,
         custom_calls: false,
         plain_ids: true,
-        result_images: true,
-        result_parts: true,
         choices: Choices::All,
         schema: SchemaBy::AnswerTool,
         strict_tools: true,

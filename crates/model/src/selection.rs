@@ -10,23 +10,23 @@ pub enum ProviderKind {
     Responses,
     /// A server with Anthropic Messages.
     Anthropic,
+    /// A server with `/v1/completions` and a model of the gpt-oss family.
+    Harmony,
     /// A recording.
     Replay,
     /// The last user message, repeated.
     Echo,
-    /// A provider whose prefix is reserved and which cannot be spoken to yet.
-    Reserved(&'static str),
 }
 
 impl ProviderKind {
     /// Whether it is a server, with an address and perhaps a key.
     pub const fn is_server(self) -> bool {
-        matches!(self, Self::OpenAi | Self::Responses | Self::Anthropic)
+        matches!(
+            self,
+            Self::OpenAi | Self::Responses | Self::Anthropic | Self::Harmony
+        )
     }
 }
-
-/// Prefixes that mean a provider of their own, so that no conversation goes to the wrong server.
-const RESERVED: &[&str] = &["harmony"];
 
 /// A model name taken apart.
 ///
@@ -55,14 +55,13 @@ impl ModelSelection {
     /// Takes a name apart. Every string is a valid name.
     pub fn parse(name: &str) -> Self {
         let (prefix, rest) = name.split_once(':').unwrap_or(("", name));
-        let reserved = RESERVED.iter().find(|reserved| **reserved == prefix);
-        let (kind, model) = match (prefix, reserved) {
-            (_, Some(reserved)) => (ProviderKind::Reserved(reserved), rest),
-            ("replay", _) => (ProviderKind::Replay, rest),
-            ("openai", _) => (ProviderKind::OpenAi, rest),
-            ("responses", _) => (ProviderKind::Responses, rest),
-            ("anthropic", _) => (ProviderKind::Anthropic, rest),
-            ("echo", _) => (ProviderKind::Echo, rest),
+        let (kind, model) = match prefix {
+            "harmony" => (ProviderKind::Harmony, rest),
+            "replay" => (ProviderKind::Replay, rest),
+            "openai" => (ProviderKind::OpenAi, rest),
+            "responses" => (ProviderKind::Responses, rest),
+            "anthropic" => (ProviderKind::Anthropic, rest),
+            "echo" => (ProviderKind::Echo, rest),
             _ => (ProviderKind::OpenAi, name),
         };
         Self {

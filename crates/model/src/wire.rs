@@ -152,12 +152,7 @@ fn message_body(message: &ChatMessage, rules: &Rules) -> Result<Value, ProviderE
         }
         Role::Tool => {
             body.insert("tool_call_id".into(), json!(message.tool_call_id));
-            let content = if rules.result_parts {
-                content_body(&message.content)?
-            } else {
-                json!(message.text())
-            };
-            body.insert("content".into(), content);
+            body.insert("content".into(), json!(message.text()));
         }
         Role::System | Role::User => {
             body.insert("content".into(), content_body(&message.content)?);

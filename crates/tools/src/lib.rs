@@ -15,24 +15,30 @@
 #![warn(missing_docs)]
 
 mod builtin;
+mod envelope;
 mod fetch;
 mod output;
 mod patch;
 mod reach;
 mod roots;
+mod router;
 mod shell;
+mod shown;
 mod tool;
 mod toolbox;
 mod writing;
 
 pub use builtin::{
-    AppendToFile, ApplyPatch, Builtin, FindAndReplace, ReadDirectory, ReadFile, WebpageToMarkdown,
+    AppendToFile, ApplyPatch, Builtin, FindAndReplace, ReadDirectory, ReadFile, Search,
+    SearchLimits, UnknownBuiltin, WebpageToMarkdown, WriteFile,
 };
+pub use envelope::envelope;
 pub use fetch::{
     FetchCategory, FetchError, FetchPolicy, Fetched, Fetcher, HostRule, HostRuleError, Lookup,
 };
 pub use reach::{Reach, Written};
 pub use roots::{Opened, RootError, Roots};
+pub use router::{Batch, DEFAULT_CONCURRENCY, Routed, Router, RouterHandle};
 pub use shell::{ShellOptions, ShellTool};
-pub use tool::{BoxFuture, Call, Outcome, Provenance, Tool};
+pub use tool::{BoxFuture, Call, Outcome, Preview, Provenance, Tool};
 pub use toolbox::{Toolbox, ToolboxError};

@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use crate::output::Capped;
-use crate::{BoxFuture, Call, Outcome, Tool};
+use crate::shown::{quoted, shown};
+use crate::{BoxFuture, Call, Outcome, Preview, Tool};
 
 /// What one run of a command may cost, and what it may see.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,7 +118,7 @@ impl ShellTool {
     async fn run(&self, arguments: &Arguments) -> Outcome {
         let arguments = match argument_vector(arguments) {
             Ok(arguments) => arguments,
-            Err(why) => return Outcome::failed(format!("E-CALL-SCHEMA: {why}")),
+            Err(why) => return Outcome::error("E-CALL-SCHEMA", why),
         };
         let Some((program, fixed)) = self.command.split_first() else {
             return Outcome::failed("the tool's declaration names no command");
@@ -150,6 +151,7 @@ impl ShellTool {
             tokio::time::timeout(self.options.timeout, watch(group.0.as_mut(), &mut output)).await;
         // Whatever the command left running goes with it, however it ended.
         let killed = group.end().await;
+        let timed_out = watched.is_err();
         let (status, ok) = match watched {
             Ok(Ok(status)) => (describe(status), status.success()),
             Ok(Err(error)) => (format!("the command could not be watched: {error}"), false),
@@ -171,10 +173,10 @@ impl ShellTool {
                 "\n[its process group could not be ended: {error}]"
             ));
         }
-        Outcome {
-            text,
-            ok,
-            provenance: None,
+        match (ok, timed_out) {
+            (true, _) => Outcome::done(text),
+            (false, false) => Outcome::failed_saying(text),
+            (false, true) => Outcome::failed_saying(text).with_code("E-TOOL-TIMEOUT"),
         }
     }
 }
@@ -186,6 +188,19 @@ impl Tool for ShellTool {
 
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
         Box::pin(self.run(call.arguments))
+    }
+
+    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
+        let text = match argument_vector(call.arguments) {
+            Ok(arguments) => {
+                let words = self.command.iter().chain(&arguments);
+                let words: Vec<String> = words.map(|word| quoted(word)).collect();
+                let folder = self.folder.to_string_lossy();
+                format!("Runs in {}:\n{}\n", quoted(&folder), words.join(" "))
+            }
+            Err(why) => format!("The call would fail: {}\n", shown(&why)),
+        };
+        Box::pin(std::future::ready(Some(Preview::new(text))))
     }
 }
 

@@ -21,11 +21,7 @@ fn options() -> ShellOptions {
 async fn run(folder: &Path, command: &str, arguments: &str, options: ShellOptions) -> Outcome {
     let tool = ShellTool::new("t", command, None, folder.to_owned(), options);
     let arguments = Arguments::from_text(arguments);
-    let call = Call {
-        id: "c",
-        arguments: &arguments,
-    };
-    tool.call(call).await
+    tool.call(Call::new("c", &arguments)).await
 }
 
 /// A script, so that a test can say exactly what the command does.

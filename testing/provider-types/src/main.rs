@@ -209,6 +209,7 @@ fn everything() -> Vec<ChatMessage> {
         ]),
         ChatMessage::tool("c1", "A").with_name("read"),
         ChatMessage::tool("c2", "").with_name("read"),
-        ChatMessage::tool("c3", vec![Block::text("a"), Block::text("b")]),
+        ChatMessage::tool("c3", "patched"),
+        ChatMessage::tool("c4", "a b"),
     ]
 }

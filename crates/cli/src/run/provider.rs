@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use logue_agent::{Model, read_bytes};
 use logue_model::{
-    Anthropic, Category, ChatCompletions, ChatOptions, Echo, ModelSelection, Provider,
-    ProviderError, ProviderKind, Recorder, Recording, Replay, Responses,
+    Anthropic, Category, ChatCompletions, ChatOptions, Echo, HarmonyCompletions, HarmonyOptions,
+    ModelSelection, Provider, ProviderError, ProviderKind, Recorder, Recording, Replay, Responses,
 };
 
 use super::source_failure;
@@ -129,11 +129,6 @@ pub(crate) fn connect(
             identity: "echo:".to_owned(),
             name: String::new(),
         }),
-        ProviderKind::Reserved(prefix) => {
-            let message = format!("`{name}`: the provider `{prefix}` cannot be spoken to yet");
-            Err(Failure::user("no_model", message)
-                .with_help("use openai:NAME, responses:NAME, anthropic:NAME, or just NAME"))
-        }
         kind => {
             let options = connection.options(Account::of(kind))?;
             let (url, model) = (options.base_url.clone(), selection.model);
@@ -142,6 +137,7 @@ pub(crate) fn connect(
             let identity = match kind {
                 ProviderKind::Responses => format!("responses {url} {model}"),
                 ProviderKind::Anthropic => format!("anthropic {url} {model}"),
+                ProviderKind::Harmony => format!("harmony:{url} {model}"),
                 _ => format!("{url} {model}"),
             };
             Ok(Model {
@@ -162,6 +158,14 @@ fn server(
     let (dialect, stream) = (config.dialect()?, config.stream());
     let failed = |error| provider_failure(&error);
     Ok(match kind {
+        ProviderKind::Harmony => {
+            let mut harmony = HarmonyOptions::new(options.base_url);
+            harmony.api_key = options.api_key;
+            harmony.limits = options.limits;
+            harmony.prompt = config.harmony_prompt();
+            harmony.server = config.harmony_server();
+            Arc::new(HarmonyCompletions::new(harmony).map_err(failed)?)
+        }
         ProviderKind::Anthropic => {
             let provider = Anthropic::new(options).map_err(failed)?;
             Arc::new(provider.with_stream(stream))

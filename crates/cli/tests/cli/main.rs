@@ -2,6 +2,8 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod approvals;
+mod asking;
 mod bad_prompts;
 mod check;
 mod codes;
@@ -10,6 +12,7 @@ mod concurrent;
 mod convert;
 mod convert_chatmd;
 mod debug;
+mod doctor;
 mod example;
 mod fix;
 mod fmt;

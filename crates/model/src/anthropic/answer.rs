@@ -9,7 +9,6 @@ use logue_message::{Block, CallKind};
 use serde_json::Value;
 
 use crate::answer::Decoder;
-use crate::complaint::Complaint;
 use crate::draft::{Draft, DraftCall, stream_error};
 use crate::{Category, Event, EventSink, FinishReason, ProviderError, Response, Usage};
 
@@ -88,7 +87,7 @@ impl Decoder for Decoding {
                 self.finish_reason.get_or_insert(FinishReason::Stop);
             }
             "content_block_stop" | "ping" => {}
-            "error" => return Err(stream_error(&Complaint::of(event))),
+            "error" => return Err(stream_error(event)),
             "message" => {
                 let blocks = event.get("content").and_then(Value::as_array);
                 for (index, block) in blocks.into_iter().flatten().enumerate() {
@@ -102,7 +101,7 @@ impl Decoder for Decoding {
                 self.finish_reason.get_or_insert(FinishReason::Stop);
             }
             _ if event.get("error").is_some() => {
-                return Err(stream_error(&Complaint::of(event)));
+                return Err(stream_error(event));
             }
             // The format announces that further events may come.
             kind if !kind.is_empty() => {}

@@ -123,7 +123,11 @@ fn turns(messages: &[ChatMessage]) -> Result<Vec<Value>, ProviderError> {
         let (role, blocks) = match message.role {
             Role::System => continue,
             Role::User => ("user", blocks_of(&message.content)?),
-            Role::Tool => ("user", vec![result(message)?]),
+            Role::Tool => (
+                "user",
+                vec![json!({"type": "tool_result",
+                "tool_use_id": message.tool_call_id, "content": message.text()})],
+            ),
             Role::Assistant => {
                 let mut blocks = blocks_of(&message.content)?;
                 for call in &message.tool_calls {
@@ -144,15 +148,6 @@ fn turns(messages: &[ChatMessage]) -> Result<Vec<Value>, ProviderError> {
     }
     let turn = |(role, blocks)| json!({"role": role, "content": Value::Array(blocks)});
     Ok(turns.into_iter().map(turn).collect())
-}
-
-fn result(message: &ChatMessage) -> Result<Value, ProviderError> {
-    let content = match &message.content {
-        Content::Blocks(_) => Value::Array(blocks_of(&message.content)?),
-        content if content.is_empty() => json!(""),
-        _ => json!(message.text()),
-    };
-    Ok(json!({"type": "tool_result", "tool_use_id": message.tool_call_id, "content": content}))
 }
 
 fn blocks_of(content: &Content) -> Result<Vec<Value>, ProviderError> {

@@ -10,7 +10,6 @@ use logue_message::{Block, CallKind};
 use serde_json::Value;
 
 use crate::answer::Decoder;
-use crate::complaint::Complaint;
 use crate::draft::{Draft, DraftCall, stream_error};
 use crate::{Category, Event, EventSink, FinishReason, ProviderError, Response, Usage};
 
@@ -58,7 +57,7 @@ impl Decoder for Decoding {
     fn take(&mut self, event: &Value, events: &mut EventSink<'_>) -> Result<(), ProviderError> {
         let kind = word(event, "type");
         match kind {
-            "error" => return Err(stream_error(&Complaint::of(event))),
+            "error" => return Err(stream_error(event)),
             "response.failed" => return Err(failed(event.get("response").unwrap_or(event))),
             "response.completed" | "response.incomplete" | "response.done" => {
                 return self.whole(event.get("response").unwrap_or(event), events);
@@ -73,7 +72,7 @@ impl Decoder for Decoding {
                 return self.whole(event, events);
             }
             _ if event.get("error").is_some_and(|error| !error.is_null()) => {
-                return Err(stream_error(&Complaint::of(event)));
+                return Err(stream_error(event));
             }
             // What is to keep a connection open.
             "keepalive" | "ping" => {}
@@ -401,11 +400,11 @@ fn index_of(event: &Value) -> u64 {
 }
 
 fn failed(response: &Value) -> ProviderError {
-    let mut complaint = Complaint::of(response);
     if response.get("error").is_none_or(Value::is_null) {
-        complaint.message = format!("the response ended as `{}`", word(response, "status"));
+        let message = format!("the response ended as `{}`", word(response, "status"));
+        return stream_error(&Value::String(message));
     }
-    stream_error(&complaint)
+    stream_error(response)
 }
 
 fn usage_of(usage: &Value) -> Option<Usage> {

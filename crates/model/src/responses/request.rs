@@ -98,12 +98,7 @@ fn items_of(
             } else {
                 "function_call_output"
             };
-            let output = if rules.result_parts {
-                content_of(&message.content)?
-            } else {
-                json!(message.text())
-            };
-            items.push(json!({"type": kind, "call_id": id, "output": output}));
+            items.push(json!({"type": kind, "call_id": id, "output": message.text()}));
         }
         Role::System | Role::User => {
             let role = if message.developer {

@@ -20,7 +20,7 @@ async fn openai_chat() {
       {"role":"tool","tool_call_id":"c1","content":"A"}
       {"role":"tool","tool_call_id":"c2","content":"broken"}
       {"role":"tool","tool_call_id":"c3","content":"patched"}
-      {"role":"tool","tool_call_id":"c4","content":"E-TOOL-CANCELLED: the run was interrupted before this call's result was recorded. Its outcome is unknown: it may have run or not."}
+      {"role":"tool","tool_call_id":"c4","content":""}
     tools:
       {"type":"function","function":{"name":"read","description":"reads a file","parameters":{"type":"object","properties":{"file":{"type":"string"}},"required":["file"],"additionalProperties":false},"strict":true}}
       {"type":"function","function":{"name":"list","description":"lists files","parameters":{"type":"object","properties":{}}}}
@@ -45,7 +45,7 @@ async fn any_compatible_chat() {
       {"role":"tool","tool_call_id":"c1","content":"A"}
       {"role":"tool","tool_call_id":"c2","content":"broken"}
       {"role":"tool","tool_call_id":"c3","content":"patched"}
-      {"role":"tool","tool_call_id":"c4","content":"E-TOOL-CANCELLED: the run was interrupted before this call's result was recorded. Its outcome is unknown: it may have run or not."}
+      {"role":"tool","tool_call_id":"c4","content":""}
     tools:
       {"type":"function","function":{"name":"read","description":"reads a file","parameters":{"type":"object","properties":{"file":{"type":"string"}},"required":["file"],"additionalProperties":false},"strict":true}}
       {"type":"function","function":{"name":"list","description":"lists files","parameters":{"type":"object","properties":{}}}}
@@ -69,7 +69,7 @@ async fn vllm_chat() {
       {"role":"tool","tool_call_id":"c1","content":"A"}
       {"role":"tool","tool_call_id":"c2","content":"broken"}
       {"role":"tool","tool_call_id":"c3","content":"patched"}
-      {"role":"tool","tool_call_id":"c4","content":"E-TOOL-CANCELLED: the run was interrupted before this call's result was recorded. Its outcome is unknown: it may have run or not."}
+      {"role":"tool","tool_call_id":"c4","content":""}
     tools:
       {"type":"function","function":{"name":"read","description":"reads a file","parameters":{"type":"object","properties":{"file":{"type":"string"}},"required":["file"],"additionalProperties":false},"strict":true}}
       {"type":"function","function":{"name":"list","description":"lists files","parameters":{"type":"object","properties":{}}}}
@@ -101,7 +101,7 @@ async fn openai_responses() {
       {"type":"function_call_output","call_id":"c1","output":"A"}
       {"type":"function_call_output","call_id":"c2","output":"broken"}
       {"type":"custom_tool_call_output","call_id":"c3","output":"patched"}
-      {"type":"function_call_output","call_id":"c4","output":"E-TOOL-CANCELLED: the run was interrupted before this call's result was recorded. Its outcome is unknown: it may have run or not."}
+      {"type":"function_call_output","call_id":"c4","output":""}
     tools:
       {"type":"function","name":"read","description":"reads a file","parameters":{"type":"object","properties":{"file":{"type":"string"}},"required":["file"],"additionalProperties":false},"strict":true}
       {"type":"function","name":"list","description":"lists files","parameters":{"type":"object","properties":{}},"strict":false}
@@ -132,7 +132,7 @@ async fn any_compatible_responses() {
       {"type":"function_call_output","call_id":"c1","output":"A"}
       {"type":"function_call_output","call_id":"c2","output":"broken"}
       {"type":"function_call_output","call_id":"c3","output":"patched"}
-      {"type":"function_call_output","call_id":"c4","output":"E-TOOL-CANCELLED: the run was interrupted before this call's result was recorded. Its outcome is unknown: it may have run or not."}
+      {"type":"function_call_output","call_id":"c4","output":""}
     tools:
       {"type":"function","name":"read","description":"reads a file","parameters":{"type":"object","properties":{"file":{"type":"string"}},"required":["file"],"additionalProperties":false},"strict":true}
       {"type":"function","name":"list","description":"lists files","parameters":{"type":"object","properties":{}},"strict":false}
@@ -154,7 +154,7 @@ async fn anthropic_messages() {
       {"role":"assistant","content":[{"type":"thinking","thinking":"First.","signature":"sig-1"},{"type":"text","text":"Hi."}]}
       {"role":"user","content":[{"type":"text","text":"Look"},{"type":"text","text":"here"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}}]}
       {"role":"assistant","content":[{"type":"thinking","thinking":"Signed.","signature":"sig-2"},{"type":"redacted_thinking","data":"hidden"},{"type":"text","text":"I look."},{"type":"tool_use","id":"c1","name":"read","input":{"file":"a"}},{"type":"tool_use","id":"c2","name":"read","input":{"INVALID_JSON":"{\"file\": "}},{"type":"tool_use","id":"c3","name":"patch","input":{"input":"*** Begin"}},{"type":"tool_use","id":"c4","name":"list","input":{}}]}
-      {"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"A"},{"type":"tool_result","tool_use_id":"c2","content":"broken"},{"type":"tool_result","tool_use_id":"c3","content":"patched"},{"type":"tool_result","tool_use_id":"c4","content":"E-TOOL-CANCELLED: the run was interrupted before this call's result was recorded. Its outcome is unknown: it may have run or not."}]}
+      {"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"A"},{"type":"tool_result","tool_use_id":"c2","content":"broken"},{"type":"tool_result","tool_use_id":"c3","content":"patched"},{"type":"tool_result","tool_use_id":"c4","content":""}]}
     tools:
       {"name":"read","description":"reads a file","input_schema":{"type":"object","properties":{"file":{"type":"string"}},"required":["file"],"additionalProperties":false},"strict":true}
       {"name":"list","description":"lists files","input_schema":{"type":"object","properties":{}}}

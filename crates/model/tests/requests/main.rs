@@ -114,10 +114,10 @@ fn conversation() -> Vec<ChatMessage> {
             custom,
             ToolCall::new("c4", "list", ""),
         ]),
-        ChatMessage::tool("c2", "broken").with_name("read"),
         ChatMessage::tool("c1", "A").with_name("read"),
+        ChatMessage::tool("c2", "broken").with_name("read"),
         ChatMessage::tool("c3", "patched").with_name("patch"),
-        ChatMessage::tool("orphan", "nobody asked"),
+        ChatMessage::tool("c4", "").with_name("list"),
     ]
 }
 

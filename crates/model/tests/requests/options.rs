@@ -7,7 +7,7 @@ use logue_model::{Category, Choices, Effort, Request, Rules, SchemaBy, Settings,
 use serde_json::json;
 use testkit::{Delivery, ModelServer, Reply};
 
-use super::{ANSWER, Format, conversation, kinds, lines, provider, rules, schema, sent, tools};
+use super::{ANSWER, Format, kinds, lines, provider, rules, schema, sent, tools};
 
 #[tokio::test]
 async fn rule_choices() {
@@ -320,18 +320,6 @@ async fn rules_of_settings() {
         let request = Request::new("m", &messages, &settings);
         let body = sent(Format::Chat, rules, &request).await.unwrap();
         assert!(body.get(key).is_some(), "{effort:?}");
-    }
-}
-
-#[tokio::test]
-async fn no_request_has_an_open_call_or_a_result_of_none() {
-    let messages = conversation();
-    let settings = Settings::default();
-    for (format, rules) in kinds() {
-        let request = Request::new("m", &messages, &settings);
-        let body = sent(format, rules, &request).await.unwrap().to_string();
-        assert!(!body.contains("nobody asked"), "{} {body}", rules.name);
-        assert!(body.contains("E-TOOL-CANCELLED"), "{} {body}", rules.name);
     }
 }
 

@@ -4,7 +4,7 @@ use logue_message::{Block, CallKind, ChatMessage, ToolCall};
 use logue_model::{Category, Proof, ReasoningReplay, Request, Rules, Settings, SystemPlace};
 use serde_json::{Value, json};
 
-use super::{Format, image, kinds, rules, sent, thinking, told};
+use super::{Format, rules, sent, thinking, told};
 
 #[tokio::test]
 async fn rule_developer() {
@@ -136,30 +136,24 @@ async fn rule_replay_and_reasoning_field() {
         ChatMessage::assistant(thought("b")).with_tool_calls(call("c2")),
         ChatMessage::tool("c2", "r"),
     ];
-    let mut answered = open.clone();
-    answered.push(ChatMessage::assistant(vec![
+    let mut asked = open.clone();
+    asked.push(ChatMessage::assistant(vec![
         thinking("c", None, None),
         Block::text("x"),
     ]));
-    let mut asked = answered.clone();
     asked.push(ChatMessage::user("3"));
     let cases = [
-        (ReasoningReplay::Never, "", "", ""),
-        (ReasoningReplay::SinceLastUser, "b", "bc", ""),
-        (ReasoningReplay::WhileToolsOpen, "b", "", ""),
-        (ReasoningReplay::Always, "ab", "abc", "abc"),
+        (ReasoningReplay::Never, "", ""),
+        (ReasoningReplay::SinceLastUser, "b", ""),
+        (ReasoningReplay::Always, "ab", "abc"),
     ];
-    for (replay, of_open, of_answered, of_asked) in cases {
+    for (replay, of_open, of_asked) in cases {
         for field in ["reasoning", "reasoning_content"] {
             let rules = rules(|rules| {
                 rules.replay = replay;
                 rules.reasoning_field = Some(field);
             });
-            for (messages, expected) in [
-                (&open, of_open),
-                (&answered, of_answered),
-                (&asked, of_asked),
-            ] {
+            for (messages, expected) in [(&open, of_open), (&asked, of_asked)] {
                 let settings = Settings::default();
                 let request = Request::new("m", messages, &settings);
                 let body = sent(Format::Chat, rules, &request).await.unwrap();
@@ -237,6 +231,10 @@ async fn rules_of_arguments_and_custom_calls() {
             ToolCall::new("c3", "f", " "),
             ToolCall::new("c4", "f", "{ \"a\" : 1.0 }"),
         ]),
+        ChatMessage::tool("c1", ""),
+        ChatMessage::tool("c2", ""),
+        ChatMessage::tool("c3", ""),
+        ChatMessage::tool("c4", ""),
     ];
     let settings = Settings::default();
     let request = Request::new("m", &messages, &settings);
@@ -288,62 +286,5 @@ async fn rule_plain_ids() {
             assert_eq!(body["messages"][1]["tool_calls"][at]["id"], *id);
             assert_eq!(body["messages"][2 + at]["tool_call_id"], *id);
         }
-    }
-}
-
-#[tokio::test]
-async fn rules_of_results() {
-    let with_image = [
-        ChatMessage::user("hi"),
-        ChatMessage::assistant("").with_tool_calls(vec![ToolCall::new("c1", "f", "{}")]),
-        ChatMessage::tool("c1", vec![Block::text("a"), image()]),
-    ];
-    let mut of_text = with_image.clone();
-    of_text[2] = ChatMessage::tool("c1", vec![Block::text("a"), Block::text("b")]);
-    let settings = Settings::default();
-    let parts = sent(
-        Format::Chat,
-        Rules::OPENAI,
-        &Request::new("m", &of_text, &settings),
-    )
-    .await;
-    assert_eq!(parts.unwrap()["messages"][2]["content"][1]["text"], "b");
-    let string = rules(|rules| rules.result_parts = false);
-    let string = sent(
-        Format::Chat,
-        string,
-        &Request::new("m", &of_text, &settings),
-    )
-    .await;
-    assert_eq!(string.unwrap()["messages"][2]["content"], "ab");
-    for (format, rules) in kinds() {
-        let request = Request::new("m", &with_image, &settings);
-        let result = sent(format, rules, &request).await;
-        if rules.result_images {
-            assert!(
-                result.unwrap().to_string().contains("aGk="),
-                "{}",
-                rules.name
-            );
-        } else {
-            let error = result.unwrap_err();
-            assert_eq!(
-                error.category,
-                Category::UnsupportedContentBlock,
-                "{}",
-                rules.name
-            );
-        }
-    }
-    let drawn = [
-        ChatMessage::user("hi"),
-        ChatMessage::assistant(vec![image()]),
-    ];
-    for (format, rules) in kinds() {
-        let error = sent(format, rules, &Request::new("m", &drawn, &settings)).await;
-        assert_eq!(
-            error.unwrap_err().category,
-            Category::UnsupportedContentBlock
-        );
     }
 }

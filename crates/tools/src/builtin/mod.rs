@@ -2,11 +2,14 @@
 
 mod append_to_file;
 mod apply_patch;
+mod changing;
 mod find_and_replace;
 mod given;
 mod read_directory;
 mod read_file;
+mod search;
 mod webpage_to_markdown;
+mod write_file;
 
 use std::sync::Arc;
 
@@ -15,7 +18,9 @@ pub use apply_patch::ApplyPatch;
 pub use find_and_replace::FindAndReplace;
 pub use read_directory::ReadDirectory;
 pub use read_file::ReadFile;
+pub use search::{Search, SearchLimits};
 pub use webpage_to_markdown::WebpageToMarkdown;
+pub use write_file::WriteFile;
 
 use crate::{BoxFuture, Outcome, Reach, Tool};
 
@@ -35,6 +40,10 @@ pub enum Builtin {
     ApplyPatch,
     /// `webpage_to_markdown`.
     WebpageToMarkdown,
+    /// `search`.
+    Search,
+    /// `write_file`.
+    WriteFile,
 }
 
 impl Builtin {
@@ -47,8 +56,34 @@ impl Builtin {
             "find_and_replace" => Self::FindAndReplace,
             "apply_patch" => Self::ApplyPatch,
             "webpage_to_markdown" => Self::WebpageToMarkdown,
+            "search" => Self::Search,
+            "write_file" => Self::WriteFile,
             _ => return None,
         })
+    }
+
+    /// The built-ins that a list of names stands for, each once and in the order of the list. A
+    /// namespace (OpenChatML 2.2 §8.3) stands for everything in it.
+    ///
+    /// # Errors
+    /// The first name that is no built-in's.
+    pub fn by_names<S: AsRef<str>>(names: &[S]) -> Result<Vec<Self>, UnknownBuiltin> {
+        let mut found = Vec::new();
+        for name in names {
+            let name = name.as_ref();
+            let meant = Self::named(name).ok_or_else(|| UnknownBuiltin(name.to_owned()))?;
+            for builtin in meant {
+                if !found.contains(&builtin) {
+                    found.push(builtin);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The built-ins that a name stands for: one, or all of a namespace.
+    pub fn named(name: &str) -> Option<Vec<Self>> {
+        Self::declared(name).map(|builtin| vec![builtin])
     }
 
     /// The tool, confined to `reach`.
@@ -60,10 +95,24 @@ impl Builtin {
             Self::AppendToFile => Arc::new(AppendToFile::new(reach.clone())),
             Self::FindAndReplace => Arc::new(FindAndReplace::new(reach.clone())),
             Self::ApplyPatch => Arc::new(ApplyPatch::new(reach.clone())),
+            Self::Search => Arc::new(Search::new(roots())),
+            Self::WriteFile => Arc::new(WriteFile::new(reach.clone())),
             Self::WebpageToMarkdown => Arc::new(WebpageToMarkdown::new(reach.network.clone())),
         }
     }
 }
+
+/// A name that no built-in has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownBuiltin(pub String);
+
+impl std::fmt::Display for UnknownBuiltin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "there is no built-in tool `{}`", self.0)
+    }
+}
+
+impl std::error::Error for UnknownBuiltin {}
 
 /// Runs what waits for the disk where it keeps nobody waiting. What the call says is the outcome.
 fn blocking(
