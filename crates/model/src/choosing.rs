@@ -116,7 +116,7 @@ pub(crate) fn is_strict(schema: &Value) -> bool {
     }
     let nested = ["items", "anyOf", "$defs", "definitions"];
     nested.iter().all(|key| match object.get(*key) {
-        Some(Value::Object(defs)) if key.starts_with("$") || *key == "definitions" => {
+        Some(Value::Object(defs)) if key.starts_with('$') || *key == "definitions" => {
             defs.values().all(is_strict)
         }
         Some(inner) => is_strict(inner),

@@ -14,9 +14,9 @@ pub enum Dialect {
     LlamaCpp,
     /// Ollama.
     Ollama,
-    /// DeepSeek.
+    /// `DeepSeek`.
     DeepSeek,
-    /// OpenRouter.
+    /// `OpenRouter`.
     OpenRouter,
     /// Any other.
     Compatible,

@@ -6,6 +6,10 @@
 /// What one kind of server wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "a table of independent differences"
+)]
 pub struct Rules {
     /// The name that telemetry knows the server by (`gen_ai.provider.name`).
     pub name: &'static str,

@@ -166,10 +166,11 @@ async fn the_answer_tool_of_anthropic_is_read_as_words() {
         });
         let stop = json!({"type": "content_block_stop", "index": index});
         let events = [vec![start], deltas.to_vec(), vec![stop]].concat();
-        events
+        let lines: Vec<String> = events
             .iter()
             .map(|event| format!("data: {event}\n\n"))
-            .collect::<String>()
+            .collect();
+        lines.concat()
     };
     let stop = json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"},
         "usage": {"output_tokens": 3}});

@@ -7,7 +7,7 @@ use testkit::{Delivery, ModelServer, Reply};
 use crate::program::{Ran, folder, logue};
 
 fn stream(events: &[Value]) -> Reply {
-    let text: String = events
+    let lines: Vec<String> = events
         .iter()
         .map(|event| {
             format!(
@@ -16,7 +16,7 @@ fn stream(events: &[Value]) -> Reply {
             )
         })
         .collect();
-    Reply::Body("text/event-stream", text.into_bytes())
+    Reply::Body("text/event-stream", lines.concat().into_bytes())
 }
 
 fn anthropic(blocks: &[Value], reason: &str) -> Reply {
