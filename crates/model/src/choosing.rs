@@ -1,5 +1,5 @@
 //! What a request says beside its messages, as far as a server can be told: which tools it offers and
-//! which of them are to be called, the temperature, the schema of the answer.
+//! which of them are to be called, the sampling, the schema of the answer.
 
 use logue_message::ToolDefinition;
 use serde_json::{Value, json};
@@ -67,22 +67,29 @@ impl<'a> Offer<'a> {
     }
 }
 
-/// The temperature of a request, if it sets one.
+/// The settings of the sampling, by the names that the server has for them.
 ///
 /// # Errors
-/// The server takes none.
-pub(crate) fn temperature(
+/// A setting is given that the server does not have.
+pub(crate) fn sampling(
     request: &Request<'_>,
     rules: &Rules,
-) -> Result<Option<f64>, ProviderError> {
-    match request.settings.temperature {
-        Some(_) if !rules.temperature => Err(ProviderError::new(
-            Category::InvalidRequest,
-            format!("the provider {} takes no temperature", rules.name),
-        )
-        .with_help("remove `temperature` from <config/>")),
-        temperature => Ok(temperature),
-    }
+) -> Result<Vec<(&'static str, Value)>, ProviderError> {
+    let settings = request.settings;
+    let temperature = settings
+        .temperature
+        .map(|value| ("temperature", json!(value)));
+    let given = temperature.into_iter().chain(settings.further());
+    let named = given.map(|(name, value)| {
+        let known = rules.settings.iter().find(|(known, _)| *known == name);
+        let (_, key) = known.ok_or_else(|| {
+            let why = format!("the provider {} takes no `{name}`", rules.name);
+            ProviderError::new(Category::InvalidRequest, why)
+                .with_help(format!("leave the setting `{name}` out"))
+        })?;
+        Ok((*key, value))
+    });
+    named.collect()
 }
 
 /// The words by which an answer is held to a schema where a server does not do it.

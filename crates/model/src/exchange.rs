@@ -49,7 +49,8 @@ impl Exchange {
         reader: AnswerReader,
         events: EventSink<'_>,
     ) -> Result<Response, ProviderError> {
-        let answer = self.answer(body, reader, events).await;
+        let limits = &self.options.limits;
+        let answer = http::within_total(limits, self.answer(body, reader, events)).await;
         let mut response = answer.map_err(|error| self.blot(error))?;
         make_ids_unique(&mut response.message, request.messages);
         Ok(response)

@@ -41,8 +41,8 @@ pub struct Rules {
     pub schema: SchemaBy,
     /// Whether a tool may be marked as strict.
     pub strict_tools: bool,
-    /// Whether a temperature may be set.
-    pub temperature: bool,
+    /// The settings of the sampling that the server has, and its names for them.
+    pub settings: &'static [(&'static str, &'static str)],
     /// How the model is told how long to think.
     pub effort: Effort,
     /// The field that limits the answer.
@@ -148,7 +148,14 @@ impl Rules {
         choices: Choices::All,
         schema: SchemaBy::Schema,
         strict_tools: true,
-        temperature: true,
+        settings: &[
+            ("temperature", "temperature"),
+            ("top_p", "top_p"),
+            ("seed", "seed"),
+            ("frequency_penalty", "frequency_penalty"),
+            ("presence_penalty", "presence_penalty"),
+            ("stop", "stop"),
+        ],
         effort: Effort::Field,
         max_tokens_field: "max_completion_tokens",
         max_tokens: None,
@@ -218,6 +225,7 @@ impl Rules {
         replay: ReasoningReplay::Always,
         proof: Proof::Encrypted,
         names: false,
+        settings: &[("temperature", "temperature"), ("top_p", "top_p")],
         effort: Effort::Object,
         max_tokens_field: "max_output_tokens",
         ..Self::OPENAI
@@ -252,7 +260,7 @@ impl Rules {
         choices: Choices::All,
         schema: SchemaBy::AnswerTool,
         strict_tools: true,
-        temperature: false,
+        settings: &[("stop", "stop_sequences")],
         effort: Effort::Thinking,
         max_tokens_field: "max_tokens",
         max_tokens: Some(16_384),

@@ -3,7 +3,7 @@
 use logue_message::{Block, CallKind, ChatMessage, Content, ImageSource, Role, ToolDefinition};
 use serde_json::{Map, Value, json};
 
-use crate::choosing::{Choice, Offer, SCHEMA_NAME, is_strict, schema_instruction, temperature};
+use crate::choosing::{Choice, Offer, SCHEMA_NAME, is_strict, sampling, schema_instruction};
 use crate::normalise::normalise;
 use crate::rules::{Effort, SchemaBy};
 use crate::{Category, ProviderError, Request, Rules};
@@ -68,8 +68,8 @@ pub(crate) fn request_body(
         };
         body.insert("response_format".into(), format);
     }
-    if let Some(temperature) = temperature(request, rules)? {
-        body.insert("temperature".into(), json!(temperature));
+    for (key, value) in sampling(request, rules)? {
+        body.insert(key.into(), value);
     }
     if let Some(max_tokens) = request.settings.max_tokens.or(rules.max_tokens) {
         body.insert(rules.max_tokens_field.into(), json!(max_tokens));

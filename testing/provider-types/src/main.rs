@@ -132,15 +132,29 @@ fn cases() -> Vec<Case> {
             settings: Settings {
                 temperature: Some(0.5),
                 max_tokens: Some(64),
-                reasoning_effort: None,
+                top_p: Some(0.9),
+                ..Settings::default()
             },
             ..Case::default()
         },
         Case {
-            name: "a limit",
+            name: "every setting",
+            messages: hello(),
+            settings: Settings {
+                seed: Some(7),
+                frequency_penalty: Some(0.5),
+                presence_penalty: Some(0.5),
+                stop: vec!["END".to_owned()],
+                ..Settings::default()
+            },
+            ..Case::default()
+        },
+        Case {
+            name: "a limit and an end",
             messages: hello(),
             settings: Settings {
                 max_tokens: Some(64),
+                stop: vec!["END".to_owned()],
                 ..Settings::default()
             },
             ..Case::default()

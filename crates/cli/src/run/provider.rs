@@ -6,7 +6,8 @@ use std::sync::Arc;
 use logue_agent::{Model, read_bytes};
 use logue_model::{
     Anthropic, Category, ChatCompletions, ChatOptions, Echo, HarmonyCompletions, HarmonyOptions,
-    ModelSelection, Provider, ProviderError, ProviderKind, Recorder, Recording, Replay, Responses,
+    ModelSelection, PlainNames, Provider, ProviderError, ProviderKind, Recorder, Recording, Replay,
+    Responses, Retrying, Structured,
 };
 
 use super::source_failure;
@@ -22,6 +23,7 @@ pub(crate) struct Connection {
     account: &'static Account,
     base_url: Option<String>,
     api_key: Option<String>,
+    retries: Option<u32>,
     config: Config,
 }
 
@@ -31,6 +33,7 @@ impl Connection {
             account: Account::of_flags(asking.model.as_deref()),
             base_url: asking.base_url.clone(),
             api_key: asking.api_key.clone(),
+            retries: asking.demanding.retries,
             config: config.clone(),
         }
     }
@@ -66,7 +69,9 @@ pub(crate) fn choose(
             )
             .with_help("run without --record, or record where no logue.toml has [redact]"));
         }
-        let recorder = Recorder::new(chosen.provider, path).map_err(|error| {
+        // What is recorded is the answer that counts, however often the model was asked for it.
+        let mended = Arc::new(Structured::new(chosen.provider));
+        let recorder = Recorder::new(mended, path).map_err(|error| {
             Failure::user(Category::RecordFailed.as_str(), error.to_string())
                 .with_help("name a file that does not exist yet, in a folder that does")
         })?;
@@ -108,6 +113,15 @@ pub(crate) fn connect(
     folder: &Path,
     connection: &Connection,
 ) -> Result<Model, Failure> {
+    let model = reach(name, folder, connection)?;
+    let budget = connection.config.retry_budget(connection.retries);
+    Ok(Model {
+        provider: Arc::new(Retrying::new(model.provider, budget)),
+        ..model
+    })
+}
+
+fn reach(name: &str, folder: &Path, connection: &Connection) -> Result<Model, Failure> {
     let selection = ModelSelection::parse(name);
     match selection.kind {
         ProviderKind::Replay => {
@@ -157,14 +171,15 @@ fn server(
 ) -> Result<Arc<dyn Provider>, Failure> {
     let (dialect, stream) = (config.dialect()?, config.stream());
     let failed = |error| provider_failure(&error);
-    Ok(match kind {
+    let provider: Arc<dyn Provider> = match kind {
         ProviderKind::Harmony => {
             let mut harmony = HarmonyOptions::new(options.base_url);
             harmony.api_key = options.api_key;
             harmony.limits = options.limits;
             harmony.prompt = config.harmony_prompt();
             harmony.server = config.harmony_server();
-            Arc::new(HarmonyCompletions::new(harmony).map_err(failed)?)
+            // Harmony calls tools by their own names.
+            return Ok(Arc::new(HarmonyCompletions::new(harmony).map_err(failed)?));
         }
         ProviderKind::Anthropic => {
             let provider = Anthropic::new(options).map_err(failed)?;
@@ -186,7 +201,8 @@ fn server(
             };
             Arc::new(provider.with_stream(stream))
         }
-    })
+    };
+    Ok(Arc::new(PlainNames::new(provider)))
 }
 
 fn no_model() -> Failure {
@@ -194,7 +210,7 @@ fn no_model() -> Failure {
         .with_help("add <config model=\"…\"/> to the prompt, or use -m, LOGUE_MODEL or logue.toml")
 }
 
-fn provider_failure(error: &ProviderError) -> Failure {
+pub(crate) fn provider_failure(error: &ProviderError) -> Failure {
     let exit = if error.category.is_transient() {
         Exit::Retryable
     } else {

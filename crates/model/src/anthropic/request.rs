@@ -3,7 +3,7 @@
 use logue_message::{Block, ChatMessage, Content, ImageSource, Role};
 use serde_json::{Map, Value, json};
 
-use crate::choosing::{Choice, Offer, SCHEMA_NAME, schema_instruction, temperature};
+use crate::choosing::{Choice, Offer, SCHEMA_NAME, sampling, schema_instruction};
 use crate::normalise::normalise;
 use crate::wire::instruct;
 use crate::{Category, ProviderError, Request, Rules};
@@ -89,8 +89,8 @@ pub(crate) fn request(
     if let Some(choice) = choice {
         body.insert("tool_choice".into(), choice);
     }
-    if let Some(temperature) = temperature(request, rules)? {
-        body.insert("temperature".into(), json!(temperature));
+    for (key, value) in sampling(request, rules)? {
+        body.insert(key.into(), value);
     }
     match effort {
         None => {}

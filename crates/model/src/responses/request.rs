@@ -3,7 +3,7 @@
 use logue_message::{Block, CallKind, ChatMessage, Content, Role};
 use serde_json::{Map, Value, json};
 
-use crate::choosing::{Choice, Offer, SCHEMA_NAME, is_strict, temperature};
+use crate::choosing::{Choice, Offer, SCHEMA_NAME, is_strict, sampling};
 use crate::normalise::normalise;
 use crate::rules::Proof;
 use crate::wire::image_url;
@@ -56,8 +56,8 @@ pub(crate) fn request_body(
             "strict": is_strict(schema)});
         body.insert("text".into(), json!({"format": format}));
     }
-    if let Some(temperature) = temperature(request, rules)? {
-        body.insert("temperature".into(), json!(temperature));
+    for (key, value) in sampling(request, rules)? {
+        body.insert(key.into(), value);
     }
     if let Some(max_tokens) = request.settings.max_tokens.or(rules.max_tokens) {
         body.insert(rules.max_tokens_field.into(), json!(max_tokens));

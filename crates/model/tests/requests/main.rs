@@ -161,9 +161,10 @@ fn lines(body: &Value) -> String {
 async fn whole(format: Format, rules: Rules) -> String {
     let (messages, tools) = (conversation(), tools());
     let settings = Settings {
-        temperature: rules.temperature.then_some(0.5),
+        temperature: (rules.name != "anthropic").then_some(0.5),
         reasoning_effort: None,
         max_tokens: Some(100),
+        ..Settings::default()
     };
     let request = Request::new("m", &messages, &settings).with_tools(&tools);
     lines(&sent(format, rules, &request).await.unwrap())
