@@ -35,6 +35,7 @@ const ROOMS: &[Room] = &[
     room("faultfs", 0, &[], &[]),
     room("openarmature-runner", 4, &[], &[]),
     room("harmony-differential", 5, &[], &[]),
+    room("provider-types", 5, &[], &[]),
     room("properties", 5, &[], &[]),
     room("xtask", 5, &[], &[]),
 ];

@@ -167,11 +167,12 @@ pub(crate) struct Asking {
     #[arg(long)]
     pub(crate) no_cache: bool,
 
-    /// Address of the model server, up to and with `/v1`
+    /// Address of the server of the model that -m names (without -m: of Chat Completions), up to
+    /// and with `/v1`
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
 
-    /// Key of the model server; `OPENAI_API_KEY` keeps it out of the process list
+    /// Key of that server; `OPENAI_API_KEY` or `ANTHROPIC_API_KEY` keeps it out of the process list
     #[arg(long, value_name = "KEY")]
     pub(crate) api_key: Option<String>,
 }

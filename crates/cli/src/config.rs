@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
 use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, PermissionFile, Redaction};
-use logue_model::{HarmonyServer, Limits, PromptForm, RetryBudget};
+use logue_model::{Dialect, HarmonyServer, Limits, PromptForm, RetryBudget};
 use logue_source::{Code, Diagnostic, Source, Span, Style};
 use logue_tools::{FetchPolicy, HostRule, SearchEngine, ShellOptions};
 use serde::Deserialize;
@@ -27,6 +27,7 @@ use crate::mcp::Mcp;
 use crate::network::Network;
 use crate::permissions::{PermissionTable, TrustTable};
 use crate::redact::Redact;
+use crate::servers::{self, Account, Server};
 use crate::telemetry::Telemetry;
 
 use limits::Prices;
@@ -87,10 +88,14 @@ struct File {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Model {
+pub(crate) struct Model {
     name: Option<String>,
-    base_url: Option<String>,
-    api_key_env: Option<String>,
+    pub(crate) base_url: Option<String>,
+    pub(crate) api_key_env: Option<String>,
+    dialect: Option<String>,
+    stream: Option<bool>,
+    #[serde(default)]
+    pub(crate) anthropic: Server,
     connect_seconds: Option<u64>,
     first_byte_seconds: Option<u64>,
     idle_seconds: Option<u64>,
@@ -228,13 +233,23 @@ impl Config {
             .or_else(|| self.first(|file| file.model.name.clone()))
     }
 
-    /// The address of the model server.
-    pub(crate) fn address(&self, flag: Option<&str>) -> Address {
+    /// The kind of the model server, where it is not the one that its address suggests.
+    pub(crate) fn dialect(&self) -> Result<Option<Dialect>, Failure> {
+        let word = self.first(|file| file.model.dialect.clone());
+        word.map(|word| servers::dialect(&word)).transpose()
+    }
+
+    /// Whether answers are asked for as they are made.
+    pub(crate) fn stream(&self) -> bool {
+        self.first(|file| file.model.stream).unwrap_or(true)
+    }
+
+    /// The address of the model server of an account.
+    pub(crate) fn address(&self, account: &Account, flag: Option<&str>) -> Address {
+        let variables = account.address_variables.iter();
         let named = flag
             .map(str::to_owned)
-            .or_else(|| variable("LOGUE_BASE_URL"))
-            .or_else(|| variable("OPENAI_BASE_URL"))
-            .or_else(|| variable("OPENAI_API_BASE"));
+            .or_else(|| variables.copied().find_map(variable));
         if let Some(url) = named {
             return Address {
                 url,
@@ -242,14 +257,14 @@ impl Config {
             };
         }
         let named = self.layers.iter().find_map(|layer| {
-            let url = layer.file.model.base_url.clone()?;
+            let url = (account.table)(&layer.file.model).base_url?;
             Some(Address {
                 url,
                 of_project: !layer.own,
             })
         });
         named.unwrap_or_else(|| Address {
-            url: "https://api.openai.com/v1".to_owned(),
+            url: account.base_url.to_owned(),
             of_project: false,
         })
     }
@@ -262,17 +277,18 @@ impl Config {
     /// `LOGUE_`.
     pub(crate) fn api_key(
         &self,
+        account: &Account,
         flag: Option<&str>,
         address: &Address,
     ) -> Result<Option<String>, Failure> {
         if let Some(key) = flag
             .map(str::to_owned)
-            .or_else(|| variable("LOGUE_API_KEY"))
+            .or_else(|| account.own_key_variable.and_then(variable))
         {
             return Ok(Some(key));
         }
         let named = self.layers.iter().find_map(|layer| {
-            let name = layer.file.model.api_key_env.clone()?;
+            let name = (account.table)(&layer.file.model).api_key_env?;
             Some((name, layer.own && !address.of_project))
         });
         match named {
@@ -281,7 +297,7 @@ impl Config {
                     if address.of_project {
                         None
                     } else {
-                        variable("OPENAI_API_KEY")
+                        variable(account.key_variable)
                     }
                 })),
             Some((name, _)) => {
@@ -294,7 +310,7 @@ impl Config {
                 )
             }
             None if address.of_project => Ok(None),
-            None => Ok(variable("OPENAI_API_KEY")),
+            None => Ok(variable(account.key_variable)),
         }
     }
 

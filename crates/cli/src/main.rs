@@ -29,6 +29,7 @@ mod rewrite;
 mod run;
 mod scan;
 mod send;
+mod servers;
 mod sessions;
 mod signal;
 mod store;

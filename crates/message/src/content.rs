@@ -65,8 +65,11 @@ pub enum Block {
         detail: Option<Detail>,
     },
     /// Private reasoning. Never shown to a user.
+    ///
+    /// Adjacent blocks with the same id are the parts of one reasoning item; the last one is signed.
     Thinking {
-        /// The reasoning; not empty in a valid message.
+        /// The reasoning; not empty in a valid message, unless it is signed: some providers give only
+        /// the signature.
         text: String,
         /// A provider's signature over it.
         signature: Option<String>,

@@ -175,7 +175,13 @@ impl ChatMessage {
             let field = |name: &str| format!("content[{index}]{name}");
             allowed(block).map_err(|reason| ShapeError::new(field(""), reason))?;
             match block {
-                Block::Text { text, .. } | Block::Thinking { text, .. } if text.is_empty() => {
+                // Thoughts may be known by their signature alone: some providers show no more.
+                Block::Text { text, .. }
+                | Block::Thinking {
+                    text,
+                    signature: None,
+                    ..
+                } if text.is_empty() => {
                     return Err(ShapeError::new(field(".text"), "cannot be empty"));
                 }
                 Block::Image {

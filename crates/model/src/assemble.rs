@@ -4,12 +4,11 @@
 //! and name or not, and come with ids that are empty or used twice. The assembler takes all of
 //! that and gives calls with unique ids in the order in which they began.
 
-use std::collections::BTreeSet;
-
-use logue_message::{Arguments, Block, CallKind, ChatMessage, Content, ToolCall};
+use logue_message::{Block, CallKind};
 use serde_json::Value;
 
-use crate::refusal::Refusal;
+use crate::answer::Decoder;
+use crate::draft::{Draft, DraftCall, stream_error};
 use crate::{Category, Event, EventSink, FinishReason, ProviderError, Response, Usage};
 
 /// Collects the chunks of one streamed answer.
@@ -20,10 +19,8 @@ pub(crate) struct Assembler {
     calls: Vec<PartialCall>,
     finish_reason: Option<FinishReason>,
     usage: Option<Usage>,
-    /// Ids of calls that the conversation holds already.
-    taken: BTreeSet<String>,
-    /// Distinguishes made-up ids of this answer from those of earlier ones.
-    salt: usize,
+    /// Whether the model says that it refuses.
+    refused: bool,
 }
 
 #[derive(Debug, Default)]
@@ -36,35 +33,15 @@ struct PartialCall {
     announced: bool,
 }
 
-impl Assembler {
-    /// An assembler for the answer to a request of these messages.
-    pub(crate) fn new(messages: &[ChatMessage]) -> Self {
-        let calls = messages.iter().flat_map(|message| &message.tool_calls);
-        let taken = calls.map(|call| call.id.clone()).collect();
-        Self {
-            taken,
-            salt: messages.len(),
-            ..Self::default()
-        }
-    }
-
-    /// Whether the server has said why the model stopped: what follows is only accounting.
-    pub(crate) fn is_finished(&self) -> bool {
+impl Decoder for Assembler {
+    fn is_finished(&self) -> bool {
         self.finish_reason.is_some()
     }
 
-    /// Takes one chunk: a streamed one (`delta`) or a whole answer (`message`).
-    ///
-    /// # Errors
-    /// The chunk carries an error of the server, or is no chunk.
-    pub(crate) fn chunk(
-        &mut self,
-        chunk: &Value,
-        events: &mut EventSink<'_>,
-    ) -> Result<(), ProviderError> {
+    /// A chunk is a streamed one (`delta`) or a whole answer (`message`).
+    fn take(&mut self, chunk: &Value, events: &mut EventSink<'_>) -> Result<(), ProviderError> {
         if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
-            let opening = "the server reported an error inside the stream";
-            return Err(Refusal::of_event(error).into_error(opening));
+            return Err(stream_error(error));
         }
         if let Some(usage) = chunk.get("usage").and_then(usage_of) {
             self.usage = Some(usage);
@@ -96,6 +73,45 @@ impl Assembler {
         Ok(())
     }
 
+    fn finish(self: Box<Self>, events: &mut EventSink<'_>) -> Result<Response, ProviderError> {
+        let finish_reason = match self.finish_reason {
+            Some(FinishReason::Stop) if self.refused => Some(FinishReason::ContentFilter),
+            reason => reason,
+        };
+        let mut draft = Draft {
+            finish_reason,
+            usage: self.usage,
+            ..Draft::default()
+        };
+        if !self.reasoning.is_empty() {
+            draft.blocks.push(Block::thinking(self.reasoning));
+        }
+        if !self.text.is_empty() {
+            draft.blocks.push(Block::text(self.text));
+        }
+        for (index, call) in self.calls.into_iter().enumerate() {
+            if !call.announced && !call.name.is_empty() {
+                events(Event::ToolCall {
+                    index,
+                    name: call.name.clone(),
+                });
+            }
+            draft.calls.push(DraftCall {
+                id: call.id,
+                name: call.name,
+                arguments: call.arguments,
+                kind: if call.custom {
+                    CallKind::Custom
+                } else {
+                    CallKind::Function
+                },
+            });
+        }
+        draft.into_response()
+    }
+}
+
+impl Assembler {
     fn delta(&mut self, delta: &Value, events: &mut EventSink<'_>) {
         let reasoning = ["reasoning_content", "reasoning"]
             .into_iter()
@@ -112,6 +128,7 @@ impl Assembler {
         for field in ["content", "refusal"] {
             let piece = delta.get(field).and_then(Value::as_str);
             if let Some(piece) = piece.filter(|text| !text.is_empty()) {
+                self.refused |= field == "refusal";
                 self.text.push_str(piece);
                 events(Event::Text(piece.to_owned()));
             }
@@ -186,91 +203,6 @@ impl Assembler {
             self.calls.len() - 1
         })
     }
-
-    /// The complete answer.
-    ///
-    /// # Errors
-    /// The answer says nothing, holds a call without a name, or is cut in the middle of its calls.
-    /// What there is of it goes along with the error.
-    pub(crate) fn finish(self, events: &mut EventSink<'_>) -> Result<Response, ProviderError> {
-        let mut tool_calls: Vec<ToolCall> = Vec::with_capacity(self.calls.len());
-        for (index, call) in self.calls.into_iter().enumerate() {
-            if call.name.is_empty() {
-                return Err(ProviderError::new(
-                    Category::InvalidResponse,
-                    "the server sent a tool call without a name",
-                )
-                .with_help(
-                    "try again; if it stays so, the server's tool call parser is at fault",
-                ));
-            }
-            if !call.announced {
-                events(Event::ToolCall {
-                    index,
-                    name: call.name.clone(),
-                });
-            }
-            let used =
-                |id: &str| self.taken.contains(id) || tool_calls.iter().any(|other| other.id == id);
-            let mut id = call.id;
-            let mut attempt = index;
-            while id.is_empty() || used(&id) {
-                id = format!("call_{}_{attempt}", self.salt);
-                attempt += 1;
-            }
-            tool_calls.push(ToolCall {
-                id,
-                name: call.name,
-                arguments: Arguments::from_text(call.arguments),
-                kind: if call.custom {
-                    CallKind::Custom
-                } else {
-                    CallKind::Function
-                },
-                signature: None,
-            });
-        }
-        let finish_reason = match self.finish_reason {
-            // Servers that call tools but say "stop" are common.
-            Some(FinishReason::Stop) | None if !tool_calls.is_empty() => FinishReason::ToolCalls,
-            Some(reason) => reason,
-            None => FinishReason::Stop,
-        };
-        let says_nothing = self.text.trim().is_empty() && tool_calls.is_empty();
-        let content = if self.reasoning.is_empty() {
-            Content::Text(self.text)
-        } else {
-            let mut blocks = vec![Block::thinking(self.reasoning)];
-            if !self.text.is_empty() {
-                blocks.push(Block::text(self.text));
-            }
-            Content::Blocks(blocks)
-        };
-        if finish_reason == FinishReason::Length && !tool_calls.is_empty() {
-            // A cut call must not run, so only what was said before it is kept.
-            return Err(incomplete(
-                "the answer reached its length limit in the middle of its tool calls",
-                ChatMessage::assistant(content),
-            ));
-        }
-        let message = ChatMessage::assistant(content).with_tool_calls(tool_calls);
-        if says_nothing {
-            return Err(incomplete(
-                "the model answered with nothing: no text and no tool call",
-                message,
-            ));
-        }
-        Ok(Response::new(message, finish_reason).with_usage(self.usage))
-    }
-}
-
-/// An answer that ended before it was one.
-pub(crate) fn incomplete(what: &str, message: ChatMessage) -> ProviderError {
-    let mut error = ProviderError::new(Category::InvalidResponse, what).with_help(
-        "raise `max_tokens` in <config/>, or check the model's chat template, and try again",
-    );
-    error.answer = Some(Box::new(message));
-    error
 }
 
 /// Adds a piece of a word that some servers send whole each time and others in parts. A single
@@ -282,15 +214,19 @@ fn merge_word(word: &mut String, piece: &str) {
 }
 
 fn usage_of(usage: &Value) -> Option<Usage> {
-    let count = |key: &str| usage.get(key).and_then(Value::as_u64);
-    let input_tokens = count("prompt_tokens");
-    let output_tokens = count("completion_tokens");
+    let count = |path: &str| usage.pointer(path).and_then(Value::as_u64);
+    let input_tokens = count("/prompt_tokens");
+    let output_tokens = count("/completion_tokens");
     if input_tokens.is_none() && output_tokens.is_none() {
         return None;
     }
+    // DeepSeek counts what it had kept under a name of its own.
+    let cached_tokens =
+        count("/prompt_tokens_details/cached_tokens").or_else(|| count("/prompt_cache_hit_tokens"));
     Some(Usage {
         input_tokens: input_tokens.unwrap_or(0),
         output_tokens: output_tokens.unwrap_or(0),
-        ..Usage::default()
+        cached_tokens: cached_tokens.unwrap_or(0),
+        reasoning_tokens: count("/completion_tokens_details/reasoning_tokens").unwrap_or(0),
     })
 }

@@ -20,6 +20,7 @@ mod server;
 
 use std::time::Instant;
 
+use reqwest::header::AUTHORIZATION;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Url};
 use serde_json::Value;
@@ -27,7 +28,7 @@ use serde_json::Value;
 use self::prompt::Prompt;
 use self::reading::Reading;
 pub use self::server::HarmonyServer;
-use crate::http::{self, Limits};
+use crate::http::{self, Limits, Manner};
 use crate::sse::SseDecoder;
 use crate::{BoxFuture, Category, EventSink, Provider, ProviderError, Request, Response};
 
@@ -91,6 +92,16 @@ pub struct HarmonyCompletions {
     client: Client,
 }
 
+static MANNER: Manner = Manner {
+    path: &["completions"],
+    doubled: None,
+    key_header: AUTHORIZATION,
+    key_prefix: "Bearer ",
+    key_variable: "OPENAI_API_KEY",
+    headers: &[],
+    example: "http://localhost:8000/v1",
+};
+
 impl HarmonyCompletions {
     /// A provider for one server.
     ///
@@ -129,7 +140,7 @@ impl HarmonyCompletions {
             let key = key.filter(|key| !key.is_empty());
             let started = Instant::now();
             let limits = &self.options.limits;
-            let response = http::post(&self.client, &self.url, key, &body, limits).await?;
+            let response = http::post(&self.client, &self.url, &MANNER, key, &body, limits).await?;
             Ok((started, response))
         };
         match self.options.prompt {

@@ -1,4 +1,4 @@
-//! One streaming request over HTTP, under limits, with failures sorted into categories.
+//! One request over HTTP, under limits, with failures sorted into categories.
 //!
 //! A server can be slow, endless, wrong or gone at every byte. Each of these has a limit here and
 //! an error that says which limit it was; nothing a server sends makes this module wait or grow
@@ -7,10 +7,11 @@
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use serde_json::Value;
 
+pub(crate) use crate::answer::broken_off;
 use crate::refusal::Refusal;
 use crate::retry_after::retry_after;
 use crate::{Category, ProviderError};
@@ -80,6 +81,75 @@ pub(crate) fn client(limits: &Limits) -> Result<Client, ProviderError> {
         })
 }
 
+/// How the servers of one wire format are addressed, as data.
+#[derive(Debug)]
+pub(crate) struct Manner {
+    /// The segments that are added to a base URL.
+    pub(crate) path: &'static [&'static str],
+    /// A segment that a base URL may end in although `path` begins with it.
+    pub(crate) doubled: Option<&'static str>,
+    /// The header that carries the key.
+    pub(crate) key_header: HeaderName,
+    /// What stands before the key in it.
+    pub(crate) key_prefix: &'static str,
+    /// The variable that users keep the key in.
+    pub(crate) key_variable: &'static str,
+    /// Further headers.
+    pub(crate) headers: &'static [(&'static str, &'static str)],
+    /// An example of a base URL.
+    pub(crate) example: &'static str,
+}
+
+impl Manner {
+    /// The address of the format below a base URL.
+    ///
+    /// # Errors
+    /// The base URL is no address of the web.
+    pub(crate) fn endpoint(&self, base_url: &str) -> Result<Url, ProviderError> {
+        let wrong = |why: String| {
+            ProviderError::new(
+                Category::InvalidRequest,
+                format!("the base URL `{base_url}` {why}"),
+            )
+            .with_help(format!(
+                "write it whole, such as {} (--base-url, the environment or logue.toml)",
+                self.example
+            ))
+        };
+        let mut url =
+            Url::parse(base_url).map_err(|error| wrong(format!("is no address: {error}")))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(wrong("does not begin with http:// or https://".to_owned()));
+        }
+        let ends_in = |url: &Url, segment: &str| {
+            let mut segments = url.path().trim_end_matches('/').rsplit('/');
+            segments.next() == Some(segment)
+        };
+        let doubled = self.doubled.is_some_and(|segment| ends_in(&url, segment));
+        let mut segments = url
+            .path_segments_mut()
+            .map_err(|()| wrong("has no path that could be extended".to_owned()))?;
+        segments.pop_if_empty();
+        if doubled {
+            segments.pop();
+        }
+        segments.extend(self.path);
+        drop(segments);
+        Ok(url)
+    }
+
+    /// An error in the words of this format: the table of refusals names the key and the path of
+    /// Chat Completions.
+    pub(crate) fn in_words(&self, mut error: ProviderError) -> ProviderError {
+        error.help = error.help.map(|help| {
+            help.replace("OPENAI_API_KEY", self.key_variable)
+                .replace("/chat/completions", &format!("/{}", self.path.join("/")))
+                .replace("often `/v1`", &format!("such as {}", self.example))
+        });
+        error
+    }
+}
+
 /// Sends a JSON body and gives the answer once its headers are there and its status is a success.
 ///
 /// # Errors
@@ -87,6 +157,7 @@ pub(crate) fn client(limits: &Limits) -> Result<Client, ProviderError> {
 pub(crate) async fn post(
     client: &Client,
     url: &Url,
+    manner: &Manner,
     key: Option<&str>,
     body: &Value,
     limits: &Limits,
@@ -99,18 +170,26 @@ pub(crate) async fn post(
             "text/event-stream, application/json",
         )
         .body(body.to_string());
+    for (name, value) in manner.headers {
+        request = request.header(*name, *value);
+    }
     if let Some(key) = key {
-        let mut value = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| {
+        let value = format!("{}{key}", manner.key_prefix);
+        let mut value = HeaderValue::from_str(&value).map_err(|_| {
             ProviderError::new(
                 Category::Authentication,
                 "the API key holds a character that no HTTP header can carry",
             )
-            .with_help("set OPENAI_API_KEY again, without a newline at its end")
+            .with_help(format!(
+                "set {} again, without a newline at its end",
+                manner.key_variable
+            ))
         })?;
         value.set_sensitive(true);
-        request = request.header(AUTHORIZATION, value);
+        request = request.header(&manner.key_header, value);
     }
-    send(request, url, limits).await
+    let sent = send(request, url, limits).await;
+    sent.map_err(|error| manner.in_words(error))
 }
 
 /// Sends a request and gives the answer once its headers are there and its status is a success.
@@ -169,15 +248,6 @@ pub(crate) async fn next_bytes(
     }
 }
 
-/// The error of an answer that ends before it is complete.
-pub(crate) fn broken_off(how: &str) -> ProviderError {
-    ProviderError::new(
-        Category::Unavailable,
-        format!("the answer broke off: {how}"),
-    )
-    .with_help("nothing of the incomplete answer was kept; run the same command again")
-}
-
 /// The error of an answer that is larger than its limit.
 pub(crate) fn too_much(limit: usize) -> ProviderError {
     ProviderError::new(
@@ -229,7 +299,7 @@ fn send_error(url: &Url, error: &reqwest::Error, limits: &Limits) -> ProviderErr
             Category::InvalidRequest,
             format!("`{url}` is no address that a request can be sent to: {causes}"),
         )
-        .with_help("check the base URL (--base-url, OPENAI_BASE_URL or logue.toml)");
+        .with_help("check the base URL (--base-url, the environment or logue.toml)");
     }
     if error.is_connect() && error.is_timeout() {
         return ProviderError::new(

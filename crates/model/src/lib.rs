@@ -1,23 +1,30 @@
 //! Language models behind one trait.
 //!
 //! A [`Provider`] takes a [`Request`] (messages, tools, settings) and gives a [`Response`], and
-//! tells on the way what it hears, as [`Event`]s. Three providers are here: [`ChatCompletions`]
-//! speaks to any server with the OpenAI wire format, [`Replay`] plays a recording, and
-//! [`Recorder`] wraps another one and makes such a recording; [`Echo`] only repeats. Every failure is a
+//! tells on the way what it hears, as [`Event`]s. [`ChatCompletions`], [`Responses`], [`Anthropic`] and
+//! [`HarmonyCompletions`] ask a server in a wire format each, [`Replay`] plays a recording, and [`Recorder`] wraps
+//! another provider and makes such a recording; [`Echo`] only repeats. Every failure is a
 //! [`ProviderError`] with a stable [`Category`], whatever the server did.
 //!
-//! The data flows one way: request → wire JSON → bytes → [`SseDecoder`] → chunks → events and the
-//! assembled message. This crate knows no session, no tool and no file format but the recording's.
+//! The data flows one way: request → the form that the server's [`Rules`] want → wire JSON → bytes →
+//! [`AnswerReader`] → events and the assembled message. This crate knows no session, no tool and no
+//! file format but the recording's.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod answer;
+mod anthropic;
 mod assemble;
 mod chat;
+mod choosing;
 mod dialect;
+mod draft;
 mod echo;
 mod error;
+mod exchange;
 mod harmony;
 mod http;
+mod normalise;
 mod plain_names;
 mod probe;
 mod provider;
@@ -25,14 +32,18 @@ mod record;
 mod recording;
 mod refusal;
 mod replay;
+mod responses;
 mod retry_after;
 mod retrying;
+mod rules;
 mod selection;
 mod sse;
 mod structured;
 mod validity;
 mod wire;
 
+pub use answer::AnswerReader;
+pub use anthropic::Anthropic;
 pub use chat::{ChatCompletions, ChatOptions};
 pub use dialect::Dialect;
 pub use echo::Echo;
@@ -48,7 +59,10 @@ pub use provider::{
 pub use record::{RecordError, Recorder};
 pub use recording::{Recording, RecordingError};
 pub use replay::Replay;
+pub use responses::Responses;
 pub use retrying::{Chance, RetryBudget, Retrying};
+pub use rules::{Choices, Effort, Proof, ReasoningReplay, Rules, SchemaBy, SystemPlace};
 pub use selection::{ModelSelection, ProviderKind};
 pub use sse::{SseDecoder, SseError};
 pub use structured::Structured;
+pub use wire::Wire;

@@ -222,7 +222,7 @@ pub enum FinishReason {
     ToolCalls,
     /// The answer reached the length limit and is cut.
     Length,
-    /// The server's filter cut the answer.
+    /// The server's filter cut the answer, or the model refused.
     ContentFilter,
 }
 

@@ -130,7 +130,7 @@ impl Recorder {
     }
 
     fn frames_of(&self, messages: &[ChatMessage]) -> Result<Vec<FrameBuf>, ProviderError> {
-        let messages: Vec<ChatMessage> = messages.iter().map(without_reasoning_ids).collect();
+        let messages: Vec<ChatMessage> = messages.iter().map(without_proofs).collect();
         let (frames, losses) = frames_from_messages(&messages);
         match losses.first() {
             None => Ok(frames),
@@ -200,15 +200,31 @@ fn failed(path: &Path, why: &str) -> ProviderError {
     .with_help("the answer is in the transcript; go on without --record, or record from the beginning to another file")
 }
 
-/// Reasoning is played and never compared, so the id by which a provider knows it is no loss.
-fn without_reasoning_ids(message: &ChatMessage) -> ChatMessage {
+/// Reasoning is played and never compared, and only by a provider that checks none of it. So what
+/// proves it to its own provider is left out: ids, signatures and what only that one can read.
+fn without_proofs(message: &ChatMessage) -> ChatMessage {
     let mut message = message.clone();
     if let Content::Blocks(blocks) = &mut message.content {
-        for block in blocks {
-            if let Block::Thinking { id, .. } = block {
+        blocks.retain_mut(|block| match block {
+            Block::Thinking {
+                text,
+                signature,
+                id,
+            } => {
+                *signature = None;
                 *id = None;
+                !text.is_empty()
             }
-        }
+            Block::Text { signature, .. } => {
+                *signature = None;
+                true
+            }
+            Block::RedactedThinking { .. } => false,
+            _ => true,
+        });
+    }
+    for call in &mut message.tool_calls {
+        call.signature = None;
     }
     message
 }

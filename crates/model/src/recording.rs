@@ -6,7 +6,8 @@
 //! answer, so nothing is written twice and the file stays readable as a conversation.
 //!
 //! Reasoning (`analysis`) is played back but never compared: whether earlier reasoning is sent
-//! again is a rule of the provider, not of the conversation.
+//! again is a rule of the provider, not of the conversation. What proves it to its own provider
+//! (ids, signatures, encrypted parts) is left out of a recording.
 
 use logue_message::{ChatMessage, ToolDefinition};
 use logue_source::{LineIndex, Severity};

@@ -242,7 +242,7 @@ static RULES: &[Rule] = &[
     },
     Rule {
         statuses: &[],
-        names: &["invalid_request"],
+        names: &["invalid_request", "invalid_prompt"],
         words: &[],
         category: Category::InvalidRequest,
         again: NEVER,

@@ -6,18 +6,27 @@
 pub enum ProviderKind {
     /// A server with `/v1/chat/completions`.
     OpenAi,
+    /// A server with `/v1/responses`.
+    Responses,
+    /// A server with Anthropic Messages.
+    Anthropic,
     /// A server with `/v1/completions` and a model of the gpt-oss family.
     Harmony,
     /// A recording.
     Replay,
     /// The last user message, repeated.
     Echo,
-    /// A provider whose prefix is reserved and which cannot be spoken to yet.
-    Reserved(&'static str),
 }
 
-/// Prefixes that mean a provider of their own, so that no conversation goes to the wrong server.
-const RESERVED: &[&str] = &["responses", "anthropic"];
+impl ProviderKind {
+    /// Whether it is a server, with an address and perhaps a key.
+    pub const fn is_server(self) -> bool {
+        matches!(
+            self,
+            Self::OpenAi | Self::Responses | Self::Anthropic | Self::Harmony
+        )
+    }
+}
 
 /// A model name taken apart.
 ///
@@ -32,7 +41,7 @@ const RESERVED: &[&str] = &["responses", "anthropic"];
 /// let selection = ModelSelection::parse("replay:a/b.ocml");
 /// assert_eq!((selection.kind, selection.model.as_str()), (ProviderKind::Replay, "a/b.ocml"));
 /// let selection = ModelSelection::parse("anthropic:some-model");
-/// assert_eq!(selection.kind, ProviderKind::Reserved("anthropic"));
+/// assert_eq!((selection.kind, selection.model.as_str()), (ProviderKind::Anthropic, "some-model"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelSelection {
@@ -46,13 +55,13 @@ impl ModelSelection {
     /// Takes a name apart. Every string is a valid name.
     pub fn parse(name: &str) -> Self {
         let (prefix, rest) = name.split_once(':').unwrap_or(("", name));
-        let reserved = RESERVED.iter().find(|reserved| **reserved == prefix);
-        let (kind, model) = match (prefix, reserved) {
-            (_, Some(reserved)) => (ProviderKind::Reserved(reserved), rest),
-            ("harmony", _) => (ProviderKind::Harmony, rest),
-            ("replay", _) => (ProviderKind::Replay, rest),
-            ("openai", _) => (ProviderKind::OpenAi, rest),
-            ("echo", _) => (ProviderKind::Echo, rest),
+        let (kind, model) = match prefix {
+            "harmony" => (ProviderKind::Harmony, rest),
+            "replay" => (ProviderKind::Replay, rest),
+            "openai" => (ProviderKind::OpenAi, rest),
+            "responses" => (ProviderKind::Responses, rest),
+            "anthropic" => (ProviderKind::Anthropic, rest),
+            "echo" => (ProviderKind::Echo, rest),
             _ => (ProviderKind::OpenAi, name),
         };
         Self {

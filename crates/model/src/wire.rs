@@ -1,47 +1,90 @@
-//! Messages, tools and settings as the Chat Completions format writes them.
+//! A request as the Chat Completions format writes it.
 
 use logue_message::{Block, CallKind, ChatMessage, Content, ImageSource, Role, ToolDefinition};
 use serde_json::{Map, Value, json};
 
-use crate::dialect::Dialect;
-use crate::{Category, ProviderError, Request};
+use crate::choosing::{Choice, Offer, SCHEMA_NAME, is_strict, sampling, schema_instruction};
+use crate::normalise::normalise;
+use crate::rules::{Effort, SchemaBy};
+use crate::{Category, ProviderError, Request, Rules};
 
-/// The body of a streaming request.
+/// A wire format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Wire {
+    /// Chat Completions: `POST BASE/chat/completions`.
+    Chat,
+    /// `OpenAI` Responses: `POST BASE/responses`.
+    Responses,
+    /// Anthropic Messages: `POST BASE/v1/messages`.
+    Anthropic,
+}
+
+/// The body of a request.
 ///
 /// # Errors
-/// A message holds content that the format cannot carry.
+/// The request holds what the format or the server cannot carry.
 pub(crate) fn request_body(
     request: &Request<'_>,
-    dialect: Dialect,
+    rules: &Rules,
+    stream: bool,
 ) -> Result<Value, ProviderError> {
+    let offer = Offer::of(request, rules)?;
     let mut body = Map::new();
     body.insert("model".into(), json!(request.model));
-    let messages: Vec<Value> = request
-        .messages
+    let mut messages = normalise(request.messages, rules)?;
+    if let (Some(schema), SchemaBy::JsonObject) = (request.response_schema, rules.schema) {
+        instruct(&mut messages, &schema_instruction(schema));
+    }
+    let messages: Vec<Value> = messages
         .iter()
-        .map(|message| message_body(message, dialect))
+        .map(|message| message_body(message, rules))
         .collect::<Result<_, _>>()?;
     body.insert("messages".into(), Value::Array(messages));
-    if !request.tools.is_empty() {
-        body.insert(
-            "tools".into(),
-            request.tools.iter().map(tool_body).collect(),
-        );
+    if !offer.tools.is_empty() {
+        let tools = offer.tools.iter().map(|tool| {
+            let mut tool = ToolDefinition::clone(tool);
+            tool.strict &= rules.strict_tools;
+            tool_body(&tool)
+        });
+        body.insert("tools".into(), tools.collect());
     }
-    if let Some(temperature) = request.settings.temperature {
-        body.insert("temperature".into(), json!(temperature));
+    let choice = match offer.choice {
+        Choice::Auto => None,
+        Choice::None => Some(json!("none")),
+        Choice::Required => Some(json!("required")),
+        Choice::Tool(name) => Some(json!({"type": "function", "function": {"name": name}})),
+    };
+    if let Some(choice) = choice {
+        body.insert("tool_choice".into(), choice);
     }
-    if let Some(max_tokens) = request.settings.max_tokens {
-        body.insert(dialect.max_tokens_field().into(), json!(max_tokens));
+    if let Some(schema) = request.response_schema {
+        let format = match rules.schema {
+            SchemaBy::JsonObject => json!({"type": "json_object"}),
+            SchemaBy::Schema | SchemaBy::AnswerTool => json!({
+                "type": "json_schema",
+                "json_schema": {"name": SCHEMA_NAME, "schema": schema, "strict": is_strict(schema)},
+            }),
+        };
+        body.insert("response_format".into(), format);
+    }
+    for (key, value) in sampling(request, rules)? {
+        body.insert(key.into(), value);
+    }
+    if let Some(max_tokens) = request.settings.max_tokens.or(rules.max_tokens) {
+        body.insert(rules.max_tokens_field.into(), json!(max_tokens));
     }
     if let Some(effort) = &request.settings.reasoning_effort {
-        body.insert("reasoning_effort".into(), json!(effort));
+        if rules.effort == Effort::Object {
+            body.insert("reasoning".into(), json!({"effort": effort}));
+        } else {
+            body.insert("reasoning_effort".into(), json!(effort));
+        }
     }
-    for (name, value) in request.settings.further() {
-        body.insert(name.into(), value);
+    body.insert("stream".into(), json!(stream));
+    if stream && rules.stream_usage {
+        body.insert("stream_options".into(), json!({"include_usage": true}));
     }
-    body.insert("stream".into(), json!(true));
-    body.insert("stream_options".into(), json!({"include_usage": true}));
     Ok(Value::Object(body))
 }
 
@@ -57,10 +100,30 @@ pub(crate) fn tool_body(tool: &ToolDefinition) -> Value {
     json!({"type": "function", "function": function})
 }
 
-fn message_body(message: &ChatMessage, dialect: Dialect) -> Result<Value, ProviderError> {
+/// Adds words to the instructions of a conversation.
+pub(crate) fn instruct(messages: &mut Vec<ChatMessage>, words: &str) {
+    match messages.first_mut() {
+        Some(first) if first.role == Role::System => {
+            first.content = Content::Text(format!("{}\n\n{words}", first.text()));
+        }
+        _ => messages.insert(0, ChatMessage::system(words)),
+    }
+}
+
+/// The address of a picture, for formats that take inline data as one.
+pub(crate) fn image_url(source: &ImageSource, media_type: Option<&str>) -> String {
+    match source {
+        ImageSource::Url(url) => url.clone(),
+        ImageSource::Inline(data) => {
+            format!("data:{};base64,{data}", media_type.unwrap_or("image/png"))
+        }
+    }
+}
+
+fn message_body(message: &ChatMessage, rules: &Rules) -> Result<Value, ProviderError> {
     let mut body = Map::new();
     let role = match message.role {
-        Role::System if message.developer && dialect.knows_developer() => "developer",
+        Role::System if message.developer => "developer",
         role => role.as_str(),
     };
     body.insert("role".into(), json!(role));
@@ -73,6 +136,10 @@ fn message_body(message: &ChatMessage, dialect: Dialect) -> Result<Value, Provid
                 json!(text)
             };
             body.insert("content".into(), content);
+            let reasoning = reasoning_of(message);
+            if let (Some(field), false) = (rules.reasoning_field, reasoning.is_empty()) {
+                body.insert(field.into(), json!(reasoning));
+            }
             if !message.tool_calls.is_empty() {
                 let calls = message.tool_calls.iter().map(|call| match call.kind {
                     CallKind::Function => json!({"id": call.id, "type": "function",
@@ -97,6 +164,17 @@ fn message_body(message: &ChatMessage, dialect: Dialect) -> Result<Value, Provid
     Ok(Value::Object(body))
 }
 
+fn reasoning_of(message: &ChatMessage) -> String {
+    let Content::Blocks(blocks) = &message.content else {
+        return String::new();
+    };
+    let texts = blocks.iter().filter_map(|block| match block {
+        Block::Thinking { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n\n")
+}
+
 fn content_body(content: &Content) -> Result<Value, ProviderError> {
     let blocks = match content {
         Content::Absent => return Ok(json!("")),
@@ -110,17 +188,11 @@ fn content_body(content: &Content) -> Result<Value, ProviderError> {
             media_type,
             detail,
         } => {
-            let url = match source {
-                ImageSource::Url(url) => url.clone(),
-                ImageSource::Inline(data) => {
-                    format!(
-                        "data:{};base64,{data}",
-                        media_type.as_deref().unwrap_or("image/png")
-                    )
-                }
-            };
             let mut image = Map::new();
-            image.insert("url".into(), json!(url));
+            image.insert(
+                "url".into(),
+                json!(image_url(source, media_type.as_deref())),
+            );
             if let Some(detail) = detail {
                 image.insert("detail".into(), json!(detail.as_str()));
             }

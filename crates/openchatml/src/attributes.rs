@@ -302,11 +302,13 @@ fn read_attributes(
                     standing = standing.and(known);
                     continue;
                 }
-                &mut unknown
+                (!is_proof(source.get(key))).then_some(&mut unknown)
             }
-            _ => &mut malformed,
+            _ => Some(&mut malformed),
         };
-        *group = Some(group.map_or(word, |all| all.join(word)));
+        if let Some(group) = group {
+            *group = Some(group.map_or(word, |all| all.join(word)));
+        }
         frame.attributes.push(Attribute { key, value });
     }
     if let Some(all) = malformed {
@@ -335,6 +337,18 @@ fn read_attributes(
         );
     }
     standing
+}
+
+/// The attributes by which reasoning stays what its provider takes back: its id there, the signature
+/// over it, and what only the provider can read. They are ours; other readers ignore them.
+pub(crate) const REASONING_ID: &str = "reasoning_id";
+pub(crate) const SIGNATURE: &str = "signature";
+pub(crate) const ENCRYPTED: &str = "encrypted";
+
+fn is_proof(key: &[u8]) -> bool {
+    [REASONING_ID, SIGNATURE, ENCRYPTED]
+        .iter()
+        .any(|proof| proof.as_bytes() == key)
 }
 
 /// Reads `key=value` if the key is known; `None` if it is not.

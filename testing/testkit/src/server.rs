@@ -33,6 +33,8 @@ pub enum Reply {
     Completion(Completion),
     /// Answers a whole response of this status, with extra header lines and a body.
     Status(u16, Vec<(String, String)>, String),
+    /// Sends these bytes as a successful answer of this content type, cut as the [`Delivery`] says.
+    Body(&'static str, Vec<u8>),
     /// Begins a successful stream, sends these bytes and closes the connection in mid-stream.
     Cut(Vec<u8>),
     /// Sends these bytes of a stream and then the same last bytes for ever.
@@ -169,6 +171,22 @@ fn answer(
             }
             head.push_str(&format!("content-length: {}\r\n\r\n{body}", body.len()));
             stream.write_all(head.as_bytes())
+        }
+        Reply::Body(kind, bytes) => {
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\
+                 transfer-encoding: chunked\r\n\r\n"
+            );
+            stream.write_all(head.as_bytes())?;
+            let seed = match delivery {
+                Delivery::Random(seed) => seed,
+                _ => 1,
+            };
+            let mut random = Random::new(seed.wrapping_add(number as u64));
+            for piece in cut(bytes, delivery, number, &mut random) {
+                send_chunk(&mut stream, piece)?;
+            }
+            stream.write_all(b"0\r\n\r\n")
         }
         Reply::Cut(bytes) => {
             stream.write_all(STREAM_HEAD)?;

@@ -7,6 +7,7 @@ use logue_model::{Category, ModelSelection, ProviderKind, Recording, ServerProbe
 use super::Finding;
 use crate::arguments::DoctorArgs;
 use crate::config::Config;
+use crate::servers::{self, Account};
 
 const MODEL: &str = "model";
 const KEY: &str = "key";
@@ -36,8 +37,14 @@ pub(super) async fn check(arguments: &DoctorArgs, config: &Config) -> Vec<Findin
                 .with_help("set LOGUE_MODEL, or `name` under [model] in logue.toml"),
         ),
     }
-    let address = config.address(arguments.base_url.as_deref());
-    let key = match config.api_key(arguments.api_key.as_deref(), &address) {
+    let kind = selection.as_ref().map(|selection| selection.kind);
+    let account = kind.map_or(&servers::OPENAI, Account::of);
+    // As in a run, the flags are for the provider that -m names.
+    let ours = account.is(Account::of_flags(arguments.model.as_deref()));
+    let flag = |flag: &Option<String>| flag.clone().filter(|_| ours);
+    let (base_url, api_key) = (flag(&arguments.base_url), flag(&arguments.api_key));
+    let address = config.address(account, base_url.as_deref());
+    let key = match config.api_key(account, api_key.as_deref(), &address) {
         Ok(key) => key,
         Err(failure) => {
             let finding = Finding::bad(KEY, failure.message);
@@ -51,8 +58,14 @@ pub(super) async fn check(arguments: &DoctorArgs, config: &Config) -> Vec<Findin
         Some(_) => Finding::good(KEY, format!("there is one for {}", address.url)),
         None if is_local => Finding::good(KEY, "none, as servers on this machine need none"),
         None => Finding::bad(KEY, format!("there is no key for {}", address.url))
-            .with_help("set OPENAI_API_KEY, or `api_key_env` under [model] in logue.toml")
-            .with_help("for a server of your own set OPENAI_BASE_URL"),
+            .with_help(format!(
+                "set {}, or `api_key_env` under [{}] in logue.toml",
+                account.key_variable, account.table_name
+            ))
+            .with_help(format!(
+                "for a server of your own set {}",
+                account.base_url_variable
+            )),
     });
     if arguments.offline {
         return findings;
@@ -61,10 +74,9 @@ pub(super) async fn check(arguments: &DoctorArgs, config: &Config) -> Vec<Findin
         // What it would say is known.
         return findings;
     }
-    let bearer = key.map(|key| ("authorization".to_owned(), format!("Bearer {key}")));
     let probe = ServerProbe {
-        base_url: address.url.clone(),
-        headers: bearer.into_iter().collect(),
+        base_url: (account.models_at)(&address.url),
+        headers: key.map_or_else(Vec::new, account.headers),
         patience: PATIENCE,
     };
     let wanted = selection

@@ -5,19 +5,22 @@ use std::sync::Arc;
 
 use logue_agent::{Model, read_bytes};
 use logue_model::{
-    Category, ChatCompletions, ChatOptions, Echo, HarmonyCompletions, HarmonyOptions,
-    ModelSelection, PlainNames, ProviderError, ProviderKind, Recorder, Recording, Replay, Retrying,
-    Structured,
+    Anthropic, Category, ChatCompletions, ChatOptions, Echo, HarmonyCompletions, HarmonyOptions,
+    ModelSelection, PlainNames, Provider, ProviderError, ProviderKind, Recorder, Recording, Replay,
+    Responses, Retrying, Structured,
 };
 
 use super::source_failure;
 use crate::arguments::Asking;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
+use crate::servers::Account;
 
 /// What is needed to reach a model server, beside the model's name.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
+    /// The account that the flags are for.
+    account: &'static Account,
     base_url: Option<String>,
     api_key: Option<String>,
     retries: Option<u32>,
@@ -27,11 +30,25 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn new(asking: &Asking, config: &Config) -> Self {
         Self {
+            account: Account::of_flags(asking.model.as_deref()),
             base_url: asking.base_url.clone(),
             api_key: asking.api_key.clone(),
             retries: asking.demanding.retries,
             config: config.clone(),
         }
+    }
+
+    /// Where the server of an account is, and the key for it.
+    fn options(&self, account: &Account) -> Result<ChatOptions, Failure> {
+        let ours = account.is(self.account);
+        let flag = |flag: &Option<String>| flag.clone().filter(|_| ours);
+        let (base_url, api_key) = (flag(&self.base_url), flag(&self.api_key));
+        let address = self.config.address(account, base_url.as_deref());
+        Ok(ChatOptions {
+            api_key: self.config.api_key(account, api_key.as_deref(), &address)?,
+            base_url: address.url,
+            limits: self.config.limits(),
+        })
     }
 }
 
@@ -76,7 +93,18 @@ pub(crate) fn model(
         (None, Some(name)) => (name.to_owned(), prompt_folder.to_owned()),
         (None, None) => (config.model().ok_or_else(no_model)?, PathBuf::new()),
     };
-    connect(&name, &folder, &Connection::new(asking, config))
+    let connection = Connection::new(asking, config);
+    let kind = ModelSelection::parse(&name).kind;
+    let given = asking.base_url.is_some() || asking.api_key.is_some();
+    if given && kind.is_server() && !Account::of(kind).is(connection.account) {
+        let account = connection.account.name;
+        return Err(Failure::user(
+            "no_model",
+            format!("--base-url and --api-key are for `{account}`, and the model is `{name}`"),
+        )
+        .with_help(format!("name the model on the command line too: -m {name}")));
+    }
+    connect(&name, &folder, &connection)
 }
 
 /// The model of that name; a path in it counts from `folder`.
@@ -115,46 +143,66 @@ fn reach(name: &str, folder: &Path, connection: &Connection) -> Result<Model, Fa
             identity: "echo:".to_owned(),
             name: String::new(),
         }),
-        ProviderKind::Harmony => {
-            let config = &connection.config;
-            let address = config.address(connection.base_url.as_deref());
-            let mut options = HarmonyOptions::new(address.url.clone());
-            options.api_key = config.api_key(connection.api_key.as_deref(), &address)?;
-            options.limits = config.limits();
-            options.prompt = config.harmony_prompt();
-            options.server = config.harmony_server();
-            let identity = format!("harmony:{} {}", options.base_url, selection.model);
-            let provider =
-                HarmonyCompletions::new(options).map_err(|error| provider_failure(&error))?;
-            Ok(Model {
-                provider: Arc::new(provider),
-                identity,
-                name: selection.model,
-            })
-        }
-        ProviderKind::Reserved(prefix) => {
-            let message = format!("`{name}`: the provider `{prefix}` cannot be spoken to yet");
-            Err(Failure::user("no_model", message)
-                .with_help("use a server that speaks Chat Completions: openai:NAME, or just NAME"))
-        }
-        _ => {
-            let config = &connection.config;
-            let address = config.address(connection.base_url.as_deref());
-            let options = ChatOptions {
-                api_key: config.api_key(connection.api_key.as_deref(), &address)?,
-                base_url: address.url,
-                limits: config.limits(),
+        kind => {
+            let options = connection.options(Account::of(kind))?;
+            let (url, model) = (options.base_url.clone(), selection.model);
+            let provider = server(kind, options, &connection.config)?;
+            // The wire format is part of who answers; the usual one goes without saying.
+            let identity = match kind {
+                ProviderKind::Responses => format!("responses {url} {model}"),
+                ProviderKind::Anthropic => format!("anthropic {url} {model}"),
+                ProviderKind::Harmony => format!("harmony:{url} {model}"),
+                _ => format!("{url} {model}"),
             };
-            let identity = format!("{} {}", options.base_url, selection.model);
-            let provider =
-                ChatCompletions::new(options).map_err(|error| provider_failure(&error))?;
             Ok(Model {
-                provider: Arc::new(PlainNames::new(Arc::new(provider))),
+                provider,
                 identity,
-                name: selection.model,
+                name: model,
             })
         }
     }
+}
+
+/// The provider of a wire format.
+fn server(
+    kind: ProviderKind,
+    options: ChatOptions,
+    config: &Config,
+) -> Result<Arc<dyn Provider>, Failure> {
+    let (dialect, stream) = (config.dialect()?, config.stream());
+    let failed = |error| provider_failure(&error);
+    let provider: Arc<dyn Provider> = match kind {
+        ProviderKind::Harmony => {
+            let mut harmony = HarmonyOptions::new(options.base_url);
+            harmony.api_key = options.api_key;
+            harmony.limits = options.limits;
+            harmony.prompt = config.harmony_prompt();
+            harmony.server = config.harmony_server();
+            // Harmony calls tools by their own names.
+            return Ok(Arc::new(HarmonyCompletions::new(harmony).map_err(failed)?));
+        }
+        ProviderKind::Anthropic => {
+            let provider = Anthropic::new(options).map_err(failed)?;
+            Arc::new(provider.with_stream(stream))
+        }
+        ProviderKind::Responses => {
+            let provider = Responses::new(options).map_err(failed)?;
+            let provider = match dialect {
+                Some(dialect) => provider.with_dialect(dialect),
+                None => provider,
+            };
+            Arc::new(provider.with_stream(stream))
+        }
+        _ => {
+            let provider = ChatCompletions::new(options).map_err(failed)?;
+            let provider = match dialect {
+                Some(dialect) => provider.with_dialect(dialect),
+                None => provider,
+            };
+            Arc::new(provider.with_stream(stream))
+        }
+    };
+    Ok(Arc::new(PlainNames::new(provider)))
 }
 
 fn no_model() -> Failure {

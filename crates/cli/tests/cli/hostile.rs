@@ -49,7 +49,7 @@ fn what_is_refused_makes_no_transcript() {
         &["run", "-o", "T", "unclosed.md"][..],
         &["run", "-o", "T", "tool.md"],
         &["run", "-o", "T", "-m", "replay:absent", "fine.md"],
-        &["run", "-o", "T", "-m", "anthropic:x", "fine.md"],
+        &["run", "-o", "T", "-m", "replay:fine.md", "fine.md"],
         &["run", "-o", "absent/T", "fine.md"],
         &["run", "-o", "T", "--record", "fine.md", "fine.md"],
     ] {

@@ -193,9 +193,9 @@ fn a_run_goes_on_after_a_kill_with_the_open_call_answered() {
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&ran.stdout), "so be it\n");
     let sent = server.received()[1].body["messages"].clone();
-    assert_eq!(sent[3]["tool_call_id"], "call_9");
+    assert_eq!(sent[2]["tool_call_id"], "call_9");
     assert!(
-        sent[3]["content"]
+        sent[2]["content"]
             .as_str()
             .unwrap()
             .starts_with("E-TOOL-CANCELLED"),

@@ -300,15 +300,7 @@ fn a_session_keeps_what_was_done_before_its_limit() {
         .collect();
     assert_eq!(
         roles,
-        [
-            "user",
-            "user",
-            "assistant",
-            "tool",
-            "assistant",
-            "tool",
-            "user"
-        ]
+        ["user", "assistant", "tool", "assistant", "tool", "user"]
     );
     // A limit that is reached before anything has happened leaves the session as it was.
     let server = self::server([]);

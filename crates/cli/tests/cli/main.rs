@@ -30,6 +30,7 @@ mod network;
 mod payloads;
 mod program;
 mod provider_errors;
+mod providers;
 mod redact;
 mod run;
 mod scan;

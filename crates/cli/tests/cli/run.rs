@@ -72,7 +72,8 @@ fn standard_input_is_a_prompt_or_a_message() {
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let sent = &server.received()[1].body["messages"];
     // The newline of the last line is no part of what is said.
-    assert_eq!(sent[1]["content"], "a <b> |RAW & \"c\"");
+    let said = sent[0]["content"].as_str().unwrap();
+    assert!(said.ends_with("\n\na <b> |RAW & \"c\""), "{said}");
 }
 
 #[test]
@@ -326,7 +327,7 @@ fn only_the_answer_goes_into_a_pipe() {
 }
 
 #[test]
-fn the_echo_model_repeats_and_reserved_ones_are_refused() {
+fn the_echo_model_repeats() {
     let folder = folder(&[("prompt.md", "<config model=\"echo:\"/>\n")]);
     let ran = run(folder.path(), ["run", "prompt.md", "hello", "there"]);
     assert_eq!(
@@ -335,15 +336,6 @@ fn the_echo_model_repeats_and_reserved_ones_are_refused() {
         "{}",
         ran.stderr
     );
-    for model in ["anthropic:x", "responses:x"] {
-        let ran = run(folder.path(), ["run", "-m", model, "prompt.md", "hi"]);
-        assert_eq!(ran.status, 3);
-        assert!(
-            ran.stderr.contains("cannot be spoken to yet"),
-            "{}",
-            ran.stderr
-        );
-    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::scan::{Found, Scan};
 use super::server::Piece;
-use crate::assemble::incomplete;
+use crate::draft::incomplete;
 use crate::{Category, Event, EventSink, FinishReason, ProviderError, Request, Response, Usage};
 
 /// Reads one answer.

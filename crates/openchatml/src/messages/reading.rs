@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use logue_message::{Arguments, Block, CallKind, ChatMessage, Content, Role as Speaker, ToolCall};
 
 use super::{PREAMBLE, recipient_of, tool_of, types_of};
+use crate::attributes::{ENCRYPTED, REASONING_ID, SIGNATURE};
 use crate::loss::{Loss, Subject};
 use crate::owned::FrameBuf;
 use crate::words::{Channel, Role, Terminator, is_tool_recipient};
@@ -37,6 +38,13 @@ pub fn messages_from_frames(frames: &[FrameBuf]) -> (Vec<ChatMessage>, Vec<Loss>
     }
     reading.flush();
     (reading.messages, reading.losses)
+}
+
+/// What an attribute says, if it says something.
+fn proof(frame: &FrameBuf, key: &str) -> Option<String> {
+    let mut attributes = frame.attributes.iter();
+    let (_, value) = attributes.find(|(name, _)| name == key)?;
+    value.clone().filter(|value| !value.is_empty())
 }
 
 /// Where the last reply to each id stands that no finished call has.
@@ -207,8 +215,18 @@ impl Reading<'_> {
                 }
             }
             channel => {
-                if !text.is_empty() {
-                    open.blocks.push(Block::thinking(text));
+                let analysis = channel == Channel::Analysis;
+                let proof = |key| analysis.then(|| proof(frame, key)).flatten();
+                let (signature, id) = (proof(SIGNATURE), proof(REASONING_ID));
+                if !text.is_empty() || signature.is_some() {
+                    open.blocks.push(Block::Thinking {
+                        text: text.to_owned(),
+                        signature,
+                        id,
+                    });
+                }
+                if let Some(data) = proof(ENCRYPTED) {
+                    open.blocks.push(Block::RedactedThinking { data });
                 }
                 if channel != Channel::Analysis {
                     self.note(index, "commentary that is no preamble is kept as reasoning");
@@ -312,6 +330,12 @@ impl Reading<'_> {
             && frame.effective_channel() == Channel::Commentary
             && frame.intent.as_deref() == Some(PREAMBLE);
         let call_id = call || frame.role == Role::Tool;
+        let reasoning = purpose == Use::Text
+            && frame.role == Role::Assistant
+            && frame.effective_channel() == Channel::Analysis;
+        let unknown = frame.attributes.iter().any(|(key, _)| {
+            !reasoning || ![SIGNATURE, REASONING_ID, ENCRYPTED].contains(&key.as_str())
+        });
         let ranked = matches!(frame.role, Role::System | Role::Developer);
         if call_id && frame.effective_channel() != Channel::Commentary {
             self.note(index, "a tool's call or reply is moved to `commentary`");
@@ -323,7 +347,7 @@ impl Reading<'_> {
             ("intent", frame.intent.is_some() && !preamble),
             ("content_type", frame.content_type.is_some() && !call),
             ("constrain", frame.constrain.is_some() && !call),
-            ("unknown attributes", !frame.attributes.is_empty()),
+            ("unknown attributes", unknown),
         ];
         for (what, _) in lost.into_iter().filter(|(_, lost)| *lost) {
             self.note(index, &format!("{what} dropped"));

@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use logue_message::{Block, ChatMessage, Content, Role as Speaker, ToolCall};
 
 use super::{recipient_of, types_of};
+use crate::attributes::{ENCRYPTED, REASONING_ID, SIGNATURE};
+use crate::limits::MAX_FRAME_HEADER;
 use crate::loss::{Loss, Subject};
 use crate::owned::FrameBuf;
 use crate::words::{Channel, Role, Terminator};
+use crate::write::is_safe;
 
 /// The frames that messages make, with a note for whatever a frame cannot hold. The module's
 /// introduction has the normal forms. Linear in the messages, with a logarithm for the ids.
@@ -58,6 +61,9 @@ pub fn frames_from_messages(messages: &[ChatMessage]) -> (Vec<FrameBuf>, Vec<Los
 
 /// What is noted of a reply whose tool nobody names.
 pub(crate) const NAMELESS: &str = "the tool's name is not known, so its reply cannot be written";
+
+/// Bytes of a proof that a header holds beside everything else.
+const MAX_PROOF: usize = MAX_FRAME_HEADER / 4 * 3;
 
 #[derive(Default)]
 struct Writing<'m> {
@@ -158,19 +164,43 @@ impl<'m> Writing<'m> {
                     signature,
                     id,
                 } => {
-                    self.note_if(signature.is_some(), "a signature dropped");
-                    self.note_if(id.is_some(), "the id of a reasoning item dropped");
-                    if !text.is_empty() {
-                        self.frames.push(FrameBuf::analysis(text.as_str()));
+                    let mut frame = FrameBuf::analysis(text.as_str());
+                    let proofs = [
+                        (SIGNATURE, signature, "a signature dropped"),
+                        (REASONING_ID, id, "the id of a reasoning item dropped"),
+                    ];
+                    for (key, value, loss) in proofs {
+                        if let Some(value) = value {
+                            self.proof(&mut frame, key, value, loss);
+                        }
+                    }
+                    let signed = frame.attributes.iter().any(|(key, _)| key == SIGNATURE);
+                    if !text.is_empty() || signed {
+                        self.frames.push(frame);
                     }
                 }
-                Block::RedactedThinking { .. } => {
-                    self.note("reasoning that only its provider can read dropped");
+                Block::RedactedThinking { data } => {
+                    let mut frame = FrameBuf::analysis("");
+                    let loss = "reasoning that only its provider can read dropped";
+                    self.proof(&mut frame, ENCRYPTED, data, loss);
+                    if !frame.attributes.is_empty() {
+                        self.frames.push(frame);
+                    }
                 }
                 Block::Image { .. } => self.note("an image dropped"),
                 _ => self.note("content of an unknown kind dropped"),
             }
             joins = false;
+        }
+    }
+
+    /// Puts what proves reasoning to its provider into a header, if it can stand there.
+    fn proof(&mut self, frame: &mut FrameBuf, key: &str, value: &str, loss: &str) {
+        if is_safe(value) && value.len() <= MAX_PROOF {
+            let attribute = (key.to_owned(), Some(value.to_owned()));
+            frame.attributes.push(attribute);
+        } else {
+            self.note(loss);
         }
     }
 

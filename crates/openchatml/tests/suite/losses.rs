@@ -23,10 +23,12 @@ fn losses_are_noted() {
         ChatMessage::user(vec![Block::text("look"), image.clone()]),
         ChatMessage::user(vec![image]),
         ChatMessage::assistant(vec![
-            Block::RedactedThinking { data: "x".into() },
+            Block::RedactedThinking {
+                data: "x".repeat(64 * 1024),
+            },
             Block::Thinking {
                 text: "t".into(),
-                signature: Some("s".into()),
+                signature: Some("two words".into()),
                 id: Some("i".into()),
             },
             signed("a"),
@@ -44,11 +46,40 @@ fn losses_are_noted() {
             "message 2: an image dropped",
             "message 3: reasoning that only its provider can read dropped",
             "message 3: a signature dropped",
-            "message 3: the id of a reasoning item dropped",
             "message 3: a signature dropped",
             "message 4: an empty message left out",
         ],
     );
+}
+
+#[test]
+fn what_proves_reasoning_to_its_provider_is_kept_in_text() {
+    let message = ChatMessage::assistant(vec![
+        Block::RedactedThinking {
+            data: "EmwKAhgB+/==".into(),
+        },
+        Block::Thinking {
+            text: "Look first.".into(),
+            signature: Some("EqQBCgIYAhIM1gbcDa9GJwZA2b3h==".into()),
+            id: None,
+        },
+        Block::Thinking {
+            text: String::new(),
+            signature: Some("gAAAAABo+/x=".into()),
+            id: Some("rs_68af".into()),
+        },
+        Block::text("Done."),
+    ]);
+    let (frames, losses) = frames_from_messages(std::slice::from_ref(&message));
+    assert_eq!(losses, []);
+    let mut text = "---\nversion: 2.2\n---\n".to_owned();
+    for frame in &frames {
+        openchatml::write_frame(&mut text, frame).unwrap();
+    }
+    let document = openchatml::parse(text.as_bytes());
+    assert_eq!(document.diagnostics(), [], "{text}");
+    let (messages, losses) = messages_from_frames(&document.to_owned_frames());
+    assert_eq!((messages, losses), (vec![message], Vec::new()), "{text}");
 }
 
 #[test]

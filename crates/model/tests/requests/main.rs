@@ -1,0 +1,211 @@
+//! What each kind of server is sent: every rule, held against the body that arrives at a server.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+mod bodies;
+mod options;
+mod rules;
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use logue_message::{Block, CallKind, ChatMessage, Detail, ImageSource, ToolCall, ToolDefinition};
+use logue_model::{
+    Anthropic, ChatCompletions, ChatOptions, Dialect, Limits, Provider, ProviderError, Request,
+    Responses, Rules, Settings,
+};
+use serde_json::{Value, json};
+use testkit::{Delivery, ModelServer, Reply};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Chat,
+    Responses,
+    Anthropic,
+}
+
+/// One answer that every format takes for one.
+const ANSWER: &str = r#"{"type":"message","object":"response","status":"completed",
+    "choices":[{"message":{"content":"ok"},"finish_reason":"stop"}],
+    "output":[{"type":"message","content":[{"type":"output_text","text":"ok"}]}],
+    "content":[{"type":"text","text":"ok"}],"stop_reason":"end_turn"}"#;
+
+fn provider(format: Format, rules: Rules, base_url: String, stream: bool) -> Box<dyn Provider> {
+    let options = ChatOptions {
+        base_url,
+        api_key: Some("sk-secret".to_owned()),
+        limits: Limits {
+            first_byte: Duration::from_secs(20),
+            ..Limits::default()
+        },
+    };
+    match format {
+        Format::Chat => {
+            let server = ChatCompletions::new(options).unwrap();
+            Box::new(server.with_rules(rules).with_stream(stream))
+        }
+        Format::Responses => {
+            let server = Responses::new(options).unwrap();
+            Box::new(server.with_rules(rules).with_stream(stream))
+        }
+        Format::Anthropic => {
+            let server = Anthropic::new(options).unwrap();
+            Box::new(server.with_rules(rules).with_stream(stream))
+        }
+    }
+}
+
+/// The body that a server of these rules receives.
+async fn sent(format: Format, rules: Rules, request: &Request<'_>) -> Result<Value, ProviderError> {
+    let reply = Reply::Body("application/json", ANSWER.as_bytes().to_vec());
+    let server = ModelServer::start(vec![reply], Delivery::Whole).unwrap();
+    let base_url = server.base_url();
+    let provider = provider(format, rules, base_url, true);
+    let response = provider.complete(request, &mut |_| {}).await?;
+    assert_eq!(response.message.text(), "ok");
+    Ok(server.received()[0].body.clone())
+}
+
+fn thinking(text: &str, signature: Option<&str>, id: Option<&str>) -> Block {
+    Block::Thinking {
+        text: text.to_owned(),
+        signature: signature.map(str::to_owned),
+        id: id.map(str::to_owned),
+    }
+}
+
+fn image() -> Block {
+    Block::Image {
+        source: ImageSource::Inline("aGk=".to_owned()),
+        media_type: Some("image/png".to_owned()),
+        detail: Some(Detail::Low),
+    }
+}
+
+/// A conversation with everything in it that servers differ in.
+fn conversation() -> Vec<ChatMessage> {
+    let custom = ToolCall {
+        kind: CallKind::Custom,
+        ..ToolCall::new("c3", "patch", "*** Begin")
+    };
+    vec![
+        ChatMessage::system("Be brief."),
+        ChatMessage::developer("Use tools."),
+        ChatMessage::user("Hello").with_name("Ada"),
+        ChatMessage::assistant(vec![
+            thinking("First.", Some("sig-1"), None),
+            Block::text("Hi."),
+        ]),
+        ChatMessage::user("Look"),
+        ChatMessage::user(vec![Block::text("here"), image()]),
+        ChatMessage::system("It is night."),
+        ChatMessage::assistant(vec![
+            thinking("Two", None, Some("rs_1")),
+            thinking("files.", Some("enc-1"), Some("rs_1")),
+            thinking("Signed.", Some("sig-2"), None),
+            Block::RedactedThinking {
+                data: "hidden".to_owned(),
+            },
+            thinking("Plain.", None, None),
+            Block::text("I look."),
+        ])
+        .with_tool_calls(vec![
+            ToolCall::new("c1", "read", r#"{ "file": "a" }"#),
+            ToolCall::new("c2", "read", r#"{"file": "#),
+            custom,
+            ToolCall::new("c4", "list", ""),
+        ]),
+        ChatMessage::tool("c1", "A").with_name("read"),
+        ChatMessage::tool("c2", "broken").with_name("read"),
+        ChatMessage::tool("c3", "patched").with_name("patch"),
+        ChatMessage::tool("c4", "").with_name("list"),
+    ]
+}
+
+fn tools() -> Vec<ToolDefinition> {
+    let parameters = json!({"type": "object", "properties": {"file": {"type": "string"}},
+        "required": ["file"], "additionalProperties": false});
+    let mut read = ToolDefinition::new("read", "reads a file", parameters);
+    read.strict = true;
+    vec![
+        read,
+        ToolDefinition::new(
+            "list",
+            "lists files",
+            json!({"type": "object", "properties": {}}),
+        ),
+    ]
+}
+
+fn schema() -> Value {
+    json!({"type": "object", "properties": {"answer": {"type": "integer"}},
+        "required": ["answer"], "additionalProperties": false})
+}
+
+/// A body with each message or item on a line of its own.
+fn lines(body: &Value) -> String {
+    let mut text = String::new();
+    for (key, value) in body.as_object().unwrap() {
+        match value {
+            Value::Array(list) if ["messages", "input", "tools"].contains(&key.as_str()) => {
+                writeln!(text, "{key}:").unwrap();
+                for item in list {
+                    writeln!(text, "  {item}").unwrap();
+                }
+            }
+            value => writeln!(text, "{key}: {value}").unwrap(),
+        }
+    }
+    text
+}
+
+async fn whole(format: Format, rules: Rules) -> String {
+    let (messages, tools) = (conversation(), tools());
+    let settings = Settings {
+        temperature: (rules.name != "anthropic").then_some(0.5),
+        reasoning_effort: None,
+        max_tokens: Some(100),
+        ..Settings::default()
+    };
+    let request = Request::new("m", &messages, &settings).with_tools(&tools);
+    lines(&sent(format, rules, &request).await.unwrap())
+}
+
+/// Every kind of server, with its format.
+fn kinds() -> Vec<(Format, Rules)> {
+    let mut kinds: Vec<(Format, Rules)> = Dialect::ALL
+        .iter()
+        .map(|(_, dialect)| (Format::Chat, *dialect.rules()))
+        .collect();
+    kinds.extend([
+        (Format::Responses, Rules::RESPONSES),
+        (Format::Responses, Rules::RESPONSES_COMPATIBLE),
+        (Format::Anthropic, Rules::ANTHROPIC),
+    ]);
+    kinds
+}
+
+/// The messages that `rules` make of a conversation, as role and content.
+async fn told(format: Format, rules: Rules, messages: &[ChatMessage]) -> Vec<(String, Value)> {
+    let settings = Settings::default();
+    let request = Request::new("m", messages, &settings);
+    let body = sent(format, rules, &request).await.unwrap();
+    let key = if format == Format::Responses {
+        "input"
+    } else {
+        "messages"
+    };
+    let list = body[key].as_array().unwrap().iter();
+    list.map(|item| {
+        (
+            item["role"].as_str().unwrap_or("-").to_owned(),
+            item["content"].clone(),
+        )
+    })
+    .collect()
+}
+
+fn rules(change: impl FnOnce(&mut Rules)) -> Rules {
+    let mut rules = Rules::OPENAI;
+    change(&mut rules);
+    rules
+}
