@@ -10,7 +10,7 @@ use chatmd::{
 use logue_message::{ChatMessage, Repair, Role, ToolCall, repair_history};
 use logue_model::Settings;
 use logue_source::{Code, Diagnostic, SourceMap};
-use logue_tools::{Builtin, ShellTool, Tool, Toolbox};
+use logue_tools::{Builtin, CommandError, ShellTool, Tool, Toolbox};
 
 use crate::agent_tool::AgentTool;
 use crate::element::Element;
@@ -158,13 +158,13 @@ pub fn toolbox(prompt: &Prompt, surroundings: &Surroundings) -> Result<Toolbox, 
                 name,
                 command,
                 description,
-            } => Arc::new(ShellTool::new(
-                name,
-                command,
-                description.as_deref(),
-                roots.base().to_owned(),
-                surroundings.shell.clone(),
-            )),
+            } => {
+                let options = surroundings.shell.of(name).clone();
+                let tool = ShellTool::new(name, command, description.as_deref(), roots, options);
+                let invalid =
+                    |error: CommandError| refused(Code::MdToolDeclaration, error.to_string());
+                Arc::new(tool.map_err(invalid)?)
+            }
             ToolKind::Agent {
                 name,
                 agent,

@@ -5,7 +5,6 @@
 //! settings. The user's is `logue/config.toml` in the XDG configuration folder. A key that nobody
 //! knows is an error at its position: a misspelled limit would otherwise be no limit.
 
-use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,11 +13,12 @@ use etcetera::BaseStrategy as _;
 use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, Redaction};
 use logue_model::Limits;
 use logue_source::{Code, Diagnostic, Source, Span, Style};
-use logue_tools::{FetchPolicy, HostRule, ShellOptions};
+use logue_tools::{FetchPolicy, HostRule, ShellPolicy};
 use serde::Deserialize;
 
 use crate::exit::{Exit, Failure};
 use crate::network::Network;
+use crate::programs::{self, Tools};
 use crate::redact::Redact;
 use crate::telemetry::Telemetry;
 
@@ -73,17 +73,6 @@ struct Model {
     total_seconds: Option<u64>,
     response_bytes: Option<usize>,
     event_bytes: Option<usize>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Tools {
-    #[serde(default)]
-    roots: Vec<PathBuf>,
-    timeout_seconds: Option<u64>,
-    output_bytes: Option<usize>,
-    #[serde(default)]
-    environment: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -144,6 +133,9 @@ impl Config {
                 .map_err(|(span, error)| invalid(&path, &text, span, &error.to_string()))?;
             let rules = file.network.rules(own);
             hosts.extend(rules.map_err(|(span, error)| invalid(&path, &text, span, &error))?);
+            file.tools
+                .check(own)
+                .map_err(|(span, error)| invalid(&path, &text, span, &error))?;
             file.telemetry
                 .check(own)
                 .map_err(|(span, error)| invalid(&path, &text, span, error))?;
@@ -274,27 +266,14 @@ impl Config {
         self.layers.iter().flat_map(roots).collect()
     }
 
-    /// Limits and environment of shell tools.
-    pub(crate) fn shell_options(&self) -> ShellOptions {
-        let base = ShellOptions::default();
-        let extra = self
-            .layers
-            .iter()
-            .flat_map(|layer| &layer.file.tools.environment);
-        let standard = ShellOptions::STANDARD_ENVIRONMENT.iter().copied();
-        let names = standard.chain(extra.map(String::as_str));
-        let environment: Vec<(OsString, OsString)> = names
-            .filter_map(|name| Some((name.into(), std::env::var_os(name)?)))
+    /// What programs of tools may cost and reach.
+    pub(crate) fn shell_policy(&self) -> ShellPolicy {
+        let layers = self.layers.iter();
+        let layers: Vec<programs::Layer<'_>> = layers
+            .map(|layer| (&layer.file.tools, layer.folder.as_path()))
             .collect();
-        ShellOptions {
-            timeout: self
-                .first(|file| file.tools.timeout_seconds)
-                .map_or(base.timeout, Duration::from_secs),
-            output_bytes: self
-                .first(|file| file.tools.output_bytes)
-                .unwrap_or(base.output_bytes),
-            environment,
-        }
+        let home = etcetera::home_dir().ok();
+        programs::policy(&layers, std::env::current_exe().ok(), home)
     }
 
     /// What prompts may reach: the hosts of the flags and of the files.

@@ -4,7 +4,8 @@
 //! the tools of one run, and only those: a name that nobody declared is refused. Two kinds are
 //! here. Built-ins read and write files below [`Roots`] and nowhere else; a [`ShellTool`] runs
 //! one declared command with the model's arguments as an argument vector, never through a shell,
-//! under a time limit, an output limit and in a process group that dies as a whole.
+//! under limits of time, output and memory, in a [sandbox](sandbox::Sandbox) that ends with
+//! everything in it.
 //!
 //! What comes from the network comes through a [`Fetcher`], from the hosts that its [`FetchPolicy`]
 //! names and from no other.
@@ -20,19 +21,21 @@ mod output;
 mod patch;
 mod reach;
 mod roots;
+pub mod sandbox;
 mod shell;
 mod tool;
 mod toolbox;
 mod writing;
 
 pub use builtin::{
-    AppendToFile, ApplyPatch, Builtin, FindAndReplace, ReadDirectory, ReadFile, WebpageToMarkdown,
+    AppendToFile, ApplyPatch, Builtin, FindAndReplace, Python, ReadDirectory, ReadFile,
+    WebpageToMarkdown,
 };
 pub use fetch::{
     FetchCategory, FetchError, FetchPolicy, Fetched, Fetcher, HostRule, HostRuleError, Lookup,
 };
 pub use reach::{Reach, Written};
 pub use roots::{Opened, RootError, Roots};
-pub use shell::{ShellOptions, ShellTool};
+pub use shell::{CommandError, ShellOptions, ShellPolicy, ShellTool};
 pub use tool::{BoxFuture, Call, Outcome, Provenance, Tool};
 pub use toolbox::{Toolbox, ToolboxError};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::{Fetcher, Roots};
+use crate::{Fetcher, Roots, ShellOptions};
 
 /// What built-in tools may reach. Files below the roots may be read and written, except for those
 /// that say what is allowed; the network is off unless a fetcher is given.
@@ -24,6 +24,7 @@ pub struct Reach {
     pub(crate) kept: Vec<PathBuf>,
     pub(crate) written: Written,
     pub(crate) network: Option<Arc<Fetcher>>,
+    pub(crate) python: ShellOptions,
 }
 
 /// Which files tools have written, as everything knows it that is run together. What a model wrote
@@ -53,6 +54,7 @@ impl Reach {
             kept: Vec::new(),
             written: Written::default(),
             network: None,
+            python: ShellOptions::default(),
         }
     }
 
@@ -84,6 +86,13 @@ impl Reach {
     #[must_use]
     pub fn with_network(mut self, network: Arc<Fetcher>) -> Self {
         self.network = Some(network);
+        self
+    }
+
+    /// The same with what programs in Python may cost and reach.
+    #[must_use]
+    pub fn with_python(mut self, options: ShellOptions) -> Self {
+        self.python = options;
         self
     }
 }

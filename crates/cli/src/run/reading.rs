@@ -13,6 +13,7 @@ use crate::arguments::Asking;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::language::Language;
+use crate::programs;
 use crate::terminal::{complain, error_style};
 
 /// What the prompt may reach.
@@ -37,7 +38,7 @@ pub(crate) fn surroundings(
         permissions: permissions.clone(),
     };
     let mut surroundings =
-        Surroundings::new(world, config.shell_options()).with_agents(Arc::new(agents));
+        Surroundings::new(world, config.shell_policy()).with_agents(Arc::new(agents));
     if let Some(transcript) = &input.transcript {
         surroundings = surroundings.keeping(transcript.path());
     }
@@ -82,6 +83,7 @@ pub(crate) async fn load(input: &Input, surroundings: &Surroundings) -> Result<P
         complain(&format!("{}\n", map.render(warning, error_style())));
     }
     drop(map);
+    programs::tell(&prompt, surroundings.shell());
     Ok(prompt)
 }
 

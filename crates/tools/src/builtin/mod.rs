@@ -4,6 +4,7 @@ mod append_to_file;
 mod apply_patch;
 mod find_and_replace;
 mod given;
+mod python;
 mod read_directory;
 mod read_file;
 mod webpage_to_markdown;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 pub use append_to_file::AppendToFile;
 pub use apply_patch::ApplyPatch;
 pub use find_and_replace::FindAndReplace;
+pub use python::Python;
 pub use read_directory::ReadDirectory;
 pub use read_file::ReadFile;
 pub use webpage_to_markdown::WebpageToMarkdown;
@@ -35,6 +37,8 @@ pub enum Builtin {
     ApplyPatch,
     /// `webpage_to_markdown`.
     WebpageToMarkdown,
+    /// `python`.
+    Python,
 }
 
 impl Builtin {
@@ -47,6 +51,7 @@ impl Builtin {
             "find_and_replace" => Self::FindAndReplace,
             "apply_patch" => Self::ApplyPatch,
             "webpage_to_markdown" => Self::WebpageToMarkdown,
+            "python" => Self::Python,
             _ => return None,
         })
     }
@@ -61,6 +66,7 @@ impl Builtin {
             Self::FindAndReplace => Arc::new(FindAndReplace::new(reach.clone())),
             Self::ApplyPatch => Arc::new(ApplyPatch::new(reach.clone())),
             Self::WebpageToMarkdown => Arc::new(WebpageToMarkdown::new(reach.network.clone())),
+            Self::Python => Arc::new(Python::new(&reach.roots, reach.python.clone())),
         }
     }
 }
