@@ -10,7 +10,7 @@ use chatmd::{
 use logue_message::{ChatMessage, Repair, Role, ToolCall, repair_history};
 use logue_model::Settings;
 use logue_source::{Code, Diagnostic, SourceMap};
-use logue_tools::{Builtin, CommandError, ShellTool, Tool, Toolbox};
+use logue_tools::{Builtin, CommandError, ShellOptions, ShellTool, Tool, Toolbox};
 
 use crate::agent_tool::AgentTool;
 use crate::element::Element;
@@ -149,7 +149,13 @@ pub fn toolbox(prompt: &Prompt, surroundings: &Surroundings) -> Result<Toolbox, 
         };
         let tool: Arc<dyn Tool> = match &declaration.kind {
             ToolKind::Builtin { name } => match Builtin::declared(name) {
-                Some(builtin) => builtin.tool(&reach),
+                Some(builtin) => {
+                    if builtin == Builtin::Python {
+                        let options = surroundings.shell.of("python");
+                        confined(options).map_err(|error| refused(Code::Sandbox, error))?;
+                    }
+                    builtin.tool(&reach)
+                }
                 // A built-in that only another program has was warned of. It is not offered, and a
                 // call of it is refused like that of any undeclared tool.
                 None => continue,
@@ -160,6 +166,7 @@ pub fn toolbox(prompt: &Prompt, surroundings: &Surroundings) -> Result<Toolbox, 
                 description,
             } => {
                 let options = surroundings.shell.of(name).clone();
+                confined(&options).map_err(|error| refused(Code::Sandbox, error))?;
                 let tool = ShellTool::new(name, command, description.as_deref(), roots, options);
                 let invalid =
                     |error: CommandError| refused(Code::MdToolDeclaration, error.to_string());
@@ -187,6 +194,12 @@ pub fn toolbox(prompt: &Prompt, surroundings: &Surroundings) -> Result<Toolbox, 
             .map_err(|error| refused(Code::MdDuplicateTool, error.to_string()))?;
     }
     Ok(toolbox)
+}
+
+/// That programs with these options can be run at all, which is known before anything is.
+fn confined(options: &ShellOptions) -> Result<(), String> {
+    let checked = options.sandbox.check();
+    checked.map_err(|error| error.to_string())
 }
 
 fn reasoning_count(document: &Document) -> usize {

@@ -103,6 +103,7 @@ pub const BUILTINS: &[Builtin] = &[
     Builtin::new("append_to_file", "append_to_file", true),
     Builtin::new("find_and_replace", "find_and_replace", true),
     Builtin::new("webpage_to_markdown", "webpage_to_markdown", true),
+    Builtin::new("python", "python", true),
     Builtin::new("import_image", "import_image", false),
     Builtin::new("fork", "fork", false),
     Builtin::new("meta_refine", "meta_refine", false),

@@ -150,6 +150,10 @@ codes! {
     OutsideRoots = "E-OUTSIDE-ROOTS",
     /// A prompt names an address of a host that nobody allowed.
     NetworkDenied = "E-NETWORK-DENIED",
+    /// A command is not run because it cannot be confined as it has to be.
+    Sandbox = "E-SANDBOX",
+    /// A tool used more memory, output or processes than it may.
+    ToolLimit = "E-TOOL-LIMIT",
     /// Something that the language has and this version does not run yet.
     MdUnsupported = "E-MD-UNSUPPORTED",
     /// A built-in of another program that Logue does not have.

@@ -9,6 +9,8 @@ use landlock::{
     RulesetError, Scope,
 };
 
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities, set_no_new_privs};
+
 use super::order::Confinement;
 
 /// The newest interface that the rules here are written for.
@@ -23,6 +25,13 @@ const DEVICES: [&str; 6] = [
     "/dev/urandom",
     "/dev/tty",
 ];
+
+/// What a superuser keeps: files of other users stay as reachable as they were. The rest would lead
+/// past the confinement, as to the environment of other processes.
+const KEPT: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID);
 
 /// The version of Landlock's interface in this kernel, as far as it is known here.
 pub(super) fn landlock_version() -> Option<u32> {
@@ -53,6 +62,21 @@ pub(super) fn restrict(confinement: &Confinement, private: &Path) -> Result<(), 
         return Err("this kernel has no Landlock".to_owned());
     }
     Ok(())
+}
+
+/// Gives up the privileges of this thread and of what it starts. A program of the superuser gets
+/// none of them back, because no new privileges are given.
+///
+/// # Errors
+/// The kernel refuses.
+pub(super) fn drop_privileges() -> Result<(), String> {
+    let told = |error: rustix::io::Errno| format!("privileges cannot be given up: {error}");
+    set_no_new_privs(true).map_err(told)?;
+    let mut sets = capabilities(None).map_err(told)?;
+    sets.effective &= KEPT;
+    sets.permitted &= KEPT;
+    sets.inheritable = CapabilitySet::empty();
+    set_capabilities(None, sets).map_err(told)
 }
 
 fn ruleset(confinement: &Confinement, private: &Path) -> Result<RulesetCreated, RulesetError> {

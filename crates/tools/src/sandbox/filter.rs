@@ -36,7 +36,6 @@ pub(super) fn is_possible() -> bool {
 /// The kernel or the machine does not filter system calls.
 pub(super) fn close_network() -> Result<(), String> {
     let program = program()?;
-    rustix::thread::set_no_new_privs(true).map_err(|error| error.to_string())?;
     seccompiler::apply_filter(&program).map_err(|error| error.to_string())
 }
 

@@ -163,6 +163,7 @@ fn start(order: Order, private: &Path) -> Result<(Child, Option<String>), Report
 
 fn enter(confinement: &Confinement, private: &Path) -> Result<(), String> {
     confine::restrict(confinement, private)?;
+    confine::drop_privileges()?;
     if !confinement.network && filter::is_possible() {
         filter::close_network()?;
     }
