@@ -3,6 +3,7 @@
 mod chatmd;
 mod harness;
 mod openchatml;
+mod turn;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -20,6 +21,9 @@ pub(crate) fn bench(root: &Path, arguments: &[&str]) -> Result<(), String> {
     }
     if let ["harness", rest @ ..] = arguments {
         return harness::bench(root, rest);
+    }
+    if let ["turn", rest @ ..] = arguments {
+        return turn::bench(root, rest);
     }
     cargo(
         root,

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask tidy | bench [BYTES] | codegen o200k [--check] [ASSET]
-                   | bench openchatml|chatmd [--size MB] | bench harness
+                   | bench openchatml|chatmd [--size MB] | bench harness|turn
                    | wasm
                    | conformance --harmony FILE | conformance --chatmd FILE
                    | conformance --openarmature FOLDER
@@ -25,7 +25,8 @@ const USAGE: &str = "usage: cargo xtask tidy | bench [BYTES] | codegen o200k [--
   bench         start-up time and parser throughput, each against a baseline of the same run;
                 openchatml: every job of the envelope beside a scan or a peer, over 64 MB;
                 chatmd: reading transcripts, whole and hostile, and `logue check`;
-                harness: what a turn costs, in memory and on disk
+                harness: what a turn costs, in memory and on disk;
+                turn: what a turn with a tool costs around the model, beside aichat
   codegen       o200k: the table of crates/o200k, from the asset `o200k_base.tiktoken`, which is
                 looked for in the sources of the package tiktoken-rs; --check compares instead of
                 writing

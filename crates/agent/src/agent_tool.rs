@@ -55,8 +55,9 @@ impl Tool for AgentTool {
             let object = call.arguments.object().unwrap_or_default();
             let input = object.get("input").and_then(Value::as_str);
             let Some(input) = input.filter(|input| !input.trim().is_empty()) else {
-                return Outcome::failed(
-                    "E-CALL-SCHEMA: the arguments are not an object with the string `input`, such as {\"input\": \"…\"}",
+                return Outcome::error(
+                    "E-CALL-SCHEMA",
+                    "the arguments are not an object with the string `input`, such as {\"input\": \"…\"}",
                 );
             };
             let told = vec![Block::text(input)];
@@ -66,7 +67,7 @@ impl Tool for AgentTool {
                 .await
             {
                 Ok(answer) => Outcome::done(answer),
-                Err(error) => Outcome::failed(format!("{}: {error}", error.kind.code())),
+                Err(error) => Outcome::error(error.kind.code().as_str(), error),
             }
         })
     }

@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use logue_tools::HostRule;
 use openchatml::Role;
 
+mod doctor;
 mod sessions;
 
 use logue_agent::PermissionRule;
@@ -13,6 +14,7 @@ use logue_agent::PermissionRule;
 use crate::convert::Form;
 use crate::language::Language;
 
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use sessions::{
     ExportArgs, ForkArgs, ImportArgs, ListArgs, RmArgs, SendArgs, SessionsCommand, ShowArgs,
     SignalArgs, StoreArgs, TailArgs, VerifyArgs,
@@ -56,6 +58,7 @@ pub(crate) enum Command {
     /// Show what the readers see
     #[command(subcommand)]
     Debug(DebugCommand),
+    Doctor(DoctorArgs),
     Completions(CompletionsArgs),
     /// Write the manual pages
     ///

@@ -33,6 +33,7 @@ pub(crate) struct Config {
 
 #[derive(Clone, Debug)]
 struct Layer {
+    path: PathBuf,
     /// The folder of the file: relative paths in it count from there.
     folder: PathBuf,
     /// Whether the file is the user's own, and not a project's.
@@ -140,13 +141,23 @@ impl Config {
                 .check(own)
                 .map_err(|(span, error)| invalid(&path, &text, span, error))?;
             let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
-            layers.push(Layer { folder, own, file });
+            layers.push(Layer {
+                path,
+                folder,
+                own,
+                file,
+            });
         }
         Ok(Self {
             layers,
             redaction,
             hosts,
         })
+    }
+
+    /// The files in force, the first over the next.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.layers.iter().map(|layer| layer.path.as_path())
     }
 
     fn first<T>(&self, pick: impl Fn(&File) -> Option<T>) -> Option<T> {

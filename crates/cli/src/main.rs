@@ -11,6 +11,7 @@ mod check;
 mod config;
 mod convert;
 mod debug;
+mod doctor;
 mod exit;
 mod fix;
 mod fmt;
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
         Command::View(arguments) => view::view(&arguments),
         Command::Tokens(command) => tokens::tokens(&command),
         Command::Debug(command) => debug::debug(&command),
+        Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Completions(arguments) => manual::completions(arguments.shell),
         Command::Man { folder } => manual::pages(folder.as_deref()),
     };

@@ -21,6 +21,8 @@ mod definition;
 mod history;
 mod json;
 mod message;
+#[cfg(feature = "schema")]
+pub mod schema;
 mod tool_call;
 mod validate;
 

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use logue_message::{Arguments, Block, CallKind, ChatMessage, Content, ToolCall};
 use serde_json::Value;
 
+use crate::refusal::Refusal;
 use crate::{Category, Event, EventSink, FinishReason, ProviderError, Response, Usage};
 
 /// Collects the chunks of one streamed answer.
@@ -62,7 +63,8 @@ impl Assembler {
         events: &mut EventSink<'_>,
     ) -> Result<(), ProviderError> {
         if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
-            return Err(stream_error(error));
+            let opening = "the server reported an error inside the stream";
+            return Err(Refusal::of_event(error).into_error(opening));
         }
         if let Some(usage) = chunk.get("usage").and_then(usage_of) {
             self.usage = Some(usage);
@@ -291,31 +293,4 @@ fn usage_of(usage: &Value) -> Option<Usage> {
         output_tokens: output_tokens.unwrap_or(0),
         ..Usage::default()
     })
-}
-
-/// An error that the server reports inside the stream, after a successful status.
-fn stream_error(error: &Value) -> ProviderError {
-    let message = error
-        .get("message")
-        .and_then(Value::as_str)
-        .or_else(|| error.as_str())
-        .unwrap_or("the server reported an error inside the stream");
-    let word = |key: &str| {
-        error
-            .get(key)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    let kind = format!("{} {}", word("type"), word("code"));
-    let status = error.get("code").and_then(Value::as_u64);
-    let category = if kind.contains("rate_limit") || status == Some(429) {
-        Category::RateLimit
-    } else if kind.contains("invalid_request") || status == Some(400) {
-        Category::InvalidRequest
-    } else {
-        Category::Unavailable
-    };
-    ProviderError::new(category, message)
-        .with_help("the stream was accepted and then failed; run the same command again")
 }

@@ -98,6 +98,9 @@ pub struct ProviderError {
     pub message: String,
     /// What to do.
     pub help: Option<String>,
+    /// Whether the same request may succeed later without a change: as the category says, unless the
+    /// server says that waiting does not help.
+    pub transient: bool,
     /// How long the server asks to wait.
     pub retry_after: Option<Duration>,
     /// The answer, where the model gave one and only what came behind it failed.
@@ -111,6 +114,7 @@ impl ProviderError {
             category,
             message: message.into(),
             help: None,
+            transient: category.is_transient(),
             retry_after: None,
             answer: None,
         }

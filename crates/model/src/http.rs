@@ -5,12 +5,14 @@
 //! without bound.
 
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
-use reqwest::{Client, Response, StatusCode, Url};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 use serde_json::Value;
 
+use crate::refusal::Refusal;
+use crate::retry_after::retry_after;
 use crate::{Category, ProviderError};
 
 /// What one request may cost.
@@ -104,6 +106,18 @@ pub(crate) async fn post(
         value.set_sensitive(true);
         request = request.header(AUTHORIZATION, value);
     }
+    send(request, url, limits).await
+}
+
+/// Sends a request and gives the answer once its headers are there and its status is a success.
+///
+/// # Errors
+/// Every failure up to there, by category.
+pub(crate) async fn send(
+    request: RequestBuilder,
+    url: &Url,
+    limits: &Limits,
+) -> Result<Response, ProviderError> {
     let sent = tokio::time::timeout(limits.connect + limits.first_byte, request.send()).await;
     let response = match sent {
         Err(_) => {
@@ -193,82 +207,16 @@ async fn error_body(mut response: Response, limits: &Limits) -> String {
 }
 
 fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap, body: &str) -> ProviderError {
-    let said = said(body);
-    let lower = body.to_ascii_lowercase();
-    let retry_after = headers
-        .get(RETRY_AFTER)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.trim().parse::<f64>().ok())
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let (category, help) = match status.as_u16() {
-        401 | 403 => (
-            Category::Authentication,
-            "set OPENAI_API_KEY (or --api-key, or `api_key_env` in logue.toml) to a valid key"
-                .to_owned(),
-        ),
-        429 => (
-            Category::RateLimit,
-            match retry_after {
-                Some(wait) => format!(
-                    "the server asks to wait {} s, then run it again",
-                    wait.as_secs()
-                ),
-                None => "wait a moment, then run the same command again".to_owned(),
-            },
-        ),
-        404 if lower.contains("model") => (
-            Category::InvalidModel,
-            "name a model that the server has (-m MODEL, or `model` in <config/>)".to_owned(),
-        ),
-        404 | 405 => (
-            Category::InvalidRequest,
-            "check the base URL: it should end where `/chat/completions` is added, often `/v1`"
-                .to_owned(),
-        ),
-        503 if lower.contains("loading") => (
-            Category::ModelNotLoaded,
-            "the server is still loading the model; run the same command again soon".to_owned(),
-        ),
-        408 | 425 | 500..=599 => (
-            Category::Unavailable,
-            "the fault is the server's; run the same command again".to_owned(),
-        ),
-        300..=399 => (
-            Category::InvalidRequest,
-            "the server redirects; set the base URL to where it leads".to_owned(),
-        ),
-        _ => (
-            Category::InvalidRequest,
-            "the server does not accept this request; its words above say why".to_owned(),
-        ),
-    };
-    let mut message = format!("{url} answered {status}");
-    if !said.is_empty() {
-        message.push_str(": ");
-        message.push_str(&said);
+    let refusal = Refusal::of_answer(status.as_u16(), body);
+    let mut error = refusal.into_error(&format!("{url} answered {status}"));
+    error.retry_after = retry_after(headers, SystemTime::now());
+    if let (true, Some(wait)) = (error.transient, error.retry_after) {
+        let seconds = wait.as_secs_f64().ceil();
+        error.help = Some(format!(
+            "the server asks to wait {seconds} s, then run it again"
+        ));
     }
-    let mut error = ProviderError::new(category, message).with_help(help);
-    error.retry_after = retry_after;
     error
-}
-
-/// The server's own words out of an error body, on one line.
-fn said(body: &str) -> String {
-    let parsed: Option<Value> = serde_json::from_str(body).ok();
-    let words = parsed.as_ref().and_then(|value| {
-        let error = value.get("error").unwrap_or(value);
-        error
-            .get("message")
-            .or_else(|| value.get("detail"))
-            .and_then(Value::as_str)
-            .or_else(|| error.as_str())
-    });
-    let words: Vec<&str> = words.unwrap_or(body).split_whitespace().collect();
-    let words = words.join(" ");
-    match words.char_indices().nth(400) {
-        Some((at, _)) => format!("{}…", &words[..at]),
-        None => words,
-    }
 }
 
 /// An error with the chain of its causes, which is where the reason of a failed request is.

@@ -17,10 +17,13 @@ mod dialect;
 mod echo;
 mod error;
 mod http;
+mod probe;
 mod provider;
 mod record;
 mod recording;
+mod refusal;
 mod replay;
+mod retry_after;
 mod selection;
 mod sse;
 mod wire;
@@ -30,6 +33,7 @@ pub use dialect::Dialect;
 pub use echo::Echo;
 pub use error::{Category, ProviderError};
 pub use http::Limits;
+pub use probe::{ServerProbe, ServerReport};
 pub use provider::{
     BoxFuture, Event, EventSink, FinishReason, Provider, Request, Response, Settings, ToolChoice,
     Usage,

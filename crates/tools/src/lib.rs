@@ -16,6 +16,7 @@
 #![warn(missing_docs)]
 
 mod builtin;
+mod envelope;
 mod fetch;
 mod output;
 mod patch;
@@ -29,13 +30,14 @@ mod writing;
 
 pub use builtin::{
     AppendToFile, ApplyPatch, Builtin, FindAndReplace, Python, ReadDirectory, ReadFile,
-    WebpageToMarkdown,
+    UnknownBuiltin, WebpageToMarkdown,
 };
+pub use envelope::envelope;
 pub use fetch::{
     FetchCategory, FetchError, FetchPolicy, Fetched, Fetcher, HostRule, HostRuleError, Lookup,
 };
 pub use reach::{Reach, Written};
 pub use roots::{Opened, RootError, Roots};
 pub use shell::{CommandError, ShellOptions, ShellPolicy, ShellTool};
-pub use tool::{BoxFuture, Call, Outcome, Provenance, Tool};
+pub use tool::{BoxFuture, Call, Outcome, Preview, Provenance, Tool};
 pub use toolbox::{Toolbox, ToolboxError};

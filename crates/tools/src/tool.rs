@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use logue_message::{Arguments, ToolDefinition};
+use logue_message::{Arguments, ToolCall, ToolDefinition};
 
 /// A boxed future, as the seams that are used as trait objects return it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -20,7 +20,10 @@ pub trait Tool: Send + Sync {
 
     /// What a person is shown who is asked whether a call may run: the exact command, or the change
     /// to files as a unified diff. `None` where the arguments say it all. Nothing happens.
-    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<String>> {
+    ///
+    /// If the preview has a fingerprint, a call that is approved carries it as [`Call::approved`],
+    /// and fails without any effect if it would do something else by then.
+    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
         let _ = call;
         Box::pin(std::future::ready(None))
     }
@@ -34,18 +37,85 @@ pub struct Call<'a> {
     pub id: &'a str,
     /// What the tool is called with, as the model said it.
     pub arguments: &'a Arguments,
+    /// The fingerprint of the [`Preview`] that somebody saw and approved; `None` where nobody was
+    /// asked. A tool that gives fingerprints does only what this one stands for.
+    pub approved: Option<&'a str>,
+}
+
+impl<'a> Call<'a> {
+    /// A call that nobody was asked about.
+    pub fn new(id: &'a str, arguments: &'a Arguments) -> Self {
+        Self {
+            id,
+            arguments,
+            approved: None,
+        }
+    }
+
+    /// The same after somebody approved the preview with that fingerprint.
+    #[must_use]
+    pub fn approved_as(mut self, fingerprint: Option<&'a str>) -> Self {
+        self.approved = fingerprint;
+        self
+    }
+}
+
+impl<'a> From<&'a ToolCall> for Call<'a> {
+    fn from(call: &'a ToolCall) -> Self {
+        Self::new(&call.id, &call.arguments)
+    }
+}
+
+/// What a call would do, for the person who decides whether it may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preview {
+    /// What a person reads. Control characters in it are made visible, so that a terminal shows it
+    /// as it is; only line breaks are line breaks.
+    pub text: String,
+    /// What exactly the text stands for, if the world could change it between the look and the call:
+    /// opaque, one line, equal only for equal effects.
+    pub fingerprint: Option<String>,
+}
+
+impl Preview {
+    /// A preview of what depends on nothing but the call.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            fingerprint: None,
+        }
+    }
+
+    /// The same with what it stands for.
+    #[must_use]
+    pub fn with_fingerprint(mut self, fingerprint: impl Into<String>) -> Self {
+        self.fingerprint = Some(fingerprint.into());
+        self
+    }
 }
 
 /// The result of a call, as the model is told it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Outcome {
     /// The text that the model gets.
     pub text: String,
     /// Whether the call did what it was asked to.
     pub ok: bool,
+    /// The stable code of what went wrong, such as `E-TOOL-TIMEOUT`, if it has one.
+    pub code: Option<&'static str>,
     /// Where the content is from, if it is not the tool's own.
     pub provenance: Option<Provenance>,
 }
+
+/// The codes that the text of a failed call may begin with.
+const CODES: [&str; 5] = [
+    "E-CALL-SCHEMA",
+    "E-NETWORK-DENIED",
+    "E-OUTSIDE-ROOTS",
+    "E-TOOL-CANCELLED",
+    "E-TOOL-TIMEOUT",
+];
 
 /// Where the content of a result is from (OpenChatML 2.2 §8.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,17 +134,45 @@ impl Outcome {
         Self {
             text: text.into(),
             ok: true,
+            code: None,
             provenance: None,
         }
     }
 
-    /// The result of a call that did not work: the text says why.
+    /// The result of a call that did not work: the text says why. If that begins with the code of a
+    /// result, as in `E-CALL-SCHEMA: …`, it is the code of this one.
     pub fn failed(text: impl Into<String>) -> Self {
+        let text = text.into();
+        let first = text.split_once(": ").map(|(first, _)| first);
+        let code = first.and_then(|first| CODES.iter().find(|code| **code == first).copied());
+        Self {
+            code,
+            ..Self::failed_saying(text)
+        }
+    }
+
+    /// The result of a call that did not work and whose text is somebody else's, such as what a
+    /// command wrote: nothing is read into how it begins.
+    pub fn failed_saying(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
             ok: false,
+            code: None,
             provenance: None,
         }
+    }
+
+    /// The result of a call that did not work, with the stable code of why. The text begins with
+    /// the code.
+    pub fn error(code: &'static str, message: impl std::fmt::Display) -> Self {
+        Self::failed_saying(format!("{code}: {message}")).with_code(code)
+    }
+
+    /// The same with the stable code of what went wrong.
+    #[must_use]
+    pub fn with_code(mut self, code: &'static str) -> Self {
+        self.code = Some(code);
+        self
     }
 
     /// The same with where the content is from.

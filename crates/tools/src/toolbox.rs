@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use logue_message::{ToolCall, ToolDefinition};
 
-use crate::{Call, Outcome, Tool};
+use crate::{Call, Outcome, Preview, Tool};
 
 /// The declared tools in the order of their declaration.
 #[derive(Clone, Default)]
@@ -77,6 +77,11 @@ impl Toolbox {
 
     /// Runs a call; a tool that nobody declared is refused.
     pub async fn call(&self, call: &ToolCall) -> Outcome {
+        self.call_approved(call, None).await
+    }
+
+    /// Runs a call as it was approved: `approved` is the fingerprint of the preview that was shown.
+    pub async fn call_approved(&self, call: &ToolCall, approved: Option<&str>) -> Outcome {
         let Some(tool) = self.get(&call.name) else {
             let names: Vec<&str> = self
                 .definitions
@@ -88,15 +93,20 @@ impl Toolbox {
             } else {
                 names.join(", ")
             };
-            return Outcome::failed(format!(
-                "E-CALL-SCHEMA: no tool named `{}` is declared, so it was not run. Declared tools: {names}",
-                call.name
-            ));
+            return Outcome::error(
+                "E-CALL-SCHEMA",
+                format_args!(
+                    "no tool named `{}` is declared, so it was not run. Declared tools: {names}",
+                    call.name
+                ),
+            );
         };
-        let call = Call {
-            id: &call.id,
-            arguments: &call.arguments,
-        };
-        tool.call(call).await
+        tool.call(Call::from(call).approved_as(approved)).await
+    }
+
+    /// What a call would do, if its tool says more than its arguments do. A call of an undeclared tool
+    /// would do nothing.
+    pub async fn preview(&self, call: &ToolCall) -> Option<Preview> {
+        self.get(&call.name)?.preview(call.into()).await
     }
 }

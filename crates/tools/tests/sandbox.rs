@@ -33,10 +33,7 @@ fn modes() -> Vec<Mode> {
 
 async fn call(tool: &dyn Tool, arguments: serde_json::Value) -> Outcome {
     let arguments = Arguments::from_text(arguments.to_string());
-    let call = Call {
-        id: "c",
-        arguments: &arguments,
-    };
+    let call = Call::new("c", &arguments);
     tool.call(call).await
 }
 
@@ -320,7 +317,8 @@ async fn nothing_outlives_a_command() {
         let outcome = sh(folder.path(), &format!("{script} sleep {mark}"), late).await;
         assert_eq!(
             outcome,
-            Outcome::failed("started\n[E-TOOL-TIMEOUT: the command was killed after 1 s]"),
+            Outcome::failed_saying("started\n[E-TOOL-TIMEOUT: the command was killed after 1 s]")
+                .with_code("E-TOOL-TIMEOUT"),
             "{mode:?}"
         );
         assert!(
@@ -372,9 +370,10 @@ async fn a_command_has_its_share_and_no_more() {
         let outcome = sh(folder.path(), &forks, few).await;
         assert_eq!(
             outcome,
-            Outcome::failed(
+            Outcome::failed_saying(
                 "[E-TOOL-LIMIT: the command was killed because it used too much of its processes]"
-            ),
+            )
+            .with_code("E-TOOL-LIMIT"),
             "{mode:?}"
         );
         assert!(nobody_has(&mark).await, "{mode:?}");
@@ -394,9 +393,10 @@ async fn a_command_has_its_share_and_no_more() {
         let outcome = sh(folder.path(), &many, little).await;
         assert_eq!(
             outcome,
-            Outcome::failed(
+            Outcome::failed_saying(
                 "[E-TOOL-LIMIT: the command was killed because it used too much of its memory]"
-            ),
+            )
+            .with_code("E-TOOL-LIMIT"),
             "{mode:?}"
         );
 
@@ -551,10 +551,7 @@ async fn a_program_that_the_sandbox_cannot_read_is_named() {
 async fn python(folder: &Path, arguments: &str, options: ShellOptions) -> Outcome {
     let roots = Roots::new([folder.to_owned()]).unwrap();
     let arguments = Arguments::from_text(arguments);
-    let call = Call {
-        id: "c",
-        arguments: &arguments,
-    };
+    let call = Call::new("c", &arguments);
     Python::new(&roots, options).call(call).await
 }
 
@@ -619,7 +616,11 @@ async fn python_runs_in_a_folder_of_its_own() {
         options.timeout = Duration::from_secs(1);
         let outcome = python(folder.path(), "while True: pass", options).await;
         let says = "[E-TOOL-TIMEOUT: the command was killed after 1 s]";
-        assert_eq!(outcome, Outcome::failed(says), "{mode:?}");
+        assert_eq!(
+            outcome,
+            Outcome::failed_saying(says).with_code("E-TOOL-TIMEOUT"),
+            "{mode:?}"
+        );
     }
     let folder = tempfile::tempdir().unwrap();
     let outcome = python(folder.path(), "print(1)", ShellOptions::default()).await;

@@ -22,11 +22,7 @@ async fn run(folder: &Path, command: &str, arguments: &str, options: ShellOption
     let roots = Roots::new([folder.to_owned()]).unwrap();
     let tool = ShellTool::new("t", command, None, &roots, options).unwrap();
     let arguments = Arguments::from_text(arguments);
-    let call = Call {
-        id: "c",
-        arguments: &arguments,
-    };
-    tool.call(call).await
+    tool.call(Call::new("c", &arguments)).await
 }
 
 /// A script, so that a test can say exactly what the command does.

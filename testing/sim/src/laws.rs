@@ -59,6 +59,14 @@ pub(crate) fn check(
                 _ => report.failed += 1,
             }
             report.resumed += u64::from(outcome.resumed);
+            // What is behind a signal fails only where the store does, and that is no end.
+            let body = &outcome.body;
+            let rolled_back = body
+                .get("category")
+                .is_some_and(|it| it == "turn_cancelled");
+            if outcome.resumed && outcome.kind == OutcomeKind::Errored && !rolled_back {
+                return Err(format!("{name} lost an accepted signal: {body}"));
+            }
         }
         let entries = outcomes.iter().map(|outcome| outcome.entry);
         if entries.clone().collect::<BTreeSet<_>>().len() != outcomes.len() {

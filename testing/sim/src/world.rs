@@ -428,8 +428,9 @@ fn graph(effects: Effects) -> CompiledGraph {
                 .json("approval")
                 .and_then(Value::as_str)
                 .unwrap_or("");
-            let reply = ChatMessage::assistant(format!("resumed with {approval}"));
-            Ok(Update::new().with("messages", vec![reply.to_json()]))
+            let reply = ChatMessage::assistant(format!("resumed with {approval}")).to_json();
+            ctx.journal(reply.clone()).await?;
+            Ok(Update::new().with("messages", vec![reply]))
         })
         .entry("model")
         .add_conditional_edge(

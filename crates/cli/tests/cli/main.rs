@@ -10,6 +10,7 @@ mod concurrent;
 mod convert;
 mod convert_chatmd;
 mod debug;
+mod doctor;
 mod example;
 mod fix;
 mod fmt;

@@ -1,5 +1,7 @@
 //! What fails in a chat besides its graph, by the names of the contract.
 
+use std::error::Error;
+
 use logue_message::{ChatMessage, ShapeError};
 
 use crate::bucket::{Classifier, ErrorBucket};
@@ -14,6 +16,8 @@ use super::outcome::{ChatTurnOutcome, ErroredTurn};
 pub(super) struct Failure {
     pub(super) category: String,
     pub(super) diagnostic: String,
+    /// Whether the store was away, so that nothing is decided about the turn.
+    pub(super) transient: bool,
 }
 
 impl Failure {
@@ -21,6 +25,15 @@ impl Failure {
         Self {
             category: category.to_owned(),
             diagnostic: diagnostic.into(),
+            transient: false,
+        }
+    }
+
+    /// A failure of the store.
+    fn of_store(category: &str, error: &StoreError) -> Self {
+        Self {
+            transient: error.is_transient(),
+            ..Self::new(category, error.to_string())
         }
     }
 
@@ -36,7 +49,7 @@ impl Failure {
 
     /// The store failed while a session was read.
     pub(super) fn load(error: &StoreError) -> Self {
-        Self::new("session_load_failed", error.to_string())
+        Self::of_store("session_load_failed", error)
     }
 
     /// The store failed while something was written.
@@ -46,12 +59,15 @@ impl Failure {
         } else {
             otherwise
         };
-        Self::new(category, error.to_string())
+        Self::of_store(category, error)
     }
 
     /// The graph failed.
     pub(super) fn engine(error: &EngineError) -> Self {
-        Self::new(error.derived_category(), error.diagnostic())
+        Self {
+            transient: is_of_absent_store(error),
+            ..Self::new(error.derived_category(), error.diagnostic())
+        }
     }
 
     /// The outcome that it is.
@@ -71,4 +87,16 @@ impl Failure {
             invocation_id,
         })
     }
+}
+
+/// Whether the graph failed because a note could not be made: the store was away.
+fn is_of_absent_store(error: &EngineError) -> bool {
+    let mut next: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(link) = next {
+        if let Some(error) = link.downcast_ref::<StoreError>() {
+            return error.is_transient();
+        }
+        next = link.source();
+    }
+    false
 }

@@ -130,10 +130,8 @@ impl Inner {
         let invocation_id = begun.entry.invocation_id.clone().unwrap_or_default();
         let opened = match self.open(session).await {
             Ok(opened) => opened,
-            Err(failure) => {
-                // The history could not be read, so nothing is known of its length; the entry stays.
-                return self.give_up(lease, failure, &invocation_id).await;
-            }
+            Err(failure) if stays(&begun, &failure) => return Err(failure),
+            Err(failure) => return self.give_up(lease, failure, &invocation_id).await,
         };
         let seq = opened.seq;
         let first = match &begun.entry.work {
@@ -150,7 +148,7 @@ impl Inner {
                 seq,
                 "turn_interrupted",
             );
-            return self.commit(lease, &invocation_id, &opened, ending).await;
+            return self.commit(lease, &begun, &opened, ending).await;
         } else {
             self.drive(lease, &begun, &opened, sink, span).await
         };
@@ -162,7 +160,11 @@ impl Inner {
                 suspended_turn(*suspended, &opened, first.is_some())
             }
             Ran::Ended(Outcome::Errored(errored)) => {
-                self.failed(Failure::engine(&errored.error), &invocation_id, seq)
+                let failure = Failure::engine(&errored.error);
+                if stays(&begun, &failure) {
+                    return Err(failure);
+                }
+                self.failed(failure, &invocation_id, seq)
             }
             Ran::Fenced => {
                 return Err(Failure::new(
@@ -170,6 +172,7 @@ impl Inner {
                     "another process took the session over",
                 ));
             }
+            Ran::Refused(failure) if stays(&begun, &failure) => return Err(failure),
             Ran::Refused(failure) => self.failed(failure, &invocation_id, seq),
             Ran::Cancelled(CancelMode::Rollback) => self.failed(
                 Failure::new("turn_cancelled", "the turn was cancelled and undone"),
@@ -189,17 +192,18 @@ impl Inner {
                 )
             }
         };
-        self.commit(lease, &invocation_id, &opened, ending).await
+        self.commit(lease, &begun, &opened, ending).await
     }
 
-    /// Commits the end of a turn; if that fails, the turn has failed.
+    /// Commits the end of a turn; if that fails, the turn has failed, unless it [stays](stays).
     async fn commit(
         &self,
         lease: &Lease,
-        invocation_id: &str,
+        begun: &Begun,
         opened: &Opened,
         ending: Ending,
     ) -> Result<ChatTurnOutcome, Failure> {
+        let invocation_id = begun.entry.invocation_id.as_deref().unwrap_or_default();
         let added = ending.messages.len() as u64;
         // Fields of an earlier version that are not written anew stay in that version.
         let written = ending.state.is_some() || !opened.migrated;
@@ -227,7 +231,7 @@ impl Inner {
             }
             Err(error) => {
                 let failure = Failure::save(&error, ending.otherwise);
-                if error.is_conflict() {
+                if error.is_conflict() || stays(begun, &failure) {
                     return Err(failure);
                 }
                 self.give_up(lease, failure, invocation_id).await
@@ -314,6 +318,15 @@ impl Inner {
             otherwise: "session_save_failed",
         }
     }
+}
+
+/// Whether an entry stays as it is after a failure, for whoever begins it next.
+///
+/// The sender of a message is told that it failed and can say it again. A signal was accepted for
+/// good and cannot be given again, so a store that is away for a moment must not be the end of its
+/// turn: it is run again if nothing has happened in it, and else ends as an interrupted one.
+fn stays(begun: &Begun, failure: &Failure) -> bool {
+    failure.transient && matches!(begun.entry.work, Some(Work::Resume { .. }))
 }
 
 /// The messages of a state from a position on.

@@ -76,4 +76,9 @@ impl StoreError {
     pub const fn is_conflict(&self) -> bool {
         matches!(self, Self::Fenced { .. } | Self::Conflict { .. })
     }
+
+    /// Whether only the medium failed, so that the same may work when it is tried again.
+    pub const fn is_transient(&self) -> bool {
+        matches!(self, Self::Unavailable { .. })
+    }
 }

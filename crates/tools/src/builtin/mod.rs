@@ -56,6 +56,30 @@ impl Builtin {
         })
     }
 
+    /// The built-ins that a list of names stands for, each once and in the order of the list. A
+    /// namespace (OpenChatML 2.2 §8.3) stands for everything in it.
+    ///
+    /// # Errors
+    /// The first name that is no built-in's.
+    pub fn by_names<S: AsRef<str>>(names: &[S]) -> Result<Vec<Self>, UnknownBuiltin> {
+        let mut found = Vec::new();
+        for name in names {
+            let name = name.as_ref();
+            let meant = Self::named(name).ok_or_else(|| UnknownBuiltin(name.to_owned()))?;
+            for builtin in meant {
+                if !found.contains(&builtin) {
+                    found.push(builtin);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The built-ins that a name stands for: one, or all of a namespace.
+    pub fn named(name: &str) -> Option<Vec<Self>> {
+        Self::declared(name).map(|builtin| vec![builtin])
+    }
+
     /// The tool, confined to `reach`.
     pub fn tool(self, reach: &Reach) -> Arc<dyn Tool> {
         let roots = || Arc::clone(&reach.roots);
@@ -70,6 +94,18 @@ impl Builtin {
         }
     }
 }
+
+/// A name that no built-in has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownBuiltin(pub String);
+
+impl std::fmt::Display for UnknownBuiltin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "there is no built-in tool `{}`", self.0)
+    }
+}
+
+impl std::error::Error for UnknownBuiltin {}
 
 /// Runs what waits for the disk where it keeps nobody waiting. What the call says is the outcome.
 fn blocking(

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::sandbox::Sandbox;
 use crate::shell::{Program, ShellOptions, outcome};
-use crate::{BoxFuture, Call, Outcome, Roots, Tool};
+use crate::{BoxFuture, Call, Outcome, Preview, Roots, Tool};
 
 /// Where Python is looked for when no folder of `PATH` has one that the sandbox can read.
 const USUAL: &str = "/usr/bin:/usr/local/bin:/bin";
@@ -56,7 +56,7 @@ impl Python {
     async fn run(&self, arguments: &Arguments) -> Outcome {
         let code = match code(arguments) {
             Ok(code) => code,
-            Err(why) => return Outcome::failed(format!("E-CALL-SCHEMA: {why}")),
+            Err(why) => return Outcome::error("E-CALL-SCHEMA", why),
         };
         let is_path = |(name, _): &&(OsString, OsString)| name == "PATH";
         let path = self.options.environment.iter().find(is_path);
@@ -92,8 +92,17 @@ impl Tool for Python {
     }
 
     /// The program itself.
-    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<String>> {
-        Box::pin(std::future::ready(code(call.arguments).ok()))
+    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
+        let program = code(call.arguments).ok().map(|code| {
+            let shown = code.chars().map(|c| match c {
+                '\n' => c.to_string(),
+                '\t' => "    ".to_owned(),
+                c if c.escape_debug().len() == 1 || "\"\\'".contains(c) => c.to_string(),
+                c => c.escape_debug().to_string(),
+            });
+            Preview::new(shown.collect::<String>())
+        });
+        Box::pin(std::future::ready(program))
     }
 }
 

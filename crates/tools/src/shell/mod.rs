@@ -26,7 +26,7 @@ pub(crate) use report::outcome;
 pub use words::CommandError;
 
 use crate::sandbox::Sandbox;
-use crate::{BoxFuture, Call, Outcome, Roots, Tool};
+use crate::{BoxFuture, Call, Outcome, Preview, Roots, Tool};
 
 /// What one run of a command may cost, and what it may see.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,7 +159,7 @@ impl ShellTool {
     async fn run(&self, arguments: &Arguments) -> Outcome {
         let arguments = match argument_vector(arguments) {
             Ok(arguments) => arguments,
-            Err(why) => return Outcome::failed(format!("E-CALL-SCHEMA: {why}")),
+            Err(why) => return Outcome::error("E-CALL-SCHEMA", why),
         };
         let words = self.command.iter().cloned().chain(arguments);
         let program = Program {
@@ -182,13 +182,12 @@ impl Tool for ShellTool {
         Box::pin(self.run(call.arguments))
     }
 
-    /// The command as one line that a shell would read as the same words.
-    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<String>> {
-        let line = argument_vector(call.arguments).ok().map(|arguments| {
-            let words = self.command.iter().chain(&arguments);
-            words::join(words.map(String::as_str))
-        });
-        Box::pin(std::future::ready(line))
+    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
+        let added = argument_vector(call.arguments).unwrap_or_default();
+        let words = self.command.iter().chain(&added);
+        let line = words::join(words.map(String::as_str));
+        let text = format!("{line}\nin {}", self.folder.display());
+        Box::pin(std::future::ready(Some(Preview::new(text))))
     }
 }
 

@@ -19,10 +19,24 @@ pub(crate) fn outcome(ran: Ran, options: &ShellOptions) -> Outcome {
             "\n[it left {left} running, which ended with it: nothing goes on in the background]"
         ));
     }
-    match (ok, text) {
-        (true, text) => Outcome::done(text),
-        (false, text) => Outcome::failed(text),
+    if ok {
+        return Outcome::done(text);
     }
+    let failed = Outcome::failed_saying(text);
+    match code(&end) {
+        Some(code) => failed.with_code(code),
+        None => failed,
+    }
+}
+
+/// The stable code of an end, if it has one.
+fn code(end: &End) -> Option<&'static str> {
+    Some(match end {
+        End::TimedOut => "E-TOOL-TIMEOUT",
+        End::Flooded | End::Excessive(_) => "E-TOOL-LIMIT",
+        End::Refused(_) => "E-SANDBOX",
+        End::Exited(_) | End::Signalled(_) | End::NotStarted(_) | End::Lost(_) => return None,
+    })
 }
 
 fn told(streams: Streams, limit: usize) -> String {

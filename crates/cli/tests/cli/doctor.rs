@@ -1,0 +1,170 @@
+//! What of a machine a run would stumble over.
+
+use serde_json::{Value, json};
+use testkit::{Delivery, ModelServer, Reply};
+
+use crate::program::{Ran, contents, folder, logue, run};
+
+/// The checks of a run with `--json` by the name of each, the last of a name counting.
+fn checks(ran: &Ran) -> serde_json::Map<String, Value> {
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let checks = report["checks"].as_array().unwrap().iter();
+    checks
+        .map(|check| (check["check"].as_str().unwrap().to_owned(), check.clone()))
+        .collect()
+}
+
+fn serving(replies: &[(u16, &str)]) -> ModelServer {
+    let reply = |(status, body): &(u16, &str)| Reply::Status(*status, Vec::new(), body.to_string());
+    ModelServer::start(replies.iter().map(reply).collect(), Delivery::Whole).unwrap()
+}
+
+fn ask(server: &ModelServer, model: &str) -> Ran {
+    let folder = folder(&[]);
+    let url = server.base_url();
+    run(
+        folder.path(),
+        ["doctor", "--json", "-m", model, "--base-url", &url],
+    )
+}
+
+#[test]
+fn a_machine_without_anything_is_told_what_it_lacks() {
+    let folder = folder(&[]);
+    let ran = run(folder.path(), ["doctor"]);
+    assert_eq!(ran.status, 8, "{}", ran.stdout);
+    for words in [
+        "note model     no model is in force",
+        "BAD  key       there is no key for https://api.openai.com/v1",
+        "help: set OPENAI_API_KEY",
+        "made by the first session",
+        "1 to fix",
+    ] {
+        assert!(ran.stdout.contains(words), "{words}: {}", ran.stdout);
+    }
+    assert!(ran.stderr.is_empty(), "{}", ran.stderr);
+    assert!(contents(folder.path()).is_empty(), "it makes nothing");
+}
+
+#[test]
+fn a_server_says_what_it_is_and_has() {
+    let list = r#"{"object":"list","data":[{"id":"gpt-oss-20b","owned_by":"vllm"}]}"#;
+    let server = serving(&[(200, list), (200, r#"{"version":"0.9.1"}"#)]);
+    let ran = ask(&server, "gpt-oss-20b");
+    assert_eq!(ran.status, 0, "{}{}", ran.stdout, ran.stderr);
+    let checks = checks(&ran);
+    assert_eq!(checks["server"]["software"], "vLLM 0.9.1");
+    assert_eq!(checks["server"]["models"], json!(["gpt-oss-20b"]));
+    assert_eq!(checks["model"]["standing"], "ok");
+    let lines: Vec<String> = server.received().into_iter().map(|got| got.line).collect();
+    assert_eq!(
+        lines,
+        ["GET /v1/models HTTP/1.1", "GET /version HTTP/1.1"],
+        "nothing is asked of a model"
+    );
+}
+
+#[test]
+fn a_model_that_the_server_does_not_list_is_told() {
+    let list = r#"{"data":[{"id":"llama3:latest","owned_by":"library"}]}"#;
+    let version = r#"{"version":"0.5.7"}"#;
+    let server = serving(&[(200, list), (200, version)]);
+    let ran = ask(&server, "gpt-4o");
+    assert_eq!(ran.status, 0, "{}", ran.stdout);
+    let found = checks(&ran);
+    assert_eq!(found["server"]["software"], "Ollama 0.5.7");
+    assert_eq!(found["model"]["standing"], "note");
+    assert_eq!(found["model"]["help"], json!(["it lists llama3:latest"]));
+    let server = serving(&[(200, list), (200, version)]);
+    let found = checks(&ask(&server, "llama3"));
+    assert_eq!(found["model"]["standing"], "ok");
+}
+
+#[test]
+fn a_refused_key_and_a_dead_server_are_to_be_fixed() {
+    let refusing = serving(&[(401, r#"{"error":{"message":"no such key"}}"#)]);
+    let ran = ask(&refusing, "m");
+    assert_eq!(ran.status, 8);
+    let found = checks(&ran);
+    assert_eq!(found["server"]["category"], "provider_authentication");
+    assert!(
+        found["server"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("no such key")
+    );
+    let url = refusing.base_url();
+    drop(refusing);
+    let folder = folder(&[]);
+    let ran = run(folder.path(), ["doctor", "--json", "--base-url", &url]);
+    assert_eq!(ran.status, 8);
+    assert_eq!(checks(&ran)["server"]["category"], "provider_unavailable");
+    let offline = run(
+        folder.path(),
+        ["doctor", "--json", "--offline", "--base-url", &url],
+    );
+    assert_eq!(offline.status, 0, "{}", offline.stdout);
+}
+
+#[test]
+fn a_key_is_sent_and_never_shown() {
+    let echoed = r#"{"error":{"message":"the key sk-very-secret is not known"}}"#;
+    let server = serving(&[(401, echoed)]);
+    let folder = folder(&[]);
+    let ran: Ran = logue(folder.path())
+        .args(["doctor", "--base-url", &server.base_url()])
+        .env("OPENAI_API_KEY", "sk-very-secret")
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(ran.status, 8, "{}", ran.stdout);
+    let sent = server.received();
+    let bearer = (
+        "authorization".to_owned(),
+        "Bearer sk-very-secret".to_owned(),
+    );
+    assert!(sent[0].headers.contains(&bearer));
+    assert!(ran.stdout.contains("the key [secret] is"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("very-secret"), "{}", ran.stdout);
+}
+
+#[test]
+fn broken_settings_and_a_damaged_store_are_found() {
+    let folder = folder(&[
+        ("logue.toml", "[model]\nnmae = \"x\"\n"),
+        ("damaged.db", "this is no database, however long it may be"),
+    ]);
+    let ran = run(
+        folder.path(),
+        [
+            "doctor",
+            "--json",
+            "-m",
+            "echo:",
+            "--store",
+            "sqlite:damaged.db",
+        ],
+    );
+    assert_eq!(ran.status, 8);
+    let found = checks(&ran);
+    assert_eq!(found["settings"]["standing"], "bad");
+    assert!(
+        found["settings"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("logue.toml:2:1")
+    );
+    assert_eq!(found["store"]["standing"], "bad");
+}
+
+#[test]
+fn a_recording_is_looked_into() {
+    let folder = folder(&[("bad.ocml", "nothing of the kind")]);
+    let ran = run(folder.path(), ["doctor", "-m", "replay:bad.ocml"]);
+    assert_eq!(ran.status, 8, "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("BAD  server    the recording bad.ocml"),
+        "{}",
+        ran.stdout
+    );
+}
