@@ -134,13 +134,13 @@ impl Config {
                 .map_err(|(span, error)| invalid(&path, &text, span, &error.to_string()))?;
             let rules = file.network.rules(own);
             hosts.extend(rules.map_err(|(span, error)| invalid(&path, &text, span, &error))?);
+            let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
             file.tools
-                .check(own)
+                .check(own, &folder)
                 .map_err(|(span, error)| invalid(&path, &text, span, &error))?;
             file.telemetry
                 .check(own)
                 .map_err(|(span, error)| invalid(&path, &text, span, error))?;
-            let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
             layers.push(Layer {
                 path,
                 folder,

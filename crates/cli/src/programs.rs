@@ -120,7 +120,7 @@ impl Tools {
     ///
     /// # Errors
     /// The first setting of a project that opens something, with its place in the file.
-    pub(crate) fn check(&self, own: bool) -> Result<(), (Span, String)> {
+    pub(crate) fn check(&self, own: bool, folder: &Path) -> Result<(), (Span, String)> {
         if own {
             return Ok(());
         }
@@ -140,7 +140,7 @@ impl Tools {
                 return refused(network.span(), "open the network for tools".to_owned());
             }
             let mut paths = settings.readable.iter().chain(&settings.writable);
-            if let Some(path) = paths.find(|path| leads_out(path.get_ref())) {
+            if let Some(path) = paths.find(|path| leads_out(path.get_ref(), folder)) {
                 let what = "open something outside of the project's folder";
                 return refused(path.span(), what.to_owned());
             }
@@ -149,10 +149,17 @@ impl Tools {
     }
 }
 
-/// Whether a path of a file leads out of the folder of the file.
-fn leads_out(path: &Path) -> bool {
+/// Whether a path of a file leads out of the folder of the file, by its own or over a link.
+fn leads_out(path: &Path, folder: &Path) -> bool {
     let is_inside = |part| matches!(part, Component::Normal(_) | Component::CurDir);
-    !path.components().all(is_inside)
+    if path.starts_with("~") || !path.components().all(is_inside) {
+        return true;
+    }
+    match (folder.canonicalize(), folder.join(path).canonicalize()) {
+        (Ok(folder), Ok(real)) => !real.starts_with(folder),
+        // What is not there opens nothing.
+        _ => false,
+    }
 }
 
 /// One file's table, and the folder that its paths count from.

@@ -16,6 +16,7 @@ mod fix;
 mod fmt;
 mod formats;
 mod hostile;
+mod hostile_tools;
 mod killed;
 mod missing_files;
 mod network;

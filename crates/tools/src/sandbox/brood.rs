@@ -15,6 +15,9 @@ use rustix::process::{
 /// Time after which what does not die is left to die by itself.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Time that what a command left behind has to end by itself, as a helper of Git does.
+const GRACE: Duration = Duration::from_millis(250);
+
 /// What a command's processes cost at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost {
@@ -54,6 +57,18 @@ pub(super) fn reap(pid: Pid) -> (Option<WaitStatus>, bool) {
             Err(rustix::io::Errno::INTR) => {}
             Err(_) => return (found, true),
         }
+    }
+}
+
+/// Waits a moment for descendants that end by themselves.
+pub(super) fn settle(pid: Pid) {
+    let started = Instant::now();
+    while started.elapsed() < GRACE {
+        let (_, nobody) = reap(pid);
+        if nobody {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 

@@ -93,6 +93,9 @@ fn carry_out(order: Order, control: &UnixStream) -> Report {
         memory: limits.memory_bytes,
     };
     let (ended, stopped) = watch.until_the_end(control);
+    if ended.is_some() {
+        brood::settle(pid);
+    }
     let (count, late) = brood::end(pid);
     let own = usize::from(ended.is_none());
     let status = ended.or(late);
