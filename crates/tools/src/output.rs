@@ -57,8 +57,8 @@ impl Capped {
             .utf8_chunks()
             .map(|chunk| chunk.invalid().len())
             .sum();
-        let nuls = self.kept.iter().filter(|byte| **byte == 0).count();
         let mut text = String::from_utf8_lossy(&self.kept).into_owned();
+        let nuls = text.matches('\0').count();
         if nuls > 0 {
             text = text.replace('\0', "\u{2400}");
         }

@@ -3,10 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
+use std::io::Write as _;
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use logue_message::Arguments;
@@ -119,7 +121,7 @@ impl Outside {
                 Guard::Files,
                 format!("ls {} && echo REACHED", self.path(".")),
             ),
-            (Guard::Files, format!("cat /etc/shadow && echo REACHED")),
+            (Guard::Files, "cat /etc/shadow && echo REACHED".to_owned()),
             (
                 Guard::Files,
                 format!("cat /proc/{here}/environ && echo REACHED"),
@@ -476,6 +478,41 @@ async fn deaths_have_names() {
         {
             assert!(outcome.text.contains("alive\n"), "{mode:?}: {outcome:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_killed_launcher_takes_its_command_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = mark(3);
+    let script = format!("kill -KILL $PPID; sleep {mark}");
+    let outcome = sh(folder.path(), &script, options(Mode::Off)).await;
+    assert_eq!(
+        outcome.text,
+        "[the end of the command is not known: the process that watched the command is gone]"
+    );
+    assert!(!outcome.ok && nobody_has(&mark).await, "{outcome:?}");
+}
+
+#[test]
+fn a_launcher_without_an_order_does_nothing() {
+    for order in ["", "{}\n", "nonsense", "{\"words\":[]}\n"] {
+        let mut launcher = Command::new(env!("CARGO_BIN_EXE_logue-sandbox"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = launcher.stdin.take().unwrap();
+        // It may be gone before it has read all of it.
+        drop(stdin.write_all(order.as_bytes()));
+        drop(stdin);
+        let output = launcher.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{order}");
+        assert!(
+            output.stdout.is_empty() && output.stderr.is_empty(),
+            "{order}"
+        );
     }
 }
 

@@ -52,9 +52,8 @@ pub(super) fn reap(pid: Pid) -> (Option<WaitStatus>, bool) {
     loop {
         match wait(WaitOptions::NOHANG) {
             Ok(Some((ended, status))) if ended == pid => found = Some(status),
-            Ok(Some(_)) => {}
+            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
             Ok(None) => return (found, false),
-            Err(rustix::io::Errno::INTR) => {}
             Err(_) => return (found, true),
         }
     }
@@ -108,6 +107,15 @@ pub(super) fn end(pid: Pid) -> (usize, Option<WaitStatus>) {
     }
 }
 
+/// Ends what is left of a session whose first process is gone.
+pub(super) fn end_session(session: u32) {
+    for pid in running() {
+        if kinship(pid).is_some_and(|kin| kin.session == session) {
+            signal(pid, Signal::KILL);
+        }
+    }
+}
+
 /// One that has ended in the meantime needs no signal.
 fn signal(pid: u32, signal: Signal) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
@@ -120,17 +128,10 @@ fn signal(pid: u32, signal: Signal) {
 fn descendants() -> BTreeSet<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     let mut ended = BTreeSet::new();
-    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let pid = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok());
-        let Some(pid) = pid else { continue };
-        let Some((state, parent)) = kinship(pid) else {
-            continue;
-        };
-        children.entry(parent).or_default().push(pid);
-        if matches!(state, 'Z' | 'X') {
+    for pid in running() {
+        let Some(kin) = kinship(pid) else { continue };
+        children.entry(kin.parent).or_default().push(pid);
+        if matches!(kin.state, 'Z' | 'X') {
             ended.insert(pid);
         }
     }
@@ -146,14 +147,30 @@ fn descendants() -> BTreeSet<u32> {
     found
 }
 
-/// The state and the parent of a process. Its name may hold anything, brackets included.
-fn kinship(pid: u32) -> Option<(char, u32)> {
+/// Every process that can be seen.
+fn running() -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// What a process is, and whose.
+struct Kinship {
+    state: char,
+    parent: u32,
+    session: u32,
+}
+
+/// What the kernel says of a process. Its name may hold anything, brackets included.
+fn kinship(pid: u32) -> Option<Kinship> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
-    let state = fields.next()?.chars().next()?;
-    Some((state, fields.next()?.parse().ok()?))
+    Some(Kinship {
+        state: fields.next()?.chars().next()?,
+        parent: fields.next()?.parse().ok()?,
+        session: fields.nth(1)?.parse().ok()?,
+    })
 }
 
 /// Bytes of memory that a process does not share with a file.

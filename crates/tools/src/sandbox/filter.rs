@@ -10,7 +10,7 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
 
 /// Numbers of `socket` and `io_uring_setup`, in each way that a program may call them.
 #[cfg(target_arch = "x86_64")]
-const CLOSED: &[i64] = &[41, 425, X32 | 41, X32 | 425];
+const CLOSED: &[i64] = &[41, 425, X32 + 41, X32 + 425];
 #[cfg(target_arch = "x86_64")]
 const X32: i64 = 0x4000_0000;
 #[cfg(any(target_arch = "aarch64", target_arch = "riscv64"))]

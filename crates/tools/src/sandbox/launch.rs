@@ -62,7 +62,8 @@ fn read_order(control: &UnixStream) -> io::Result<Order> {
 }
 
 fn carry_out(order: Order, control: &UnixStream) -> Report {
-    let private = match Private::make() {
+    let needs_private = order.folder.is_none() || order.confinement.is_some();
+    let private = match needs_private.then(Private::make).transpose() {
         Ok(private) => private,
         Err(error) => return Report::NotStarted(format!("it has no private folder: {error}")),
     };
@@ -79,7 +80,7 @@ fn carry_out(order: Order, control: &UnixStream) -> Report {
     if let Some(Err(error)) = limited.find(Result::is_err) {
         return Report::NotStarted(format!("it could not be limited: {error}"));
     }
-    let mut child = match start(order, &private.0) {
+    let mut child = match start(order, private.as_ref().map(|private| private.0.clone())) {
         Ok(child) => child,
         Err(report) => return report,
     };
@@ -120,8 +121,7 @@ fn lower(resource: Resource, limit: u64) -> io::Result<()> {
 
 /// Starts the command from a thread that is confined; the thread ends, the confinement stays with
 /// the command.
-fn start(order: Order, private: &Path) -> Result<(Child, Option<String>), Report> {
-    let private = private.to_owned();
+fn start(order: Order, private: Option<PathBuf>) -> Result<(Child, Option<String>), Report> {
     let starting = std::thread::spawn(move || {
         let Order {
             words,
@@ -134,12 +134,14 @@ fn start(order: Order, private: &Path) -> Result<(Child, Option<String>), Report
         let Some((program, arguments)) = words.split_first() else {
             return Err(Report::NotStarted("no command was given".to_owned()));
         };
+        // There is one wherever it is needed.
+        let private = private.as_deref().unwrap_or(Path::new("/"));
         let mut command = Command::new(program);
         command
             .args(arguments)
             .env_clear()
             .envs(environment)
-            .current_dir(folder.as_deref().map_or(private.as_path(), Path::new))
+            .current_dir(folder.as_deref().map_or(private, Path::new))
             .stdin(if input.is_some() {
                 Stdio::piped()
             } else {
@@ -148,11 +150,11 @@ fn start(order: Order, private: &Path) -> Result<(Child, Option<String>), Report
             // What it sends to its own group does not reach the launcher.
             .process_group(0);
         if let Some(confinement) = &confinement {
-            enter(confinement, &private).map_err(Report::NotConfined)?;
+            enter(confinement, private).map_err(Report::NotConfined)?;
             let folders = ["TMPDIR", "TEMP", "TMP"];
-            command.envs(folders.into_iter().map(|name| (name, &private)));
+            command.envs(folders.into_iter().map(|name| (name, private)));
             if !confinement.home {
-                command.env("HOME", &private);
+                command.env("HOME", private);
             }
         }
         match command.spawn() {

@@ -49,6 +49,13 @@ pub fn launch() -> ExitCode {
     }
 }
 
+/// Ends what a launcher that is gone has left in its session. It makes a session of its own, so that
+/// `launcher` is the session's number as well.
+#[cfg(target_os = "linux")]
+pub(crate) fn end_session(launcher: u32) {
+    brood::end_session(launcher);
+}
+
 /// What confines programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
@@ -184,11 +191,10 @@ impl Sandbox {
     /// What is asked for, or any confinement if it is required, is not to be had.
     pub fn check(&self) -> Result<(), SandboxError> {
         match self.enforcer() {
-            Ok(Some(_)) => Ok(()),
             Ok(None) if self.required => Err(SandboxError {
                 reason: "a sandbox is required, and this tool's is switched off",
             }),
-            Ok(None) => Ok(()),
+            Ok(_) => Ok(()),
             Err(_) if self.mode == Mode::Auto && !self.required => Ok(()),
             Err(error) => Err(error),
         }
@@ -285,8 +291,8 @@ impl Sandbox {
         let Ok(real) = path.canonicalize() else {
             return false;
         };
-        let writable = [self.writable.as_slice(), &self.roots].concat();
-        let given = self.all_readable().into_iter().chain(writable);
+        let given = [&self.readable, &self.writable, &self.roots];
+        let given = places::of_programs().chain(given.into_iter().flatten().cloned());
         let mut given = given.filter_map(|folder| folder.canonicalize().ok());
         given.any(|folder| real.starts_with(folder))
     }

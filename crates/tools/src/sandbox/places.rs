@@ -34,9 +34,14 @@ const SETTINGS: &str = "/etc";
 /// Folders deep that settings are told apart. What lies deeper is as its folder.
 const DEPTH: usize = 3;
 
+/// The system folders that programs are in.
+pub(super) fn of_programs() -> impl Iterator<Item = PathBuf> {
+    SYSTEM.iter().map(PathBuf::from)
+}
+
 /// The system folders that can be read inside a sandbox.
 pub(super) fn system(network: bool) -> Vec<PathBuf> {
-    let mut places: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
+    let mut places: Vec<PathBuf> = of_programs().collect();
     if network {
         places.extend(NAMES.iter().map(PathBuf::from));
     }

@@ -10,7 +10,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::Command;
 
 use super::program::{End, Pipes, Program, Streams, piped};
-use crate::sandbox::{Excess, Order, Report, Start};
+use crate::sandbox::{Excess, Order, Report, Start, end_session};
 
 /// Time that the launcher has to end everything and say so.
 const FAREWELL: Duration = Duration::from_secs(10);
@@ -57,6 +57,7 @@ pub(super) async fn run(
             return (End::Refused(why), 0);
         }
     };
+    let session = launcher.id();
     // The other end must be the launcher's alone, or its going would not be noticed.
     drop(command);
     let mut pipes = Pipes::new(launcher.stdout.take(), launcher.stderr.take());
@@ -93,15 +94,17 @@ pub(super) async fn run(
     // What was written before the end is in the pipes.
     pipes.drain(streams).await;
     if report.is_none() {
-        // It reports whatever happens, so it is dead, or about to be.
+        // It reports whatever happens, so it is dead, or about to be. What it started is not.
         drop(launcher.start_kill());
+        if let Some(session) = session {
+            end_session(session);
+        }
     }
     drop(control);
     drop(tokio::time::timeout(FAREWELL, launcher.wait()).await);
     match (report, stopped) {
         (Some(Report::Ended { left, .. }), Some(end)) => (end, left),
-        (Some(report), None) => told(report),
-        (Some(report), Some(_)) => told(report),
+        (Some(report), _) => told(report),
         (None, Some(end)) => (end, 0),
         (None, None) => {
             let why = "the process that watched the command is gone".to_owned();
