@@ -10,16 +10,17 @@ use std::sync::Arc;
 use chatmd::{WorldError, WorldErrorKind};
 use logue_message::{Block, ChatMessage, Role};
 use logue_model::Provider;
-use logue_tools::{BoxFuture, Roots};
+use logue_tools::BoxFuture;
 
 use crate::answers::{AnswerCache, key_of};
 use crate::element::NoTranscript;
+use crate::grant::Declared;
 use crate::listener::NoListener;
 use crate::permission::Permissions;
 use crate::prompt::{Prompt, toolbox};
+use crate::routing::Routing;
 use crate::surroundings::Surroundings;
 use crate::turn::{Turn, TurnEnd};
-use crate::world::FileWorld;
 
 /// How deep agents may call agents.
 pub const MAX_AGENT_CALLS: usize = 8;
@@ -34,8 +35,10 @@ pub struct Agents {
     /// How often an agent's model may be asked for one answer.
     pub max_requests: usize,
     /// Which tools of agents run. Nobody can be asked while one runs, so those that a person would be
-    /// asked about do not.
+    /// asked about do not. An agent is trusted as far as the prompt that names it is.
     pub permissions: Permissions,
+    /// How the calls of an agent's answer are run.
+    pub routing: Routing,
 }
 
 impl std::fmt::Debug for Agents {
@@ -141,23 +144,7 @@ impl Surroundings {
         }
         // A prompt from the network has no folder, and nothing of this machine.
         let folder = path.parent().filter(|_| local);
-        let outer = self.world.roots().folders().iter().cloned();
-        let folders = folder.into_iter().flat_map(|folder| {
-            let own = std::iter::once(folder.to_owned());
-            own.chain(outer.clone())
-        });
-        let roots = Arc::new(Roots::new(folders).map_err(|error| failed(error.to_string()))?);
-        let folder = folder.unwrap_or(Path::new(""));
-        let inside = Self {
-            world: FileWorld::new(roots, folder)
-                .of_file(&path)
-                .together_with(&self.world),
-            kept: self.kept.clone(),
-            shell: self.shell.clone(),
-            network: self.network.clone(),
-            agents: self.agents.clone(),
-            callers: [self.callers.clone(), vec![path.clone()]].concat(),
-        };
+        let inside = self.inside(folder, &path).map_err(failed)?;
         let prompt = inside.load(src, &text).await;
         if let Some(error) = prompt.diagnostics.iter().find(|found| found.is_error()) {
             let place = prompt.source_map().place(error.primary.start);
@@ -176,7 +163,7 @@ impl Surroundings {
                     .with_help("save it to a file, read it, and use that"),
             );
         }
-        agents.run(&inside, prompt, input, folder, freshness).await
+        agents.run(&inside, prompt, input, &path, freshness).await
     }
 }
 
@@ -186,9 +173,10 @@ impl Agents {
         inside: &Surroundings,
         prompt: Prompt,
         input: Vec<Block>,
-        folder: &Path,
+        path: &Path,
         freshness: Freshness,
     ) -> Result<String, WorldError> {
+        let folder = inside.world.roots().base();
         let mut history = prompt.messages.clone();
         if !input.is_empty() {
             history.push(ChatMessage::user(input));
@@ -214,16 +202,19 @@ impl Agents {
         if let Some(answer) = cache.and_then(|cache| cache.get(&key)) {
             return Ok(answer);
         }
+        let declared = Declared::of(prompt.tools.iter(), folder);
+        let permissions = self.permissions.clone().of_agent(path, &declared);
         let turn = Turn {
             provider: model.provider,
             model: model.name,
             settings,
             toolbox,
-            permissions: self.permissions.clone().without_asking(),
+            permissions,
             history,
             transcript: Box::new(NoTranscript),
             listener: Arc::new(NoListener),
             max_requests: self.max_requests,
+            routing: self.routing.clone(),
             invocation_id: None,
         };
         let ended = turn.run().await.map_err(|error| {

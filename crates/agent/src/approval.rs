@@ -4,11 +4,21 @@
 //! payload has the field `approval`: `approve` or `deny` for all of them, or an object that says so
 //! for each call by its id. A call that it does not mention does not run. The field `note` may hold
 //! words for the model.
+//!
+//! The metadata holds what each call would do (`calls[].preview`) and what that is known by
+//! (`calls[].fingerprint`), so that what runs later is what the person saw. With `timeout_seconds` a
+//! signal that comes later than so is taken for a denial.
 
-use logue_harness::SignalDescriptor;
+use std::time::Duration;
+
+use logue_harness::store::Suspension;
+use logue_harness::{SignalDescriptor, State, Timestamp};
 use logue_message::{ChatMessage, Role, ToolCall};
+use logue_tools::Preview;
 use serde_json::{Map, Value, json};
 
+use crate::audit::AUDIT_FAILED;
+use crate::authority::{Authority, Ruling};
 use crate::permission::Permission;
 
 /// The field of the state, and of a signal's payload, that says what was decided.
@@ -16,6 +26,10 @@ pub const APPROVAL: &str = "approval";
 /// The field of the state, and of a signal's payload, with words for the model.
 pub const NOTE: &str = "note";
 
+/// What stands for a decision that did not come in time. No signal may say it.
+const EXPIRED: &str = "expired";
+/// The key of the descriptor with the seconds until a decision is due.
+const TIMEOUT: &str = "timeout_seconds";
 /// Whose words the message is that says what waits. It is for people and never sent to a model.
 const SPEAKER: &str = "logue-approval";
 /// Characters of a call's arguments that are shown.
@@ -25,14 +39,27 @@ const ARGUMENTS: usize = 200;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct GatedCall {
     pub(crate) call: ToolCall,
-    pub(crate) permission: Permission,
+    pub(crate) ruling: Ruling,
+    /// What a person said when they decided, or why the decision does not count.
+    pub(crate) note: String,
+    /// What a person is shown who is asked.
+    pub(crate) preview: Option<Preview>,
 }
 
 /// What a person decided about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Decision {
+pub(crate) enum Decision {
     Approve,
     Deny,
+    /// They did not decide within so many seconds.
+    Expired(u64),
+}
+
+/// What came with the signal that a turn waited for.
+pub(crate) struct Signalled<'a> {
+    approval: &'a Value,
+    pub(crate) note: &'a str,
+    signal_id: String,
 }
 
 impl Decision {
@@ -45,34 +72,73 @@ impl Decision {
     }
 }
 
+impl<'a> Signalled<'a> {
+    /// What the state says of the `n`-th approval of an invocation.
+    pub(crate) fn of(state: &'a State, invocation: &str, n: u64) -> Self {
+        Self {
+            approval: state.json(APPROVAL).unwrap_or(&Value::Null),
+            note: state.json(NOTE).and_then(Value::as_str).unwrap_or(""),
+            signal_id: signal_id(invocation, n),
+        }
+    }
+
+    pub(crate) fn decision(&self, call: &str) -> Option<Decision> {
+        // A call may have any id, but no person can say a number of it.
+        if let Some(seconds) = self.approval.get(EXPIRED).and_then(Value::as_u64) {
+            return Some(Decision::Expired(seconds));
+        }
+        Decision::parse(self.approval.get(call).unwrap_or(self.approval))
+    }
+
+    pub(crate) fn authority(&self, decision: Option<Decision>) -> Authority {
+        let signal_id = self.signal_id.clone();
+        match decision {
+            Some(Decision::Expired(seconds)) => Authority::Expired { signal_id, seconds },
+            _ => Authority::Signal { signal_id },
+        }
+    }
+}
+
 impl GatedCall {
+    pub(crate) fn new(call: ToolCall, ruling: Ruling) -> Self {
+        Self {
+            call,
+            ruling,
+            note: String::new(),
+            preview: None,
+        }
+    }
+
     /// Whether it may run, or what the model is told instead.
-    pub(crate) fn verdict(&self, approval: &Value, note: &str) -> Result<(), String> {
+    pub(crate) fn verdict(&self, signal: &Signalled<'_>) -> Result<(), String> {
         let name = &self.call.name;
-        let noted = |words: String| {
+        let noted = |words: String, note: &str| {
             if note.is_empty() {
                 words
             } else {
                 format!("{words} They said: {note}")
             }
         };
-        match self.permission {
-            Permission::Allow => Ok(()),
-            Permission::Deny => Err(format!(
-                "The tool `{name}` may not be used in this conversation, so the call was not run."
+        let denied = || format!("A person denied this call of `{name}`, so it was not run.");
+        match (self.ruling.permission, &self.ruling.by) {
+            (Permission::Allow, _) => Ok(()),
+            (Permission::Deny, Authority::Terminal { .. }) => Err(noted(denied(), &self.note)),
+            (Permission::Deny, Authority::Unrecorded) => Err(format!(
+                "{AUDIT_FAILED}: this call of `{name}` was not run, because the decision about it could \
+                 not be recorded."
             )),
-            Permission::Ask => {
-                let word = approval.get(&self.call.id).unwrap_or(approval);
-                match Decision::parse(word) {
-                    Some(Decision::Approve) => Ok(()),
-                    Some(Decision::Deny) => Err(noted(format!(
-                        "A person denied this call of `{name}`, so it was not run."
-                    ))),
-                    None => Err(noted(format!(
-                        "No person approved this call of `{name}`, so it was not run."
-                    ))),
-                }
-            }
+            (Permission::Deny, by) => Err(by.refusal(name)),
+            (Permission::Ask, _) => match signal.decision(&self.call.id) {
+                Some(Decision::Approve) => Ok(()),
+                Some(Decision::Deny) => Err(noted(denied(), signal.note)),
+                Some(Decision::Expired(seconds)) => Err(format!(
+                    "Nobody decided about this call of `{name}` within {seconds} s, so it was not run."
+                )),
+                None => Err(noted(
+                    format!("No person approved this call of `{name}`, so it was not run."),
+                    signal.note,
+                )),
+            },
         }
     }
 }
@@ -94,20 +160,57 @@ pub fn is_pending(message: &ChatMessage) -> bool {
 }
 
 /// What a turn waits for: the `n`-th approval of an invocation.
-pub(crate) fn descriptor(invocation: &str, n: u64, waiting: &[&ToolCall]) -> SignalDescriptor {
-    let short: String = invocation.chars().filter(|c| *c != '-').take(12).collect();
+pub(crate) fn descriptor(
+    invocation: &str,
+    n: u64,
+    waiting: &[&GatedCall],
+    timeout_seconds: Option<u64>,
+) -> SignalDescriptor {
     let calls: Vec<Value> = waiting
         .iter()
-        .map(|call| {
+        .map(|gated| {
+            let call = &gated.call;
             let arguments = call.arguments.object().map(Value::Object);
             let arguments = arguments.unwrap_or_else(|_| json!(call.arguments.as_str()));
-            json!({"id": call.id, "name": call.name, "arguments": arguments})
+            let mut told = json!({"id": call.id, "name": call.name, "arguments": arguments});
+            if let Some(preview) = &gated.preview {
+                told["preview"] = json!(preview.text);
+            }
+            if let Some(fingerprint) = gated.fingerprint() {
+                told["fingerprint"] = json!(fingerprint);
+            }
+            told["why"] = json!(gated.ruling.by);
+            told
         })
         .collect();
-    SignalDescriptor {
-        signal_id: format!("approve-{short}-{n}"),
-        metadata: Some(json!({"calls": calls, "reason": reason(waiting)})),
+    let named: Vec<&ToolCall> = waiting.iter().map(|gated| &gated.call).collect();
+    let mut metadata = json!({"calls": calls, "reason": reason(&named)});
+    if let Some(seconds) = timeout_seconds {
+        metadata[TIMEOUT] = json!(seconds);
     }
+    SignalDescriptor {
+        signal_id: signal_id(invocation, n),
+        metadata: Some(metadata),
+    }
+}
+
+fn signal_id(invocation: &str, n: u64) -> String {
+    let short: String = invocation.chars().filter(|c| *c != '-').take(12).collect();
+    format!("approve-{short}-{n}")
+}
+
+/// When a decision is due that a turn waits for; `None` if it may take for ever.
+pub fn deadline(waiting: &Suspension) -> Option<Timestamp> {
+    let seconds = waiting.metadata.as_ref()?.get(TIMEOUT)?.as_u64()?;
+    Some(waiting.since.after(Duration::from_secs(seconds)))
+}
+
+/// What a turn is told instead of a decision that comes too late.
+pub(crate) fn expired(waiting: &Suspension, now: Timestamp) -> Option<Map<String, Value>> {
+    let is_late = deadline(waiting)? <= now;
+    let seconds = waiting.metadata.as_ref()?.get(TIMEOUT)?;
+    let told = json!({ EXPIRED: seconds });
+    is_late.then(|| Map::from_iter([(APPROVAL.to_owned(), told)]))
 }
 
 /// Whether a signal's payload is an answer to what a turn waits for.

@@ -21,15 +21,17 @@ use logue_harness::{
 };
 use logue_message::ChatMessage;
 use logue_model::{Event, Provider, ProviderError, Request, Settings};
-use logue_tools::{Outcome, Toolbox};
+use logue_tools::{BoxFuture, Outcome, Routed, Router, Toolbox};
 use serde_json::{Value, json};
 use tracing::Instrument as _;
 
-use crate::approval::{APPROVAL, GatedCall, NOTE, descriptor, pending_message};
+use crate::approval::{APPROVAL, GatedCall, NOTE, Signalled, descriptor, pending_message};
+use crate::decision::unrecorded;
 use crate::permission::{Permission, Permissions};
 use crate::progress::{CALLS, Progress, TURN, asks, calls, has_calls, message_of, with_calls};
 use crate::relay::{ASKING, CALLING, GOING_ON};
 use crate::request::{ReadMessages, request_messages};
+use crate::routing::{Routing, with_unique_ids};
 use crate::spans;
 
 /// A model, its tools, and what every request begins with.
@@ -49,6 +51,8 @@ pub struct Assistant {
     pub prefix: Vec<ChatMessage>,
     /// How often the model may be asked in one turn.
     pub max_requests: usize,
+    /// How the calls of an answer are run.
+    pub routing: Routing,
 }
 
 /// The category of a turn in which the model calls tools without end.
@@ -76,7 +80,9 @@ impl Assistant {
             .with(Field::new(NOTE, FieldType::String));
         // The limit of requests is the turn's own; the engine's only has to be out of its way.
         let steps = self.max_requests.saturating_mul(4).saturating_add(4);
+        let timeout_seconds = self.permissions.timeout_seconds;
         let shared = Arc::new(Shared {
+            router: self.routing.router(self.toolbox.clone()),
             assistant: self,
             read: ReadMessages::default(),
         });
@@ -89,12 +95,11 @@ impl Assistant {
             })
             .add_node_fn(GATE, move |ctx: NodeContext| {
                 let shared = Arc::clone(&gate);
-                async move { shared.gate(&ctx) }
+                async move { shared.gate(&ctx).await }
             })
-            .add_node_fn(
-                ASK,
-                |ctx: NodeContext| async move { ask_person(&ctx).await },
-            )
+            .add_node_fn(ASK, move |ctx: NodeContext| async move {
+                ask_person(&ctx, timeout_seconds).await
+            })
             .add_node_fn(TOOLS, move |ctx: NodeContext| {
                 let shared = Arc::clone(&tools);
                 async move { shared.run_tools(&ctx).await }
@@ -119,6 +124,7 @@ impl Assistant {
 /// What the nodes of a graph share.
 struct Shared {
     assistant: Assistant,
+    router: Router,
     read: ReadMessages,
 }
 
@@ -150,7 +156,7 @@ impl Shared {
         let answer = answer.instrument(span.clone()).await;
         spans::answered(&span, &answer);
         drop(span);
-        let answer = match answer {
+        let mut answer = match answer {
             Ok(answer) => answer,
             Err(error) => {
                 if let Some(message) = &error.answer {
@@ -159,6 +165,7 @@ impl Shared {
                 return Err(provider_failed(error));
             }
         };
+        with_unique_ids(&mut answer.message.tool_calls);
         let message = answer.message.to_json();
         ctx.journal(message.clone()).await?;
         ctx.emit(RunEvent::Message(message.clone()));
@@ -167,10 +174,7 @@ impl Shared {
             .message
             .tool_calls
             .iter()
-            .map(|call| GatedCall {
-                call: call.clone(),
-                permission: assistant.permissions.of(&call.name),
-            })
+            .map(|call| GatedCall::new(call.clone(), assistant.permissions.decide(&call.name)))
             .collect();
         let update = Update::new().with(TURN, progress.to_json());
         let update = with_calls(update, &calls);
@@ -184,18 +188,16 @@ impl Shared {
     }
 
     /// The node `gate`: forgets what was decided before, and says what has to be decided now.
-    fn gate(&self, ctx: &NodeContext) -> Result<Update, NodeError> {
+    async fn gate(&self, ctx: &NodeContext) -> Result<Update, NodeError> {
         let mut calls = calls(ctx.state())?;
-        for gated in &mut calls {
-            gated.permission = self.assistant.permissions.of(&gated.call.name);
-        }
+        self.assistant.decide(&self.router, ctx, &mut calls).await;
         let update = Update::new()
             .with(APPROVAL, Value::Null)
             .with(NOTE, json!(""));
         let update = with_calls(update, &calls);
         let waiting: Vec<_> = calls
             .iter()
-            .filter(|gated| gated.permission == Permission::Ask)
+            .filter(|gated| gated.ruling.permission == Permission::Ask)
             .map(|gated| &gated.call)
             .collect();
         if waiting.is_empty() {
@@ -209,12 +211,13 @@ impl Shared {
             .with(MESSAGES, vec![pending]))
     }
 
-    /// The node `tools`: runs the calls that may run, in order.
+    /// The node `tools`: runs the calls that may run.
     async fn run_tools(&self, ctx: &NodeContext) -> Result<Update, NodeError> {
-        let calls = calls(ctx.state())?;
-        let approval = ctx.state().json(APPROVAL).unwrap_or(&Value::Null);
-        let note = ctx.state().json(NOTE).and_then(Value::as_str).unwrap_or("");
+        let mut calls = calls(ctx.state())?;
+        let asked = Progress::of(ctx.state(), ctx.invocation_id()).approvals;
+        let signal = Signalled::of(ctx.state(), ctx.invocation_id(), asked);
         if asks(ctx.state()) {
+            self.assistant.signalled(ctx, &mut calls, &signal).await;
             // The calls were decided on in an earlier part of the turn, whose journal is gone.
             let message = message_of(calls.iter().map(|gated| gated.call.clone()).collect());
             ctx.journal(logue_harness::chat::continues(&message))
@@ -224,55 +227,79 @@ impl Shared {
                 value: message.to_json(),
             });
         }
-        let mut results = Vec::with_capacity(calls.len());
+        let mut batch = self.router.batch();
         for gated in &calls {
-            let call = &gated.call;
-            let verdict = gated.verdict(approval, note);
-            let may_run = verdict.is_ok();
-            let (id, name) = (call.id.clone(), call.name.clone());
-            if may_run {
-                ctx.emit(RunEvent::ToolStarted { id, name });
-            }
-            let outcome = match verdict {
+            match gated.verdict(&signal) {
                 Ok(()) => {
-                    let span = spans::calling(ctx, call);
-                    let outcome = self.assistant.toolbox.call(call);
-                    let outcome = outcome.instrument(span.clone()).await;
-                    spans::called(&span, &outcome);
-                    outcome
+                    let is_exclusive = self.router.is_exclusive(&gated.call);
+                    batch.add(is_exclusive, self.run_tool(ctx, gated));
                 }
-                Err(refusal) => Outcome::failed(refusal),
+                Err(refusal) => {
+                    let refused = std::future::ready(Outcome::failed(refusal));
+                    batch.add(false, Box::pin(refused));
+                }
+            }
+        }
+        // Calls end in any order. Each result is durable before anybody hears of it, and before the
+        // model is asked again; in the conversation they stand in the order of their calls.
+        let mut results = vec![None; calls.len()];
+        while let Some((index, outcome)) = batch.next().await {
+            let (Some(gated), Some(place)) = (calls.get(index), results.get_mut(index)) else {
+                continue;
             };
-            let result = ChatMessage::tool(call.id.clone(), outcome.text);
+            let call = &gated.call;
+            let text = self.assistant.routing.told(&outcome);
+            let result = ChatMessage::tool(call.id.clone(), text);
             let result = result.with_name(call.name.clone()).to_json();
             ctx.journal(result.clone()).await?;
             ctx.emit(RunEvent::Message(result.clone()));
             let (id, name) = (call.id.clone(), call.name.clone());
-            ctx.emit(RunEvent::ToolEnded {
-                id,
-                name,
-                ok: outcome.ok,
-            });
-            results.push(result);
+            let ok = outcome.ok;
+            ctx.emit(RunEvent::ToolEnded { id, name, ok });
+            *place = Some(result);
         }
+        unrecorded(&calls)?;
+        let results: Vec<Value> = results.into_iter().flatten().collect();
         let update = Update::new()
             .with(APPROVAL, Value::Null)
             .with(NOTE, json!(""))
             .with(MESSAGES, results);
         Ok(with_calls(update, &[]))
     }
+
+    /// Runs one call that may run, in a span of its own.
+    fn run_tool<'a>(
+        &'a self,
+        ctx: &'a NodeContext,
+        gated: &'a GatedCall,
+    ) -> BoxFuture<'a, Outcome> {
+        let call = &gated.call;
+        let running = self.router.call(Routed {
+            conversation: ctx.session_id(),
+            approved: gated.fingerprint(),
+            ..Routed::from(call)
+        });
+        Box::pin(async move {
+            let (id, name) = (call.id.clone(), call.name.clone());
+            ctx.emit(RunEvent::ToolStarted { id, name });
+            let span = spans::calling(ctx, call);
+            let outcome = running.instrument(span.clone()).await;
+            spans::called(&span, &outcome);
+            outcome
+        })
+    }
 }
 
 /// The node `approval`: waits for a person.
-async fn ask_person(ctx: &NodeContext) -> Result<Update, NodeError> {
+async fn ask_person(ctx: &NodeContext, timeout_seconds: Option<u64>) -> Result<Update, NodeError> {
     let calls = calls(ctx.state())?;
     let waiting: Vec<_> = calls
         .iter()
-        .filter(|gated| gated.permission == Permission::Ask)
-        .map(|gated| &gated.call)
+        .filter(|gated| gated.ruling.permission == Permission::Ask)
         .collect();
     let progress = Progress::of(ctx.state(), ctx.invocation_id());
-    let descriptor = descriptor(ctx.invocation_id(), progress.approvals, &waiting);
+    let id = ctx.invocation_id();
+    let descriptor = descriptor(id, progress.approvals, &waiting, timeout_seconds);
     match ctx.suspend(descriptor).await {}
 }
 

@@ -6,12 +6,13 @@ use logue_harness::chat::ChatHarness;
 use logue_harness::store::SharedStore;
 use logue_harness::{Clock, IdSource};
 
-use crate::approval::check_approval;
+use crate::approval::{check_approval, expired};
 use crate::assistant::Assistant;
 use crate::turn::{TurnError, bucket, internal};
 
 /// A chat with an assistant over a store. A signal for one of its turns says whether tools may run;
-/// one that does not say it is refused before anything is consumed.
+/// one that does not say it is refused before anything is consumed, and one that comes after the
+/// deadline counts as a denial ([`Permissions::with_timeout`](crate::Permissions::with_timeout)).
 ///
 /// Ids must differ in all processes that share the store.
 ///
@@ -29,5 +30,6 @@ pub fn chat(
     let harness = harness.map_err(|error| internal(error.to_string()))?;
     Ok(harness
         .with_classifier(bucket)
-        .with_payload_check(check_approval))
+        .with_payload_check(check_approval)
+        .with_expiry(expired))
 }

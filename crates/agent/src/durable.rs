@@ -59,3 +59,15 @@ pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     }
     options
 }
+
+/// A folder for its owner only, with the folders above it; one that is there stays as it is.
+pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt as _;
+        builder.mode(0o700);
+    }
+    builder.create(folder)
+}

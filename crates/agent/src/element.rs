@@ -111,6 +111,22 @@ pub trait Transcript: Send {
     /// # Errors
     /// They could not be made durable; nothing was added.
     fn append(&mut self, elements: &[Element]) -> Result<(), TranscriptError>;
+
+    /// The results of these calls come next, in any order.
+    fn expect(&mut self, calls: &[ToolCall]) {
+        let _ = calls;
+    }
+
+    /// Adds an element before the `later` ones that were added last: the result of a call that ended
+    /// after calls behind it. A transcript that has no place there adds it at its end; whoever reads
+    /// it finds a result by the id of its call.
+    ///
+    /// # Errors
+    /// As for [`append`](Self::append).
+    fn insert(&mut self, element: &Element, later: usize) -> Result<(), TranscriptError> {
+        let _ = later;
+        self.append(std::slice::from_ref(element))
+    }
 }
 
 /// A transcript that keeps nothing.

@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    Accepted, Acquired, Begun, CancelMode, Commit, InboxEntry, JournalNote, Lease, NewEntry,
-    NewOutcome, SessionFilter, SessionInfo, Settle, SharedStore, Signalled, Store, StoreError,
-    StoreResult, StoredOutcome, Suspension, SuspensionFilter, Verified,
+    Accepted, Acquired, AuditEntry, Begun, CancelMode, Commit, InboxEntry, JournalNote, Lease,
+    NewEntry, NewOutcome, SessionFilter, SessionInfo, Settle, SharedStore, Signalled, Store,
+    StoreError, StoreResult, StoredOutcome, Suspension, SuspensionFilter, Verified,
 };
 use logue_message::{ChatMessage, Role};
 use serde_json::{Map, Value, json};
@@ -60,12 +60,14 @@ impl FileSession {
     /// Appends to the file.
     fn append(&self, note: &Value) -> Result<(), StoreError> {
         let taken = self.journal.take(note);
-        taken.map_err(|error| StoreError::Unavailable {
+        let later = taken.map_err(|error| StoreError::Unavailable {
             message: error.to_string(),
             source: Some(Arc::new(error)),
         })?;
         if logue_harness::chat::continued(note).is_none() {
-            self.history().push(note.clone());
+            let mut history = self.history();
+            let at = history.len().saturating_sub(later);
+            history.insert(at, note.clone());
         }
         Ok(())
     }
@@ -292,6 +294,25 @@ impl Store for FileSession {
         invocation_id: &'a str,
     ) -> StoreResult<'a, Vec<JournalNote>> {
         self.store.notes(session, invocation_id)
+    }
+
+    fn audit<'a>(
+        &'a self,
+        session: &'a str,
+        invocation_id: &'a str,
+        records: Vec<Value>,
+        now: Timestamp,
+    ) -> StoreResult<'a, ()> {
+        self.store.audit(session, invocation_id, records, now)
+    }
+
+    fn audited<'a>(
+        &'a self,
+        session: &'a str,
+        from: u64,
+        limit: usize,
+    ) -> StoreResult<'a, Vec<AuditEntry>> {
+        self.store.audited(session, from, limit)
     }
 
     fn list(&self, filter: SessionFilter) -> StoreResult<'_, Vec<SessionInfo>> {

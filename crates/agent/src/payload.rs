@@ -5,6 +5,7 @@
 //! `sha256-HEX.txt` or `.json`: equal payloads are one file, whoever wrote it first, and whoever reads
 //! it can tell that it still holds what the transcript meant.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,8 @@ const BY_CONTENT: &str = "sha256-";
 pub(crate) struct PayloadFolder {
     path: PathBuf,
     next: u32,
+    /// Numbers that are kept for the results of calls, by the ids of the calls.
+    kept: BTreeMap<String, u32>,
     /// The transcript's name, moved into the folder: unfinished files stand beside it.
     unfinished: PathBuf,
 }
@@ -37,6 +40,7 @@ impl PayloadFolder {
             unfinished: path.join(transcript.file_name().unwrap_or_default()),
             path,
             next: 0,
+            kept: BTreeMap::new(),
         }
     }
 
@@ -44,26 +48,60 @@ impl PayloadFolder {
         &self.path
     }
 
+    /// Keeps the next numbers for the results of calls, so that their names do not depend on which
+    /// call ends first.
+    pub(crate) fn keep_for<'a>(&mut self, ids: impl IntoIterator<Item = &'a str>) {
+        self.kept.clear();
+        for id in ids {
+            self.kept.insert(id.to_owned(), self.next);
+            self.next += 1;
+        }
+    }
+
+    /// Writes the arguments of a call as [`write`](Self::write) does.
+    pub(crate) fn write_call(&mut self, id: &str, text: &str) -> io::Result<String> {
+        self.write("tool-call", id, text)
+    }
+
+    /// Writes the result of a call, under the number that is kept for it if there is one.
+    pub(crate) fn write_result(&mut self, id: &str, text: &str) -> io::Result<String> {
+        const KIND: &str = "tool-call-result";
+        if let Some(number) = self.kept.remove(id) {
+            self.make_folder()?;
+            if let Some(reference) = self.create(number, KIND, id, text)? {
+                return Ok(reference);
+            }
+        }
+        self.write(KIND, id, text)
+    }
+
     /// Writes a payload durably under a name that nothing has yet and gives the reference to it,
     /// relative to the transcript's folder.
-    pub(crate) fn write(&mut self, kind: &str, id: &str, text: &str) -> io::Result<String> {
+    fn write(&mut self, kind: &str, id: &str, text: &str) -> io::Result<String> {
         self.make_folder()?;
-        let id = file_name_of(id);
         loop {
-            let name = format!("{}.{kind}.{id}.json", self.next);
-            let path = self.path.join(&name);
-            match private(OpenOptions::new().write(true).create_new(true)).open(&path) {
-                Ok(mut file) => {
-                    self.next += 1;
-                    file.write_all(text.as_bytes())?;
-                    file.sync_all()?;
-                    sync_folder(&path)?;
-                    return Ok(reference(&name));
-                }
-                // Of an earlier run, or of another transcript in the same folder.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.next += 1,
-                Err(error) => return Err(error),
+            let created = self.create(self.next, kind, id, text)?;
+            self.next += 1;
+            if let Some(reference) = created {
+                return Ok(reference);
             }
+        }
+    }
+
+    /// Writes a payload unless something has its name: it is of an earlier run, or of another
+    /// transcript in the same folder.
+    fn create(&self, number: u32, kind: &str, id: &str, text: &str) -> io::Result<Option<String>> {
+        let name = format!("{number}.{kind}.{}.json", file_name_of(id));
+        let path = self.path.join(&name);
+        match private(OpenOptions::new().write(true).create_new(true)).open(&path) {
+            Ok(mut file) => {
+                file.write_all(text.as_bytes())?;
+                file.sync_all()?;
+                sync_folder(&path)?;
+                Ok(Some(reference(&name)))
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+            Err(error) => Err(error),
         }
     }
 

@@ -9,6 +9,7 @@ use logue_model::{FinishReason, Usage};
 use serde_json::{Value, json};
 
 use crate::approval::GatedCall;
+use crate::authority::{Authority, Ruling};
 use crate::permission::Permission;
 
 /// The field with the counts.
@@ -102,12 +103,17 @@ pub(crate) fn with_calls(update: Update, calls: &[GatedCall]) -> Update {
     }
     let permissions: Vec<&str> = calls
         .iter()
-        .map(|gated| gated.permission.as_str())
+        .map(|gated| gated.ruling.permission.as_str())
         .collect();
+    let rulings: Vec<Value> = calls.iter().map(GatedCall::ruling_to_json).collect();
     let calls = calls.iter().map(|gated| gated.call.clone()).collect();
     update.with(
         CALLS,
-        json!({"message": message_of(calls).to_json(), "permissions": permissions}),
+        json!({
+            "message": message_of(calls).to_json(),
+            "permissions": permissions,
+            "rulings": rulings,
+        }),
     )
 }
 
@@ -134,15 +140,15 @@ pub(crate) fn asks(state: &State) -> bool {
 
 /// The calls that are on their way.
 pub(crate) fn calls(state: &State) -> Result<Vec<GatedCall>, NodeError> {
-    let Some(calls) = state.json(CALLS) else {
+    let Some(kept) = state.json(CALLS) else {
         return Ok(Vec::new());
     };
-    let Some(message) = calls.get("message") else {
+    let Some(message) = kept.get("message") else {
         return Ok(Vec::new());
     };
     let message = ChatMessage::from_json(message).map_err(NodeError::new)?;
     let permission = |at: usize| {
-        let word = calls
+        let word = kept
             .get("permissions")
             .and_then(|all| all.get(at)?.as_str());
         // A word that nobody knows lets nothing run.
@@ -150,9 +156,14 @@ pub(crate) fn calls(state: &State) -> Result<Vec<GatedCall>, NodeError> {
     };
     let calls = message.tool_calls.into_iter().enumerate();
     Ok(calls
-        .map(|(at, call)| GatedCall {
-            call,
-            permission: permission(at),
+        .map(|(at, call)| {
+            let ruling = Ruling {
+                permission: permission(at),
+                by: Authority::Declared,
+            };
+            let mut gated = GatedCall::new(call, ruling);
+            gated.take_ruling(kept.get("rulings").and_then(|all| all.get(at)));
+            gated
         })
         .collect())
 }

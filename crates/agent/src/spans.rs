@@ -5,7 +5,6 @@
 use logue_harness::NodeContext;
 use logue_message::ToolCall;
 use logue_model::{Category, ProviderError, Request, Response};
-use logue_source::Code;
 use logue_tools::Outcome;
 use tracing::field::Empty;
 use tracing::{Span, info_span};
@@ -82,11 +81,7 @@ pub(crate) fn called(span: &Span, outcome: &Outcome) {
         span.record("otel.status_code", "OK");
         return;
     }
-    // A result begins with the code of what went wrong, if that has one. Anything else there may
-    // be content.
-    let first = outcome.text.split(':').next().unwrap_or_default();
-    let code = Code::ALL.iter().find(|code| code.as_str() == first);
-    failed(span, code.map_or("tool_error", |code| code.as_str()));
+    failed(span, outcome.code.unwrap_or("tool_error"));
 }
 
 fn failed(span: &Span, category: &str) {

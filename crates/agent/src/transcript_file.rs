@@ -15,6 +15,8 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use logue_message::ToolCall;
+
 use crate::durable::{folder_of, link_new, private, sync_folder, temporary};
 use crate::element::{Element, Transcript, TranscriptError};
 use crate::identity::Identity;
@@ -36,6 +38,9 @@ pub struct TranscriptFile {
     /// The file on the disk; `None` for a transcript that is not made yet.
     held: Option<Held>,
     writing: Writing,
+    /// Bytes of the elements that the content ends with and that were added one by one, in their
+    /// order; `None` where that is not known any more.
+    latest: Option<Vec<usize>>,
 }
 
 #[derive(Debug)]
@@ -108,6 +113,7 @@ impl TranscriptFile {
             path,
             content: content.to_vec(),
             held: None,
+            latest: Some(Vec::new()),
         })
     }
 
@@ -120,6 +126,7 @@ impl TranscriptFile {
             path,
             content,
             held,
+            latest: Some(Vec::new()),
         })
     }
 
@@ -131,6 +138,7 @@ impl TranscriptFile {
     /// Notes what the file says now.
     pub(crate) fn set_content(&mut self, content: &[u8]) {
         content.clone_into(&mut self.content);
+        self.latest = Some(Vec::new());
     }
 
     /// The file, with links followed.
@@ -194,6 +202,8 @@ impl TranscriptFile {
         }
         let (content, seen) = read_locked(&mut file).map_err(failed)?;
         self.content = content;
+        // Behind what another program wrote, nothing has a place any more but the end.
+        self.latest = self.latest.take().filter(Vec::is_empty);
         if same {
             held.seen = seen;
         } else {
@@ -254,6 +264,39 @@ impl TranscriptFile {
         Ok(true)
     }
 
+    /// Adds text before the `later` elements that were added last, or at the end where they are not
+    /// known any more: another program wrote to the file.
+    fn add(&mut self, added: &str, later: usize) -> Result<(), TranscriptError> {
+        for _ in 0..TRIES {
+            if self.refresh()? && !takes_elements(&self.content) {
+                return Err(self.rescue(added)?);
+            }
+            self.check_size(self.content.len() + added.len() + 1)?;
+            let behind = self.latest.as_ref().and_then(|sizes| {
+                let from = sizes.len().checked_sub(later)?;
+                sizes.get(from..)
+            });
+            let behind: usize = behind.map_or(0, |sizes| sizes.iter().sum());
+            let (before, behind) = self
+                .content
+                .split_at(self.content.len().saturating_sub(behind));
+            let mut content = before.to_vec();
+            if !content.is_empty() && !content.ends_with(b"\n") {
+                content.push(b'\n');
+            }
+            content.extend_from_slice(added.as_bytes());
+            content.extend_from_slice(behind);
+            if self
+                .put(&content)
+                .map_err(|error| io_error(&self.path, "written", error))?
+            {
+                self.content = content;
+                return Ok(());
+            }
+        }
+        Err(self.rescue(added)?)
+    }
+
     /// A new private file beside the transcript.
     fn temporary(&self) -> io::Result<(PathBuf, File)> {
         temporary(&self.path, self.held.is_some())
@@ -292,25 +335,23 @@ impl Transcript for TranscriptFile {
         for element in elements {
             added.push_str(&self.writing.text_of(element, self.held.is_some())?);
         }
-        for _ in 0..TRIES {
-            if self.refresh()? && !takes_elements(&self.content) {
-                return Err(self.rescue(&added)?);
-            }
-            self.check_size(self.content.len() + added.len() + 1)?;
-            let mut content = self.content.clone();
-            if !content.is_empty() && !content.ends_with(b"\n") {
-                content.push(b'\n');
-            }
-            content.extend_from_slice(added.as_bytes());
-            if self
-                .put(&content)
-                .map_err(|error| io_error(&self.path, "written", error))?
-            {
-                self.content = content;
-                return Ok(());
-            }
-        }
-        Err(self.rescue(&added)?)
+        self.latest = Some(Vec::new());
+        self.add(&added, 0)
+    }
+
+    fn expect(&mut self, calls: &[ToolCall]) {
+        self.writing.expect(calls);
+    }
+
+    fn insert(&mut self, element: &Element, later: usize) -> Result<(), TranscriptError> {
+        let added = self.writing.text_of(element, self.held.is_some())?;
+        self.add(&added, later)?;
+        self.latest = self.latest.take().and_then(|mut sizes| {
+            let at = sizes.len().checked_sub(later)?;
+            sizes.insert(at, added.len());
+            Some(sizes)
+        });
+        Ok(())
     }
 }
 

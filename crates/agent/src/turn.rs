@@ -20,6 +20,7 @@ use crate::notes::TranscriptJournal;
 use crate::permission::Permissions;
 use crate::progress::Progress;
 use crate::relay::Relay;
+use crate::routing::Routing;
 
 /// Everything that a turn needs.
 pub struct Turn {
@@ -41,6 +42,8 @@ pub struct Turn {
     pub listener: Arc<dyn Listener>,
     /// How often the model may be asked.
     pub max_requests: usize,
+    /// How the calls of an answer are run.
+    pub routing: Routing,
     /// The id of the run, by which it can be resumed; unique among all that are kept together.
     pub invocation_id: Option<String>,
 }
@@ -139,6 +142,7 @@ impl Turn {
             permissions: self.permissions,
             prefix: Vec::new(),
             max_requests: self.max_requests,
+            routing: self.routing,
         };
         let graph = assistant.graph(CountingIds::new());
         let graph = graph.map_err(|error| internal(error.to_string()))?;

@@ -55,6 +55,14 @@ impl Writing {
         self.redaction = redaction;
     }
 
+    /// The results of these calls come next, in any order.
+    pub(crate) fn expect(&mut self, calls: &[ToolCall]) {
+        if self.external {
+            let ids = calls.iter().map(|call| call.id.as_str());
+            self.payloads.keep_for(ids);
+        }
+    }
+
     /// The text of an element. Payload files that it names are on the disk; `held` says whether the
     /// lock on the transcript is held.
     pub(crate) fn text_of(
@@ -75,7 +83,7 @@ impl Writing {
             Element::Answer { block, continued } => self.answer(block, *continued),
             Element::ToolCall(call) => {
                 let text = call.arguments.as_str();
-                let place = self.place("tool-call", call, text, held)?;
+                let place = self.place(Payload::Call, call, text, held)?;
                 write::tool_call(&write::ToolCall {
                     id: None,
                     tool_call_id: &call.id,
@@ -86,7 +94,7 @@ impl Writing {
                 })
             }
             Element::ToolResponse { call, text } => {
-                let place = self.place("tool-call-result", call, text, held)?;
+                let place = self.place(Payload::Result, call, text, held)?;
                 write::tool_response(&write::ToolResponse {
                     id: None,
                     tool_call_id: &call.id,
@@ -146,7 +154,7 @@ impl Writing {
     /// The file that a payload was put into; `None` for one that stays inline.
     fn place(
         &mut self,
-        kind: &str,
+        kind: Payload,
         call: &ToolCall,
         text: &str,
         held: bool,
@@ -164,7 +172,10 @@ impl Writing {
         let written = if is_large {
             self.payloads.store(text, held)
         } else {
-            self.payloads.write(kind, &call.id, text)
+            match kind {
+                Payload::Call => self.payloads.write_call(&call.id, text),
+                Payload::Result => self.payloads.write_result(&call.id, text),
+            }
         };
         written
             .map(Some)
@@ -174,6 +185,13 @@ impl Writing {
                 error,
             })
     }
+}
+
+/// What a payload is of a call.
+#[derive(Clone, Copy)]
+enum Payload {
+    Call,
+    Result,
 }
 
 fn payload<'a>(place: Option<&'a str>, text: &'a str) -> write::Payload<'a> {

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use logue_agent::{
-    Agents, AnswerCache, FileWorld, Model, Models, Permissions, Prompt, Surroundings, toolbox,
+    Agents, AnswerCache, FileWorld, Model, Models, Permissions, Prompt, Routing, Surroundings,
+    toolbox,
 };
 use logue_message::{ChatMessage, ToolCall};
 use logue_model::{BoxFuture, EventSink, FinishReason, Provider, ProviderError, Request, Response};
@@ -100,6 +101,7 @@ impl Stage {
                 .cache
                 .then(|| AnswerCache::new(cache, Duration::from_hours(1))),
             max_requests: 5,
+            routing: Routing::default(),
         };
         let world = FileWorld::new(roots, &prompts).of_file(&prompts.join("main.md"));
         Surroundings::new(world, ShellOptions::default()).with_agents(Arc::new(agents))

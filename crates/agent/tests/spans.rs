@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use logue_agent::{Assistant, Permission, PermissionRule, Permissions, chat};
+use logue_agent::{Assistant, Permission, PermissionRule, Permissions, Routing, chat};
 use logue_harness::chat::{ChatHarness, ChatTurnOutcome, SignalTarget};
 use logue_harness::store::MemoryStore;
 use logue_harness::{Clock, CountingIds, Timestamp};
@@ -255,6 +255,7 @@ fn harness(answers: impl IntoIterator<Item = Result<Response, ProviderError>>) -
         permissions: Permissions::new().with(rule("asked", Permission::Ask)),
         prefix: vec![ChatMessage::system(format!("The prompt is {MARKER}."))],
         max_requests: 5,
+        routing: Routing::default(),
     };
     let store = Arc::new(MemoryStore::new());
     chat(

@@ -3,17 +3,19 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use logue_agent::{Assistant, Permission, PermissionRule, Permissions, Prompt, chat, toolbox};
+use logue_agent::{
+    Assistant, AuditLog, Permission, PermissionRule, Permissions, Prompt, SessionAudit, chat,
+    toolbox,
+};
 use logue_harness::Clock as _;
 use logue_harness::chat::ChatHarness;
 use logue_harness::store::{SessionInfo, SharedStore};
 use serde_json::{Value, json};
 
 use crate::arguments::Asking;
-use crate::config::Config;
 use crate::exit::{Exit, Failure};
+use crate::permissions::Desk;
 use crate::run::input::Input;
-use crate::run::output::Output;
 use crate::run::{provider, reading, refining, roots};
 use crate::store::{SystemClock, ids, store_failure};
 
@@ -113,12 +115,18 @@ impl Agent {
     pub(crate) async fn chat(
         &self,
         store: SharedStore,
+        session: &str,
         asking: &Asking,
-        config: &Config,
-        output: &Output,
+        desk: &Desk<'_>,
     ) -> Result<ChatHarness, Failure> {
         let input = Input::of_agent(&self.file)?;
-        let prepared = self.assistant(input, asking, config, output).await?;
+        let audit = SessionAudit::new(
+            Arc::clone(&store),
+            session,
+            desk.config.redaction().clone(),
+            Arc::new(SystemClock),
+        );
+        let prepared = self.assistant(input, asking, desk, Arc::new(audit)).await?;
         chat_over(prepared.assistant, store)
     }
 
@@ -127,16 +135,19 @@ impl Agent {
         &self,
         mut input: Input,
         asking: &Asking,
-        config: &Config,
-        output: &Output,
+        desk: &Desk<'_>,
+        audit: Arc<dyn AuditLog>,
     ) -> Result<Prepared, Failure> {
+        let (config, output) = (desk.config, desk.output);
         let mut asking = asking.clone();
         asking.model.clone_from(&self.model);
         let folder = input.prompt_folder();
         let roots = roots(&folder, &asking, config)?;
-        let surroundings =
-            reading::surroundings(&input, roots, &asking, &self.permissions, config)?;
+        let surroundings = reading::surroundings(&input, roots, &asking, config)?;
         refining::refine(&mut input, &surroundings, &asking, config, output).await?;
+        let permissions = desk.rules(self.permissions.clone(), audit);
+        let permissions = desk.judged(permissions, &input, &surroundings).await?;
+        let surroundings = reading::with_agents(surroundings, &asking, &permissions, config);
         let prompt = reading::load(&input, &surroundings).await?;
         let toolbox = toolbox(&prompt, &surroundings)
             .map_err(|diagnostic| reading::rendered_in(&prompt.source_map(), [&*diagnostic]))?;
@@ -148,9 +159,10 @@ impl Agent {
             model: model.name,
             settings: prompt.settings(),
             toolbox,
-            permissions: self.permissions.clone(),
+            permissions,
             prefix: prompt.messages.clone(),
             max_requests: config.max_turns(asking.max_turns),
+            routing: config.routing(),
         };
         Ok(Prepared {
             assistant,

@@ -7,6 +7,7 @@ use logue_tools::HostRule;
 use openchatml::Role;
 
 mod doctor;
+mod permission;
 mod sessions;
 
 use logue_agent::PermissionRule;
@@ -15,6 +16,7 @@ use crate::convert::Form;
 use crate::language::Language;
 
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use permission::{TrustArgs, TrustCommand};
 pub(crate) use sessions::{
     ExportArgs, ForkArgs, ImportArgs, ListArgs, RmArgs, SendArgs, SessionsCommand, ShowArgs,
     SignalArgs, StoreArgs, TailArgs, VerifyArgs,
@@ -44,6 +46,7 @@ pub(crate) enum Command {
     /// List, show, follow, copy, export, import, remove and check sessions
     #[command(subcommand)]
     Sessions(SessionsCommand),
+    Trust(TrustCommand),
     Check(CheckArgs),
     Fmt(FmtArgs),
     Fix(FixArgs),
@@ -107,6 +110,9 @@ pub(crate) struct RunArgs {
     /// Whether a tool runs: TOOL=allow, =ask or =deny, `*` for all others
     #[arg(long = "approve", value_name = "RULE")]
     pub(crate) approve: Vec<PermissionRule>,
+
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
 
     /// Where a turn is kept that waits for a person
     #[command(flatten)]

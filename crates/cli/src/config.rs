@@ -5,19 +5,21 @@
 //! settings. The user's is `logue/config.toml` in the XDG configuration folder. A key that nobody
 //! knows is an error at its position: a misspelled limit would otherwise be no limit.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
-use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, Redaction};
-use logue_model::Limits;
+use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, PermissionFile, Redaction, Routing};
+use logue_model::{HarmonyServer, Limits, PromptForm};
 use logue_source::{Code, Diagnostic, Source, Span, Style};
 use logue_tools::{FetchPolicy, HostRule, ShellPolicy};
 use serde::Deserialize;
 
 use crate::exit::{Exit, Failure};
+use crate::harmony::Harmony;
 use crate::network::Network;
+use crate::permissions::{PermissionTable, TrustTable};
 use crate::programs::{self, Tools};
 use crate::redact::Redact;
 use crate::telemetry::Telemetry;
@@ -33,11 +35,12 @@ pub(crate) struct Config {
 
 #[derive(Clone, Debug)]
 struct Layer {
-    path: PathBuf,
     /// The folder of the file: relative paths in it count from there.
     folder: PathBuf,
     /// Whether the file is the user's own, and not a project's.
     own: bool,
+    permissions: PermissionFile,
+    approval_timeout: Option<u64>,
     file: File,
 }
 
@@ -60,6 +63,10 @@ struct File {
     store: Store,
     #[serde(default)]
     telemetry: Telemetry,
+    #[serde(default)]
+    permissions: PermissionTable,
+    #[serde(default)]
+    trust: TrustTable,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -74,6 +81,8 @@ struct Model {
     total_seconds: Option<u64>,
     response_bytes: Option<usize>,
     event_bytes: Option<usize>,
+    #[serde(default)]
+    harmony: Harmony,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -141,10 +150,17 @@ impl Config {
             file.telemetry
                 .check(own)
                 .map_err(|(span, error)| invalid(&path, &text, span, error))?;
+            file.trust
+                .check(own)
+                .map_err(|(span, error)| invalid(&path, &text, span, error))?;
+            let wrong = |(span, error): (Span, String)| invalid(&path, &text, span, &error);
+            let rules = file.permissions.rules().map_err(wrong)?;
+            let approval_timeout = file.permissions.timeout_seconds().map_err(wrong)?;
             layers.push(Layer {
-                path,
                 folder,
                 own,
+                permissions: PermissionFile { path, rules },
+                approval_timeout,
                 file,
             });
         }
@@ -157,7 +173,9 @@ impl Config {
 
     /// The files in force, the first over the next.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
-        self.layers.iter().map(|layer| layer.path.as_path())
+        self.layers
+            .iter()
+            .map(|layer| layer.permissions.path.as_path())
     }
 
     fn first<T>(&self, pick: impl Fn(&File) -> Option<T>) -> Option<T> {
@@ -262,6 +280,18 @@ impl Config {
         }
     }
 
+    /// In which form a prompt of gpt-oss models is sent.
+    pub(crate) fn harmony_prompt(&self) -> PromptForm {
+        self.first(|file| file.model.harmony.prompt())
+            .unwrap_or_default()
+    }
+
+    /// What a server of gpt-oss models understands.
+    pub(crate) fn harmony_server(&self) -> HarmonyServer {
+        self.first(|file| file.model.harmony.server())
+            .unwrap_or_default()
+    }
+
     /// Further folders that tools may read, as the files name them.
     pub(crate) fn roots(&self) -> Vec<PathBuf> {
         let roots = |layer: &Layer| {
@@ -284,7 +314,21 @@ impl Config {
             .map(|layer| (&layer.file.tools, layer.folder.as_path()))
             .collect();
         let home = etcetera::home_dir().ok();
-        programs::policy(&layers, std::env::current_exe().ok(), home)
+        programs::policy(&layers, std::env::current_exe().ok(), home.as_deref())
+    }
+
+    /// How the calls of an answer are run.
+    pub(crate) fn routing(&self) -> Routing {
+        let base = Routing::default();
+        Routing {
+            concurrency: self
+                .first(|file| file.tools.concurrency)
+                .map_or(base.concurrency, NonZeroUsize::get),
+            envelope: self
+                .first(|file| file.tools.envelope)
+                .unwrap_or(base.envelope),
+            ..base
+        }
     }
 
     /// What prompts may reach: the hosts of the flags and of the files.
@@ -348,8 +392,7 @@ impl Config {
             })
         };
         let of_user = || {
-            let folders = etcetera::choose_base_strategy().ok()?;
-            let path = folders.data_dir().join("logue").join("sessions.db");
+            let path = data_folder()?.join("sessions.db");
             Some(format!("sqlite:{}", path.display()))
         };
         named.or_else(of_files).or_else(of_user)
@@ -372,6 +415,25 @@ impl Config {
         &self.redaction
     }
 
+    /// The rules of each file, and whether the file is the user's own.
+    pub(crate) fn permission_files(&self) -> impl Iterator<Item = (bool, PermissionFile)> + '_ {
+        let layers = self.layers.iter();
+        layers.map(|layer| (layer.own, layer.permissions.clone()))
+    }
+
+    /// How long a turn waits for a person, in seconds.
+    pub(crate) fn approval_timeout(&self) -> Option<u64> {
+        self.layers.iter().find_map(|layer| layer.approval_timeout)
+    }
+
+    /// Folders whose prompts are the user's own.
+    pub(crate) fn trusted_folders(&self) -> Vec<PathBuf> {
+        let home = etcetera::home_dir().ok();
+        let own = self.layers.iter().filter(|layer| layer.own);
+        own.flat_map(|layer| layer.file.trust.folders(&layer.folder, home.as_deref()))
+            .collect()
+    }
+
     /// How long to wait for a file that another run holds.
     pub(crate) fn patience(&self) -> Duration {
         Duration::from_secs(self.first(|file| file.run.wait_seconds).unwrap_or(10))
@@ -387,6 +449,12 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 fn cache_folder(name: &str) -> Option<PathBuf> {
     let folders = etcetera::choose_base_strategy().ok()?;
     Some(folders.cache_dir().join("logue").join(name))
+}
+
+/// The folder for what belongs to the user, below their XDG data folder.
+pub(crate) fn data_folder() -> Option<PathBuf> {
+    let folders = etcetera::choose_base_strategy().ok()?;
+    Some(folders.data_dir().join("logue"))
 }
 
 /// Where the model server is, and who says so.

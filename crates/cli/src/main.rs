@@ -7,6 +7,7 @@
 
 mod answering;
 mod arguments;
+mod asking;
 mod check;
 mod config;
 mod convert;
@@ -16,9 +17,11 @@ mod exit;
 mod fix;
 mod fmt;
 mod folder;
+mod harmony;
 mod language;
 mod manual;
 mod network;
+mod permissions;
 mod programs;
 mod redact;
 mod rewrite;
@@ -31,6 +34,7 @@ mod store;
 mod telemetry;
 mod terminal;
 mod tokens;
+mod trust;
 mod view;
 
 use std::process::ExitCode;
@@ -67,6 +71,7 @@ fn main() -> ExitCode {
         Command::Send(arguments) => send::send(&arguments),
         Command::Signal(arguments) => signal::signal(&arguments),
         Command::Sessions(command) => sessions::sessions(&command),
+        Command::Trust(arguments) => trust::trust(&arguments),
         Command::Check(arguments) => check::check(&arguments),
         Command::Fmt(arguments) => fmt::fmt(&arguments),
         Command::Fix(arguments) => fix::fix(&arguments),

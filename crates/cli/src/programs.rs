@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
@@ -26,6 +27,10 @@ use crate::terminal::complain;
 pub(crate) struct Tools {
     /// Further folders that tools may read and write.
     pub(crate) roots: Vec<PathBuf>,
+    /// Calls that run at the same time.
+    pub(crate) concurrency: Option<NonZeroUsize>,
+    /// Whether results are told as envelopes.
+    pub(crate) envelope: Option<bool>,
     environment: Vec<String>,
     required: Option<Spanned<bool>>,
     all: Settings,
@@ -94,6 +99,8 @@ impl<'de> Visitor<'de> for TableOfTools {
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
                 "roots" => tools.roots = map.next_value()?,
+                "concurrency" => tools.concurrency = Some(map.next_value()?),
+                "envelope" => tools.envelope = Some(map.next_value()?),
                 "environment" => tools.environment = map.next_value()?,
                 "sandbox_required" => tools.required = Some(map.next_value()?),
                 "sandbox" => all.sandbox = Some(map.next_value()?),
@@ -170,7 +177,7 @@ pub(crate) type Layer<'a> = (&'a Tools, &'a Path);
 pub(crate) fn policy(
     layers: &[Layer<'_>],
     launcher: Option<PathBuf>,
-    home: Option<PathBuf>,
+    home: Option<&Path>,
 ) -> ShellPolicy {
     let required = layers.iter().any(|(tools, _)| {
         let required = tools.required.as_ref();
@@ -178,7 +185,7 @@ pub(crate) fn policy(
     });
     let mut sandbox = launcher.map_or_else(Sandbox::default, Sandbox::with_launcher);
     sandbox.required = required;
-    sandbox.home.clone_from(&home);
+    sandbox.home = home.map(Path::to_owned);
     let base = ShellOptions {
         environment: environment(layers),
         sandbox,
@@ -192,14 +199,14 @@ pub(crate) fn policy(
         .iter()
         .flat_map(|(tools, _)| tools.named.keys())
         .collect();
-    let all = options(&general, home.as_deref(), base.clone());
+    let all = options(&general, home, base.clone());
     let mut policy = ShellPolicy::from(all);
     for name in names {
         let own = layers
             .iter()
             .filter_map(|(tools, folder)| Some((tools.named.get(name)?, *folder)));
         let settings: Vec<(&Settings, &Path)> = own.chain(general.iter().copied()).collect();
-        let options = options(&settings, home.as_deref(), base.clone());
+        let options = options(&settings, home, base.clone());
         policy = policy.with(name, options);
     }
     policy

@@ -10,8 +10,10 @@ use crate::answering::Agent;
 use crate::arguments::{SendArgs, StoreArgs};
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
+use crate::permissions::Desk;
 use crate::run::output::Output;
 use crate::run::{input, kept, signalled};
+use crate::signal::refused;
 use crate::store::{open, store_failure};
 use crate::telemetry;
 use crate::terminal::write_failed;
@@ -125,10 +127,20 @@ fn turn(arguments: &SendArgs, config: &Config, output: &Arc<Output>) -> Result<E
                 arguments.asking.model.as_deref(),
                 &arguments.approve,
             )?;
+            let desk = Desk {
+                config,
+                arguments: &arguments.trust,
+                output,
+                can_wait: true,
+            };
             let chat = agent
-                .chat(Arc::clone(&store), &arguments.asking, config, output)
+                .chat(Arc::clone(&store), session, &arguments.asking, &desk)
                 .await?;
             agent.remember(session, &store).await?;
+            // What nobody decided in time is in the way of nothing any more.
+            let expired = chat.expire(session).await;
+            let expired = expired.map_err(|error| refused(&error))?;
+            expired.iter().for_each(|signal| output.expired(signal));
             Ok::<_, Failure>(chat)
         };
         let chat = tokio::select! {

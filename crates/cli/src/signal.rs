@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use logue_agent::deadline;
+use logue_harness::Clock as _;
 use logue_harness::chat::{SignalError, SignalTarget};
 use logue_harness::store::{SharedStore, Suspension, SuspensionFilter, SuspensionStatus};
 use serde_json::{Map, Value, json};
@@ -10,10 +12,11 @@ use crate::answering::Agent;
 use crate::arguments::SignalArgs;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
+use crate::permissions::Desk;
 use crate::run::output::Output;
 use crate::run::{kept, signalled};
 use crate::send::{Ended, told, watch};
-use crate::store::{open, store_failure};
+use crate::store::{SystemClock, open, store_failure};
 use crate::telemetry;
 
 pub(crate) fn signal(arguments: &SignalArgs) -> Result<Exit, Failure> {
@@ -34,22 +37,33 @@ fn turn(arguments: &SignalArgs, config: &Config, output: &Arc<Output>) -> Result
     let ended = runtime.block_on(async {
         let prepared = async {
             let waiting = find(&store, &arguments.id).await?;
+            let is_late = require_time(&waiting, arguments.decision.expire)?;
             let known = store.session(&waiting.session).await;
             let known = known.map_err(|error| store_failure(&error))?;
             if kept::file_of(&waiting.session).is_some() {
                 let chat = kept::chat(store, &waiting, known.as_ref(), arguments, config, output);
-                return Ok((chat.await?, waiting));
+                return Ok((chat.await?, waiting, is_late));
             }
             let model = arguments.asking.model.as_deref();
             let agent = Agent::of(&waiting.session, known.as_ref(), None, model, &[])?;
-            let chat = agent.chat(store, &arguments.asking, config, output).await?;
-            Ok::<_, Failure>((chat, waiting))
+            let desk = Desk {
+                config,
+                arguments: &arguments.trust,
+                output,
+                can_wait: true,
+            };
+            let asking = &arguments.asking;
+            let chat = agent.chat(store, &waiting.session, asking, &desk).await?;
+            Ok::<_, Failure>((chat, waiting, is_late))
         };
-        let (chat, waiting) = tokio::select! {
+        let (chat, waiting, is_late) = tokio::select! {
             biased;
             exit = signalled() => return Ok(Ended::Signalled(exit)),
             chat = prepared => chat?,
         };
+        if is_late {
+            output.expired(&waiting.signal_id);
+        }
         // By its name a late signal is known for one that was given before.
         let target = if waiting.signal_id == arguments.id {
             SignalTarget::Signal(&waiting.signal_id)
@@ -131,7 +145,23 @@ async fn find(store: &SharedStore, id: &str) -> Result<Suspension, Failure> {
         })
 }
 
-fn refused(error: &SignalError) -> Failure {
+/// Whether the time for a decision is over; with `--expire` it has to be.
+fn require_time(waiting: &Suspension, expires: bool) -> Result<bool, Failure> {
+    let is_open = waiting.status == SuspensionStatus::Suspended;
+    let is_late = deadline(waiting).is_some_and(|deadline| deadline <= SystemClock.now());
+    if expires && is_open && !is_late {
+        let id = &waiting.signal_id;
+        let message = match deadline(waiting) {
+            Some(_) => format!("the time to decide about `{id}` is not over"),
+            None => format!("`{id}` may be decided at any time: it has no deadline"),
+        };
+        return Err(Failure::user("approval_not_expired", message)
+            .with_help("--deny ends its waiting now; --approval-timeout sets a deadline"));
+    }
+    Ok(is_open && is_late)
+}
+
+pub(crate) fn refused(error: &SignalError) -> Failure {
     if let SignalError::Store(error) = error {
         return store_failure(error);
     }

@@ -265,7 +265,7 @@ impl Assembler {
 }
 
 /// An answer that ended before it was one.
-fn incomplete(what: &str, message: ChatMessage) -> ProviderError {
+pub(crate) fn incomplete(what: &str, message: ChatMessage) -> ProviderError {
     let mut error = ProviderError::new(Category::InvalidResponse, what).with_help(
         "raise `max_tokens` in <config/>, or check the model's chat template, and try again",
     );

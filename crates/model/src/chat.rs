@@ -1,6 +1,6 @@
 //! Any server that speaks the Chat Completions format.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Url};
@@ -103,8 +103,8 @@ impl ChatCompletions {
             let bytes = if assembler.is_finished() {
                 // The answer is complete; only the accounting may follow, and it is not waited for
                 // long, nor can its absence fail the answer.
-                match tokio::time::timeout(ACCOUNTING, read).await {
-                    Ok(Ok(Some(bytes))) if finished.elapsed() < ACCOUNTING => bytes,
+                match tokio::time::timeout(http::ACCOUNTING, read).await {
+                    Ok(Ok(Some(bytes))) if finished.elapsed() < http::ACCOUNTING => bytes,
                     _ => break,
                 }
             } else {
@@ -116,10 +116,10 @@ impl ChatCompletions {
             };
             received += bytes.len();
             if received > limits.response_bytes && !assembler.is_finished() {
-                return Err(too_much(limits.response_bytes));
+                return Err(http::too_much(limits.response_bytes));
             }
             if started.elapsed() > limits.total && !assembler.is_finished() {
-                return Err(too_long(limits));
+                return Err(http::too_long(limits));
             }
             if json {
                 whole.extend_from_slice(&bytes);
@@ -171,6 +171,7 @@ impl Provider for ChatCompletions {
         events: EventSink<'a>,
     ) -> BoxFuture<'a, Result<Response, ProviderError>> {
         Box::pin(async move {
+            request.validate()?;
             self.ask(request, events)
                 .await
                 .map_err(|error| self.blot(error))
@@ -188,9 +189,6 @@ fn parse(payload: &[u8]) -> Result<Value, ProviderError> {
         .with_help("check that the base URL is one of a Chat Completions server")
     })
 }
-
-/// Time that the accounting behind a complete answer may take.
-const ACCOUNTING: Duration = Duration::from_secs(2);
 
 /// The address of the completions below a base URL.
 fn endpoint(base_url: &str) -> Result<Url, ProviderError> {
@@ -234,27 +232,4 @@ fn no_events(opening: &[u8]) -> ProviderError {
         format!("the server sent something that is no event stream: {shown:?}"),
     )
     .with_help("check that the base URL is one of a Chat Completions server, often ending in `/v1`")
-}
-
-fn too_much(limit: usize) -> ProviderError {
-    ProviderError::new(
-        Category::InvalidResponse,
-        format!("the answer is larger than {limit} bytes; the request was ended"),
-    )
-    .with_help(
-        "set `max_tokens` in <config/>, or raise `response_bytes` under [model] in logue.toml",
-    )
-}
-
-fn too_long(limits: &Limits) -> ProviderError {
-    ProviderError::new(
-        Category::InvalidResponse,
-        format!(
-            "the answer was not complete after {} s",
-            limits.total.as_secs()
-        ),
-    )
-    .with_help(
-        "set `max_tokens` in <config/>, or raise `total_seconds` under [model] in logue.toml",
-    )
 }

@@ -20,6 +20,9 @@ impl Provider for Echo {
         request: &'a Request<'a>,
         events: EventSink<'a>,
     ) -> BoxFuture<'a, Result<Response, ProviderError>> {
+        if let Err(error) = request.validate() {
+            return Box::pin(std::future::ready(Err(error)));
+        }
         let said = request
             .messages
             .iter()

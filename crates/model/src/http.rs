@@ -48,6 +48,9 @@ impl Default for Limits {
 /// Time that the body of an error answer may take.
 const EXPLANATION: Duration = Duration::from_secs(5);
 
+/// Time that the accounting behind a complete answer may take.
+pub(crate) const ACCOUNTING: Duration = Duration::from_secs(2);
+
 /// Bytes of an error answer that are read.
 const ERROR_BODY: usize = 64 * 1024;
 
@@ -173,6 +176,31 @@ pub(crate) fn broken_off(how: &str) -> ProviderError {
         format!("the answer broke off: {how}"),
     )
     .with_help("nothing of the incomplete answer was kept; run the same command again")
+}
+
+/// The error of an answer that is larger than its limit.
+pub(crate) fn too_much(limit: usize) -> ProviderError {
+    ProviderError::new(
+        Category::InvalidResponse,
+        format!("the answer is larger than {limit} bytes; the request was ended"),
+    )
+    .with_help(
+        "set `max_tokens` in <config/>, or raise `response_bytes` under [model] in logue.toml",
+    )
+}
+
+/// The error of an answer that takes longer than its limit.
+pub(crate) fn too_long(limits: &Limits) -> ProviderError {
+    ProviderError::new(
+        Category::InvalidResponse,
+        format!(
+            "the answer was not complete after {} s",
+            limits.total.as_secs()
+        ),
+    )
+    .with_help(
+        "set `max_tokens` in <config/>, or raise `total_seconds` under [model] in logue.toml",
+    )
 }
 
 fn send_error(url: &Url, error: &reqwest::Error) -> ProviderError {

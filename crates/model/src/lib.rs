@@ -16,6 +16,7 @@ mod chat;
 mod dialect;
 mod echo;
 mod error;
+mod harmony;
 mod http;
 mod probe;
 mod provider;
@@ -24,14 +25,18 @@ mod recording;
 mod refusal;
 mod replay;
 mod retry_after;
+mod retrying;
 mod selection;
 mod sse;
+mod structured;
+mod validity;
 mod wire;
 
 pub use chat::{ChatCompletions, ChatOptions};
 pub use dialect::Dialect;
 pub use echo::Echo;
 pub use error::{Category, ProviderError};
+pub use harmony::{HarmonyCompletions, HarmonyOptions, HarmonyServer, PromptForm};
 pub use http::Limits;
 pub use probe::{ServerProbe, ServerReport};
 pub use provider::{
@@ -41,5 +46,7 @@ pub use provider::{
 pub use record::{RecordError, Recorder};
 pub use recording::{Recording, RecordingError};
 pub use replay::Replay;
+pub use retrying::{Chance, RetryBudget, Retrying};
 pub use selection::{ModelSelection, ProviderKind};
 pub use sse::{SseDecoder, SseError};
+pub use structured::Structured;

@@ -2,11 +2,13 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
 
 use logue_message::{ChatMessage, ToolDefinition};
 use serde_json::Value;
 
-use crate::ProviderError;
+use crate::{Category, ProviderError};
 
 /// A boxed future, as the seams that are used as trait objects return it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -32,6 +34,20 @@ pub trait Provider: Send + Sync {
         request: &'a Request<'a>,
         events: EventSink<'a>,
     ) -> BoxFuture<'a, Result<Response, ProviderError>>;
+}
+
+impl<P: Provider + ?Sized> Provider for Arc<P> {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+        events: EventSink<'a>,
+    ) -> BoxFuture<'a, Result<Response, ProviderError>> {
+        (**self).complete(request, events)
+    }
 }
 
 /// What a model is asked.
@@ -118,6 +134,22 @@ pub enum Event {
         index: usize,
         /// The piece.
         text: String,
+    },
+    /// A request failed and is made again after a wait.
+    Retrying {
+        /// How many requests failed so far, from 1.
+        attempt: u32,
+        /// The wait.
+        wait: Duration,
+        /// The kind of the failure.
+        category: Category,
+        /// What happened.
+        message: String,
+    },
+    /// An answer does not meet its schema, and the model is asked once more.
+    Reasking {
+        /// What is wrong with the answer.
+        reason: String,
     },
 }
 

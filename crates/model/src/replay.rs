@@ -47,6 +47,8 @@ impl Replay {
                 .with_help("name a model with -m to go on, or record a longer session"));
             }
         };
+        // A difference says more than that the request is none, so it comes first.
+        request.validate()?;
         for block in pieces(&message.text()) {
             events(Event::Text(block.to_owned()));
         }

@@ -6,6 +6,8 @@
 pub enum ProviderKind {
     /// A server with `/v1/chat/completions`.
     OpenAi,
+    /// A server with `/v1/completions` and a model of the gpt-oss family.
+    Harmony,
     /// A recording.
     Replay,
     /// The last user message, repeated.
@@ -15,7 +17,7 @@ pub enum ProviderKind {
 }
 
 /// Prefixes that mean a provider of their own, so that no conversation goes to the wrong server.
-const RESERVED: &[&str] = &["responses", "anthropic", "harmony"];
+const RESERVED: &[&str] = &["responses", "anthropic"];
 
 /// A model name taken apart.
 ///
@@ -47,6 +49,7 @@ impl ModelSelection {
         let reserved = RESERVED.iter().find(|reserved| **reserved == prefix);
         let (kind, model) = match (prefix, reserved) {
             (_, Some(reserved)) => (ProviderKind::Reserved(reserved), rest),
+            ("harmony", _) => (ProviderKind::Harmony, rest),
             ("replay", _) => (ProviderKind::Replay, rest),
             ("openai", _) => (ProviderKind::OpenAi, rest),
             ("echo", _) => (ProviderKind::Echo, rest),

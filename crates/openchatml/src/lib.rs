@@ -81,7 +81,7 @@ pub use document::{Document, Piece};
 pub use frame::{Attribute, Frame};
 pub use header::Header;
 pub use loss::{Loss, Subject};
-pub use messages::{frames_from_messages, messages_from_frames};
+pub use messages::{frames_from_messages, messages_from_frames, recipient_of, tool_of};
 pub use owned::{FrameBuf, HeaderBuf, Transcript};
 pub use owned_source::OwnedSource;
 pub use reader::{Refused, parse, parse_strict};

@@ -33,8 +33,16 @@ use crate::words::{FUNCTIONS, is_builtin};
 /// The intent of a preamble.
 const PREAMBLE: &str = "preamble";
 
-/// The recipient that names a tool. [`tool_of`] gives the tool back, unless it has no name.
-pub(crate) fn recipient_of(tool: &str) -> String {
+/// The recipient that names a tool (`to=`): `functions.<tool>`, except for `browser.*` and `python`,
+/// which are built in. [`tool_of`] gives the tool back, unless it has no name.
+///
+/// ```
+/// use openchatml::{recipient_of, tool_of};
+///
+/// assert_eq!((recipient_of("lamp"), recipient_of("python")), ("functions.lamp".into(), "python".into()));
+/// assert_eq!((tool_of("functions.lamp"), tool_of("python")), ("lamp", "python"));
+/// ```
+pub fn recipient_of(tool: &str) -> String {
     let like_builtin = tool.strip_prefix(FUNCTIONS).is_some_and(is_builtin);
     if is_builtin(tool) || like_builtin {
         tool.to_owned()
@@ -45,7 +53,7 @@ pub(crate) fn recipient_of(tool: &str) -> String {
 
 /// The tool that a recipient names. A function that is called like a built-in tool keeps its
 /// prefix, so that it stays another one.
-pub(crate) fn tool_of(recipient: &str) -> &str {
+pub fn tool_of(recipient: &str) -> &str {
     match recipient.strip_prefix(FUNCTIONS) {
         Some(tool) if !tool.is_empty() && !is_builtin(tool) => tool,
         _ => recipient,

@@ -22,15 +22,17 @@ mod output;
 mod patch;
 mod reach;
 mod roots;
+mod router;
 pub mod sandbox;
 mod shell;
+mod shown;
 mod tool;
 mod toolbox;
 mod writing;
 
 pub use builtin::{
-    AppendToFile, ApplyPatch, Builtin, FindAndReplace, Python, ReadDirectory, ReadFile,
-    UnknownBuiltin, WebpageToMarkdown,
+    AppendToFile, ApplyPatch, Builtin, FindAndReplace, Python, ReadDirectory, ReadFile, Search,
+    SearchLimits, UnknownBuiltin, WebpageToMarkdown, WriteFile,
 };
 pub use envelope::envelope;
 pub use fetch::{
@@ -38,6 +40,7 @@ pub use fetch::{
 };
 pub use reach::{Reach, Written};
 pub use roots::{Opened, RootError, Roots};
+pub use router::{Batch, DEFAULT_CONCURRENCY, Routed, Router, RouterHandle};
 pub use shell::{CommandError, ShellOptions, ShellPolicy, ShellTool};
 pub use tool::{BoxFuture, Call, Outcome, Preview, Provenance, Tool};
 pub use toolbox::{Toolbox, ToolboxError};

@@ -135,13 +135,59 @@ impl Roots {
             let error = io::Error::other(format!("it is {kind}"));
             return Err(RootError::Unreadable(path.to_owned(), error));
         }
-        let file = File::open(&found.path).map_err(|error| classify(path, error))?;
-        Ok((file, found.metadata))
+        self.open_real(&found.path)
+            .map_err(|error| classify(path, error))
+    }
+
+    /// Opens the regular file at a path without links. Somebody may put a link or a pipe there in the
+    /// meantime: neither is followed nor waited for, and what was opened must lie in a root.
+    pub(crate) fn open_real(&self, real: &Path) -> io::Result<(File, Metadata)> {
+        let mut options = File::options();
+        options.read(true);
+        #[cfg(unix)]
+        {
+            use rustix::fs::OFlags;
+            let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+            std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
+        }
+        let file = options.open(real)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::Error::other("it is no regular file"));
+        }
+        if whereabouts(&file, real)?.is_some_and(|place| self.holds(&place)) {
+            Ok((file, metadata))
+        } else {
+            Err(io::Error::other("something else was put there"))
+        }
     }
 
     /// Whether a path without links lies in a root.
     pub(crate) fn holds(&self, real: &Path) -> bool {
         self.folders.iter().any(|root| real.starts_with(root))
+    }
+}
+
+/// Where an open file is, which was opened by that path; `None` if it is not there any more.
+fn whereabouts(file: &File, path: &Path) -> io::Result<Option<PathBuf>> {
+    #[cfg(unix)]
+    {
+        use std::os::fd::AsRawFd as _;
+        use std::os::unix::fs::MetadataExt as _;
+        // Linux knows it of the open file itself.
+        let known = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        if let Ok(place) = std::fs::read_link(known) {
+            return Ok(Some(place));
+        }
+        let place = path.canonicalize()?;
+        let (opened, there) = (file.metadata()?, std::fs::symlink_metadata(&place)?);
+        let same = (opened.dev(), opened.ino()) == (there.dev(), there.ino());
+        Ok(same.then_some(place))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        path.canonicalize().map(Some)
     }
 }
 

@@ -18,6 +18,19 @@ pub trait Tool: Send + Sync {
     /// Runs one call. It never fails: what goes wrong is an [`Outcome`] that says so.
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome>;
 
+    /// Whether no other call of an answer may run beside one of this tool: it changes what others
+    /// read or write, so the order of the calls is part of what they mean.
+    fn is_exclusive(&self) -> bool {
+        false
+    }
+
+    /// Whether the tool checks its arguments itself and takes more than its definition says, such as
+    /// other names of a parameter. The arguments of every other tool are held to the schema of its
+    /// definition before it runs.
+    fn checks_arguments(&self) -> bool {
+        false
+    }
+
     /// What a person is shown who is asked whether a call may run: the exact command, or the change
     /// to files as a unified diff. `None` where the arguments say it all. Nothing happens.
     ///

@@ -83,25 +83,29 @@ impl Toolbox {
     /// Runs a call as it was approved: `approved` is the fingerprint of the preview that was shown.
     pub async fn call_approved(&self, call: &ToolCall, approved: Option<&str>) -> Outcome {
         let Some(tool) = self.get(&call.name) else {
-            let names: Vec<&str> = self
-                .definitions
-                .iter()
-                .map(|definition| definition.name.as_str())
-                .collect();
-            let names = if names.is_empty() {
-                "none".to_owned()
-            } else {
-                names.join(", ")
-            };
-            return Outcome::error(
-                "E-CALL-SCHEMA",
-                format_args!(
-                    "no tool named `{}` is declared, so it was not run. Declared tools: {names}",
-                    call.name
-                ),
-            );
+            return self.undeclared(&call.name);
         };
         tool.call(Call::from(call).approved_as(approved)).await
+    }
+
+    /// The outcome of a call of a tool that is not here.
+    pub(crate) fn undeclared(&self, name: &str) -> Outcome {
+        let declared = self
+            .definitions
+            .iter()
+            .map(|definition| definition.name.as_str());
+        let declared: Vec<&str> = declared.collect();
+        let declared = if declared.is_empty() {
+            "none".to_owned()
+        } else {
+            declared.join(", ")
+        };
+        Outcome::error(
+            "E-CALL-SCHEMA",
+            format_args!(
+                "no tool named `{name}` is declared, so it was not run. Declared tools: {declared}"
+            ),
+        )
     }
 
     /// What a call would do, if its tool says more than its arguments do. A call of an undeclared tool

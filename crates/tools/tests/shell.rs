@@ -224,10 +224,10 @@ async fn a_declared_command_is_taken_apart_without_a_shell() {
             options(),
         )
         .await;
-        let words: String = words.iter().map(|word| format!("[{word}]")).collect();
+        let words = words.join("][");
         assert_eq!(
             outcome.text,
-            format!("{words}[\"last one\"]\n[exit status 0]"),
+            format!("[{words}][\"last one\"]\n[exit status 0]"),
             "{command}"
         );
     }

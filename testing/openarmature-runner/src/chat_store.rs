@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    Accepted, Acquired, Begun, CancelMode, Commit, InboxEntry, JournalNote, Lease, MemoryStore,
-    NewEntry, SessionFilter, SessionInfo, Signalled, Store, StoreError, StoreResult, StoredOutcome,
-    Suspension, SuspensionFilter, Verified,
+    Accepted, Acquired, AuditEntry, Begun, CancelMode, Commit, InboxEntry, JournalNote, Lease,
+    MemoryStore, NewEntry, SessionFilter, SessionInfo, Signalled, Store, StoreError, StoreResult,
+    StoredOutcome, Suspension, SuspensionFilter, Verified,
 };
 use serde_json::{Map, Value};
 
@@ -169,6 +169,25 @@ impl Store for ChatStore {
         invocation_id: &'a str,
     ) -> StoreResult<'a, Vec<JournalNote>> {
         self.count().notes(session, invocation_id)
+    }
+
+    fn audit<'a>(
+        &'a self,
+        session: &'a str,
+        invocation_id: &'a str,
+        records: Vec<Value>,
+        now: Timestamp,
+    ) -> StoreResult<'a, ()> {
+        self.count().audit(session, invocation_id, records, now)
+    }
+
+    fn audited<'a>(
+        &'a self,
+        session: &'a str,
+        from: u64,
+        limit: usize,
+    ) -> StoreResult<'a, Vec<AuditEntry>> {
+        self.count().audited(session, from, limit)
     }
 
     fn outcomes_since<'a>(

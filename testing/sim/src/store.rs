@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    Accepted, Acquired, Begun, CancelMode, Commit, InboxEntry, JournalNote, Lease, MemoryStore,
-    NewEntry, SessionFilter, SessionInfo, Signalled, Store, StoreError, StoreResult, StoredOutcome,
-    Suspension, SuspensionFilter, Verified,
+    Accepted, Acquired, AuditEntry, Begun, CancelMode, Commit, InboxEntry, JournalNote, Lease,
+    MemoryStore, NewEntry, SessionFilter, SessionInfo, Signalled, Store, StoreError, StoreResult,
+    StoredOutcome, Suspension, SuspensionFilter, Verified,
 };
 use serde_json::{Map, Value};
 use testkit::Random;
@@ -207,6 +207,25 @@ impl Store for SimStore {
         invocation_id: &'a str,
     ) -> StoreResult<'a, Vec<JournalNote>> {
         self.weather(self.memory.notes(session, invocation_id))
+    }
+
+    fn audit<'a>(
+        &'a self,
+        session: &'a str,
+        invocation_id: &'a str,
+        records: Vec<Value>,
+        now: Timestamp,
+    ) -> StoreResult<'a, ()> {
+        self.weather(self.memory.audit(session, invocation_id, records, now))
+    }
+
+    fn audited<'a>(
+        &'a self,
+        session: &'a str,
+        from: u64,
+        limit: usize,
+    ) -> StoreResult<'a, Vec<AuditEntry>> {
+        self.weather(self.memory.audited(session, from, limit))
     }
 
     fn outcomes_since<'a>(

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::{Answer, Random};
+use crate::{Answer, Completion, Random};
 
 /// How the bytes of an answer leave the server.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +20,8 @@ pub enum Delivery {
     ByteByByte,
     /// Cut at random points: inside lines, inside events, inside characters.
     Random(u64),
+    /// In two transfer chunks: the answer to the n-th request is cut behind its n-th byte.
+    EverySplit,
 }
 
 /// What the server does with a request.
@@ -27,6 +29,8 @@ pub enum Delivery {
 pub enum Reply {
     /// Streams an answer.
     Answer(Answer),
+    /// Streams a raw completion.
+    Completion(Completion),
     /// Answers a whole response of this status, with extra header lines and a body.
     Status(u16, Vec<(String, String)>, String),
     /// Begins a successful stream, sends these bytes and closes the connection in mid-stream.
@@ -140,16 +144,20 @@ fn answer(
     let Some(reply) = replies.get(number).or(replies.last()) else {
         return Ok(());
     };
+    let seed = match delivery {
+        Delivery::Random(seed) => seed,
+        _ => 1,
+    };
+    let mut random = Random::new(seed.wrapping_add(number as u64));
     match reply {
-        Reply::Answer(answer) => {
-            let seed = match delivery {
-                Delivery::Random(seed) => seed,
-                _ => 1,
+        Reply::Answer(_) | Reply::Completion(_) => {
+            let body = match reply {
+                Reply::Answer(answer) => answer.stream(&mut random),
+                Reply::Completion(completion) => completion.stream(),
+                _ => Vec::new(),
             };
-            let mut random = Random::new(seed.wrapping_add(number as u64));
-            let body = answer.stream(&mut random);
             stream.write_all(STREAM_HEAD)?;
-            for piece in cut(&body, delivery, &mut random) {
+            for piece in cut(&body, delivery, number, &mut random) {
                 send_chunk(&mut stream, piece)?;
             }
             stream.write_all(b"0\r\n\r\n")
@@ -198,8 +206,17 @@ fn send_chunk(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
     stream.write_all(&chunk)
 }
 
-fn cut<'a>(body: &'a [u8], delivery: Delivery, random: &mut Random) -> Vec<&'a [u8]> {
+fn cut<'a>(
+    body: &'a [u8],
+    delivery: Delivery,
+    number: usize,
+    random: &mut Random,
+) -> Vec<&'a [u8]> {
     match delivery {
+        Delivery::EverySplit => {
+            let (first, second) = body.split_at(number.min(body.len()));
+            vec![first, second]
+        }
         Delivery::Whole => vec![body],
         Delivery::ByteByByte => body.chunks(1).collect(),
         Delivery::Random(_) => {

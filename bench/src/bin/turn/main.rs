@@ -98,6 +98,7 @@ fn in_process(address: SocketAddr, folder: &Path) -> Result<(), Failed> {
             transcript: Box::new(NoTranscript),
             listener: Arc::new(NoListener),
             max_requests: 4,
+            routing: logue_agent::Routing::default(),
             invocation_id: None,
         };
         let started = Instant::now();

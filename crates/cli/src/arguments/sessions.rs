@@ -8,7 +8,7 @@ use logue_harness::chat::{BusyPolicy, WhilePaused};
 
 use crate::convert::Form;
 
-use super::Asking;
+use super::{Asking, TrustArgs};
 
 /// Where sessions are kept.
 #[derive(Clone, Debug, Args)]
@@ -59,6 +59,9 @@ pub(crate) struct SendArgs {
     /// Whether a tool runs: TOOL=allow, =ask or =deny, `*` for all others; the session remembers it
     #[arg(long = "approve", value_name = "RULE")]
     pub(crate) approve: Vec<PermissionRule>,
+
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
 
     #[command(flatten)]
     pub(crate) asking: Asking,
@@ -131,6 +134,9 @@ pub(crate) struct SignalArgs {
     pub(crate) note: Option<String>,
 
     #[command(flatten)]
+    pub(crate) trust: TrustArgs,
+
+    #[command(flatten)]
     pub(crate) store: StoreArgs,
 
     #[command(flatten)]
@@ -152,6 +158,10 @@ pub(crate) struct DecisionArgs {
     /// Let them not run; the model is told so
     #[arg(long)]
     pub(crate) deny: bool,
+
+    /// End the waiting of a turn whose time is over, as denied
+    #[arg(long)]
+    pub(crate) expire: bool,
 
     /// What the turn is given, as a JSON object
     #[arg(long, value_name = "JSON")]
@@ -192,8 +202,12 @@ pub(crate) struct ListArgs {
 /// Show a session: its messages, what waits in its inbox, and what waits for a person
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// The session
+    /// The session, or with --audit the file of a conversation
     pub(crate) session: String,
+
+    /// Show what was decided about calls of tools, and by what
+    #[arg(long)]
+    pub(crate) audit: bool,
 
     #[command(flatten)]
     pub(crate) store: StoreArgs,

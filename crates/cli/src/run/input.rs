@@ -130,6 +130,14 @@ impl Input {
         self.prompt.as_deref()
     }
 
+    /// The file that the conversation is known by: the transcript, else the prompt.
+    pub(crate) fn conversation(&self) -> PathBuf {
+        let transcript = self.transcript.as_ref().map(|file| file.path().to_owned());
+        transcript
+            .or_else(|| self.prompt.clone())
+            .unwrap_or_else(|| PathBuf::from("-"))
+    }
+
     /// The folder of the transcript's payload files.
     pub(crate) fn transcript_folder(&self) -> PathBuf {
         self.transcript_folder.clone()

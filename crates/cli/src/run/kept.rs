@@ -9,7 +9,7 @@ use logue_harness::Clock as _;
 use logue_harness::chat::ChatHarness;
 use logue_harness::store::{
     Accepted, Acquired, Commit, NewEntry, NewOutcome, NewSuspension, OutcomeKind, SessionInfo,
-    Settle, SharedStore, Suspension, SuspensionStatus, Work,
+    Settle, SharedStore, Suspension, SuspensionFilter, SuspensionStatus, Work,
 };
 use serde_json::{Map, Value, json};
 
@@ -20,6 +20,7 @@ use crate::answering::{AGENT, Agent};
 use crate::arguments::SignalArgs;
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
+use crate::permissions::{Desk, audit_of};
 use crate::store::{SystemClock, new_id, store_failure};
 
 /// What the ids of sessions begin with whose history is a file.
@@ -176,7 +177,7 @@ pub(crate) async fn chat(
     known: Option<&SessionInfo>,
     arguments: &SignalArgs,
     config: &Config,
-    output: &Output,
+    output: &Arc<Output>,
 ) -> Result<ChatHarness, Failure> {
     let session = waiting.session.as_str();
     let model = arguments.asking.model.as_deref();
@@ -186,15 +187,32 @@ pub(crate) async fn chat(
     let prompt = prompt.map_or_else(|| agent.file.clone(), PathBuf::from);
     let patience = config.patience();
     let input = Input::of_transcript(&prompt, &agent.file, patience, |path| output.waiting(path))?;
-    let prepared = agent
-        .assistant(input, &arguments.asking, config, output)
-        .await?;
+    let desk = Desk {
+        config,
+        arguments: &arguments.trust,
+        output,
+        can_wait: true,
+    };
+    let audit = audit_of(&input.conversation(), true, config);
+    let prepared = agent.assistant(input, &arguments.asking, &desk, audit);
+    let prepared = prepared.await?;
     let open: Vec<String> = prepared
         .prompt
         .unanswered_calls()
         .iter()
         .filter_map(|element| element.to_message()?.tool_call_id)
         .collect();
+    // Somebody else may have decided while this process waited for the file.
+    let filter = SuspensionFilter {
+        session: Some(session.to_owned()),
+        signal_id: Some(waiting.signal_id.clone()),
+        status: Some(SuspensionStatus::Suspended),
+    };
+    let open_now = store.suspensions(filter).await;
+    let open_now = open_now.map_err(|error| store_failure(&error))?;
+    let still_waits = open_now
+        .iter()
+        .any(|one| one.invocation_id == waiting.invocation_id);
     let calls = waiting
         .metadata
         .as_ref()
@@ -203,7 +221,7 @@ pub(crate) async fn chat(
         let id = call.get("id").and_then(Value::as_str);
         id.is_some_and(|id| !open.iter().any(|call| call == id))
     });
-    if gone && waiting.status == SuspensionStatus::Suspended {
+    if gone && still_waits {
         let file = agent.file.display();
         let message = format!("the conversation in {file} went on without the decision");
         return Err(Failure::user("suspension_record_invalid", message)

@@ -15,16 +15,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use logue_agent::{
-    Element, NoTranscript, Permissions, Prompt, SourceError, SuspendedTurn, Transcript,
-    TranscriptError, TranscriptFile, Turn, TurnEnd, TurnError, TurnReport, toolbox,
+    Authority, Element, NoTranscript, Permission, PermissionRule, Permissions, Prompt, Ruling,
+    SourceError, SuspendedTurn, Transcript, TranscriptError, TranscriptFile, Turn, TurnEnd,
+    TurnError, TurnReport, toolbox,
 };
 use logue_message::{ChatMessage, Role};
 use logue_source::Source;
-use logue_tools::Roots;
+use logue_tools::{Roots, Toolbox};
 
 use crate::arguments::{Asking, RunArgs};
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
+use crate::permissions::{Desk, audit_of};
 use crate::send::resume_command;
 use crate::store::{new_id, open};
 use crate::telemetry;
@@ -79,15 +81,21 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
     let mut input = Input::open(arguments, config.patience(), |path| output.waiting(path))?;
     let prompt_folder = input.prompt_folder();
     let rules = arguments.approve.iter().cloned();
-    let permissions = rules.fold(Permissions::new(), Permissions::with);
-    if input.transcript.is_none() && permissions != permissions.clone().without_asking() {
-        let message = "a tool can only be asked about if the turn has a file to go on in";
-        return Err(Failure::new(Exit::Usage, "usage", message)
-            .with_help("use =allow or =deny, or write a transcript with -o"));
+    let flags = rules.fold(Permissions::new(), Permissions::with);
+    let desk = Desk {
+        config,
+        arguments: &arguments.trust,
+        output,
+        can_wait: input.transcript.is_some(),
+    };
+    let asks = |rule: &PermissionRule| rule.permission == Permission::Ask;
+    if !desk.can_wait && !output.asks() && flags.rules().any(|rule| asks(&rule)) {
+        return Err(nobody_to_ask());
     }
+    let audit = audit_of(&input.conversation(), desk.can_wait, config);
+    let permissions = desk.rules(flags, audit);
     let roots = roots(&prompt_folder, &arguments.asking, config)?;
-    let surroundings =
-        reading::surroundings(&input, roots, &arguments.asking, &permissions, config)?;
+    let surroundings = reading::surroundings(&input, roots, &arguments.asking, config)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -99,11 +107,16 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
             exit = signalled() => Err(exit),
             prompt = async {
                 refining::refine(&mut input, &surroundings, &arguments.asking, config, output).await?;
-                reading::load(&input, &surroundings).await
+                // Agents that the prompt names run while it is read.
+                let permissions = desk.judged(permissions, &input, &surroundings).await?;
+                let asking = &arguments.asking;
+                let surroundings = reading::with_agents(surroundings, asking, &permissions, config);
+                let prompt = reading::load(&input, &surroundings).await?;
+                Ok::<_, Failure>((prompt, surroundings, permissions))
             } => Ok(prompt),
         }
     });
-    let prompt = match prompt {
+    let (prompt, surroundings, permissions) = match prompt {
         Ok(prompt) => prompt?,
         Err(exit) => {
             runtime.shutdown_background();
@@ -112,6 +125,9 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
     };
     let toolbox = toolbox(&prompt, &surroundings)
         .map_err(|diagnostic| reading::rendered_in(&prompt.source_map(), [&*diagnostic]))?;
+    if !desk.can_wait && !output.asks() {
+        require_no_question(&toolbox, &permissions, &input.name)?;
+    }
     let written = input.transcript.is_some().then(|| input.name.clone());
     let mut elements = prompt.unanswered_calls();
     let mut history = prompt.messages.clone();
@@ -159,6 +175,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         transcript,
         listener: output.clone(),
         max_requests: config.max_turns(arguments.asking.max_turns),
+        routing: config.routing(),
         invocation_id: Some(new_id()),
     };
     output.started(&turn.model, &input.name);
@@ -197,6 +214,39 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         )),
         _ => failure,
     })
+}
+
+/// Refuses a turn that could have to wait for a person and has nowhere to wait.
+fn require_no_question(
+    toolbox: &Toolbox,
+    permissions: &Permissions,
+    name: &str,
+) -> Result<(), Failure> {
+    let tools = toolbox.definitions().iter();
+    let rulings = tools.map(|tool| (&tool.name, permissions.decide(&tool.name)));
+    let asked = rulings.filter(|(_, ruling)| ruling.permission == Permission::Ask);
+    let asked: Vec<_> = asked.collect();
+    let is_untrusted = |ruling: &Ruling| matches!(ruling.by, Authority::NotTrusted { .. });
+    if let Some((tool, _)) = asked.iter().find(|(_, ruling)| is_untrusted(ruling)) {
+        let message = format!(
+            "{name} is not trusted, and nobody can be asked about its tool `{tool}`: the turn has no \
+             file to wait in"
+        );
+        return Err(Failure::user("prompt_not_trusted", message)
+            .with_help("look at what it declares, then `logue trust FILE`, or --trust for this run")
+            .with_help("--approve TOOL=allow or =deny decides about one tool"));
+    }
+    if asked.is_empty() {
+        Ok(())
+    } else {
+        Err(nobody_to_ask())
+    }
+}
+
+fn nobody_to_ask() -> Failure {
+    let message = "a tool can only be asked about if the turn has a file to go on in";
+    Failure::new(Exit::Usage, "usage", message)
+        .with_help("use =allow or =deny, or write a transcript with -o")
 }
 
 /// A transcript that is written as the prompt and the configuration want it.
@@ -304,7 +354,7 @@ pub(crate) fn rendered(name: &str, text: &[u8], errors: &[logue_source::Diagnost
     }
 }
 
-fn transcript_failure(error: &TranscriptError) -> Failure {
+pub(crate) fn transcript_failure(error: &TranscriptError) -> Failure {
     let exit = match error.category() {
         "session_busy" => Exit::Busy,
         "session_save_failed" => Exit::SessionTerminating,

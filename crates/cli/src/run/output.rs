@@ -14,7 +14,9 @@ use logue_model::FinishReason;
 use logue_source::visible;
 use serde_json::{Value, json};
 
+use crate::asking;
 use crate::exit::{Exit, Failure};
+use crate::sessions::show::previews;
 use crate::terminal::{complain, print};
 
 /// Characters of a call's arguments that the progress shows.
@@ -88,6 +90,36 @@ impl Output {
         }
     }
 
+    /// Whether a person can be asked while a turn runs.
+    pub(crate) fn asks(&self) -> bool {
+        !self.json && asking::is_possible()
+    }
+
+    /// Nobody trusts the prompt, and nobody is there to be asked.
+    pub(crate) fn not_trusted(&self, file: &str) {
+        if self.json {
+            self.emit(&json!({"event": "prompt.not_trusted", "file": file}));
+        } else {
+            complain(&format!(
+                "warning[prompt_not_trusted]: {0} is not trusted, so a person is asked about its tools; \
+                 `logue trust {0}` trusts it\n",
+                visible(file)
+            ));
+        }
+    }
+
+    /// The decision came too late, and counts as a denial.
+    pub(crate) fn expired(&self, signal_id: &str) {
+        if self.json {
+            self.emit(&json!({"event": "approval.expired", "signal_id": signal_id}));
+        } else {
+            complain(&format!(
+                "warning[approval_expired]: nobody decided about {} in time, so its calls are not run\n",
+                visible(signal_id)
+            ));
+        }
+    }
+
     pub(crate) fn completed(&self, report: &TurnReport) {
         if self.json {
             let cut = report.cut.map(FinishReason::as_str);
@@ -142,12 +174,11 @@ impl Output {
             return;
         }
         let pending = pending.unwrap_or("The turn waits for a person.");
+        let previews = previews(descriptor.metadata.as_ref());
         complain(&format!(
-            "{}
-
-  {}
-",
+            "{}\n{}\n  {}\n",
             visible(pending),
+            visible(&previews),
             visible(command)
         ));
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use logue_agent::{Model, read_bytes};
 use logue_model::{
-    Category, ChatCompletions, ChatOptions, Echo, ModelSelection, ProviderError, ProviderKind,
-    Recorder, Recording, Replay,
+    Category, ChatCompletions, ChatOptions, Echo, HarmonyCompletions, HarmonyOptions,
+    ModelSelection, ProviderError, ProviderKind, Recorder, Recording, Replay,
 };
 
 use super::source_failure;
@@ -101,6 +101,23 @@ pub(crate) fn connect(
             identity: "echo:".to_owned(),
             name: String::new(),
         }),
+        ProviderKind::Harmony => {
+            let config = &connection.config;
+            let address = config.address(connection.base_url.as_deref());
+            let mut options = HarmonyOptions::new(address.url.clone());
+            options.api_key = config.api_key(connection.api_key.as_deref(), &address)?;
+            options.limits = config.limits();
+            options.prompt = config.harmony_prompt();
+            options.server = config.harmony_server();
+            let identity = format!("harmony:{} {}", options.base_url, selection.model);
+            let provider =
+                HarmonyCompletions::new(options).map_err(|error| provider_failure(&error))?;
+            Ok(Model {
+                provider: Arc::new(provider),
+                identity,
+                name: selection.model,
+            })
+        }
         ProviderKind::Reserved(prefix) => {
             let message = format!("`{name}`: the provider `{prefix}` cannot be spoken to yet");
             Err(Failure::user("no_model", message)

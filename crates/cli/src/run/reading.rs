@@ -16,18 +16,13 @@ use crate::language::Language;
 use crate::programs;
 use crate::terminal::{complain, error_style};
 
-/// What the prompt may reach.
-pub(crate) fn surroundings(
-    input: &Input,
-    roots: Arc<Roots>,
+/// The same with agents, whose tools are as the prompt's are.
+pub(crate) fn with_agents(
+    surroundings: Surroundings,
     asking: &Asking,
     permissions: &Permissions,
     config: &Config,
-) -> Result<Surroundings, Failure> {
-    let mut world = FileWorld::new(roots, &input.transcript_folder());
-    if let Some(path) = input.prompt_file() {
-        world = world.of_file(path);
-    }
+) -> Surroundings {
     let agents = Agents {
         models: Arc::new(ModelsInForce {
             connection: Connection::new(asking, config),
@@ -35,10 +30,24 @@ pub(crate) fn surroundings(
         }),
         cache: (!asking.no_cache).then(|| config.agent_cache()).flatten(),
         max_requests: config.max_turns(asking.max_turns),
+        routing: config.routing(),
         permissions: permissions.clone(),
     };
-    let mut surroundings =
-        Surroundings::new(world, config.shell_policy()).with_agents(Arc::new(agents));
+    surroundings.with_agents(Arc::new(agents))
+}
+
+/// What the prompt may reach, but for agents.
+pub(crate) fn surroundings(
+    input: &Input,
+    roots: Arc<Roots>,
+    asking: &Asking,
+    config: &Config,
+) -> Result<Surroundings, Failure> {
+    let mut world = FileWorld::new(roots, &input.transcript_folder());
+    if let Some(path) = input.prompt_file() {
+        world = world.of_file(path);
+    }
+    let mut surroundings = Surroundings::new(world, config.shell_policy());
     if let Some(transcript) = &input.transcript {
         surroundings = surroundings.keeping(transcript.path());
     }

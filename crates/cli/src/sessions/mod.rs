@@ -1,8 +1,9 @@
 //! `logue sessions`: what is stored, for people and for programs.
 
+mod audit;
 mod copy;
 mod list;
-mod show;
+pub(crate) mod show;
 mod tail;
 
 use std::io::{self, BufRead as _, IsTerminal as _};
@@ -22,6 +23,14 @@ pub(crate) fn sessions(command: &SessionsCommand) -> Result<Exit, Failure> {
     match command {
         SessionsCommand::List(arguments) => {
             with(&arguments.store, |store| list::list(store, arguments))
+        }
+        SessionsCommand::Show(arguments) if arguments.audit => {
+            match audit::file_of(&arguments.session) {
+                Some(file) => audit::of_file(&file, arguments),
+                None => with(&arguments.store, |store| {
+                    audit::of_session(store, arguments)
+                }),
+            }
         }
         SessionsCommand::Show(arguments) => {
             with(&arguments.store, |store| show::show(store, arguments))

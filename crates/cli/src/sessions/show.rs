@@ -77,6 +77,7 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
             &mut text,
             reason.and_then(Value::as_str).unwrap_or_default(),
         );
+        body(&mut text, &previews(one.metadata.as_ref()));
     }
     if !failed.is_empty() {
         let count = counted(failed.len() as u64, "turn");
@@ -87,6 +88,17 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
         );
     }
     closed_pipe_is_done(print_styled(&text, style))
+}
+
+/// What the calls would do that a turn waits with: each line behind a bar, as no text of its own.
+pub(crate) fn previews(metadata: Option<&Value>) -> String {
+    let calls = metadata.and_then(|metadata| metadata.get("calls")?.as_array());
+    let shown = calls.into_iter().flatten().filter_map(|call| {
+        let preview = call.get("preview")?.as_str()?;
+        let lines = preview.lines().map(|line| format!("  │ {line}\n"));
+        Some(lines.collect::<String>())
+    });
+    shown.collect::<Vec<_>>().join("  │\n")
 }
 
 /// Messages of a session's history.

@@ -3,7 +3,7 @@
 use openchatml::{Role, messages_from_frames};
 use testkit::{Answer, Delivery, ModelServer, Reply};
 
-use crate::program::{contents, example, example_copy, run};
+use crate::program::{Ran, contents, example, example_copy, run, strict};
 
 /// The recorded answers as a server streams them.
 fn recorded_answers() -> Vec<Reply> {
@@ -32,7 +32,14 @@ fn recorded_answers() -> Vec<Reply> {
 #[test]
 fn the_example_runs_and_leaves_its_folder_as_it_was() {
     let before = contents(&example());
-    let ran = run(&example(), ["run", "--no-write", "prompt.md"]);
+    // As the README has it: nothing is trusted, and nobody can be asked.
+    let mut command = strict(&example());
+    let ran: Ran = command
+        .args(["run", "--no-write", "prompt.md"])
+        .output()
+        .unwrap()
+        .into();
+    assert!(!example().join(".data").exists());
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
     assert!(
         ran.stdout

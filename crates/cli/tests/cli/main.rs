@@ -2,6 +2,8 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod approvals;
+mod asking;
 mod bad_prompts;
 mod check;
 mod codes;

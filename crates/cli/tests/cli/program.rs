@@ -5,8 +5,16 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// The program with nothing of this machine's settings around it.
+/// The program with nothing of this machine's settings around it. Prompts of tests are trusted, where
+/// trust is not what is tested.
 pub(crate) fn logue(folder: &Path) -> Command {
+    let mut command = strict(folder);
+    command.env("LOGUE_TRUST", "all");
+    command
+}
+
+/// The same for a user who trusts nothing yet.
+pub(crate) fn strict(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_logue"));
     command.current_dir(folder).stdin(Stdio::null());
     let names = std::env::vars_os().map(|(name, _)| name);
@@ -99,13 +107,17 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Every file below a folder with its content, in order of names.
+/// Every file below a folder with its content, in order of names; what belongs to the user lies in
+/// `.data`.
 pub(crate) fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     let mut waiting = vec![folder.to_owned()];
     while let Some(next) = waiting.pop() {
         for entry in std::fs::read_dir(&next).unwrap() {
             let path = entry.unwrap().path();
+            if path.is_dir() && path.ends_with(".data") {
+                continue;
+            }
             if path.is_dir() {
                 waiting.push(path);
             } else {

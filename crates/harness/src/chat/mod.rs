@@ -95,13 +95,13 @@ pub use stream::{TurnEvent, TurnStream};
 use serde_json::{Map, Value};
 
 use crate::bucket::{Classifier, DefaultClassifier};
-use crate::clock::Clock;
+use crate::clock::{Clock, Timestamp};
 use crate::graph::CompiledGraph;
 use crate::ids::IdSource;
 use crate::reducer::Reducer;
 use crate::schema::FieldType;
 use crate::sessions::Migrations;
-use crate::store::SharedStore;
+use crate::store::{SharedStore, Suspension};
 use crate::suspension::SignalDescriptor;
 
 use listen::Listeners;
@@ -128,6 +128,7 @@ struct Inner {
     classifier: Box<dyn Classifier>,
     replies: Box<dyn Replies>,
     payload_check: Option<Box<PayloadCheck>>,
+    expiry: Option<Box<Expiry>>,
     limits: ChatLimits,
     migrations: Migrations,
     remembered: Remembered,
@@ -141,6 +142,9 @@ struct Inner {
 /// Says what is wrong with a payload for what a turn waits for.
 type PayloadCheck =
     dyn Fn(&SignalDescriptor, &Map<String, Value>) -> Result<(), String> + Send + Sync;
+
+/// What a turn is told instead of a signal that comes too late.
+type Expiry = dyn Fn(&Suspension, Timestamp) -> Option<Map<String, Value>> + Send + Sync;
 
 /// Why a graph cannot hold conversations.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -186,6 +190,7 @@ impl ChatHarness {
             classifier: Box::new(DefaultClassifier),
             replies: Box::new(DefaultReplies),
             payload_check: None,
+            expiry: None,
             remembered: Remembered::new(limits.cached_sessions),
             limits,
             migrations: Migrations::new(),
@@ -228,6 +233,20 @@ impl ChatHarness {
     ) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
             inner.payload_check = Some(Box::new(check));
+        }
+        self
+    }
+
+    /// Lets turns wait for a limited time: `expiry` gives the payload that a turn goes on with whose
+    /// time is over, whatever its signal says, and nothing for one that may still wait. Only before the
+    /// harness is shared.
+    #[must_use]
+    pub fn with_expiry(
+        mut self,
+        expiry: impl Fn(&Suspension, Timestamp) -> Option<Map<String, Value>> + Send + Sync + 'static,
+    ) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.expiry = Some(Box::new(expiry));
         }
         self
     }

@@ -86,6 +86,38 @@ impl ChatHarness {
         let (session, entry) = self.inner.accept_signal(target, payload).await?;
         Ok(self.inner.settled(&session, entry, &Sink::none()).await)
     }
+
+    /// Ends the waiting of the turns of a session whose time is over: each is put into the inbox with
+    /// what [`with_expiry`](Self::with_expiry) says, and goes on with whoever works the session off
+    /// next. The names of their signals.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn expire(&self, session: &str) -> Result<Vec<String>, SignalError> {
+        let inner = &self.inner;
+        let Some(expiry) = &inner.expiry else {
+            return Ok(Vec::new());
+        };
+        let filter = SuspensionFilter {
+            session: Some(session.to_owned()),
+            signal_id: None,
+            status: Some(SuspensionStatus::Suspended),
+        };
+        let now = inner.clock.now();
+        let mut expired = Vec::new();
+        for waiting in inner.store.suspensions(filter).await? {
+            let Some(payload) = expiry(&waiting, now) else {
+                continue;
+            };
+            let name = Some(waiting.signal_id.as_str());
+            let id = &waiting.invocation_id;
+            let signalled = inner.store.signal(id, name, payload, now).await?;
+            if let Signalled::Entry { fresh: true, .. } = signalled {
+                expired.push(waiting.signal_id);
+            }
+        }
+        Ok(expired)
+    }
 }
 
 impl Inner {
@@ -100,10 +132,18 @@ impl Inner {
             SignalTarget::Invocation(_) => None,
             _ => Some(waiting.signal_id.as_str()),
         };
+        let now = self.clock.now();
+        let mut payload = payload;
         if waiting.status == SuspensionStatus::Suspended {
             self.check_payload(&waiting, &payload)?;
+            if let Some(instead) = self
+                .expiry
+                .as_ref()
+                .and_then(|expiry| expiry(&waiting, now))
+            {
+                payload = instead;
+            }
         }
-        let now = self.clock.now();
         let signalled = self
             .store
             .signal(&waiting.invocation_id, named, payload, now)

@@ -1,6 +1,6 @@
 //! The port through which sessions become durable.
 //!
-//! A [`Store`] keeps, for each session, five things:
+//! A [`Store`] keeps, for each session, six things:
 //!
 //! - the **inbox**: what is to be done, in the order in which it was accepted. A user's message and a
 //!   signal are entries alike ([`Work`]), so one queue says what comes next;
@@ -8,7 +8,9 @@
 //!   a higher epoch, and whatever an earlier owner still tries is refused ([`StoreError::Fenced`]);
 //! - the **history**: messages in an append-only log, and the other fields of the state;
 //! - the **journal** of the turn that runs: what has happened in it and is not yet history;
-//! - **suspensions** and **outcomes**: what waits for a signal, and how every entry ended.
+//! - **suspensions** and **outcomes**: what waits for a signal, and how every entry ended;
+//! - the **audit**: what was decided about calls of tools, and by what. It is only ever added to, and
+//!   goes when its session goes.
 //!
 //! Every method is one transaction: it happens as a whole and is durable when it returns, or it did
 //! not happen. None of them holds anything between calls, so a turn of minutes locks nothing.
@@ -34,8 +36,8 @@ use serde_json::{Map, Value};
 pub use error::StoreError;
 pub use memory::MemoryStore;
 pub use record::{
-    Accepted, Acquired, Begun, CancelMode, Commit, EntryState, InboxEntry, JournalNote, Lease,
-    NewEntry, NewOutcome, NewSuspension, OutcomeKind, SessionFilter, SessionInfo, Settle,
+    Accepted, Acquired, AuditEntry, Begun, CancelMode, Commit, EntryState, InboxEntry, JournalNote,
+    Lease, NewEntry, NewOutcome, NewSuspension, OutcomeKind, SessionFilter, SessionInfo, Settle,
     Signalled, StoredOutcome, Suspension, SuspensionFilter, SuspensionStatus, Verified, Work,
 };
 
@@ -172,6 +174,27 @@ pub trait Store: Send + Sync {
         session: &'a str,
         invocation_id: &'a str,
     ) -> StoreResult<'a, Vec<JournalNote>>;
+
+    /// Adds records to the audit of a session, in this order. Durable when it returns. No lease is
+    /// needed: what was decided is true whoever has the session.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such session.
+    fn audit<'a>(
+        &'a self,
+        session: &'a str,
+        invocation_id: &'a str,
+        records: Vec<Value>,
+        now: Timestamp,
+    ) -> StoreResult<'a, ()>;
+
+    /// At most `limit` records of a session's audit from position `from` on. A fork begins with none.
+    fn audited<'a>(
+        &'a self,
+        session: &'a str,
+        from: u64,
+        limit: usize,
+    ) -> StoreResult<'a, Vec<AuditEntry>>;
 
     /// At most `limit` outcomes behind `cursor`, which begins at 0, in the order of their commits.
     fn outcomes_since<'a>(

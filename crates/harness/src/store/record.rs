@@ -144,6 +144,19 @@ pub struct JournalNote {
     pub note: Value,
 }
 
+/// A record of what was decided about a call of a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AuditEntry {
+    /// Its position in the audit of its session, from 0.
+    pub seq: u64,
+    /// The invocation that the call belongs to.
+    pub invocation_id: String,
+    /// What was decided, and by what.
+    pub record: Value,
+    /// When it was recorded.
+    pub at: Timestamp,
+}
+
 /// A change of a session that happens as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Commit {

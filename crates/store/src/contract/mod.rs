@@ -18,6 +18,7 @@
 //! script of arbitrary operations on a store and on [`MemoryStore`](logue_harness::store::MemoryStore),
 //! for tests that make up scripts.
 
+mod audit;
 mod inbox;
 mod lease;
 mod scene;
@@ -153,6 +154,8 @@ pub const fn cases() -> &'static [Case] {
         session::a_deleted_session_is_gone,
         session::sessions_are_listed_by_their_last_change,
         session::a_sound_store_has_no_faults,
+        audit::records_stay_in_their_order,
+        audit::records_go_with_their_session_only,
         text::odd_ids_are_kept_apart,
         text::bodies_come_back_as_they_were,
         text::a_huge_body_is_kept,

@@ -12,7 +12,7 @@ use super::fault::{Tried, damaged};
 pub(super) const APPLICATION: i32 = 0x4c6f_6775;
 
 /// The steps from an empty file to the format of today. A step that was released never changes.
-const STEPS: &[&str] = &[include_str!("0001.sql")];
+const STEPS: &[&str] = &[include_str!("0001.sql"), include_str!("0002.sql")];
 
 /// Brings the file to the format of today, within the transaction of the caller.
 pub(super) fn migrate(conn: &Connection, path: &Path) -> Tried<()> {

@@ -1,5 +1,6 @@
 //! Sessions in a SQLite file.
 
+mod audit;
 mod column;
 mod fault;
 mod file;
@@ -18,9 +19,9 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    Accepted, Acquired, Begun, CancelMode, Commit, InboxEntry, JournalNote, Lease, NewEntry,
-    SessionFilter, SessionInfo, Settle, Signalled, Store, StoreError, StoreResult, StoredOutcome,
-    Suspension, SuspensionFilter, Verified, Work,
+    Accepted, Acquired, AuditEntry, Begun, CancelMode, Commit, InboxEntry, JournalNote, Lease,
+    NewEntry, SessionFilter, SessionInfo, Settle, Signalled, Store, StoreError, StoreResult,
+    StoredOutcome, Suspension, SuspensionFilter, Verified, Work,
 };
 use rusqlite::Connection;
 use serde_json::{Map, Value};
@@ -273,6 +274,30 @@ impl Store for SqliteStore {
     ) -> StoreResult<'a, Vec<JournalNote>> {
         let (session, invocation_id) = (session.to_owned(), invocation_id.to_owned());
         self.read(move |conn| inbox::notes(conn, &session, invocation_id))
+    }
+
+    fn audit<'a>(
+        &'a self,
+        session: &'a str,
+        invocation_id: &'a str,
+        records: Vec<Value>,
+        now: Timestamp,
+    ) -> StoreResult<'a, ()> {
+        let (session, invocation_id) = (session.to_owned(), invocation_id.to_owned());
+        let records: Result<Vec<String>, StoreError> = records.iter().map(written).collect();
+        self.prepared(records, move |conn, records| {
+            audit::add(conn, &session, invocation_id, &records, now)
+        })
+    }
+
+    fn audited<'a>(
+        &'a self,
+        session: &'a str,
+        from: u64,
+        limit: usize,
+    ) -> StoreResult<'a, Vec<AuditEntry>> {
+        let session = session.to_owned();
+        self.read(move |conn| audit::from(conn, &session, from, limit))
     }
 
     fn outcomes_since<'a>(

@@ -13,7 +13,9 @@ use rusqlite::Connection;
 use rusqlite::trace::{TraceEvent, TraceEventCodes};
 use serde_json::{Map, Value, json};
 
-use super::{Tried, arrival, change, inbox, migration, session, stored_work, suspension, turn};
+use super::{
+    Tried, arrival, audit, change, inbox, migration, session, stored_work, suspension, turn,
+};
 
 #[test]
 fn a_turn_scans_no_table() {
@@ -120,6 +122,8 @@ fn every_operation(conn: &Connection) -> Tried<()> {
 
     inbox::entry(conn, "s", 1)?;
     inbox::notes(conn, "s", "i".to_owned())?;
+    audit::add(conn, "s", "i".to_owned(), &["1".to_owned()], now)?;
+    audit::from(conn, "s", 0, 9)?;
     turn::outcomes_since(conn, "s", 0, 9)?;
     turn::outcome_of(conn, "s", 1)?;
     suspension::suspension(conn, "i".to_owned())?;

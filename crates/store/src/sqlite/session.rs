@@ -285,7 +285,7 @@ pub(super) fn delete(conn: &Connection, session: &str) -> Tried<bool> {
          ON CONFLICT DO UPDATE SET value = max(value, excluded.value)",
     )?
     .execute([Count(head.epoch)])?;
-    for table in ["message", "entry"] {
+    for table in ["message", "entry", "audit"] {
         conn.prepare_cached(&format!("DELETE FROM {table} WHERE pos BETWEEN ?1 AND ?2"))?
             .execute([head.range.first(), head.range.last()])?;
     }

@@ -25,7 +25,7 @@ pub(super) fn verify(conn: &Connection, path: &Path, only: Option<&str>) -> Trie
     for (sid, session) in sessions {
         one(conn, &session, sid, &mut verified)?;
     }
-    for table in ["message", "entry", "work"] {
+    for table in ["message", "entry", "work", "audit"] {
         let strays: i64 = conn.query_row(
             &format!(
                 "SELECT count(*) FROM {table} WHERE pos >> 32 NOT IN (SELECT sid FROM session)"
@@ -142,6 +142,15 @@ fn bodies(
         (
             "messages are no JSON",
             "SELECT count(*) FROM message WHERE pos BETWEEN ?1 AND ?2 AND ?3 AND NOT json_valid(body)",
+        ),
+        (
+            "records of the audit are no JSON",
+            "SELECT count(*) FROM audit WHERE pos BETWEEN ?1 AND ?2 AND ?3 AND NOT json_valid(body)",
+        ),
+        (
+            "records of the audit are missing",
+            "SELECT max(ifnull(max(pos) + 1, ?1) - ?1 - count(*), 0) FROM audit
+             WHERE pos BETWEEN ?1 AND ?2 AND ?3",
         ),
         (
             "entries ask for what is no JSON",

@@ -104,12 +104,30 @@ fn a_later_format_is_refused() {
             refused,
             Err(StoreError::Newer {
                 found: 99,
-                known: 1
+                known: 2
             })
         ),
         "{refused:?}"
     );
     assert!(fs::read(&path).unwrap() == before, "the file was changed");
+}
+
+#[tokio::test]
+async fn a_file_of_the_first_format_is_brought_up_to_date() {
+    let (_folder, path) = place();
+    let store = SqliteStore::open(&path).unwrap();
+    store.set_label("s", "a", json!(1), NOW).await.unwrap();
+    drop(store);
+    let conn = Connection::open(&path).unwrap();
+    conn.execute_batch("DROP TABLE audit; DELETE FROM migration WHERE version = 2")
+        .unwrap();
+    drop(conn);
+    let store = SqliteStore::open(&path).unwrap();
+    let records = vec![json!("decided")];
+    store.audit("s", "i", records, NOW).await.unwrap();
+    assert_eq!(store.audited("s", 0, 9).await.unwrap().len(), 1);
+    let info = store.session("s").await.unwrap().unwrap();
+    assert_eq!(info.labels["a"], json!(1));
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    Accepted, Acquired, Begun, CancelMode, Commit, InboxEntry, JournalNote, Lease, NewEntry,
-    SessionFilter, SessionInfo, Signalled, Store, StoreError, StoreResult, StoredOutcome,
+    Accepted, Acquired, AuditEntry, Begun, CancelMode, Commit, InboxEntry, JournalNote, Lease,
+    NewEntry, SessionFilter, SessionInfo, Signalled, Store, StoreError, StoreResult, StoredOutcome,
     Suspension, SuspensionFilter, Verified,
 };
 use logue_store::SqliteStore;
@@ -79,6 +79,8 @@ spread! {
     session(session: &'a str) -> Option<SessionInfo>;
     history(session: &'a str, from: u64, limit: usize) -> Vec<Value>;
     notes(session: &'a str, invocation_id: &'a str) -> Vec<JournalNote>;
+    audit(session: &'a str, invocation_id: &'a str, records: Vec<Value>, now: Timestamp) -> ();
+    audited(session: &'a str, from: u64, limit: usize) -> Vec<AuditEntry>;
     outcomes_since(session: &'a str, cursor: u64, limit: usize) -> Vec<StoredOutcome>;
     outcome_of(session: &'a str, entry: u64) -> Option<StoredOutcome>;
     list(filter: SessionFilter) -> Vec<SessionInfo>;

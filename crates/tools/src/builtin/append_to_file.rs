@@ -3,10 +3,10 @@
 use logue_message::{Arguments, ToolDefinition};
 use serde_json::json;
 
-use super::blocking;
+use super::changing::{Changing, carry_out, preview};
 use super::given::Given;
-use crate::writing::{Change, Place, commit, exclusively};
-use crate::{BoxFuture, Call, Outcome, Reach, Tool};
+use crate::writing::{Change, Place, Plan};
+use crate::{BoxFuture, Call, Outcome, Preview, Reach, Tool};
 
 /// Appends text to a file, or starts one.
 #[derive(Clone, Debug)]
@@ -34,12 +34,17 @@ impl AppendToFile {
             reach,
         }
     }
+}
 
-    fn append(&self, arguments: &Arguments) -> Result<String, String> {
+impl Changing for AppendToFile {
+    fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
+    fn plan(&self, arguments: &Arguments) -> Result<Plan, String> {
         let given = Given::read(arguments, &["path", "file", "content"])?;
         let path = given.text(&["path", "file"])?;
         let content = given.text(&["content"])?;
-        let _alone = exclusively();
         let place = Place::find(&self.reach, path)?;
         let like = place.metadata.clone();
         let mut bytes = match like {
@@ -48,16 +53,15 @@ impl AppendToFile {
         };
         bytes.extend_from_slice(content.as_bytes());
         let size = bytes.len();
-        commit(
-            &self.reach,
-            &[Change {
+        let added = content.len();
+        Ok(Plan {
+            changes: vec![Change {
                 place,
                 content: Some(bytes),
                 like,
             }],
-        )?;
-        let added = content.len();
-        Ok(format!("{path}: {added} bytes appended, {size} in all"))
+            told: format!("{path}: {added} bytes appended, {size} in all"),
+        })
     }
 }
 
@@ -66,8 +70,19 @@ impl Tool for AppendToFile {
         &self.definition
     }
 
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+
+    fn checks_arguments(&self) -> bool {
+        true
+    }
+
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
-        let (tool, arguments) = (self.clone(), call.arguments.clone());
-        blocking(move || tool.append(&arguments))
+        carry_out(self, call)
+    }
+
+    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
+        preview(self, call)
     }
 }

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use logue_message::{Arguments, ToolDefinition};
 use serde_json::{Value, json};
 
-use super::blocking;
+use super::changing::{Changing, carry_out, preview};
 use super::given::Given;
 use crate::patch::apply::{Budget, apply};
 use crate::patch::parse::{Action, Hunk, Section, parse};
-use crate::writing::{Change, LARGEST, Place, commit, exclusively, text};
-use crate::{BoxFuture, Call, Outcome, Reach, Tool};
+use crate::writing::{Change, LARGEST, Place, Plan, text};
+use crate::{BoxFuture, Call, Outcome, Preview, Reach, Tool};
 
 /// Bytes that one patch writes, and has in memory before.
 const ALL: usize = 4 * LARGEST;
@@ -56,23 +56,27 @@ impl ApplyPatch {
             reach,
         }
     }
+}
 
-    fn patch(&self, arguments: &Arguments) -> Result<String, String> {
+impl Changing for ApplyPatch {
+    fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
+    fn plan(&self, arguments: &Arguments) -> Result<Plan, String> {
         let patch = patch_of(arguments)?;
         if patch.len() > LARGEST {
             return Err(format!("the patch has more than {LARGEST} bytes"));
         }
         let unchanged = |why: String| format!("{why}. Nothing was changed");
         let sections = parse(&patch).map_err(unchanged)?;
-        let _alone = exclusively();
-        let mut plan = Plan::new(&self.reach);
+        let mut patched = Patched::new(&self.reach);
         for section in &sections {
-            plan.take(section).map_err(unchanged)?;
+            patched.take(section).map_err(unchanged)?;
         }
-        let Plan { files, told, .. } = plan;
-        let changes: Vec<Change> = files.into_values().filter_map(Planned::change).collect();
-        commit(&self.reach, &changes)?;
-        Ok(told)
+        let Patched { files, told, .. } = patched;
+        let changes = files.into_values().filter_map(Planned::change).collect();
+        Ok(Plan { changes, told })
     }
 }
 
@@ -81,9 +85,20 @@ impl Tool for ApplyPatch {
         &self.definition
     }
 
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+
+    fn checks_arguments(&self) -> bool {
+        true
+    }
+
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
-        let (tool, arguments) = (self.clone(), call.arguments.clone());
-        blocking(move || tool.patch(&arguments))
+        carry_out(self, call)
+    }
+
+    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
+        preview(self, call)
     }
 }
 
@@ -102,7 +117,7 @@ fn patch_of(arguments: &Arguments) -> Result<String, String> {
 }
 
 /// The files as the patch leaves them, before anything is written.
-struct Plan<'a> {
+struct Patched<'a> {
     reach: &'a Reach,
     files: BTreeMap<PathBuf, Planned>,
     budget: Budget,
@@ -148,7 +163,7 @@ impl Planned {
     }
 }
 
-impl<'a> Plan<'a> {
+impl<'a> Patched<'a> {
     fn new(reach: &'a Reach) -> Self {
         Self {
             reach,

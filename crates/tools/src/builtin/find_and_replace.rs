@@ -3,10 +3,10 @@
 use logue_message::{Arguments, ToolDefinition};
 use serde_json::json;
 
-use super::blocking;
+use super::changing::{Changing, carry_out, preview};
 use super::given::Given;
-use crate::writing::{Change, LARGEST, Place, commit, exclusively};
-use crate::{BoxFuture, Call, Outcome, Reach, Tool};
+use crate::writing::{Change, LARGEST, Place, Plan};
+use crate::{BoxFuture, Call, Outcome, Preview, Reach, Tool};
 
 /// Lines that an error names.
 const NAMED: usize = 10;
@@ -39,8 +39,14 @@ impl FindAndReplace {
             reach,
         }
     }
+}
 
-    fn replace(&self, arguments: &Arguments) -> Result<String, String> {
+impl Changing for FindAndReplace {
+    fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
+    fn plan(&self, arguments: &Arguments) -> Result<Plan, String> {
         let known = ["path", "file", "find", "search", "replace", "all"];
         let given = Given::read(arguments, &known)?;
         let path = given.text(&["path", "file"])?;
@@ -50,7 +56,6 @@ impl FindAndReplace {
         if find.is_empty() {
             return Err("E-CALL-SCHEMA: find: must not be empty".to_owned());
         }
-        let _alone = exclusively();
         let place = Place::find(&self.reach, path)?;
         let text = place.text()?;
         let count = text.matches(find).count();
@@ -74,17 +79,16 @@ impl FindAndReplace {
         let lines = lines_of(&text, find);
         let content = Some(text.replace(find, replace).into_bytes());
         let like = place.metadata.clone();
-        commit(
-            &self.reach,
-            &[Change {
+        Ok(Plan {
+            changes: vec![Change {
                 place,
                 content,
                 like,
             }],
-        )?;
-        Ok(match count {
-            1 => format!("{path}: replaced once, {lines}"),
-            count => format!("{path}: replaced {count} times, {lines}"),
+            told: match count {
+                1 => format!("{path}: replaced once, {lines}"),
+                count => format!("{path}: replaced {count} times, {lines}"),
+            },
         })
     }
 }
@@ -94,9 +98,20 @@ impl Tool for FindAndReplace {
         &self.definition
     }
 
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+
+    fn checks_arguments(&self) -> bool {
+        true
+    }
+
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
-        let (tool, arguments) = (self.clone(), call.arguments.clone());
-        blocking(move || tool.replace(&arguments))
+        carry_out(self, call)
+    }
+
+    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
+        preview(self, call)
     }
 }
 

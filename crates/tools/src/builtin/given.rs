@@ -29,6 +29,35 @@ impl Given {
         })
     }
 
+    /// The text of a parameter that may be absent.
+    pub(super) fn optional_text(&self, name: &str) -> Result<Option<&str>, String> {
+        match self.0.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(format!("E-CALL-SCHEMA: {name}: must be a string")),
+        }
+    }
+
+    /// The value of a parameter that may be absent, whatever it is.
+    pub(super) fn value(&self, name: &str) -> Option<&Value> {
+        self.0.get(name).filter(|value| !value.is_null())
+    }
+
+    /// The whole number of a parameter that may be absent; -1 counts as absent, as some models give
+    /// it.
+    pub(super) fn number(&self, name: &str) -> Result<Option<usize>, String> {
+        let Some(value) = self.value(name) else {
+            return Ok(None);
+        };
+        if value.as_i64() == Some(-1) {
+            return Ok(None);
+        }
+        let number = value.as_u64().and_then(|number| number.try_into().ok());
+        number
+            .map(Some)
+            .ok_or_else(|| format!("E-CALL-SCHEMA: {name}: must be a whole number from 0"))
+    }
+
     /// Whether a parameter is given as true.
     pub(super) fn flag(&self, name: &str) -> Result<bool, String> {
         match self.0.get(name) {

@@ -2,12 +2,15 @@
 
 mod append_to_file;
 mod apply_patch;
+mod changing;
 mod find_and_replace;
 mod given;
 mod python;
 mod read_directory;
 mod read_file;
+mod search;
 mod webpage_to_markdown;
+mod write_file;
 
 use std::sync::Arc;
 
@@ -17,7 +20,9 @@ pub use find_and_replace::FindAndReplace;
 pub use python::Python;
 pub use read_directory::ReadDirectory;
 pub use read_file::ReadFile;
+pub use search::{Search, SearchLimits};
 pub use webpage_to_markdown::WebpageToMarkdown;
+pub use write_file::WriteFile;
 
 use crate::{BoxFuture, Outcome, Reach, Tool};
 
@@ -39,6 +44,10 @@ pub enum Builtin {
     WebpageToMarkdown,
     /// `python`.
     Python,
+    /// `search`.
+    Search,
+    /// `write_file`.
+    WriteFile,
 }
 
 impl Builtin {
@@ -52,6 +61,8 @@ impl Builtin {
             "apply_patch" => Self::ApplyPatch,
             "webpage_to_markdown" => Self::WebpageToMarkdown,
             "python" => Self::Python,
+            "search" => Self::Search,
+            "write_file" => Self::WriteFile,
             _ => return None,
         })
     }
@@ -89,6 +100,8 @@ impl Builtin {
             Self::AppendToFile => Arc::new(AppendToFile::new(reach.clone())),
             Self::FindAndReplace => Arc::new(FindAndReplace::new(reach.clone())),
             Self::ApplyPatch => Arc::new(ApplyPatch::new(reach.clone())),
+            Self::Search => Arc::new(Search::new(roots())),
+            Self::WriteFile => Arc::new(WriteFile::new(reach.clone())),
             Self::WebpageToMarkdown => Arc::new(WebpageToMarkdown::new(reach.network.clone())),
             Self::Python => Arc::new(Python::new(&reach.roots, reach.python.clone())),
         }

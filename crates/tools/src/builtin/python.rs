@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::sandbox::Sandbox;
 use crate::shell::{Program, ShellOptions, outcome};
+use crate::shown::shown;
 use crate::{BoxFuture, Call, Outcome, Preview, Roots, Tool};
 
 /// Where Python is looked for when no folder of `PATH` has one that the sandbox can read.
@@ -93,16 +94,14 @@ impl Tool for Python {
 
     /// The program itself.
     fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
-        let program = code(call.arguments).ok().map(|code| {
-            let shown = code.chars().map(|c| match c {
-                '\n' => c.to_string(),
-                '\t' => "    ".to_owned(),
-                c if c.escape_debug().len() == 1 || "\"\\'".contains(c) => c.to_string(),
-                c => c.escape_debug().to_string(),
-            });
-            Preview::new(shown.collect::<String>())
-        });
-        Box::pin(std::future::ready(program))
+        let text = match code(call.arguments) {
+            Ok(code) => {
+                let lines: Vec<String> = code.lines().map(shown).collect();
+                format!("Runs this in Python:\n{}\n", lines.join("\n"))
+            }
+            Err(why) => format!("The call would fail: {}\n", shown(&why)),
+        };
+        Box::pin(std::future::ready(Some(Preview::new(text))))
     }
 }
 

@@ -90,6 +90,10 @@ impl Tool for ReadFile {
         &self.definition
     }
 
+    fn checks_arguments(&self) -> bool {
+        true
+    }
+
     fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
         let (tool, arguments) = (self.clone(), call.arguments.clone());
         Box::pin(async move {

@@ -26,6 +26,7 @@ pub(crate) use report::outcome;
 pub use words::CommandError;
 
 use crate::sandbox::Sandbox;
+use crate::shown::{quoted, shown};
 use crate::{BoxFuture, Call, Outcome, Preview, Roots, Tool};
 
 /// What one run of a command may cost, and what it may see.
@@ -140,7 +141,7 @@ impl ShellTool {
                     "items": {"type": "string"},
                     "description": format!(
                         "Arguments added behind `{}`, one string each; no shell reads them",
-                        words::join(words.iter().map(String::as_str))
+                        line(words.iter())
                     ),
                 }
             },
@@ -183,12 +184,22 @@ impl Tool for ShellTool {
     }
 
     fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
-        let added = argument_vector(call.arguments).unwrap_or_default();
-        let words = self.command.iter().chain(&added);
-        let line = words::join(words.map(String::as_str));
-        let text = format!("{line}\nin {}", self.folder.display());
+        let text = match argument_vector(call.arguments) {
+            Ok(arguments) => {
+                let line = line(self.command.iter().chain(&arguments));
+                let folder = self.folder.to_string_lossy();
+                format!("Runs in {}:\n{line}\n", quoted(&folder))
+            }
+            Err(why) => format!("The call would fail: {}\n", shown(&why)),
+        };
         Box::pin(std::future::ready(Some(Preview::new(text))))
     }
+}
+
+/// Words as a person reads them.
+fn line<'a>(words: impl Iterator<Item = &'a String>) -> String {
+    let words: Vec<String> = words.map(|word| quoted(word)).collect();
+    words.join(" ")
 }
 
 fn argument_vector(arguments: &Arguments) -> Result<Vec<String>, String> {

@@ -85,23 +85,3 @@ pub(super) fn split(command: &str) -> Result<Vec<String>, CommandError> {
         Ok(words)
     }
 }
-
-/// The words as one line that a shell would take apart into the same words. No shell reads it; a
-/// person does.
-pub(super) fn join<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
-    let quoted: Vec<String> = words.into_iter().map(quoted).collect();
-    quoted.join(" ")
-}
-
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    let is_shown = |c: char| c == ' ' || (c != '\\' && c.escape_debug().len() == 1);
-    if word.chars().all(|c| is_shown(c) || "\"\\'".contains(c)) {
-        return format!("'{}'", word.replace('\'', "'\\''"));
-    }
-    // What would move the cursor or hide other characters is spelled out.
-    format!("$'{}'", word.escape_debug())
-}

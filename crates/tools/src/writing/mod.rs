@@ -1,14 +1,21 @@
 //! Files that tools write: where they may be, and how several of them change together.
 //!
 //! A [`Place`] is where a path of a model leads, found as for reading: below a root, links resolved.
-//! [`commit`] puts new content into the places. All of it is on the disk under other names before the
+//! `commit` puts new content into the places. All of it is on the disk under other names before the
 //! first file is replaced, so that what can fail fails while everything is still as it was.
+//!
+//! A tool works out a [`Plan`] first. A person may be shown it, as a diff with a fingerprint; what is
+//! done later is worked out again, and only done if it has the same fingerprint.
 
 mod change;
+mod diff;
 mod place;
+mod plan;
 
-pub(crate) use change::{Change, commit};
+pub(crate) use change::Change;
+use change::commit;
 pub(crate) use place::{Place, text};
+pub(crate) use plan::{Plan, lines_changed, sha256};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -17,9 +17,9 @@ use serde_json::{Map, Value};
 use self::session::{Session, limited};
 use self::suspensions::Suspensions;
 use super::{
-    Accepted, Acquired, Begun, CancelMode, Commit, InboxEntry, JournalNote, Lease, NewEntry,
-    SessionFilter, SessionInfo, Settle, Signalled, Store, StoreError, StoreResult, StoredOutcome,
-    Suspension, SuspensionFilter, SuspensionStatus, Verified, Work,
+    Accepted, Acquired, AuditEntry, Begun, CancelMode, Commit, InboxEntry, JournalNote, Lease,
+    NewEntry, SessionFilter, SessionInfo, Settle, Signalled, Store, StoreError, StoreResult,
+    StoredOutcome, Suspension, SuspensionFilter, SuspensionStatus, Verified, Work,
 };
 use crate::clock::Timestamp;
 
@@ -210,6 +210,36 @@ impl Store for MemoryStore {
                 .sessions
                 .get(session)
                 .map(|session| session.notes(invocation_id))
+                .unwrap_or_default())
+        })
+    }
+
+    fn audit<'a>(
+        &'a self,
+        session: &'a str,
+        invocation_id: &'a str,
+        records: Vec<Value>,
+        now: Timestamp,
+    ) -> StoreResult<'a, ()> {
+        self.with(move |data| {
+            let kept = data.sessions.get_mut(session);
+            let kept = kept.ok_or_else(|| no_session(session))?;
+            kept.audit(invocation_id, records, now);
+            Ok(())
+        })
+    }
+
+    fn audited<'a>(
+        &'a self,
+        session: &'a str,
+        from: u64,
+        limit: usize,
+    ) -> StoreResult<'a, Vec<AuditEntry>> {
+        self.with(move |data| {
+            Ok(data
+                .sessions
+                .get(session)
+                .map(|session| session.audited(from, limit))
                 .unwrap_or_default())
         })
     }

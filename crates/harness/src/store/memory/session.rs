@@ -12,9 +12,9 @@ use serde_json::{Map, Value};
 
 use crate::clock::Timestamp;
 use crate::store::{
-    Accepted, Acquired, Begun, CancelMode, Commit, EntryState, InboxEntry, JournalNote, Lease,
-    NewEntry, NewOutcome, OutcomeKind, SessionInfo, Settle, StoreError, StoredOutcome, Verified,
-    Work,
+    Accepted, Acquired, AuditEntry, Begun, CancelMode, Commit, EntryState, InboxEntry, JournalNote,
+    Lease, NewEntry, NewOutcome, OutcomeKind, SessionInfo, Settle, StoreError, StoredOutcome,
+    Verified, Work,
 };
 
 /// What is kept of a session.
@@ -31,6 +31,7 @@ pub(super) struct Session {
     has_state: bool,
     labels: Map<String, Value>,
     journals: BTreeMap<String, Vec<Value>>,
+    audit: Vec<AuditEntry>,
     created_at: Timestamp,
     pub(super) updated_at: Timestamp,
 }
@@ -58,6 +59,7 @@ impl Session {
             has_state: false,
             labels: Map::new(),
             journals: BTreeMap::new(),
+            audit: Vec::new(),
             created_at: now,
             updated_at: now,
         }
@@ -227,6 +229,21 @@ impl Session {
             .zip(notes.into_iter().flatten().cloned())
             .map(|(seq, note)| JournalNote { seq, note })
             .collect()
+    }
+
+    pub(super) fn audit(&mut self, invocation_id: &str, records: Vec<Value>, now: Timestamp) {
+        for record in records {
+            self.audit.push(AuditEntry {
+                seq: self.audit.len() as u64,
+                invocation_id: invocation_id.to_owned(),
+                record,
+                at: now,
+            });
+        }
+    }
+
+    pub(super) fn audited(&self, from: u64, limit: usize) -> Vec<AuditEntry> {
+        limited(&self.audit, from, limit).cloned().collect()
     }
 
     pub(super) fn expect_length(&self, id: &str, expected: u64) -> Result<(), StoreError> {

@@ -1,0 +1,51 @@
+//! `[model.harmony]` of `logue.toml`: how a server of gpt-oss models is spoken to.
+
+use logue_model::{HarmonyServer, PromptForm};
+use serde::Deserialize;
+
+/// The settings of one file.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Harmony {
+    prompt: Option<Prompt>,
+    server: Option<Server>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Prompt {
+    Auto,
+    Ids,
+    Text,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Server {
+    Any,
+    Vllm,
+    #[serde(rename = "llama.cpp")]
+    LlamaCpp,
+    Plain,
+}
+
+impl Harmony {
+    /// In which form a prompt is sent.
+    pub(crate) fn prompt(self) -> Option<PromptForm> {
+        self.prompt.map(|prompt| match prompt {
+            Prompt::Auto => PromptForm::Auto,
+            Prompt::Ids => PromptForm::Ids,
+            Prompt::Text => PromptForm::Text,
+        })
+    }
+
+    /// What the server understands.
+    pub(crate) fn server(self) -> Option<HarmonyServer> {
+        self.server.map(|server| match server {
+            Server::Any => HarmonyServer::Any,
+            Server::Vllm => HarmonyServer::Vllm,
+            Server::LlamaCpp => HarmonyServer::LlamaCpp,
+            Server::Plain => HarmonyServer::Plain,
+        })
+    }
+}

@@ -1,0 +1,378 @@
+//! Asking at a terminal: the program on a real pseudo-terminal.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use nix::pty::openpty;
+use testkit::{Answer, Delivery, ModelServer, Reply};
+
+use crate::program::{Ran, folder, logue, strict};
+
+const PROMPT: &str = "<config model=\"m\"/>\n<tool name=\"deploy\" command=\"sh deploy.sh\"/>\n";
+const DEPLOY: &str = "echo \"ran $*\" >> runs\n";
+
+/// The program with a terminal for its input and its output.
+struct Screen {
+    child: Child,
+    keys: File,
+    seen: Arc<Mutex<String>>,
+}
+
+impl Screen {
+    fn start(command: &mut Command) -> Self {
+        let pair = openpty(None, None).unwrap();
+        let end = || Stdio::from(pair.slave.try_clone().unwrap());
+        let child = command
+            .env("TERM", "dumb")
+            .stdin(end())
+            .stdout(end())
+            .stderr(end())
+            .spawn()
+            .unwrap();
+        // While the command is there it holds the terminal open too.
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        drop(pair.slave);
+        let keys = File::from(pair.master);
+        let mut screen = keys.try_clone().unwrap();
+        let seen = Arc::new(Mutex::new(String::new()));
+        let shown = Arc::clone(&seen);
+        std::thread::spawn(move || {
+            let mut block = [0; 4096];
+            // The terminal ends with an error.
+            while let Ok(count @ 1..) = screen.read(&mut block) {
+                let text = String::from_utf8_lossy(&block[..count]).replace('\r', "");
+                shown.lock().unwrap().push_str(&text);
+            }
+        });
+        Self { child, keys, seen }
+    }
+
+    fn text(&self) -> String {
+        self.seen.lock().unwrap().clone()
+    }
+
+    /// Waits until something was shown so many times.
+    fn expect_times(&self, text: &str, times: usize) {
+        let started = Instant::now();
+        while self.text().matches(text).count() < times {
+            let late = started.elapsed() > Duration::from_secs(30);
+            assert!(!late, "`{text}` was not shown:\n{}", self.text());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn expect(&self, text: &str) {
+        self.expect_times(text, 1);
+    }
+
+    fn press(&mut self, keys: &str) {
+        // The question stands before what was typed until then is thrown away.
+        std::thread::sleep(Duration::from_millis(100));
+        self.keys.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// The exit status and everything that was shown.
+    fn end(mut self) -> (i32, String) {
+        let started = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            let late = started.elapsed() > Duration::from_secs(30);
+            assert!(!late, "it does not end:\n{}", self.text());
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        std::thread::sleep(Duration::from_millis(50));
+        (status.code().unwrap_or(-1), self.text())
+    }
+}
+
+fn call(id: &str, argument: &str) -> Reply {
+    let arguments = serde_json::json!({ "arguments": [argument] }).to_string();
+    Reply::Answer(Answer::text("").with_call(id, "deploy", arguments))
+}
+
+fn said(text: &str) -> Reply {
+    Reply::Answer(Answer::text(text))
+}
+
+fn server(replies: Vec<Reply>) -> ModelServer {
+    ModelServer::start(replies, Delivery::Whole).unwrap()
+}
+
+fn prepared() -> tempfile::TempDir {
+    folder(&[("p.md", PROMPT), ("deploy.sh", DEPLOY)])
+}
+
+/// The program where everything is trusted and `deploy` is asked about.
+fn asked(folder: &Path, server: &ModelServer) -> Command {
+    let mut command = logue(folder);
+    command.env("OPENAI_BASE_URL", server.base_url()).args([
+        "run",
+        "--approve",
+        "deploy=ask",
+        "p.md",
+        "go",
+    ]);
+    command
+}
+
+fn runs(folder: &Path) -> String {
+    std::fs::read_to_string(folder.join("runs")).unwrap_or_default()
+}
+
+/// The result of the last call, as the model was told it.
+fn told(server: &ModelServer) -> String {
+    let requests = server.received();
+    let messages = requests.last().unwrap().body["messages"].clone();
+    let messages = messages.as_array().unwrap();
+    let result = messages.iter().rfind(|message| message["role"] == "tool");
+    result.unwrap()["content"].as_str().unwrap().to_owned()
+}
+
+fn records(folder: &Path) -> Vec<serde_json::Value> {
+    let shown: Ran = logue(folder)
+        .args(["sessions", "show", "p.md", "--audit", "--json"])
+        .output()
+        .unwrap()
+        .into();
+    let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+    shown["audit"].as_array().unwrap().clone()
+}
+
+#[test]
+fn the_exact_command_is_shown_and_yes_runs_it_once() {
+    let server = server(vec![
+        call("c1", "to prod"),
+        call("c2", "again"),
+        said("fine"),
+    ]);
+    let folder = prepared();
+    let mut screen = Screen::start(&mut asked(folder.path(), &server));
+    screen.expect("Run deploy? [y/N/a/d/e/?] ");
+    assert!(
+        screen.text().contains("│ sh deploy.sh 'to prod'\n"),
+        "{}",
+        screen.text()
+    );
+    assert_eq!(runs(folder.path()), "");
+    screen.press("?\n");
+    screen.expect_times("Run deploy?", 2);
+    assert!(screen.text().contains("run it this once"));
+    screen.press("perhaps\n");
+    screen.expect_times("Run deploy?", 3);
+    screen.press("y\n");
+    screen.expect_times("Run deploy?", 4);
+    assert_eq!(runs(folder.path()), "ran to prod\n");
+    screen.press("n not on a Friday\n");
+    let (status, text) = screen.end();
+    assert_eq!(status, 0, "{text}");
+    assert!(text.ends_with("fine\n"), "{text}");
+    assert_eq!(runs(folder.path()), "ran to prod\n");
+    assert!(told(&server).contains("denied") && told(&server).contains("not on a Friday"));
+    let records = records(folder.path());
+    assert_eq!(records.len(), 2, "{records:?}");
+    assert_eq!(records[0]["by"]["kind"], "terminal");
+    assert!(
+        records[0]["shown"]
+            .as_str()
+            .unwrap()
+            .starts_with("sh deploy.sh 'to prod'")
+    );
+    assert_eq!(
+        (&records[1]["decision"], &records[1]["note"]),
+        (&"deny".into(), &"not on a Friday".into())
+    );
+}
+
+#[test]
+fn enter_alone_and_what_was_typed_before_are_no_consent() {
+    let server = server(vec![call("c1", "x"), said("a pity")]);
+    let folder = prepared();
+    let mut command = asked(folder.path(), &server);
+    let mut screen = Screen::start(&mut command);
+    screen.keys.write_all(b"y\ny\n").unwrap();
+    screen.expect("Run deploy?");
+    screen.press("\n");
+    let (status, text) = screen.end();
+    assert_eq!(status, 0, "{text}");
+    assert_eq!(runs(folder.path()), "");
+    assert!(told(&server).contains("denied"));
+}
+
+#[test]
+fn always_and_never_hold_until_the_command_ends() {
+    for (key, ran) in [("a\n", 3), ("d\n", 0)] {
+        let calls = ["c1", "c2", "c3"].map(|id| call(id, "x"));
+        let server = server(calls.into_iter().chain([said("done")]).collect());
+        let folder = prepared();
+        let mut screen = Screen::start(&mut asked(folder.path(), &server));
+        screen.expect("Run deploy?");
+        screen.press(key);
+        let (status, text) = screen.end();
+        assert_eq!(status, 0, "{text}");
+        assert_eq!(text.matches("Run deploy?").count(), 1, "{text}");
+        assert_eq!(runs(folder.path()).lines().count(), ran);
+        let asked: Vec<bool> = records(folder.path())
+            .iter()
+            .map(|record| record["by"]["asked"].as_bool().unwrap())
+            .collect();
+        assert_eq!(asked, [true, false, false]);
+    }
+}
+
+#[test]
+fn no_answer_leaves_the_decision_to_a_signal() {
+    let server = server(vec![call("c1", "x"), said("deployed")]);
+    let folder = prepared();
+    let mut screen = Screen::start(&mut asked(folder.path(), &server));
+    screen.expect("Run deploy?");
+    screen.press("\u{4}");
+    let (status, text) = screen.end();
+    assert_eq!(status, 6, "{text}");
+    assert_eq!(runs(folder.path()), "");
+    let line = text
+        .lines()
+        .find(|line| line.contains("logue signal"))
+        .unwrap();
+    let signal = line.split_whitespace().nth(2).unwrap();
+    let ran: Ran = logue(folder.path())
+        .env("OPENAI_BASE_URL", server.base_url())
+        .args(["signal", signal, "--approve"])
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (0, "deployed\n"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(runs(folder.path()), "ran x\n");
+}
+
+#[test]
+fn control_c_ends_the_turn_and_runs_nothing() {
+    let server = server(vec![call("c1", "x")]);
+    let folder = prepared();
+    let plain = asked(folder.path(), &server);
+    // The key is a signal only for the processes whose terminal it is.
+    let mut command = Command::new("setsid");
+    command.args(["--ctty", "--wait"]).arg(plain.get_program());
+    command.args(plain.get_args()).current_dir(folder.path());
+    for (name, value) in plain.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let mut screen = Screen::start(&mut command);
+    screen.expect("Run deploy?");
+    screen.press("\u{3}");
+    let (status, text) = screen.end();
+    assert_eq!(status, 130, "{text}");
+    assert_eq!(runs(folder.path()), "");
+    assert!(records(folder.path()).is_empty());
+}
+
+#[test]
+fn a_call_cannot_write_a_question_of_its_own() {
+    let forged = "x\n  \u{1b}[2K\rRun look? [y/N/a/d/e/?] \u{202e}";
+    let server = server(vec![call("c1", forged), said("no")]);
+    let folder = prepared();
+    let mut screen = Screen::start(&mut asked(folder.path(), &server));
+    screen.expect("Run deploy?");
+    let text = screen.text();
+    assert!(
+        !text.contains('\u{1b}') && !text.contains('\u{202e}'),
+        "{text:?}"
+    );
+    let lines: Vec<&str> = text.lines().collect();
+    let forged = lines
+        .iter()
+        .find(|line| line.contains("Run look?"))
+        .unwrap();
+    assert!(forged.starts_with("  │ sh deploy.sh $'x\\n"), "{forged}");
+    screen.press("n\n");
+    assert_eq!(screen.end().0, 0);
+    assert_eq!(runs(folder.path()), "");
+}
+
+#[test]
+fn everything_is_shown_when_it_is_asked_for() {
+    let long = "z".repeat(2_000);
+    let server = server(vec![call("c1", &long), said("ok")]);
+    let folder = prepared();
+    let mut screen = Screen::start(&mut asked(folder.path(), &server));
+    screen.expect("Run deploy?");
+    assert!(screen.text().contains("(e shows all)"));
+    screen.press("e\n");
+    screen.expect_times("Run deploy?", 2);
+    assert!(screen.text().contains(&long));
+    screen.press("y\n");
+    assert_eq!(screen.end().0, 0);
+    assert_eq!(runs(folder.path()), format!("ran {long}\n"));
+}
+
+#[test]
+fn an_unknown_prompt_is_asked_about_once_and_again_when_it_declares_something_else() {
+    let start = |folder: &Path, server: &ModelServer| {
+        let mut command = strict(folder);
+        command
+            .env("OPENAI_BASE_URL", server.base_url())
+            .args(["run", "p.md", "go"]);
+        Screen::start(&mut command)
+    };
+    let folder = prepared();
+    let no = server(vec![call("c1", "x"), said("first")]);
+    let mut screen = start(folder.path(), &no);
+    screen.expect("Trust it? [y/o/N/?] ");
+    assert!(
+        screen
+            .text()
+            .contains("│ deploy: runs `sh deploy.sh …` in /"),
+        "{}",
+        screen.text()
+    );
+    screen.press("\n");
+    screen.expect("Run deploy?");
+    assert!(screen.text().contains("The prompt is not trusted."));
+    screen.press("n\n");
+    assert_eq!(screen.end().0, 0);
+    assert_eq!(runs(folder.path()), "");
+
+    let yes = server(vec![call("c2", "y"), said("second")]);
+    let mut screen = start(folder.path(), &yes);
+    screen.expect("Trust it?");
+    screen.press("y\n");
+    let (status, text) = screen.end();
+    assert_eq!(status, 0, "{text}");
+    assert_eq!(runs(folder.path()), "ran y\n");
+
+    let known = server(vec![call("c3", "z"), said("third")]);
+    let (status, text) = start(folder.path(), &known).end();
+    assert_eq!(status, 0, "{text}");
+    assert!(
+        !text.contains("Trust it?"),
+        "the conversation grew, the declarations did not: {text}"
+    );
+
+    let path = folder.path().join("p.md");
+    let changed = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, changed.replacen("sh deploy.sh", "sh other.sh", 1)).unwrap();
+    let again = server(vec![said("fourth")]);
+    let mut screen = start(folder.path(), &again);
+    screen.expect("Trust it?");
+    let text = screen.text();
+    assert!(text.contains("│ - deploy: runs `sh deploy.sh …`"), "{text}");
+    assert!(text.contains("│ + deploy: runs `sh other.sh …`"), "{text}");
+    screen.press("\u{4}");
+    assert_eq!(screen.end().0, 0);
+}

@@ -1,0 +1,71 @@
+//! What was decided about calls of tools, as rows that are only ever added.
+
+use logue_harness::Timestamp;
+use logue_harness::store::AuditEntry;
+use rusqlite::{Connection, OptionalExtension as _, params};
+use serde_json::Value;
+
+use super::column::{Id, Json, Moment, limit, position};
+use super::fault::Tried;
+use super::session;
+
+/// Adds records behind those that there are.
+pub(super) fn add(
+    conn: &Connection,
+    session: &str,
+    invocation_id: String,
+    records: &[String],
+    now: Timestamp,
+) -> Tried<()> {
+    let head = session::existing(conn, session)?;
+    let last: Option<i64> = conn
+        .prepare_cached(
+            "SELECT pos FROM audit WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos DESC LIMIT 1",
+        )?
+        .query_row([head.range.first(), head.range.last()], |row| row.get(0))
+        .optional()?;
+    let next = last.map_or(0, |last| position(last) + 1);
+    let invocation = Id(invocation_id);
+    let mut insert = conn
+        .prepare_cached("INSERT INTO audit (pos, invocation, body, at) VALUES (?1, ?2, ?3, ?4)")?;
+    for (seq, record) in (next..).zip(records) {
+        insert.execute(params![
+            head.range.at(seq)?,
+            invocation,
+            record,
+            Moment(now)
+        ])?;
+    }
+    Ok(())
+}
+
+/// At most so many records from a position on.
+pub(super) fn from(
+    conn: &Connection,
+    session: &str,
+    from: u64,
+    most: usize,
+) -> Tried<Vec<AuditEntry>> {
+    let Some(head) = session::find(conn, session)? else {
+        return Ok(Vec::new());
+    };
+    let Ok(first) = head.range.at(from) else {
+        return Ok(Vec::new());
+    };
+    let found = conn
+        .prepare_cached(
+            "SELECT pos, invocation, body, at FROM audit
+             WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos LIMIT ?3",
+        )?
+        .query_map(params![first, head.range.last(), limit(most)], |row| {
+            let Json::<Value>(record) = row.get(2)?;
+            Ok(AuditEntry {
+                seq: position(row.get(0)?),
+                invocation_id: row.get::<_, Id>(1)?.0,
+                record,
+                at: row.get::<_, Moment>(3)?.0,
+            })
+        })?
+        .collect::<Result<_, _>>()?;
+    Ok(found)
+}

@@ -1,0 +1,92 @@
+//! Several calls side by side: not too many at once, and an exclusive one alone.
+
+use std::collections::VecDeque;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+
+use crate::{BoxFuture, Outcome};
+
+/// Calls that are started in the order in which they are added and end in any.
+///
+/// An exclusive call waits until every call before it has ended, and lets none behind it start until
+/// it has ended itself: so what it does stands in the order that the model gave. Nothing runs unless
+/// [`next`](Self::next) is polled. Dropping the batch cancels every call in it.
+pub struct Batch<'a> {
+    most: usize,
+    added: usize,
+    waiting: VecDeque<Waiting<'a>>,
+    running: FuturesUnordered<BoxFuture<'a, (usize, Outcome)>>,
+    /// An exclusive call runs.
+    alone: bool,
+}
+
+struct Waiting<'a> {
+    index: usize,
+    exclusive: bool,
+    future: BoxFuture<'a, Outcome>,
+}
+
+impl<'a> Batch<'a> {
+    /// A batch that runs at most so many calls at once, at least one.
+    pub fn new(most: usize) -> Self {
+        Self {
+            most: most.max(1),
+            added: 0,
+            waiting: VecDeque::new(),
+            running: FuturesUnordered::new(),
+            alone: false,
+        }
+    }
+
+    /// Adds a call; its number counts from 0.
+    pub fn add(&mut self, exclusive: bool, future: BoxFuture<'a, Outcome>) -> usize {
+        let index = self.added;
+        self.added += 1;
+        self.waiting.push_back(Waiting {
+            index,
+            exclusive,
+            future,
+        });
+        index
+    }
+
+    /// The number and the outcome of the call that ends next; `None` when all have. Dropping this
+    /// future loses nothing.
+    pub async fn next(&mut self) -> Option<(usize, Outcome)> {
+        self.start();
+        let ended = self.running.next().await;
+        if self.running.is_empty() {
+            self.alone = false;
+        }
+        ended
+    }
+
+    fn start(&mut self) {
+        while self.running.len() < self.most && !self.alone {
+            let Some(next) = self.waiting.front() else {
+                return;
+            };
+            if next.exclusive && !self.running.is_empty() {
+                return;
+            }
+            let Some(next) = self.waiting.pop_front() else {
+                return;
+            };
+            self.alone = next.exclusive;
+            let (index, future) = (next.index, next.future);
+            self.running
+                .push(Box::pin(async move { (index, future.await) }));
+        }
+    }
+}
+
+impl std::fmt::Debug for Batch<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batch")
+            .field("most", &self.most)
+            .field("waiting", &self.waiting.len())
+            .field("running", &self.running.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,165 @@
+//! The way of a call to its tool (OpenChatML 2.2 §8): several at once but not too many, with
+//! deadlines, and cancelled on demand.
+//!
+//! A [`Router`] stands before a [`Toolbox`]. [`Router::call`] is the whole way of one call: the tool
+//! is looked up, `deadline_ms` is taken out of the arguments, what is left is held to the tool's
+//! schema, and then the tool runs until it ends, its time is up or somebody cancels it. A [`Batch`]
+//! runs the calls of one answer side by side. Whatever happens is an [`Outcome`]; what was started by
+//! a call that does not end by itself dies with its future.
+
+mod batch;
+mod cancel;
+mod deadline;
+
+use std::time::Duration;
+
+use logue_message::ToolCall;
+
+pub use batch::Batch;
+pub use cancel::RouterHandle;
+
+use crate::{BoxFuture, Call, Outcome, Preview, Toolbox};
+use cancel::Ticket;
+use deadline::{Given, split};
+
+/// Calls that run side by side where nothing else is said.
+pub const DEFAULT_CONCURRENCY: usize = 8;
+
+/// Tools, and how calls get to them. Cloning is cheap; clones share what runs.
+#[derive(Clone, Debug)]
+pub struct Router {
+    toolbox: Toolbox,
+    concurrency: usize,
+    running: RouterHandle,
+}
+
+/// One call, and what else is known of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Routed<'a> {
+    /// The call as the model made it.
+    pub call: &'a ToolCall,
+    /// The fingerprint of the preview that somebody approved, if anybody was asked.
+    pub approved: Option<&'a str>,
+    /// The conversation that it is made in, for whoever cancels calls of one conversation only.
+    pub conversation: Option<&'a str>,
+}
+
+impl<'a> From<&'a ToolCall> for Routed<'a> {
+    fn from(call: &'a ToolCall) -> Self {
+        Self {
+            call,
+            approved: None,
+            conversation: None,
+        }
+    }
+}
+
+impl Router {
+    /// A router that runs [`DEFAULT_CONCURRENCY`] calls of an answer at once.
+    pub fn new(toolbox: Toolbox) -> Self {
+        Self {
+            toolbox,
+            concurrency: DEFAULT_CONCURRENCY,
+            running: RouterHandle::default(),
+        }
+    }
+
+    /// The same with another number of calls that run at once, at least one.
+    #[must_use]
+    pub fn with_concurrency(mut self, calls: usize) -> Self {
+        self.concurrency = calls.max(1);
+        self
+    }
+
+    /// The same, and `handle` cancels its calls: so one handle can be for several routers, or be there
+    /// before them.
+    #[must_use]
+    pub fn with_handle(mut self, handle: RouterHandle) -> Self {
+        self.running = handle;
+        self
+    }
+
+    /// The tools.
+    pub fn toolbox(&self) -> &Toolbox {
+        &self.toolbox
+    }
+
+    /// What cancels calls while they run.
+    pub fn handle(&self) -> RouterHandle {
+        self.running.clone()
+    }
+
+    /// The calls of one answer: none yet.
+    pub fn batch<'a>(&self) -> Batch<'a> {
+        Batch::new(self.concurrency)
+    }
+
+    /// Whether no other call may run beside this one.
+    pub fn is_exclusive(&self, call: &ToolCall) -> bool {
+        let tool = self.toolbox.get(&call.name);
+        tool.is_some_and(|tool| tool.is_exclusive())
+    }
+
+    /// Runs one call. It can be cancelled from now on, whether or not the future is polled.
+    pub fn call<'a>(&'a self, routed: Routed<'a>) -> BoxFuture<'a, Outcome> {
+        let ticket = self.running.enter(routed.conversation, &routed.call.id);
+        Box::pin(self.run(routed, ticket))
+    }
+
+    /// What a call would do, if its tool says more than its arguments do.
+    pub async fn preview(&self, call: &ToolCall) -> Option<Preview> {
+        let tool = self.toolbox.get(&call.name)?;
+        let given = split(&call.arguments, tool.definition()).ok()?;
+        let arguments = given.arguments.as_ref().unwrap_or(&call.arguments);
+        tool.preview(Call::new(&call.id, arguments)).await
+    }
+
+    async fn run(&self, routed: Routed<'_>, mut ticket: Ticket) -> Outcome {
+        let Routed { call, approved, .. } = routed;
+        let Some(tool) = self.toolbox.get(&call.name) else {
+            return self.toolbox.undeclared(&call.name);
+        };
+        let Given {
+            arguments,
+            deadline,
+        } = match split(&call.arguments, tool.definition()) {
+            Ok(given) => given,
+            Err(why) => return Outcome::error("E-CALL-SCHEMA", why),
+        };
+        let arguments = arguments.as_ref().unwrap_or(&call.arguments);
+        if let Some(reason) = ticket.is_cancelled() {
+            let what = format!("the call was cancelled before it began ({reason}); it was not run");
+            return Outcome::error("E-TOOL-CANCELLED", what);
+        }
+        let running = tool.call(Call::new(&call.id, arguments).approved_as(approved));
+        tokio::select! {
+            biased;
+            reason = ticket.cancelled() => Outcome::error(
+                "E-TOOL-CANCELLED",
+                format_args!(
+                    "the call was cancelled while it ran ({reason}); what it had done by then is \
+                     not undone"
+                ),
+            ),
+            outcome = within(deadline, running) => outcome,
+        }
+    }
+}
+
+/// The outcome of a call that may take so long.
+async fn within(deadline: Option<Duration>, running: BoxFuture<'_, Outcome>) -> Outcome {
+    let Some(deadline) = deadline else {
+        return running.await;
+    };
+    match tokio::time::timeout(deadline, running).await {
+        Ok(outcome) => outcome,
+        Err(_) => Outcome::error(
+            "E-TOOL-TIMEOUT",
+            format_args!(
+                "the call took longer than its deadline_ms, {}, and was ended; what it had done by \
+                 then is not undone",
+                deadline.as_millis()
+            ),
+        ),
+    }
+}

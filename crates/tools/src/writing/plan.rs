@@ -1,0 +1,215 @@
+//! What a call would do to files: worked out first, then shown to somebody or done.
+
+use std::fs::{File, Metadata};
+use std::io::Read as _;
+use std::time::UNIX_EPOCH;
+
+use sha2::{Digest as _, Sha256};
+
+use super::diff::{Bounded, Difference};
+use super::{Change, LARGEST, commit};
+use crate::shown::shown;
+use crate::{Preview, Reach};
+
+/// Bytes of a preview.
+const SHOWN: usize = 128 * 1024;
+
+/// The fingerprint of a call that would fail. No plan has it.
+const FAILS: &str = "fails";
+
+/// Changes that belong together.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    /// One for each file.
+    pub(crate) changes: Vec<Change>,
+    /// What the model is told when they are made.
+    pub(crate) told: String,
+}
+
+impl Plan {
+    /// Makes the changes, if they are those that were approved.
+    ///
+    /// # Errors
+    /// Somebody approved something else, or a file cannot be written. The text is for the model.
+    pub(crate) fn carry_out(self, reach: &Reach, approved: Option<&str>) -> Result<String, String> {
+        if let Some(approved) = approved
+            && self.fingerprint(&self.before()?) != approved
+        {
+            let names = self
+                .changes
+                .iter()
+                .map(|change| change.place.asked.as_str());
+            let names = names.collect::<Vec<_>>().join(", ");
+            return Err(format!(
+                "{names}: changed since this call was approved, so the call would do something else \
+                 than what was shown. Nothing was changed; call again if it shall still be done"
+            ));
+        }
+        commit(reach, &self.changes)?;
+        Ok(self.told)
+    }
+
+    /// What a person is shown of the plan, or of why there is none.
+    pub(crate) fn preview(plan: Result<Self, String>, reach: &Reach) -> Preview {
+        let planned = plan.and_then(|plan| {
+            let before = plan.before()?;
+            Ok((plan, before))
+        });
+        match planned {
+            Ok((plan, before)) => {
+                Preview::new(plan.text(&before, reach)).with_fingerprint(plan.fingerprint(&before))
+            }
+            Err(why) => Preview::new(format!("The call would fail: {}\n", shown(&why)))
+                .with_fingerprint(FAILS),
+        }
+    }
+
+    /// What the files hold now.
+    fn before(&self) -> Result<Vec<Before>, String> {
+        self.changes.iter().map(Before::read).collect()
+    }
+
+    fn text(&self, before: &[Before], reach: &Reach) -> String {
+        if self.changes.is_empty() {
+            return "Nothing would change.\n".to_owned();
+        }
+        let mut out = Bounded::new(SHOWN);
+        for (change, before) in self.changes.iter().zip(before) {
+            one(change, before, reach, &mut out);
+        }
+        out.finish()
+    }
+
+    /// A digest of where the files are, what they hold and what they would hold.
+    fn fingerprint(&self, before: &[Before]) -> String {
+        let mut digest = Sha256::new();
+        let mut part = |bytes: &[u8]| {
+            digest.update((bytes.len() as u64).to_le_bytes());
+            digest.update(bytes);
+        };
+        for (change, before) in self.changes.iter().zip(before) {
+            part(change.place.real.as_os_str().as_encoded_bytes());
+            match before {
+                Before::Absent => part(b"absent"),
+                Before::Content(content) => {
+                    part(b"content");
+                    part(content);
+                }
+                Before::Large(metadata) => {
+                    part(b"large");
+                    part(&metadata.len().to_le_bytes());
+                    let modified = metadata.modified().ok();
+                    let since = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+                    part(&since.unwrap_or_default().as_nanos().to_le_bytes());
+                }
+            }
+            match &change.content {
+                None => part(b"removed"),
+                Some(content) => {
+                    part(b"becomes");
+                    part(content);
+                }
+            }
+        }
+        format!("sha256:{}", hex(&digest.finalize()))
+    }
+}
+
+/// The digest of a content as people write it.
+pub(crate) fn sha256(content: &[u8]) -> String {
+    hex(&Sha256::digest(content))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Lines that come and lines that go when one content becomes another.
+pub(crate) fn lines_changed(old: &[u8], new: &[u8]) -> (usize, usize) {
+    Difference::of(old, new).counts()
+}
+
+/// What is in the place of a change.
+enum Before {
+    Absent,
+    Content(Vec<u8>),
+    /// More than is read: it can only be removed.
+    Large(Metadata),
+}
+
+impl Before {
+    fn read(change: &Change) -> Result<Self, String> {
+        let place = &change.place;
+        let Some(metadata) = &place.metadata else {
+            return Ok(Self::Absent);
+        };
+        let told = |error: std::io::Error| format!("{}: cannot be read: {error}", place.asked);
+        let file = File::open(&place.real).map_err(told)?;
+        let mut content = Vec::new();
+        file.take(LARGEST as u64 + 1)
+            .read_to_end(&mut content)
+            .map_err(told)?;
+        if content.len() > LARGEST {
+            return Ok(Self::Large(metadata.clone()));
+        }
+        Ok(Self::Content(content))
+    }
+}
+
+/// The change of one file: a line that says what happens, then the diff.
+fn one(change: &Change, before: &Before, reach: &Reach, out: &mut Bounded) {
+    let place = &change.place;
+    let name = name(change, reach);
+    let asked = shown(&place.asked);
+    let lead = if name == asked {
+        name.clone()
+    } else {
+        format!("{asked} (which is {name})")
+    };
+    let empty = Vec::new();
+    let (old, from) = match before {
+        Before::Absent => (&empty, "/dev/null".to_owned()),
+        Before::Content(content) => (content, format!("a/{name}")),
+        Before::Large(metadata) => {
+            let size = metadata.len();
+            let line = format!("{lead}: is removed ({size} bytes, too large to be shown)");
+            return out.line(b"", line.as_bytes());
+        }
+    };
+    let (new, to) = match &change.content {
+        None => (&empty, "/dev/null".to_owned()),
+        Some(content) => (content, format!("b/{name}")),
+    };
+    let difference = Difference::of(old, new);
+    let (added, removed) = difference.counts();
+    let what = match (before, &change.content) {
+        (Before::Absent, _) => format!("is made ({} bytes, {added} lines)", new.len()),
+        (_, None) => format!("is removed ({} bytes, {removed} lines)", old.len()),
+        _ if old == new => "stays as it is".to_owned(),
+        _ => format!("changes (+{added} -{removed} lines)"),
+    };
+    let binary = [("now", old), ("then", new)].into_iter();
+    let binary = binary.filter(|(_, content)| !is_text(content));
+    let binary: String = binary
+        .map(|(when, _)| format!("; it is no text {when}"))
+        .collect();
+    out.line(b"", format!("{lead}: {what}{binary}").as_bytes());
+    if added + removed > 0 {
+        out.line(b"", format!("--- {from}").as_bytes());
+        out.line(b"", format!("+++ {to}").as_bytes());
+        difference.write(out);
+    }
+}
+
+fn is_text(content: &[u8]) -> bool {
+    !content.contains(&0) && std::str::from_utf8(content).is_ok()
+}
+
+/// How a person knows the file: below the first root, or by its whole path.
+fn name(change: &Change, reach: &Reach) -> String {
+    let real = &change.place.real;
+    let below = real.strip_prefix(reach.roots.base()).unwrap_or(real);
+    let mut name = String::new();
+    crate::shown::show(below.as_os_str().as_encoded_bytes(), &mut name);
+    name
+}

@@ -1,0 +1,140 @@
+//! What a model emits, token by token, as the stream of a server of raw completions.
+
+use serde_json::{Value, json};
+
+/// Which server's shape an answer has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wire {
+    /// vLLM with `return_token_ids`.
+    VllmIds,
+    /// vLLM of before token ids were given, and servers of its kind: text with special tokens.
+    VllmText,
+    /// llama.cpp's own `/completion`: ids and text, without the token at which it stopped.
+    Llama,
+    /// The format that all share: text.
+    Plain,
+}
+
+/// One completion of a scripted model.
+#[derive(Clone, Debug)]
+pub struct Completion {
+    wire: Wire,
+    pieces: Vec<(Vec<u32>, String)>,
+    finish: &'static str,
+    stop_reason: Value,
+}
+
+impl Completion {
+    /// A completion; each piece is one event of the stream, given as its ids and as its text.
+    pub fn new(wire: Wire, pieces: Vec<(Vec<u32>, String)>) -> Self {
+        Self {
+            wire,
+            pieces,
+            finish: "stop",
+            stop_reason: Value::Null,
+        }
+    }
+
+    /// The same, ended by the length limit.
+    #[must_use]
+    pub const fn cut(mut self) -> Self {
+        self.finish = "length";
+        self
+    }
+
+    /// The same with the id of the token at which the server stopped, which it keeps for itself.
+    #[must_use]
+    pub fn stopped_at(mut self, id: u32) -> Self {
+        self.stop_reason = json!(id);
+        self
+    }
+
+    /// The bytes of the event stream.
+    pub fn stream(&self) -> Vec<u8> {
+        let mut events: Vec<Value> = Vec::new();
+        let last = self.pieces.len().saturating_sub(1);
+        for (number, (ids, text)) in self.pieces.iter().enumerate() {
+            if self.wire == Wire::Llama {
+                events.push(
+                    json!({"index": 0, "content": text, "tokens": ids, "stop": false,
+                    "id_slot": 0, "tokens_predicted": number + 1, "tokens_evaluated": 11}),
+                );
+            } else {
+                events.push(self.chunk(ids, text, number == last, number == 0));
+            }
+        }
+        let mut bytes = Vec::new();
+        if self.wire == Wire::Llama {
+            events.push(self.llama_end(String::new(), &[]));
+        } else {
+            events.push(
+                json!({"id": "cmpl-1", "object": "text_completion", "created": 0,
+                "model": "scripted", "choices": [], "usage": self.usage()}),
+            );
+        }
+        for event in events {
+            bytes.extend_from_slice(format!("data: {event}\n\n").as_bytes());
+        }
+        if self.wire != Wire::Llama {
+            bytes.extend_from_slice(b"data: [DONE]\n\n");
+        }
+        bytes
+    }
+
+    /// The whole answer as one JSON body, as a server gives it that does not stream.
+    pub fn whole(&self) -> String {
+        let ids: Vec<u32> = self
+            .pieces
+            .iter()
+            .flat_map(|(ids, _)| ids.clone())
+            .collect();
+        let text: String = self.pieces.iter().map(|(_, text)| text.as_str()).collect();
+        if self.wire == Wire::Llama {
+            return self.llama_end(text, &ids).to_string();
+        }
+        let mut body = self.chunk(&ids, &text, true, true);
+        if let Some(body) = body.as_object_mut() {
+            body.insert("usage".to_owned(), self.usage());
+        }
+        body.to_string()
+    }
+
+    fn chunk(&self, ids: &[u32], text: &str, last: bool, first: bool) -> Value {
+        let mut choice = json!({"index": 0, "text": text, "logprobs": null,
+            "finish_reason": last.then_some(self.finish)});
+        if let Some(choice) = choice.as_object_mut() {
+            if matches!(self.wire, Wire::VllmIds | Wire::VllmText) {
+                let reason = if last {
+                    self.stop_reason.clone()
+                } else {
+                    Value::Null
+                };
+                choice.insert("stop_reason".to_owned(), reason);
+            }
+            if self.wire == Wire::VllmIds {
+                let prompt = first.then(|| json!([200_006]));
+                choice.insert("prompt_token_ids".to_owned(), prompt.unwrap_or_default());
+                choice.insert("token_ids".to_owned(), json!(ids));
+            }
+        }
+        json!({"id": "cmpl-1", "object": "text_completion", "created": 0, "model": "scripted",
+            "choices": [choice]})
+    }
+
+    fn llama_end(&self, content: String, ids: &[u32]) -> Value {
+        let stop_type = if self.finish == "length" {
+            "limit"
+        } else {
+            "eos"
+        };
+        json!({"index": 0, "content": content, "tokens": ids, "id_slot": 0, "stop": true,
+            "model": "scripted", "tokens_predicted": 7, "tokens_evaluated": 11,
+            "stop_type": stop_type, "stopping_word": "", "truncated": false,
+            "timings": {"cache_n": 3, "prompt_n": 8}})
+    }
+
+    fn usage(&self) -> Value {
+        json!({"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18,
+            "prompt_tokens_details": {"cached_tokens": 3}})
+    }
+}
