@@ -63,7 +63,7 @@ impl Tool for AgentTool {
             let told = vec![Block::text(input)];
             match self
                 .surroundings
-                .ask_agent(&self.src, self.local, told, Freshness::Fresh)
+                .ask_agent(&self.src, self.local, told, Freshness::Fresh, Some(call.id))
                 .await
             {
                 Ok(answer) => Outcome::done(answer),

@@ -13,16 +13,18 @@ use logue_model::Provider;
 use logue_tools::BoxFuture;
 
 use crate::answers::{AnswerCache, key_of};
+use crate::budget::Budget;
+use crate::demands::Demands;
 use crate::element::NoTranscript;
 use crate::grant::Declared;
-use crate::listener::NoListener;
+use crate::listener::{AgentPlace, Listener, TurnEvent};
 use crate::permission::Permissions;
 use crate::prompt::{Prompt, toolbox};
 use crate::routing::Routing;
 use crate::surroundings::Surroundings;
 use crate::turn::{Turn, TurnEnd};
 
-/// How deep agents may call agents.
+/// How deep agents may call agents where nothing else is said.
 pub const MAX_AGENT_CALLS: usize = 8;
 
 /// How agents are run.
@@ -39,6 +41,13 @@ pub struct Agents {
     pub permissions: Permissions,
     /// How the calls of an agent's answer are run.
     pub routing: Routing,
+    /// What agents may spend that are asked while a prompt is read. Those that a turn's tools ask
+    /// spend what the turn may.
+    pub budget: Budget,
+    /// How deep agents may ask agents; with 0, none runs.
+    pub max_depth: usize,
+    /// Who is told what agents do, as [`TurnEvent::OfAgent`].
+    pub listener: Arc<dyn Listener>,
 }
 
 impl std::fmt::Debug for Agents {
@@ -81,7 +90,8 @@ pub(crate) enum Freshness {
 }
 
 impl Surroundings {
-    /// What an agent says last when it is told `input`.
+    /// What an agent says last when it is told `input`; `call_id` is the call that asks it, if a model
+    /// does.
     ///
     /// # Errors
     /// Agents are off here, nested too deeply, or the agent's prompt or model failed; the message
@@ -92,9 +102,10 @@ impl Surroundings {
         local: bool,
         input: Vec<Block>,
         freshness: Freshness,
+        call_id: Option<&'a str>,
     ) -> BoxFuture<'a, Result<String, WorldError>> {
         // Boxed, because an agent may ask agents.
-        Box::pin(self.ask(src, local, input, freshness))
+        Box::pin(self.ask(src, local, input, freshness, call_id))
     }
 
     async fn ask(
@@ -103,6 +114,7 @@ impl Surroundings {
         local: bool,
         input: Vec<Block>,
         freshness: Freshness,
+        call_id: Option<&str>,
     ) -> Result<String, WorldError> {
         let Some(agents) = &self.agents else {
             return Err(failed("agents are not run here".to_owned()));
@@ -135,9 +147,10 @@ impl Surroundings {
             let message = format!("it asks for itself: {}", chain());
             return Err(failed(message).with_help("remove the agent that asks for its own prompt"));
         }
-        if self.callers.len() >= MAX_AGENT_CALLS {
+        if self.depth >= agents.max_depth {
             let message = format!(
-                "agents call agents more than {MAX_AGENT_CALLS} deep: {}",
+                "agents call agents more than {} deep: {}",
+                agents.max_depth,
                 chain()
             );
             return Err(failed(message).with_help("let one of them do its part itself"));
@@ -163,7 +176,13 @@ impl Surroundings {
                     .with_help("save it to a file, read it, and use that"),
             );
         }
-        agents.run(&inside, prompt, input, &path, freshness).await
+        let place = AgentPlace {
+            src: src.to_owned(),
+            call_id: call_id.map(str::to_owned),
+            depth: inside.depth,
+        };
+        let asked = (input, freshness);
+        agents.run(&inside, prompt, asked, &path, place).await
     }
 }
 
@@ -172,9 +191,9 @@ impl Agents {
         &self,
         inside: &Surroundings,
         prompt: Prompt,
-        input: Vec<Block>,
+        (input, freshness): (Vec<Block>, Freshness),
         path: &Path,
-        freshness: Freshness,
+        place: AgentPlace,
     ) -> Result<String, WorldError> {
         let folder = inside.world.roots().base();
         let mut history = prompt.messages.clone();
@@ -212,9 +231,14 @@ impl Agents {
             permissions,
             history,
             transcript: Box::new(NoTranscript),
-            listener: Arc::new(NoListener),
+            listener: Arc::new(Heard {
+                listener: Arc::clone(&self.listener),
+                place,
+            }),
             max_requests: self.max_requests,
             routing: self.routing.clone(),
+            budget: Budget::of_turn().unwrap_or_else(|| self.budget.clone()),
+            demands: Demands::default(),
             invocation_id: None,
         };
         let ended = turn.run().await.map_err(|error| {
@@ -243,6 +267,22 @@ impl Agents {
             cache.put(&key, &answer);
         }
         Ok(answer)
+    }
+}
+
+/// Tells what an agent does, and which one.
+struct Heard {
+    listener: Arc<dyn Listener>,
+    place: AgentPlace,
+}
+
+impl Listener for Heard {
+    fn event(&self, event: TurnEvent<'_>) {
+        // An agent that an agent asks tells the same listener by itself.
+        self.listener.event(TurnEvent::OfAgent {
+            agent: &self.place,
+            event: &event,
+        });
     }
 }
 

@@ -112,7 +112,7 @@ pub(crate) fn key_of(
         .iter()
         .map(|tool| json!([tool.name, tool.description, tool.parameters]))
         .collect();
-    let question = json!({
+    let mut question = json!({
         "model": model,
         "temperature": settings.temperature,
         "max_tokens": settings.max_tokens,
@@ -120,5 +120,8 @@ pub(crate) fn key_of(
         "tools": tools,
         "messages": messages,
     });
+    for (name, value) in settings.further() {
+        question[name] = value;
+    }
     format!("{:x}", Sha256::digest(question.to_string()))
 }

@@ -19,17 +19,19 @@ use logue_harness::{
     CompileError, CompiledGraph, END, Field, FieldType, GraphBuilder, IdSource, List, NodeContext,
     NodeError, RunEvent, StateSchema, Target, Update,
 };
-use logue_message::ChatMessage;
-use logue_model::{Event, Provider, ProviderError, Request, Settings};
-use logue_tools::{BoxFuture, Outcome, Routed, Router, Toolbox};
+use logue_message::{ChatMessage, ToolCall};
+use logue_model::{Event, Provider, ProviderError, Request, Settings, Structured};
+use logue_tools::{BoxFuture, Outcome, Routed, Router, Toolbox, Unchecked};
 use serde_json::{Value, json};
 use tracing::Instrument as _;
 
 use crate::approval::{APPROVAL, GatedCall, NOTE, Signalled, descriptor, pending_message};
+use crate::budget::{BUDGET_EXCEEDED, Budget};
 use crate::decision::unrecorded;
+use crate::demands::Demands;
 use crate::permission::{Permission, Permissions};
 use crate::progress::{CALLS, Progress, TURN, asks, calls, has_calls, message_of, with_calls};
-use crate::relay::{ASKING, CALLING, GOING_ON};
+use crate::relay::{ASKING, CALLING, GOING_ON, REASKING, RETRYING, UNCHECKED};
 use crate::request::{ReadMessages, request_messages};
 use crate::routing::{Routing, with_unique_ids};
 use crate::spans;
@@ -53,10 +55,16 @@ pub struct Assistant {
     pub max_requests: usize,
     /// How the calls of an answer are run.
     pub routing: Routing,
+    /// What may be spent; the agents of the same run share it.
+    pub budget: Budget,
+    /// What is asked of the turn's answers.
+    pub demands: Demands,
 }
 
 /// The category of a turn in which the model calls tools without end.
 pub(crate) const MAX_TURNS: &str = "max_turns_reached";
+/// The category of a turn that ends at the call of a function that is only declared.
+pub const TOOL_CALL_WAITS: &str = "tool_call_waits";
 /// The field with the conversation.
 pub(crate) const MESSAGES: &str = "messages";
 
@@ -71,7 +79,9 @@ impl Assistant {
     ///
     /// # Errors
     /// None that a caller could cause.
-    pub fn graph(self, ids: impl IdSource + 'static) -> Result<CompiledGraph, CompileError> {
+    pub fn graph(mut self, ids: impl IdSource + 'static) -> Result<CompiledGraph, CompileError> {
+        // Whoever the provider is: nothing invalid is sent, and a schema is kept to.
+        self.provider = Arc::new(Structured::new(self.provider));
         let schema = StateSchema::new()
             .with(Field::appended(MESSAGES, "ChatMessage"))
             .with(Field::new(TURN, FieldType::Map))
@@ -80,6 +90,7 @@ impl Assistant {
             .with(Field::new(NOTE, FieldType::String));
         // The limit of requests is the turn's own; the engine's only has to be out of its way.
         let steps = self.max_requests.saturating_mul(4).saturating_add(4);
+        let budget = self.budget.clone();
         let timeout_seconds = self.permissions.timeout_seconds;
         let shared = Arc::new(Shared {
             router: self.routing.router(self.toolbox.clone()),
@@ -97,8 +108,9 @@ impl Assistant {
                 let shared = Arc::clone(&gate);
                 async move { shared.gate(&ctx).await }
             })
-            .add_node_fn(ASK, move |ctx: NodeContext| async move {
-                ask_person(&ctx, timeout_seconds).await
+            .add_node_fn(ASK, move |ctx: NodeContext| {
+                budget.suspended(ctx.invocation_id());
+                async move { ask_person(&ctx, timeout_seconds).await }
             })
             .add_node_fn(TOOLS, move |ctx: NodeContext| {
                 let shared = Arc::clone(&tools);
@@ -141,17 +153,23 @@ impl Shared {
             ))
             .with_category(MAX_TURNS));
         }
+        let provider = assistant.provider.name();
+        if let Err(error) = assistant.budget.check(provider, &assistant.model) {
+            let failed = NodeError::new(error.to_string()).with_category(BUDGET_EXCEEDED);
+            return Err(failed.with_source(error));
+        }
         let none = List::new();
         let conversation = self.read.of(ctx.state().list(MESSAGES).unwrap_or(&none))?;
         let messages = request_messages(&assistant.prefix, conversation);
         let request = Request::new(&assistant.model, &messages, &assistant.settings)
             .with_tools(assistant.toolbox.definitions());
+        let request = assistant.demands.applied(request, progress.requests);
         ctx.emit(RunEvent::Custom {
             name: ASKING.to_owned(),
             value: json!(progress.requests),
         });
         let mut tell = |event: Event| tell(ctx, event);
-        let span = spans::asking(ctx, assistant.provider.name(), &request);
+        let span = spans::asking(ctx, provider, &request);
         let answer = assistant.provider.complete(&request, &mut tell);
         let answer = answer.instrument(span.clone()).await;
         spans::answered(&span, &answer);
@@ -165,11 +183,13 @@ impl Shared {
                 return Err(provider_failed(error));
             }
         };
+        let spent = assistant.budget.answered(provider, &request, &answer);
         with_unique_ids(&mut answer.message.tool_calls);
         let message = answer.message.to_json();
         ctx.journal(message.clone()).await?;
         ctx.emit(RunEvent::Message(message.clone()));
-        progress.answered(answer.finish_reason, answer.usage);
+        self.require_runnable(&answer.message.tool_calls)?;
+        progress.answered(answer.finish_reason, spent);
         let calls: Vec<GatedCall> = answer
             .message
             .tool_calls
@@ -185,6 +205,23 @@ impl Shared {
             Vec::new()
         };
         Ok(update.with(MESSAGES, messages))
+    }
+
+    /// Ends the turn at a call that nothing here can run. The answer is in the journal: whoever can
+    /// run it adds its reply, and the conversation goes on.
+    fn require_runnable(&self, calls: &[ToolCall]) -> Result<(), NodeError> {
+        let cannot = |call: &&ToolCall| {
+            let tool = self.assistant.toolbox.get(&call.name);
+            tool.is_some_and(|tool| !tool.is_runnable())
+        };
+        match calls.iter().find(cannot) {
+            None => Ok(()),
+            Some(call) => Err(NodeError::new(format!(
+                "the model calls `{}` ({}), which nothing here can run",
+                call.name, call.id
+            ))
+            .with_category(TOOL_CALL_WAITS)),
+        }
     }
 
     /// The node `gate`: forgets what was decided before, and says what has to be decided now.
@@ -214,9 +251,11 @@ impl Shared {
     /// The node `tools`: runs the calls that may run.
     async fn run_tools(&self, ctx: &NodeContext) -> Result<Update, NodeError> {
         let mut calls = calls(ctx.state())?;
-        let asked = Progress::of(ctx.state(), ctx.invocation_id()).approvals;
-        let signal = Signalled::of(ctx.state(), ctx.invocation_id(), asked);
+        let mut progress = Progress::of(ctx.state(), ctx.invocation_id());
+        let signal = Signalled::of(ctx.state(), ctx.invocation_id(), progress.approvals);
         if asks(ctx.state()) {
+            let budget = &self.assistant.budget;
+            budget.resumed(ctx.invocation_id(), progress.spent);
             self.assistant.signalled(ctx, &mut calls, &signal).await;
             // The calls were decided on in an earlier part of the turn, whose journal is gone.
             let message = message_of(calls.iter().map(|gated| gated.call.clone()).collect());
@@ -227,12 +266,14 @@ impl Shared {
                 value: message.to_json(),
             });
         }
+        let agents = self.assistant.budget.part();
         let mut batch = self.router.batch();
         for gated in &calls {
             match gated.verdict(&signal) {
                 Ok(()) => {
                     let is_exclusive = self.router.is_exclusive(&gated.call);
-                    batch.add(is_exclusive, self.run_tool(ctx, gated));
+                    let running = self.run_tool(ctx, gated);
+                    batch.add(is_exclusive, Box::pin(agents.clone().for_agents(running)));
                 }
                 Err(refusal) => {
                     let refused = std::future::ready(Outcome::failed(refusal));
@@ -247,6 +288,12 @@ impl Shared {
             let (Some(gated), Some(place)) = (calls.get(index), results.get_mut(index)) else {
                 continue;
             };
+            for Unchecked { tool, why } in self.router.take_unchecked() {
+                ctx.emit(RunEvent::Custom {
+                    name: UNCHECKED.to_owned(),
+                    value: json!({"tool": tool, "why": why}),
+                });
+            }
             let call = &gated.call;
             let text = self.assistant.routing.told(&outcome);
             let result = ChatMessage::tool(call.id.clone(), text);
@@ -260,9 +307,11 @@ impl Shared {
         }
         unrecorded(&calls)?;
         let results: Vec<Value> = results.into_iter().flatten().collect();
+        progress.spent.add(agents.spent());
         let update = Update::new()
             .with(APPROVAL, Value::Null)
             .with(NOTE, json!(""))
+            .with(TURN, progress.to_json())
             .with(MESSAGES, results);
         Ok(with_calls(update, &[]))
     }
@@ -311,6 +360,26 @@ fn tell(ctx: &NodeContext, event: Event) {
             name: CALLING.to_owned(),
             value: json!(name),
         },
+        Event::Retrying {
+            attempt,
+            wait,
+            category,
+            message,
+        } => {
+            spans::retrying(attempt, wait, category);
+            RunEvent::Custom {
+                name: RETRYING.to_owned(),
+                value: json!({"attempt": attempt, "wait_seconds": wait.as_secs_f64(),
+                    "category": category.as_str(), "message": message}),
+            }
+        }
+        Event::Reasking { reason } => {
+            spans::reasking();
+            RunEvent::Custom {
+                name: REASKING.to_owned(),
+                value: json!(reason),
+            }
+        }
         _ => return,
     };
     ctx.emit(event);
@@ -325,7 +394,12 @@ fn counted(count: usize, what: &str) -> String {
 }
 
 fn provider_failed(error: ProviderError) -> NodeError {
-    NodeError::new(error.message.clone())
-        .with_category(error.category.as_str())
-        .with_source(error)
+    let mut failed = NodeError::new(error.message.clone()).with_category(error.category.as_str());
+    if let Some(help) = &error.help {
+        failed = failed.with_help(help);
+    }
+    if let Some(wait) = error.retry_after {
+        failed = failed.with_retry_after(wait);
+    }
+    failed.with_source(error)
 }

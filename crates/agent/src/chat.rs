@@ -8,6 +8,7 @@ use logue_harness::{Clock, IdSource};
 
 use crate::approval::{check_approval, expired};
 use crate::assistant::Assistant;
+use crate::budget::BUDGET_EXCEEDED;
 use crate::turn::{TurnError, bucket, internal};
 
 /// A chat with an assistant over a store. A signal for one of its turns says whether tools may run;
@@ -31,5 +32,6 @@ pub fn chat(
     Ok(harness
         .with_classifier(bucket)
         .with_payload_check(check_approval)
+        .with_kept_failures(|category| category == BUDGET_EXCEEDED)
         .with_expiry(expired))
 }

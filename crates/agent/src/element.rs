@@ -168,6 +168,14 @@ pub enum TranscriptError {
         /// The file that took what was to be appended.
         rescue: String,
     },
+    /// What is to be appended cannot be written in the transcript's language.
+    #[error("{path} cannot take what was said: {error}")]
+    Unwritable {
+        /// The file.
+        path: String,
+        /// Why.
+        error: openchatml::WriteError,
+    },
     /// The operating system refuses.
     #[error("{path} cannot be {action}: {error}")]
     Io {
@@ -188,6 +196,7 @@ impl TranscriptError {
             Self::Busy(_) => "session_busy",
             Self::Unsuitable { .. } => "E-SOURCE-READ",
             Self::TooLarge(_) => "E-SOURCE-TOO-LARGE",
+            Self::Unwritable { .. } => "E-WRITE-REFUSED",
             Self::Changed { .. } | Self::Io { .. } => "session_save_failed",
         }
     }
@@ -201,6 +210,7 @@ impl TranscriptError {
             Self::Unsuitable { .. } => "use -o to write a transcript elsewhere, or --no-write",
             Self::TooLarge(_) => "start a new transcript with -o",
             Self::Changed { .. } => "correct the file, append what was rescued, and run again",
+            Self::Unwritable { .. } => "report this: what the model said cannot be written down",
             Self::Io { .. } => "check permissions and free space; what was written before is safe",
         }
     }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use chatmd::{Document, ReferenceKind, ToolDecl, ToolKind, load};
-use logue_tools::{Builtin, Roots};
+use logue_tools::{Builtin, BuiltinPower, Roots, command_words};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -32,8 +32,8 @@ pub struct Grant {
 /// A tool that does more than read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Power {
-    /// What the model calls it; a server names its tools itself.
-    name: Option<String>,
+    /// What the model calls it, several names for a namespace; a server names its tools itself.
+    names: Option<Vec<String>>,
     /// What it can do, for people.
     line: String,
 }
@@ -54,14 +54,17 @@ impl Declared {
         for tool in tools {
             match power(tool, folder) {
                 Some((canonical, line)) => {
-                    let name = tool.exposed_name().map(str::to_owned);
+                    let names = tool.exposed_names().into_iter().map(str::to_owned);
+                    let is_server = matches!(tool.kind, ToolKind::McpServer { .. });
+                    let names = (!is_server).then(|| names.collect());
                     declared
                         .powers
-                        .insert(canonical.to_string(), Power { name, line });
+                        .insert(canonical.to_string(), Power { names, line });
                 }
-                None => declared
-                    .harmless
-                    .extend(tool.exposed_name().map(str::to_owned)),
+                None => {
+                    let names = tool.exposed_names().into_iter();
+                    declared.harmless.extend(names.map(str::to_owned));
+                }
             }
         }
         declared
@@ -107,7 +110,10 @@ impl Grant {
     pub(crate) fn names(&self) -> impl Iterator<Item = Option<&str>> {
         let all = std::iter::once(&self.own).chain(self.agents.values());
         let powers = all.flat_map(|declared| declared.powers.values());
-        powers.map(|power| power.name.as_deref())
+        powers.flat_map(|power| match &power.names {
+            Some(names) => names.iter().map(|name| Some(name.as_str())).collect(),
+            None => vec![None],
+        })
     }
 
     pub(crate) fn harmless(&self) -> &BTreeSet<String> {
@@ -177,7 +183,9 @@ impl Surroundings {
             kept: self.kept.clone(),
             shell: self.shell.clone(),
             network: self.network.clone(),
+            search: self.search.clone(),
             agents: self.agents.clone(),
+            depth: self.depth + 1,
             callers: [self.callers.clone(), vec![path.to_owned()]].concat(),
         })
     }
@@ -188,21 +196,20 @@ impl Surroundings {
 fn power(tool: &ToolDecl, folder: &Path) -> Option<(Value, String)> {
     let place = folder.display().to_string();
     match &tool.kind {
-        ToolKind::Builtin { name } => match Builtin::declared(name) {
+        ToolKind::Builtin { name } => {
             // One that does not exist here is not offered.
-            None | Some(Builtin::ReadFile | Builtin::ReadDirectory) => None,
-            Some(Builtin::WebpageToMarkdown) => Some((
-                json!(["builtin", name]),
-                format!("{name}: reads pages of the network"),
-            )),
-            Some(Builtin::AppendToFile | Builtin::FindAndReplace | Builtin::ApplyPatch) => Some((
-                json!(["builtin", name]),
-                format!("{name}: changes files below its folder"),
-            )),
-            Some(_) => Some((json!(["builtin", name]), format!("{name}: a built-in tool"))),
-        },
+            let line = match Builtin::named(name)?.iter().map(|it| it.power()).max()? {
+                BuiltinPower::Reads => return None,
+                BuiltinPower::Network => "reads pages of the network",
+                BuiltinPower::Writes => "changes files below its folder",
+                BuiltinPower::Runs => "runs programs that the model writes, in a sandbox",
+                _ => "a built-in tool",
+            };
+            Some((json!(["builtin", name]), format!("{name}: {line}")))
+        }
         ToolKind::Command { name, command, .. } => {
-            let words: Vec<&str> = command.split_whitespace().collect();
+            // What is no command runs nothing.
+            let words = command_words(command).unwrap_or_default();
             let line = format!("{name}: runs `{} …` in {place}", words.join(" "));
             Some((json!(["command", name, words, place]), line))
         }

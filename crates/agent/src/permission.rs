@@ -270,6 +270,12 @@ impl Permissions {
         grant.names().any(|name| name.is_none_or(by_trust))
     }
 
+    /// Whether what the prompt declares may be prepared before any call, such as a server of its own
+    /// that is started to be asked for its tools: only what is trusted may, since nobody is asked.
+    pub fn trusts_prompt(&self) -> bool {
+        self.standing.is_trusted()
+    }
+
     /// The rules of the command line.
     pub fn rules(&self) -> impl Iterator<Item = PermissionRule> + '_ {
         self.flags.iter()

@@ -5,11 +5,12 @@
 
 use logue_harness::{NodeError, State, Update};
 use logue_message::{ChatMessage, Content, ToolCall};
-use logue_model::{FinishReason, Usage};
+use logue_model::FinishReason;
 use serde_json::{Value, json};
 
 use crate::approval::GatedCall;
 use crate::authority::{Authority, Ruling};
+use crate::budget::Spent;
 use crate::permission::Permission;
 
 /// The field with the counts.
@@ -25,7 +26,8 @@ pub(crate) struct Progress {
     pub(crate) requests: u64,
     /// How often a person was asked.
     pub(crate) approvals: u64,
-    pub(crate) usage: Option<Usage>,
+    /// What the turn and its agents have spent.
+    pub(crate) spent: Spent,
     cut: String,
 }
 
@@ -43,16 +45,10 @@ impl Progress {
             return fresh;
         }
         let count = |key: &str| turn.get(key).and_then(Value::as_u64);
-        let usage = count("input_tokens").zip(count("output_tokens"));
         Self {
             requests: count("requests").unwrap_or(0),
             approvals: count("approvals").unwrap_or(0),
-            usage: usage.map(|(input_tokens, output_tokens)| Usage {
-                input_tokens,
-                output_tokens,
-                cached_tokens: count("cached_tokens").unwrap_or(0),
-                reasoning_tokens: count("reasoning_tokens").unwrap_or(0),
-            }),
+            spent: turn.get("spent").map(Spent::from_json).unwrap_or_default(),
             cut: turn
                 .get("cut")
                 .and_then(Value::as_str)
@@ -67,23 +63,18 @@ impl Progress {
             "invocation": self.invocation,
             "requests": self.requests,
             "approvals": self.approvals,
-            "input_tokens": self.usage.map(|usage| usage.input_tokens),
-            "output_tokens": self.usage.map(|usage| usage.output_tokens),
-            "cached_tokens": self.usage.map(|usage| usage.cached_tokens),
-            "reasoning_tokens": self.usage.map(|usage| usage.reasoning_tokens),
+            "spent": self.spent.to_json(),
             "cut": self.cut,
         })
     }
 
     /// Notes how the latest answer ended.
-    pub(crate) fn answered(&mut self, reason: FinishReason, usage: Option<Usage>) {
+    pub(crate) fn answered(&mut self, reason: FinishReason, spent: Spent) {
         self.cut = match reason {
             FinishReason::Length | FinishReason::ContentFilter => reason.as_str().to_owned(),
             _ => String::new(),
         };
-        if let Some(more) = usage {
-            *self.usage.get_or_insert_with(Usage::default) += more;
-        }
+        self.spent.add(spent);
     }
 
     /// Why the latest answer is cut, if it is.

@@ -10,11 +10,15 @@ use chatmd::{
 use logue_message::{ChatMessage, Repair, Role, ToolCall, repair_history};
 use logue_model::Settings;
 use logue_source::{Code, Diagnostic, SourceMap};
-use logue_tools::{Builtin, CommandError, ShellOptions, ShellTool, Tool, Toolbox};
+use logue_tools::{
+    Builtin, CommandError, Outcome, ShellOptions, ShellTool, Tool, Toolbox, envelope,
+};
 
 use crate::agent_tool::AgentTool;
+use crate::declared::Declared;
 use crate::element::Element;
 use crate::surroundings::Surroundings;
+use crate::transcribed::Transcribed;
 
 /// What a run needs of a document.
 #[derive(Clone, Debug)]
@@ -30,6 +34,7 @@ pub struct Prompt {
     pub diagnostics: Vec<Diagnostic>,
     parts: Vec<Part<'static>>,
     reasoning_count: usize,
+    transcribed: Option<Box<Transcribed>>,
 }
 
 impl Prompt {
@@ -66,7 +71,39 @@ impl Prompt {
                 .map(Part::into_owned)
                 .collect(),
             reasoning_count,
+            transcribed: None,
         }
+    }
+
+    /// A prompt that is a transcript.
+    pub(crate) fn transcribed(
+        name: &str,
+        text: &str,
+        config: Config,
+        messages: Vec<ChatMessage>,
+        diagnostics: Vec<Diagnostic>,
+        transcribed: Transcribed,
+    ) -> Self {
+        let part = Part {
+            name: name.into(),
+            text: text.into(),
+            base: 0,
+            imported_at: None,
+        };
+        Self {
+            config,
+            tools: Vec::new(),
+            messages,
+            diagnostics,
+            parts: vec![part.into_owned()],
+            reasoning_count: 0,
+            transcribed: Some(Box::new(transcribed)),
+        }
+    }
+
+    /// What only a transcript says; `None` for a ChatMD document.
+    pub(crate) fn transcript(&self) -> Option<&Transcribed> {
+        self.transcribed.as_deref()
     }
 
     /// Where the spans of the diagnostics are: in the document, or in what it imports.
@@ -87,10 +124,14 @@ impl Prompt {
 
     /// The sampling settings.
     pub fn settings(&self) -> Settings {
+        if let Some(transcript) = self.transcript() {
+            return transcript.settings.clone();
+        }
         Settings {
             temperature: self.config.temperature,
             max_tokens: self.config.max_tokens,
             reasoning_effort: self.config.reasoning_effort.clone(),
+            ..Settings::default()
         }
     }
 
@@ -121,7 +162,12 @@ impl Prompt {
             .collect();
         let answer = |call: &ToolCall| {
             let answers = |message: &&ChatMessage| message.tool_call_id.as_ref() == Some(&call.id);
-            let text = history.iter().rev().find(answers)?.text();
+            let mut text = history.iter().rev().find(answers)?.text();
+            if self.transcribed.is_some() {
+                let code = Code::ToolCancelled.as_str();
+                let words = text.trim_start_matches(code).trim_start_matches(": ");
+                text = envelope(&Outcome::error(code, words)).to_string();
+            }
             Some(Element::ToolResponse {
                 call: call.clone(),
                 text,
@@ -148,18 +194,20 @@ pub fn toolbox(prompt: &Prompt, surroundings: &Surroundings) -> Result<Toolbox, 
             Box::new(Diagnostic::error(code, message, declaration.span))
         };
         let tool: Arc<dyn Tool> = match &declaration.kind {
-            ToolKind::Builtin { name } => match Builtin::declared(name) {
-                Some(builtin) => {
+            ToolKind::Builtin { name } => {
+                // A built-in that only another program has was warned of. It is not offered, and a
+                // call of it is refused like that of any undeclared tool.
+                for builtin in Builtin::named(name).unwrap_or_default() {
                     if builtin == Builtin::Python {
                         let options = surroundings.shell.of("python");
                         confined(options).map_err(|error| refused(Code::Sandbox, error))?;
                     }
-                    builtin.tool(&reach)
+                    toolbox
+                        .add(builtin.tool(&reach))
+                        .map_err(|error| refused(Code::MdDuplicateTool, error.to_string()))?;
                 }
-                // A built-in that only another program has was warned of. It is not offered, and a
-                // call of it is refused like that of any undeclared tool.
-                None => continue,
-            },
+                continue;
+            }
             ToolKind::Command {
                 name,
                 command,
@@ -192,6 +240,16 @@ pub fn toolbox(prompt: &Prompt, surroundings: &Surroundings) -> Result<Toolbox, 
         toolbox
             .add(tool)
             .map_err(|error| refused(Code::MdDuplicateTool, error.to_string()))?;
+    }
+    if let Some(transcript) = prompt.transcript() {
+        let builtins = transcript.builtins.iter();
+        let builtins = builtins.map(|builtin| builtin.tool(&reach));
+        let functions = transcript.functions.iter().cloned();
+        let functions = functions.map(|function| Arc::new(Declared(function)) as Arc<dyn Tool>);
+        for tool in builtins.chain(functions) {
+            // What is declared and built in as well is run by what is built in.
+            drop(toolbox.add(tool));
+        }
     }
     Ok(toolbox)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use logue_harness::{EventSink, NodePlace, RunEvent};
 use logue_message::{ChatMessage, Role, ToolCall};
@@ -13,8 +14,14 @@ use crate::listener::{Listener, TurnEvent};
 pub(crate) const ASKING: &str = "asking";
 /// The name of the event that the model writes a call; its value is the tool.
 pub(crate) const CALLING: &str = "calling";
+/// The name of the event that the model is asked again after a wait; its value is an object.
+pub(crate) const RETRYING: &str = "retrying";
+/// The name of the event that an answer has to be mended; its value is what is wrong with it.
+pub(crate) const REASKING: &str = "reasking";
 /// The name of the event that a turn goes on with calls; its value is a message that holds them.
 pub(crate) const GOING_ON: &str = "going_on";
+/// The name of the event that a tool's arguments go unchecked; its value has `tool` and `why`.
+pub(crate) const UNCHECKED: &str = "unchecked";
 
 /// Tells a [`Listener`] what happens in the run of an [`Assistant`](crate::Assistant).
 pub struct Relay {
@@ -51,6 +58,16 @@ impl Relay {
                 let tool = value.as_str().unwrap_or_default();
                 self.listener.event(TurnEvent::Calling(tool));
             }
+            RunEvent::Custom { name, value } if name == UNCHECKED => {
+                let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
+                let (tool, why) = (text("tool"), text("why"));
+                self.listener.event(TurnEvent::Unchecked { tool, why });
+            }
+            RunEvent::Custom { name, value } if name == RETRYING => self.retrying(value),
+            RunEvent::Custom { name, value } if name == REASKING => {
+                let reason = value.as_str().unwrap_or_default();
+                self.listener.event(TurnEvent::Reasking { reason });
+            }
             RunEvent::Custom { name, value } if name == GOING_ON => {
                 let message = ChatMessage::from_json(value).ok();
                 self.remember(
@@ -75,6 +92,19 @@ impl Relay {
             }
             _ => {}
         }
+    }
+
+    fn retrying(&self, value: &Value) {
+        let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
+        let attempt = value.get("attempt").and_then(Value::as_u64);
+        let wait = value.get("wait_seconds").and_then(Value::as_f64);
+        let wait = wait.and_then(|wait| Duration::try_from_secs_f64(wait).ok());
+        self.listener.event(TurnEvent::Retrying {
+            attempt: attempt.unwrap_or(1),
+            wait: wait.unwrap_or_default(),
+            category: text("category"),
+            message: text("message"),
+        });
     }
 
     fn message(&self, message: &Value) {

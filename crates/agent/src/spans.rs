@@ -2,6 +2,8 @@
 //! conventions for generative AI. They say who was asked, how it ended and what it cost; never what
 //! was said, nor what a tool was given or gave.
 
+use std::time::Duration;
+
 use logue_harness::NodeContext;
 use logue_message::ToolCall;
 use logue_model::{Category, ProviderError, Request, Response};
@@ -53,6 +55,22 @@ pub(crate) fn answered(span: &Span, answer: &Result<Response, ProviderError>) {
         }
         Err(error) => failed(span, Category::as_str(error.category)),
     }
+}
+
+/// Says in the current request's span that it failed and is made again.
+pub(crate) fn retrying(attempt: u32, wait: Duration, category: Category) {
+    tracing::info!(
+        logue.retry.attempt = attempt,
+        logue.retry.wait_seconds = wait.as_secs_f64(),
+        error.type = category.as_str(),
+        "retry"
+    );
+}
+
+/// Says in the current request's span that its answer has to be mended.
+pub(crate) fn reasking() {
+    let category = Category::StructuredOutputInvalid.as_str();
+    tracing::info!(error.type = category, "reask");
 }
 
 /// A call to a tool.

@@ -61,6 +61,11 @@ impl Standing {
         }))
     }
 
+    /// Whether the prompt is the user's own, or trusted, or grants nothing.
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.0.as_ref().is_none_or(|judged| judged.trusted)
+    }
+
     /// What becomes of a tool that no rule names.
     pub(crate) fn ruling(&self, tool: &str) -> Ruling {
         let Some(judged) = &self.0 else {

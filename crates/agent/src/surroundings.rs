@@ -13,12 +13,13 @@ use chatmd::{
     WorldErrorKind, load,
 };
 use logue_message::Block;
-use logue_tools::{FetchCategory, Fetcher, Reach, ShellPolicy};
+use logue_tools::{FetchCategory, Fetcher, Reach, SearchEngine, ShellPolicy};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
 use crate::agents::{Agents, Freshness};
+use crate::budget::Budget;
 use crate::prompt::Prompt;
 use crate::world::{FileWorld, network_is_off};
 
@@ -31,11 +32,14 @@ pub struct Surroundings {
     pub(crate) world: FileWorld,
     pub(crate) shell: ShellPolicy,
     pub(crate) network: Option<Arc<Fetcher>>,
+    pub(crate) search: Option<Arc<SearchEngine>>,
     pub(crate) agents: Option<Arc<Agents>>,
     /// Files that no tool writes, beside those of the prompts.
     pub(crate) kept: Vec<PathBuf>,
     /// The prompts of the agents that are being run, the outermost first.
     pub(crate) callers: Vec<PathBuf>,
+    /// How many agents these are within.
+    pub(crate) depth: usize,
 }
 
 /// One request, with everything in it owned.
@@ -51,9 +55,11 @@ impl Surroundings {
         Self {
             shell: shell.into(),
             network: None,
+            search: None,
             agents: None,
             kept: Vec::new(),
             callers: world_file(&world),
+            depth: 0,
             world,
         }
     }
@@ -67,6 +73,13 @@ impl Surroundings {
     #[must_use]
     pub fn with_network(mut self, network: Arc<Fetcher>) -> Self {
         self.network = Some(network);
+        self
+    }
+
+    /// The same with the engine that `browser.search` asks, among the hosts of the fetcher.
+    #[must_use]
+    pub fn with_search(mut self, engine: Arc<SearchEngine>) -> Self {
+        self.search = Some(engine);
         self
     }
 
@@ -90,7 +103,9 @@ impl Surroundings {
         let named = named.filter_map(|name| roots.find(name).ok().map(|found| found.path));
         let reach = own.chain(named).fold(reach, Reach::keeping);
         let network = self.network.iter().cloned();
-        network.fold(reach, Reach::with_network)
+        let reach = network.fold(reach, Reach::with_network);
+        let search = self.search.iter().cloned();
+        search.fold(reach, Reach::with_search)
     }
 
     /// The same with agents.
@@ -146,8 +161,12 @@ impl Surroundings {
                 let _permit = permits.acquire_owned().await.ok();
                 (id, this.run(errand).await)
             };
-            // What an agent does belongs to the span that it was asked in.
-            running.spawn(errand.in_current_span());
+            // What an agent does and spends belongs to the turn and the span that it was asked in.
+            let errand = errand.in_current_span();
+            match Budget::of_turn() {
+                Some(budget) => running.spawn(budget.for_agents(errand)),
+                None => running.spawn(errand),
+            };
         }
         let mut answers = Vec::with_capacity(requests.len());
         while let Some(ended) = running.join_next().await {
@@ -170,7 +189,7 @@ impl Surroundings {
                 self.world.clone().image(&request).map(Answer::Image)
             }
             Errand::Agent(src, local, input) => {
-                let asked = self.ask_agent(&src, local, input, Freshness::MayRepeat);
+                let asked = self.ask_agent(&src, local, input, Freshness::MayRepeat, None);
                 asked.await.map(Answer::Agent)
             }
         }

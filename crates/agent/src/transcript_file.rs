@@ -22,7 +22,7 @@ use crate::element::{Element, Transcript, TranscriptError};
 use crate::identity::Identity;
 use crate::redaction::Redaction;
 use crate::source_file::MAX_SOURCE_BYTES;
-use crate::writing::Writing;
+use crate::writing::{Form, Writing};
 
 /// How often a waiting run looks whether the file is free.
 const POLL: Duration = Duration::from_millis(50);
@@ -158,6 +158,11 @@ impl TranscriptFile {
         self.writing.set_inline_bytes(bytes);
     }
 
+    /// Appends frames of OpenChatML 2.2 instead of elements of ChatMD. Payloads stand in the frames.
+    pub fn write_openchatml(&mut self) {
+        self.writing.set_form(Form::OpenChatMl);
+    }
+
     /// Replaces what matches in everything that is appended from now on, in payload and rescue
     /// files too. What the file says already stays.
     pub fn redact(&mut self, redaction: Redaction) {
@@ -268,7 +273,7 @@ impl TranscriptFile {
     /// known any more: another program wrote to the file.
     fn add(&mut self, added: &str, later: usize) -> Result<(), TranscriptError> {
         for _ in 0..TRIES {
-            if self.refresh()? && !takes_elements(&self.content) {
+            if self.refresh()? && !self.writing.follows(&self.content) {
                 return Err(self.rescue(added)?);
             }
             self.check_size(self.content.len() + added.len() + 1)?;
@@ -331,10 +336,7 @@ impl Transcript for TranscriptFile {
         if elements.is_empty() {
             return Ok(());
         }
-        let mut added = String::new();
-        for element in elements {
-            added.push_str(&self.writing.text_of(element, self.held.is_some())?);
-        }
+        let added = self.writing.text_of(elements, self.held.is_some())?;
         self.latest = Some(Vec::new());
         self.add(&added, 0)
     }
@@ -344,7 +346,9 @@ impl Transcript for TranscriptFile {
     }
 
     fn insert(&mut self, element: &Element, later: usize) -> Result<(), TranscriptError> {
-        let added = self.writing.text_of(element, self.held.is_some())?;
+        let added = self
+            .writing
+            .text_of(std::slice::from_ref(element), self.held.is_some())?;
         self.add(&added, later)?;
         self.latest = self.latest.take().and_then(|mut sizes| {
             let at = sizes.len().checked_sub(later)?;
@@ -374,11 +378,6 @@ fn suitable(path: &Path, metadata: &Metadata) -> Result<(), TranscriptError> {
         }
     }
     Ok(())
-}
-
-/// Whether the end of a changed file is outside every element, so that new ones may follow.
-fn takes_elements(content: &[u8]) -> bool {
-    std::str::from_utf8(content).is_ok_and(|text| !chatmd::parse(text).has_errors())
 }
 
 /// Whether the name leads to this very file.

@@ -13,7 +13,9 @@ use logue_model::{FinishReason, Provider, ProviderError, Settings, Usage};
 use logue_tools::Toolbox;
 use serde_json::Value;
 
-use crate::assistant::{Assistant, MAX_TURNS, MESSAGES};
+use crate::assistant::{Assistant, MAX_TURNS, MESSAGES, TOOL_CALL_WAITS};
+use crate::budget::{BUDGET_EXCEEDED, Budget};
+use crate::demands::Demands;
 use crate::element::{Transcript, TranscriptError};
 use crate::listener::Listener;
 use crate::notes::TranscriptJournal;
@@ -21,6 +23,9 @@ use crate::permission::Permissions;
 use crate::progress::Progress;
 use crate::relay::Relay;
 use crate::routing::Routing;
+
+/// What to do about a budget that is spent.
+const BUDGET_HELP: &str = "what was done is kept: raise --max-tokens or --budget and go on";
 
 /// Everything that a turn needs.
 pub struct Turn {
@@ -44,6 +49,10 @@ pub struct Turn {
     pub max_requests: usize,
     /// How the calls of an answer are run.
     pub routing: Routing,
+    /// What may be spent; the agents of the same run share it.
+    pub budget: Budget,
+    /// What is asked of the answers.
+    pub demands: Demands,
     /// The id of the run, by which it can be resumed; unique among all that are kept together.
     pub invocation_id: Option<String>,
 }
@@ -82,8 +91,10 @@ pub struct SuspendedTurn {
 pub struct TurnReport {
     /// The new messages of all roles, in order.
     pub replies: Vec<ChatMessage>,
-    /// What it cost, where the server says.
+    /// What was used, agents that its tools asked included, where the servers say.
     pub usage: Option<Usage>,
+    /// What that cost in US dollars; `None` where a price is not known.
+    pub cost: Option<f64>,
     /// How often the model was asked.
     pub requests: usize,
     /// Whether the last answer is cut: it reached a length limit, or a filter ended it.
@@ -97,7 +108,8 @@ impl TurnReport {
         let progress = progress.map(|state| Progress::of(state, &turn.invocation_id));
         let progress = progress.unwrap_or_default();
         Self {
-            usage: progress.usage,
+            usage: progress.spent.usage,
+            cost: progress.spent.cost,
             requests: usize::try_from(progress.requests).unwrap_or(usize::MAX),
             cut: progress.cut(),
             replies: turn.replies.clone(),
@@ -143,6 +155,8 @@ impl Turn {
             prefix: Vec::new(),
             max_requests: self.max_requests,
             routing: self.routing,
+            budget: self.budget,
+            demands: self.demands,
         };
         let graph = assistant.graph(CountingIds::new());
         let graph = graph.map_err(|error| internal(error.to_string()))?;
@@ -182,7 +196,8 @@ fn tail(state: &State, from: usize) -> Result<Vec<ChatMessage>, TurnError> {
 fn report(state: &State, progress: &Progress, before: usize) -> Result<TurnReport, TurnError> {
     Ok(TurnReport {
         replies: tail(state, before)?,
-        usage: progress.usage,
+        usage: progress.spent.usage,
+        cost: progress.spent.cost,
         requests: usize::try_from(progress.requests).unwrap_or(usize::MAX),
         cut: progress.cut(),
     })
@@ -196,6 +211,12 @@ fn turn_error(error: &EngineError) -> TurnError {
     let transcript = causes(error).find_map(|cause| cause.downcast_ref::<TranscriptError>());
     let help = match category.as_str() {
         MAX_TURNS => Some("raise --max-turns, or run again to go on".to_owned()),
+        BUDGET_EXCEEDED => Some(BUDGET_HELP.to_owned()),
+        TOOL_CALL_WAITS => Some(
+            "append its reply, and run again: `<|start|>tool name=functions.NAME call_id=ID \
+             to=assistant<|channel|>commentary<|message|>…<|end|>`"
+                .to_owned(),
+        ),
         _ if transcript.is_some() => transcript.map(|error| error.help().to_owned()),
         _ => provider.and_then(|provider| provider.help.clone()),
     };
@@ -211,8 +232,10 @@ fn turn_error(error: &EngineError) -> TurnError {
 /// The harness contract sorts the categories that it knows; these are a single user's own.
 pub(crate) fn bucket(category: &str) -> ErrorBucket {
     match category {
-        MAX_TURNS | "replay_mismatch" | "replay_exhausted" | "replay_unreadable"
-        | "record_failed" | "E-SOURCE-READ" | "E-SOURCE-TOO-LARGE" => ErrorBucket::UserCorrectable,
+        MAX_TURNS | BUDGET_EXCEEDED | TOOL_CALL_WAITS | "replay_mismatch" | "replay_exhausted"
+        | "replay_unreadable" | "record_failed" | "E-SOURCE-READ" | "E-SOURCE-TOO-LARGE" => {
+            ErrorBucket::UserCorrectable
+        }
         "session_busy" => ErrorBucket::RetryableTransient,
         other => DefaultClassifier.classify(other),
     }

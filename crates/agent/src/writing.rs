@@ -7,6 +7,7 @@ use chatmd::write;
 use logue_message::{Block, CallKind, ToolCall};
 
 use crate::element::{Element, TranscriptError};
+use crate::frames;
 use crate::payload::PayloadFolder;
 use crate::redaction::Redaction;
 use crate::source_file::MAX_SOURCE_BYTES;
@@ -24,6 +25,16 @@ pub(crate) struct Writing {
     inline_bytes: usize,
     reasoning_count: usize,
     redaction: Redaction,
+    form: Form,
+}
+
+/// The language of a transcript.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Form {
+    #[default]
+    ChatMd,
+    /// OpenChatML 2.2: payloads stand in the bodies, escaped.
+    OpenChatMl,
 }
 
 impl Writing {
@@ -36,6 +47,7 @@ impl Writing {
             inline_bytes: DEFAULT_INLINE_BYTES,
             reasoning_count: 0,
             redaction: Redaction::default(),
+            form: Form::default(),
         }
     }
 
@@ -55,6 +67,20 @@ impl Writing {
         self.redaction = redaction;
     }
 
+    pub(crate) fn set_form(&mut self, form: Form) {
+        self.form = form;
+    }
+
+    /// Whether the end of a changed file is outside every element, so that new ones may follow.
+    pub(crate) fn follows(&self, content: &[u8]) -> bool {
+        match self.form {
+            Form::ChatMd => {
+                std::str::from_utf8(content).is_ok_and(|text| !chatmd::parse(text).has_errors())
+            }
+            Form::OpenChatMl => !openchatml::parse(content).has_errors(),
+        }
+    }
+
     /// The results of these calls come next, in any order.
     pub(crate) fn expect(&mut self, calls: &[ToolCall]) {
         if self.external {
@@ -63,18 +89,35 @@ impl Writing {
         }
     }
 
-    /// The text of an element. Payload files that it names are on the disk; `held` says whether the
-    /// lock on the transcript is held.
+    /// The text of elements that are added together. Payload files that it names are on the disk;
+    /// `held` says whether the lock on the transcript is held.
     pub(crate) fn text_of(
         &mut self,
-        element: &Element,
+        elements: &[Element],
         held: bool,
     ) -> Result<String, TranscriptError> {
         if self.redaction.is_empty() {
-            return self.as_it_is(element, held);
+            return self.as_they_are(elements, held);
         }
-        let redacted = self.redaction.element(element);
-        self.as_it_is(&redacted, held)
+        let redacted = elements
+            .iter()
+            .map(|element| self.redaction.element(element));
+        let redacted: Vec<Element> = redacted.collect();
+        self.as_they_are(&redacted, held)
+    }
+
+    fn as_they_are(&mut self, elements: &[Element], held: bool) -> Result<String, TranscriptError> {
+        if self.form == Form::OpenChatMl {
+            return frames::text_of(elements).map_err(|error| TranscriptError::Unwritable {
+                path: self.transcript.display().to_string(),
+                error,
+            });
+        }
+        let mut text = String::new();
+        for element in elements {
+            text.push_str(&self.as_it_is(element, held)?);
+        }
+        Ok(text)
     }
 
     fn as_it_is(&mut self, element: &Element, held: bool) -> Result<String, TranscriptError> {

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use logue_agent::{
-    Agents, AnswerCache, FileWorld, Model, Models, Permissions, Prompt, Routing, Surroundings,
-    toolbox,
+    Agents, AnswerCache, Budget, FileWorld, MAX_AGENT_CALLS, Model, Models, NoListener,
+    Permissions, Prompt, Routing, Surroundings, toolbox,
 };
 use logue_message::{ChatMessage, ToolCall};
 use logue_model::{BoxFuture, EventSink, FinishReason, Provider, ProviderError, Request, Response};
@@ -102,6 +102,9 @@ impl Stage {
                 .then(|| AnswerCache::new(cache, Duration::from_hours(1))),
             max_requests: 5,
             routing: Routing::default(),
+            budget: Budget::default(),
+            max_depth: MAX_AGENT_CALLS,
+            listener: Arc::new(NoListener),
         };
         let world = FileWorld::new(roots, &prompts).of_file(&prompts.join("main.md"));
         Surroundings::new(world, ShellOptions::default()).with_agents(Arc::new(agents))

@@ -7,7 +7,9 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use logue_agent::{Assistant, Permission, PermissionRule, Permissions, Routing, chat};
+use logue_agent::{
+    Assistant, Budget, Demands, Permission, PermissionRule, Permissions, Routing, chat,
+};
 use logue_harness::chat::{ChatHarness, ChatTurnOutcome, SignalTarget};
 use logue_harness::store::MemoryStore;
 use logue_harness::{Clock, CountingIds, Timestamp};
@@ -256,6 +258,8 @@ fn harness(answers: impl IntoIterator<Item = Result<Response, ProviderError>>) -
         prefix: vec![ChatMessage::system(format!("The prompt is {MARKER}."))],
         max_requests: 5,
         routing: Routing::default(),
+        budget: Budget::default(),
+        demands: Demands::default(),
     };
     let store = Arc::new(MemoryStore::new());
     chat(

@@ -61,21 +61,21 @@ fn tools(document: &Document, findings: &mut Findings) {
                 Some(_) => {}
             }
         }
-        let Some(name) = tool.exposed_name() else {
-            continue;
-        };
-        if let Some(first) = names.get(name) {
-            findings.push(
+        let exposed = tool.exposed_names();
+        let doubled = exposed
+            .iter()
+            .find_map(|name| Some((*name, *names.get(name)?)));
+        match doubled {
+            Some((name, first)) => findings.push(
                 Diagnostic::error(
                     Code::MdDuplicateTool,
                     format!("two tools are called `{name}`"),
                     tool.span,
                 )
-                .with_label(*first, "the first one")
+                .with_label(first, "the first one")
                 .with_help("remove one of them, or give it another name"),
-            );
-        } else {
-            names.insert(name, tool.span);
+            ),
+            None => names.extend(exposed.into_iter().map(|name| (name, tool.span))),
         }
     }
 }
@@ -89,12 +89,12 @@ fn unknown(name: &str, span: Span) -> Diagnostic {
     .with_expected(format!("one of {}", supported()));
     let names = BUILTINS
         .iter()
-        .flat_map(|builtin| [builtin.declared, builtin.exposed]);
+        .flat_map(|builtin| builtin.exposed.iter().copied().chain([builtin.declared]));
     // What the model calls a tool is not always what declares it.
     let meant = nearest(name, names)
         .and_then(|meant| {
             let exact = Builtin::find(meant);
-            exact.or_else(|| BUILTINS.iter().find(|builtin| builtin.exposed == meant))
+            exact.or_else(|| BUILTINS.iter().find(|builtin| builtin.exposed == [meant]))
         })
         .map(|builtin| format!("did you mean `{}`?", builtin.declared));
     let error = match meant {

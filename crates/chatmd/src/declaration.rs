@@ -56,14 +56,24 @@ pub enum ToolKind {
 }
 
 impl ToolDecl {
-    /// The name under which the model calls the tool; `None` for a server, which names its own.
+    /// The name under which the model calls the tool; `None` for a server, which names its own, and
+    /// for a built-in that is several tools.
     pub fn exposed_name(&self) -> Option<&str> {
+        match self.exposed_names().as_slice() {
+            [name] => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The names under which the model calls what is declared: several for a namespace of built-ins,
+    /// none for a server, which names its own.
+    pub fn exposed_names(&self) -> Vec<&str> {
         match &self.kind {
             ToolKind::Builtin { name } => {
-                Some(Builtin::find(name).map_or(name.as_str(), |builtin| builtin.exposed))
+                Builtin::find(name).map_or_else(|| vec![name.as_str()], |it| it.exposed.to_vec())
             }
-            ToolKind::Command { name, .. } | ToolKind::Agent { name, .. } => Some(name),
-            ToolKind::McpServer { .. } => None,
+            ToolKind::Command { name, .. } | ToolKind::Agent { name, .. } => vec![name],
+            ToolKind::McpServer { .. } => Vec::new(),
         }
     }
 }
@@ -73,14 +83,18 @@ impl ToolDecl {
 pub struct Builtin {
     /// The name in a declaration.
     pub declared: &'static str,
-    /// The name that the model calls.
-    pub exposed: &'static str,
+    /// The names that the model calls: one, or those of a namespace.
+    pub exposed: &'static [&'static str],
     /// Whether it exists here.
     pub supported: bool,
 }
 
 impl Builtin {
-    const fn new(declared: &'static str, exposed: &'static str, supported: bool) -> Self {
+    const fn new(
+        declared: &'static str,
+        exposed: &'static [&'static str],
+        supported: bool,
+    ) -> Self {
         Self {
             declared,
             exposed,
@@ -96,22 +110,32 @@ impl Builtin {
 
 /// Every built-in: those that exist here, and those that only ochat has.
 pub const BUILTINS: &[Builtin] = &[
-    Builtin::new("read_file", "read_file", true),
-    Builtin::new("get_contents", "read_file", true),
-    Builtin::new("read_dir", "read_directory", true),
-    Builtin::new("apply_patch", "apply_patch", true),
-    Builtin::new("append_to_file", "append_to_file", true),
-    Builtin::new("find_and_replace", "find_and_replace", true),
-    Builtin::new("webpage_to_markdown", "webpage_to_markdown", true),
-    Builtin::new("python", "python", true),
-    Builtin::new("import_image", "import_image", false),
-    Builtin::new("fork", "fork", false),
-    Builtin::new("meta_refine", "meta_refine", false),
-    Builtin::new("index_markdown_docs", "index_markdown_docs", false),
-    Builtin::new("markdown_search", "markdown_search", false),
-    Builtin::new("odoc_search", "odoc_search", false),
-    Builtin::new("index_ocaml_code", "index_ocaml_code", false),
-    Builtin::new("query_vector_db", "query_vector_db", false),
+    Builtin::new("read_file", &["read_file"], true),
+    Builtin::new("get_contents", &["read_file"], true),
+    Builtin::new("read_dir", &["read_directory"], true),
+    Builtin::new("apply_patch", &["apply_patch"], true),
+    Builtin::new("append_to_file", &["append_to_file"], true),
+    Builtin::new("find_and_replace", &["find_and_replace"], true),
+    Builtin::new("webpage_to_markdown", &["webpage_to_markdown"], true),
+    Builtin::new("search", &["search"], true),
+    Builtin::new("write_file", &["write_file"], true),
+    Builtin::new(
+        "browser",
+        &["browser.search", "browser.open", "browser.find"],
+        true,
+    ),
+    Builtin::new("browser.search", &["browser.search"], true),
+    Builtin::new("browser.open", &["browser.open"], true),
+    Builtin::new("browser.find", &["browser.find"], true),
+    Builtin::new("python", &["python"], true),
+    Builtin::new("import_image", &["import_image"], false),
+    Builtin::new("fork", &["fork"], false),
+    Builtin::new("meta_refine", &["meta_refine"], false),
+    Builtin::new("index_markdown_docs", &["index_markdown_docs"], false),
+    Builtin::new("markdown_search", &["markdown_search"], false),
+    Builtin::new("odoc_search", &["odoc_search"], false),
+    Builtin::new("index_ocaml_code", &["index_ocaml_code"], false),
+    Builtin::new("query_vector_db", &["query_vector_db"], false),
 ];
 
 /// The declaration that a `<tool>` makes, or `None` if it breaks the rules of ChatMD §5.5.

@@ -44,9 +44,9 @@ fn offered(document: &Document) -> Offered<'_> {
                 // Older transcripts call a built-in by the name that declares it.
                 ToolKind::Builtin { name } => {
                     names.insert(name);
-                    names.extend(tool.exposed_name());
+                    names.extend(tool.exposed_names());
                 }
-                _ => names.extend(tool.exposed_name()),
+                _ => names.extend(tool.exposed_names()),
             },
             Element::Import(_) => open = true,
             Element::Message(message) => {
@@ -115,13 +115,15 @@ fn unused(document: &Document) -> Option<Diagnostic> {
             ToolKind::Builtin { name } => {
                 // Of others it is said already that they cannot be called.
                 Builtin::find(name).filter(|builtin| builtin.supported)?;
-                vec![name.as_str(), tool.exposed_name()?]
+                let mut names = tool.exposed_names();
+                names.insert(0, name);
+                names
             }
             // Which tools a whole server has is not known here.
             ToolKind::McpServer { names, .. } => {
                 names.as_ref()?.iter().map(String::as_str).collect()
             }
-            _ => vec![tool.exposed_name()?],
+            _ => tool.exposed_names(),
         };
         let used = names.iter().any(|name| called.contains(name));
         (!used).then(|| (*names.first().unwrap_or(&""), tool.span))

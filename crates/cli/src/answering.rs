@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use logue_agent::{
-    Assistant, AuditLog, Permission, PermissionRule, Permissions, Prompt, SessionAudit, chat,
-    toolbox,
+    Assistant, AuditLog, Budget, Permission, PermissionRule, Permissions, Prompt, SessionAudit,
+    chat, toolbox,
 };
 use logue_harness::Clock as _;
 use logue_harness::chat::ChatHarness;
@@ -13,10 +13,12 @@ use logue_harness::store::{SessionInfo, SharedStore};
 use serde_json::{Value, json};
 
 use crate::arguments::Asking;
+use crate::config::require_price;
 use crate::exit::{Exit, Failure};
+use crate::language::Language;
 use crate::permissions::Desk;
 use crate::run::input::Input;
-use crate::run::{provider, reading, refining, roots};
+use crate::run::{demanding, provider, reading, refining, roots, routing_of};
 use crate::store::{SystemClock, ids, store_failure};
 
 /// The label with the path of the prompt that answers.
@@ -120,6 +122,14 @@ impl Agent {
         desk: &Desk<'_>,
     ) -> Result<ChatHarness, Failure> {
         let input = Input::of_agent(&self.file)?;
+        if input.language == Language::Openchatml {
+            let message = format!(
+                "`{}` is a transcript, and no prompt of an agent",
+                input.name
+            );
+            return Err(Failure::user("E-MD-TOP-LEVEL-TEXT", message)
+                .with_help("`logue run` goes on with it; `logue view` shows it"));
+        }
         let audit = SessionAudit::new(
             Arc::clone(&store),
             session,
@@ -143,16 +153,21 @@ impl Agent {
         asking.model.clone_from(&self.model);
         let folder = input.prompt_folder();
         let roots = roots(&folder, &asking, config)?;
+        let budget = Budget::new(config.spending(&asking.limits));
         let surroundings = reading::surroundings(&input, roots, &asking, config)?;
         refining::refine(&mut input, &surroundings, &asking, config, output).await?;
         let permissions = desk.rules(self.permissions.clone(), audit);
         let permissions = desk.judged(permissions, &input, &surroundings).await?;
-        let surroundings = reading::with_agents(surroundings, &asking, &permissions, config);
+        let spending = (&budget, output);
+        let surroundings =
+            reading::with_agents(surroundings, &asking, &permissions, config, spending);
         let prompt = reading::load(&input, &surroundings).await?;
         let toolbox = toolbox(&prompt, &surroundings)
             .map_err(|diagnostic| reading::rendered_in(&prompt.source_map(), [&*diagnostic]))?;
         let named = prompt.config.model.as_deref();
         let model = provider::choose(&asking, None, config, named, &folder)?;
+        require_price(budget.limits(), &model)?;
+        let demands = demanding::demands(&asking.demanding, toolbox.definitions())?;
         output.started(&model.name, &input.name);
         let assistant = Assistant {
             provider: model.provider,
@@ -162,7 +177,9 @@ impl Agent {
             permissions,
             prefix: prompt.messages.clone(),
             max_requests: config.max_turns(asking.max_turns),
-            routing: config.routing(),
+            routing: routing_of(&prompt, config),
+            budget,
+            demands,
         };
         Ok(Prepared {
             assistant,

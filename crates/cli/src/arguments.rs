@@ -6,7 +6,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use logue_tools::HostRule;
 use openchatml::Role;
 
+mod demanding;
 mod doctor;
+mod limits;
 mod permission;
 mod sessions;
 
@@ -15,7 +17,9 @@ use logue_agent::PermissionRule;
 use crate::convert::Form;
 use crate::language::Language;
 
+pub(crate) use demanding::Demanding;
 pub(crate) use doctor::DoctorArgs;
+pub(crate) use limits::LimitArgs;
 pub(crate) use permission::{TrustArgs, TrustCommand};
 pub(crate) use sessions::{
     ExportArgs, ForkArgs, ImportArgs, ListArgs, RmArgs, SendArgs, SessionsCommand, ShowArgs,
@@ -85,7 +89,8 @@ pub(crate) enum Command {
     git diff | logue run review.md -\n  \
     logue run --no-write -m replay:session.ocml review.md")]
 pub(crate) struct RunArgs {
-    /// ChatMD prompt; `-` reads it from standard input and implies --no-write
+    /// ChatMD prompt or OpenChatML transcript; `-` reads it from standard input and implies
+    /// --no-write
     pub(crate) file: String,
 
     /// What to say first; `-` reads it from standard input
@@ -94,6 +99,10 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) asking: Asking,
+
+    /// What FILE is written in, where its name and content do not say it
+    #[arg(long, value_enum, value_name = "LANGUAGE")]
+    pub(crate) lang: Option<Language>,
 
     /// Start or continue this transcript instead of FILE
     #[arg(short, long, value_name = "TRANSCRIPT", conflicts_with = "no_write")]
@@ -138,9 +147,15 @@ pub(crate) struct Asking {
     #[arg(long = "allow-host", value_name = "HOST")]
     pub(crate) allow_hosts: Vec<HostRule>,
 
+    #[command(flatten)]
+    pub(crate) demanding: Demanding,
+
     /// Most requests to the model in this turn [default: 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
 
     /// Ask every agent that the prompt names, also what was asked before
     #[arg(long)]

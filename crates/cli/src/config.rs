@@ -5,17 +5,21 @@
 //! settings. The user's is `logue/config.toml` in the XDG configuration folder. A key that nobody
 //! knows is an error at its position: a misspelled limit would otherwise be no limit.
 
-use std::num::{NonZeroU32, NonZeroUsize};
+mod limits;
+
+use std::collections::BTreeMap;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
-use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, PermissionFile, Redaction, Routing};
-use logue_model::{HarmonyServer, Limits, PromptForm};
+use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, PermissionFile, Redaction};
+use logue_model::{HarmonyServer, Limits, PromptForm, RetryBudget};
 use logue_source::{Code, Diagnostic, Source, Span, Style};
-use logue_tools::{FetchPolicy, HostRule, ShellPolicy};
+use logue_tools::{FetchPolicy, HostRule, SearchEngine, ShellPolicy};
 use serde::Deserialize;
 
+use crate::browser::Browser;
 use crate::exit::{Exit, Failure};
 use crate::harmony::Harmony;
 use crate::network::Network;
@@ -24,6 +28,9 @@ use crate::programs::{self, Tools};
 use crate::redact::Redact;
 use crate::telemetry::Telemetry;
 
+use limits::Prices;
+pub(crate) use limits::{Dollars, require_price};
+
 /// The settings in force, files merged.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Config {
@@ -31,6 +38,8 @@ pub(crate) struct Config {
     /// The patterns of all layers: a project takes none of the user's away.
     redaction: Redaction,
     hosts: Vec<HostRule>,
+    /// The engine of the first file that names one.
+    search: Option<SearchEngine>,
 }
 
 #[derive(Clone, Debug)]
@@ -56,6 +65,8 @@ struct File {
     #[serde(default)]
     network: Network,
     #[serde(default)]
+    browser: Browser,
+    #[serde(default)]
     transcript: Transcript,
     #[serde(default)]
     redact: Redact,
@@ -63,6 +74,8 @@ struct File {
     store: Store,
     #[serde(default)]
     telemetry: Telemetry,
+    #[serde(default)]
+    prices: BTreeMap<String, Prices>,
     #[serde(default)]
     permissions: PermissionTable,
     #[serde(default)]
@@ -79,6 +92,8 @@ struct Model {
     first_byte_seconds: Option<u64>,
     idle_seconds: Option<u64>,
     total_seconds: Option<u64>,
+    retries: Option<u32>,
+    retry_seconds: Option<u64>,
     response_bytes: Option<usize>,
     event_bytes: Option<usize>,
     #[serde(default)]
@@ -91,6 +106,9 @@ struct Run {
     max_turns: Option<NonZeroU32>,
     wait_seconds: Option<u64>,
     agent_cache_hours: Option<u32>,
+    max_tokens: Option<NonZeroU64>,
+    budget: Option<Dollars>,
+    max_depth: Option<usize>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -125,6 +143,7 @@ impl Config {
         let mut layers = Vec::new();
         let mut redaction = Redaction::default();
         let mut hosts = Vec::new();
+        let mut search = None;
         for (path, own) in paths {
             let text = match std::fs::read_to_string(&path) {
                 Ok(text) => text,
@@ -147,6 +166,9 @@ impl Config {
             file.tools
                 .check(own, &folder)
                 .map_err(|(span, error)| invalid(&path, &text, span, &error))?;
+            let engine = file.browser.engine(own);
+            let engine = engine.map_err(|(span, error)| invalid(&path, &text, span, &error))?;
+            search = search.or(engine);
             file.telemetry
                 .check(own)
                 .map_err(|(span, error)| invalid(&path, &text, span, error))?;
@@ -168,6 +190,7 @@ impl Config {
             layers,
             redaction,
             hosts,
+            search,
         })
     }
 
@@ -317,20 +340,6 @@ impl Config {
         programs::policy(&layers, std::env::current_exe().ok(), home.as_deref())
     }
 
-    /// How the calls of an answer are run.
-    pub(crate) fn routing(&self) -> Routing {
-        let base = Routing::default();
-        Routing {
-            concurrency: self
-                .first(|file| file.tools.concurrency)
-                .map_or(base.concurrency, NonZeroUsize::get),
-            envelope: self
-                .first(|file| file.tools.envelope)
-                .unwrap_or(base.envelope),
-            ..base
-        }
-    }
-
     /// What prompts may reach: the hosts of the flags and of the files.
     pub(crate) fn network(&self, flags: &[HostRule]) -> FetchPolicy {
         let base = FetchPolicy::default();
@@ -346,11 +355,29 @@ impl Config {
         }
     }
 
+    /// What `browser.search` asks.
+    pub(crate) fn search(&self) -> Option<SearchEngine> {
+        self.search.clone()
+    }
+
     /// How often the model may be asked in one turn.
     pub(crate) fn max_turns(&self, flag: Option<u32>) -> usize {
         let most = flag.or_else(|| self.first(|file| file.run.max_turns).map(NonZeroU32::get));
         most.and_then(|most| usize::try_from(most).ok())
             .unwrap_or(50)
+    }
+
+    /// What asking a server again may cost.
+    pub(crate) fn retry_budget(&self, flag: Option<u32>) -> RetryBudget {
+        let mut budget = RetryBudget::default();
+        if let Some(retries) = flag.or_else(|| self.first(|file| file.model.retries)) {
+            budget = budget.with_retries(retries);
+        }
+        if let Some(seconds) = self.first(|file| file.model.retry_seconds) {
+            let most = Duration::from_secs(seconds);
+            budget = budget.with_total(most).with_longest(most);
+        }
+        budget
     }
 
     /// Where answers of agents are kept, and for how long; `None` if they are not.

@@ -8,6 +8,7 @@
 mod answering;
 mod arguments;
 mod asking;
+mod browser;
 mod check;
 mod config;
 mod convert;

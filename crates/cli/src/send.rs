@@ -140,7 +140,9 @@ fn turn(arguments: &SendArgs, config: &Config, output: &Arc<Output>) -> Result<E
             // What nobody decided in time is in the way of nothing any more.
             let expired = chat.expire(session).await;
             let expired = expired.map_err(|error| refused(&error))?;
-            expired.iter().for_each(|signal| output.expired(signal));
+            for signal in &expired {
+                output.expired(signal);
+            }
             Ok::<_, Failure>(chat)
         };
         let chat = tokio::select! {
@@ -169,7 +171,11 @@ fn failed(turn: &logue_harness::chat::ErroredTurn, store: &StoreArgs) -> Failure
         "internal" => Exit::Internal,
         _ => Exit::from(turn.error_bucket),
     };
-    let failure = Failure::new(exit, &turn.error_category, &turn.diagnostic);
+    let mut failure = Failure::new(exit, &turn.error_category, &turn.diagnostic);
+    failure.retry_after = turn.retry_after;
+    if let Some(help) = &turn.help {
+        failure = failure.with_help(help);
+    }
     match turn.error_category.as_str() {
         "session_busy" => failure.with_help("wait for it, or use --busy enqueue"),
         "session_awaiting_signal" => {
@@ -180,6 +186,9 @@ fn failed(turn: &logue_harness::chat::ErroredTurn, store: &StoreArgs) -> Failure
             failure.with_help(format!(
                 "decide it with `logue signal`; `{list}` names what waits"
             ))
+        }
+        "budget_exceeded" => {
+            failure.with_help("what was done is kept: raise --max-tokens or --budget and go on")
         }
         "max_turns_reached" => failure.with_help("raise --max-turns"),
         "turn_interrupted" => failure.with_help("say it again if it is still to be done"),

@@ -2,24 +2,25 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use logue_agent::{Grant, Surroundings, TrustFile, Trusted};
+use logue_agent::{FileWorld, Grant, Surroundings, TrustFile, Trusted};
 use logue_harness::Clock as _;
 use logue_source::visible;
-use logue_tools::ShellOptions;
+use logue_tools::{Roots, ShellOptions};
 use serde_json::json;
 
 use crate::arguments::TrustCommand;
 use crate::asking::line;
 use crate::config::{Config, data_folder};
 use crate::exit::{Exit, Failure};
-use crate::folder::file_world;
+use crate::run::input::folder_of;
 use crate::run::source_failure;
 use crate::store::SystemClock;
 use crate::terminal::{closed_pipe_is_done, complain, print};
 
 pub(crate) fn trust(arguments: &TrustCommand) -> Result<Exit, Failure> {
-    let file = file()?.ok_or_else(|| {
+    let file = file().ok_or_else(|| {
         let message = "there is no folder to keep in which prompts are trusted";
         Failure::user("trust_unavailable", message).with_help("set HOME or XDG_DATA_HOME")
     })?;
@@ -31,19 +32,21 @@ pub(crate) fn trust(arguments: &TrustCommand) -> Result<Exit, Failure> {
         }
         return closed_pipe_is_done(print(&text));
     }
+    // A run may name agents in the folders of the configuration.
+    let roots = Config::load()?.roots();
     for path in &arguments.files {
         text.push_str(&if arguments.remove {
             removed(&file, path, arguments.json)?
         } else {
-            added(&file, path, arguments.json)?
+            added(&file, path, &roots, arguments.json)?
         });
     }
     closed_pipe_is_done(print(&text))
 }
 
 /// The file with the prompts that are trusted; `None` where there is no folder of the user's.
-pub(crate) fn file() -> Result<Option<TrustFile>, Failure> {
-    Ok(data_folder().map(|folder| TrustFile::new(folder.join("trust.json"))))
+pub(crate) fn file() -> Option<TrustFile> {
+    data_folder().map(|folder| TrustFile::new(folder.join("trust.json")))
 }
 
 /// The failure of a command that cannot know what is trusted.
@@ -83,13 +86,17 @@ fn listing(one: &Trusted, json: bool) -> String {
     text
 }
 
-fn added(file: &TrustFile, path: &Path, json: bool) -> Result<String, Failure> {
+fn added(file: &TrustFile, path: &Path, roots: &[PathBuf], json: bool) -> Result<String, Failure> {
     let bytes = logue_agent::read_bytes(path).map_err(|error| source_failure(&error))?;
     let name = path.display().to_string();
     let text = logue_agent::into_text(&name, bytes).map_err(|error| source_failure(&error))?;
-    let world = file_world(path).map_err(|error| {
-        Failure::user("E-SOURCE-READ", format!("`{name}` cannot be read: {error}"))
+    let folder = folder_of(path);
+    let folders = std::iter::once(folder.clone()).chain(roots.iter().cloned());
+    let roots = Roots::new(folders).map_err(|error| {
+        let message = format!("a folder of `{name}` cannot be used: {error}");
+        Failure::user("E-SOURCE-READ", message)
     })?;
+    let world = FileWorld::new(Arc::new(roots), &folder).of_file(path);
     let grant = Surroundings::new(world, ShellOptions::default()).grant(&name, &text);
     let place = place_of(Some(path));
     if !grant.is_empty() {
@@ -121,7 +128,7 @@ fn removed(file: &TrustFile, path: &Path, json: bool) -> Result<String, Failure>
     }
     if count == 0 {
         return Err(
-            Failure::user("not_trusted", format!("`{name}` was not trusted"))
+            Failure::user("prompt_not_trusted", format!("`{name}` was not trusted"))
                 .with_help("`logue trust --list` names what is"),
         );
     }

@@ -9,6 +9,7 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::edge::Target;
 use crate::reducer::Reducer;
@@ -27,6 +28,8 @@ pub struct NodeError {
     category: Option<String>,
     message: String,
     source: Option<Arc<dyn Error + Send + Sync>>,
+    help: Option<String>,
+    retry_after: Option<Duration>,
     /// The nodes from a graph inside the failed node down to the one that failed there.
     pub(crate) namespace: Vec<Arc<str>>,
 }
@@ -38,6 +41,8 @@ impl NodeError {
             category: None,
             message: message.into(),
             source: None,
+            help: None,
+            retry_after: None,
             namespace: Vec::new(),
         }
     }
@@ -59,6 +64,30 @@ impl NodeError {
     pub fn with_source(mut self, source: impl Error + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
         self
+    }
+
+    /// Says what to do. It may be shown to the user.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Says how long whoever failed asks to wait before the next try.
+    #[must_use]
+    pub const fn with_retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// What to do, if that is known.
+    pub fn help(&self) -> Option<&str> {
+        self.help.as_deref()
+    }
+
+    /// How long to wait before the next try, if that is known.
+    pub const fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
     }
 
     /// The category, if it has one that is not empty.
@@ -245,6 +274,16 @@ impl EngineError {
         }
     }
 
+    /// What to do, as the error says whose category is the derived one.
+    pub fn help(&self) -> Option<&str> {
+        self.telling_node_error()?.help()
+    }
+
+    /// How long to wait before the next try, as the error says whose category is the derived one.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.telling_node_error()?.retry_after()
+    }
+
     /// The node in which it happened, or after which the run could not go on; of a suspension that
     /// came too late, the node that it belongs to.
     pub fn node(&self) -> Option<&str> {
@@ -272,6 +311,18 @@ impl EngineError {
             self,
             Self::NodeException { .. } | Self::EdgeException { .. }
         )
+    }
+
+    fn telling_node_error(&self) -> Option<&NodeError> {
+        match self.telling_link() {
+            Some((_, link)) => link.downcast_ref(),
+            None => match self {
+                Self::NodeException { source, .. } | Self::EdgeException { source, .. } => {
+                    Some(source)
+                }
+                _ => None,
+            },
+        }
     }
 
     fn telling_link(&self) -> Option<(&str, &(dyn Error + 'static))> {

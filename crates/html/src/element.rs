@@ -83,6 +83,22 @@ pub(crate) fn role(name: &str) -> Role {
     }
 }
 
+/// Whether an element cannot be part of a drawing: then the drawing was never closed.
+pub(crate) fn leaves_svg(role: Role) -> bool {
+    matches!(
+        role,
+        Role::Block
+            | Role::Paragraph
+            | Role::Heading(_)
+            | Role::Rule
+            | Role::Preformatted
+            | Role::Quote
+            | Role::List
+            | Role::Item
+            | Role::Table
+    )
+}
+
 /// The language that the classes of a code block name: `language-rust`, `lang-rust`.
 pub(crate) fn language(classes: Option<Cow<'_, str>>) -> Option<String> {
     const LONGEST: usize = 32;

@@ -40,11 +40,21 @@ pub(crate) struct Inline {
     closed: Option<(usize, Mark)>,
     /// Code in the making.
     code: Option<String>,
+    /// Where links lead that are written as their numbers; `None` if they are written in full.
+    links: Option<Links>,
+}
+
+/// The links of a page by their numbers.
+#[derive(Debug, Default)]
+struct Links {
+    addresses: Vec<String>,
+    bytes: usize,
 }
 
 impl Inline {
-    pub(crate) fn new(markdown: bool, limit: usize) -> Self {
+    pub(crate) fn new(markdown: bool, limit: usize, number_links: bool) -> Self {
         Self {
+            links: (markdown && number_links).then(Links::default),
             markdown,
             limit,
             text: String::new(),
@@ -54,6 +64,12 @@ impl Inline {
             closed: None,
             code: None,
         }
+    }
+
+    /// The addresses of the links that are written as numbers.
+    pub(crate) fn take_links(&mut self) -> Vec<String> {
+        let links = self.links.as_mut();
+        links.map_or_else(Vec::new, |links| std::mem::take(&mut links.addresses))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -126,6 +142,14 @@ impl Inline {
                         }
                         _ => self.text.push_str(sign(*mark)),
                     },
+                    Span::Link(address) if self.links.is_some() => {
+                        if let Some(links) = &mut self.links {
+                            let number = links.addresses.len();
+                            self.text.push_str(&format!("【{number}†"));
+                            links.bytes += address.len();
+                            links.addresses.push(address.clone());
+                        }
+                    }
                     Span::Link(_) => {
                         if self.text.ends_with('!') {
                             self.text.insert(self.text.len() - 1, '\\');
@@ -147,6 +171,10 @@ impl Inline {
 
     pub(crate) fn open(&mut self, span: Span) {
         if !self.markdown || self.code.is_some() || self.open.len() >= DEEPEST {
+            return;
+        }
+        let full = |links: &Links| links.bytes > self.limit;
+        if matches!(span, Span::Link(_)) && self.links.as_ref().is_some_and(full) {
             return;
         }
         let doubled = self.open.iter().any(|open| open.span == span);
@@ -177,6 +205,7 @@ impl Inline {
                 self.text.push_str(sign(mark));
                 self.closed = Some((self.text.len(), mark));
             }
+            Span::Link(_) if self.links.is_some() => self.text.push('】'),
             Span::Link(address) => {
                 self.text.push_str("](");
                 self.text.push_str(&address);
@@ -215,7 +244,7 @@ impl Inline {
 
     pub(crate) fn image(&mut self, alt: &str, source: Option<&str>) {
         match source {
-            Some(source) if self.markdown && self.code.is_none() => {
+            Some(source) if self.markdown && self.code.is_none() && self.links.is_none() => {
                 self.begin();
                 self.text.push_str("![");
                 let mut words = alt.split_whitespace();

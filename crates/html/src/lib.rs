@@ -42,6 +42,10 @@ pub struct Options {
     pub output_bytes: usize,
     /// The page's own address. Relative links are written as they are without one.
     pub base: Option<String>,
+    /// Whether a link in Markdown is written as `【3†its words】` with its place in [`Text::links`],
+    /// and a picture as its text. The page's own `【` and `】` become `[` and `]` then, so nothing in
+    /// it looks like a link that is none.
+    pub number_links: bool,
 }
 
 impl Default for Options {
@@ -49,6 +53,7 @@ impl Default for Options {
         Self {
             output_bytes: 1024 * 1024,
             base: None,
+            number_links: false,
         }
     }
 }
@@ -60,6 +65,9 @@ pub struct Text {
     pub text: String,
     /// The content of `<title>`, on one line, at most 1 KiB of it.
     pub title: Option<String>,
+    /// Where the numbered links lead, by their numbers; together no more bytes than the text may
+    /// have.
+    pub links: Vec<String>,
     /// Whether the limit cut it.
     pub cut: bool,
 }

@@ -4,6 +4,8 @@
 //! the line in the making, quotes and lists around it, the table whose cells are collected. Each of
 //! these is bounded, so depth and wrong nesting cost nothing.
 
+use std::borrow::Cow;
+
 use crate::address;
 use crate::blocks::{Blocks, Closes, Gap};
 use crate::element::{self, Role};
@@ -25,7 +27,8 @@ pub(crate) fn read(html: &str, markdown: bool, options: &Options) -> Text {
         limit: options.output_bytes,
         base: options.base.clone().filter(|base| base.len() <= 2_048),
         blocks: Blocks::new(markdown, options.output_bytes),
-        inline: Inline::new(markdown, options.output_bytes),
+        inline: Inline::new(markdown, options.output_bytes, options.number_links),
+        brackets: markdown && options.number_links,
         heading: None,
         code: None,
         tables: Vec::new(),
@@ -81,6 +84,8 @@ struct Page {
     base: Option<String>,
     blocks: Blocks,
     inline: Inline,
+    /// Whether the brackets of numbered links are not the page's to write.
+    brackets: bool,
     heading: Option<u8>,
     code: Option<Preformatted>,
     tables: Vec<Grid>,
@@ -102,6 +107,7 @@ impl Page {
     }
 
     fn text(&mut self, text: &str) {
+        let text = &*self.own(text);
         match &self.hidden {
             Hidden::Nothing => {}
             Hidden::Title => {
@@ -137,12 +143,21 @@ impl Page {
         }
     }
 
+    /// Words of the page without the brackets that are ours.
+    fn own<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.brackets && text.contains(['【', '】']) {
+            Cow::Owned(text.replace('【', "[").replace('】', "]"))
+        } else {
+            Cow::Borrowed(text)
+        }
+    }
+
     fn start(&mut self, tag: &Tag<'_>) {
         let name = tag.name();
         match &mut self.hidden {
             Hidden::Nothing => {}
             Hidden::Element(hidden, depth) => {
-                if hidden != "svg" || !leaves_svg(element::role(&name)) {
+                if hidden != "svg" || !element::leaves_svg(element::role(&name)) {
                     if *hidden == *name && !tag.is_self_closing() {
                         *depth = depth.saturating_add(1);
                     }
@@ -445,6 +460,7 @@ impl Page {
 
     fn image(&mut self, tag: &Tag<'_>) {
         let alt = tag.attribute("alt");
+        let alt = alt.as_deref().map(|alt| self.own(alt));
         let source = tag.attribute("src").unwrap_or_default();
         let source = address::keep(&source, self.base.as_deref());
         match alt {
@@ -463,25 +479,10 @@ impl Page {
         self.flush();
         let (text, over) = self.blocks.finish();
         Text {
+            links: self.inline.take_links(),
             text,
             title: self.title,
             cut: cut || over,
         }
     }
-}
-
-/// Whether an element cannot be part of a drawing: then the drawing was never closed.
-fn leaves_svg(role: Role) -> bool {
-    matches!(
-        role,
-        Role::Block
-            | Role::Paragraph
-            | Role::Heading(_)
-            | Role::Rule
-            | Role::Preformatted
-            | Role::Quote
-            | Role::List
-            | Role::Item
-            | Role::Table
-    )
 }

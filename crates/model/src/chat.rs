@@ -172,7 +172,7 @@ impl Provider for ChatCompletions {
     ) -> BoxFuture<'a, Result<Response, ProviderError>> {
         Box::pin(async move {
             request.validate()?;
-            self.ask(request, events)
+            http::within_total(&self.options.limits, self.ask(request, events))
                 .await
                 .map_err(|error| self.blot(error))
         })

@@ -239,7 +239,8 @@ impl Provider for HarmonyCompletions {
         events: EventSink<'a>,
     ) -> BoxFuture<'a, Result<Response, ProviderError>> {
         Box::pin(async move {
-            self.ask(request, events)
+            request.validate()?;
+            http::within_total(&self.options.limits, self.ask(request, events))
                 .await
                 .map_err(|error| self.blot(error))
         })

@@ -18,13 +18,14 @@ use crate::{Category, ProviderError};
 /// What one request may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Time to a connection.
+    /// Time to a connection, of TLS too.
     pub connect: Duration,
-    /// Time from the request to the first byte of the answer.
+    /// Time to the first byte of the answer, from before there is a connection.
     pub first_byte: Duration,
     /// Time between two pieces of the answer.
     pub idle: Duration,
-    /// Time for the whole answer.
+    /// Time for the whole answer. A server that has said so much is neither away nor silent: its
+    /// model does not come to an end, and would not the next time.
     pub total: Duration,
     /// Bytes of the whole answer, as they come over the wire.
     pub response_bytes: usize,
@@ -121,19 +122,18 @@ pub(crate) async fn send(
     url: &Url,
     limits: &Limits,
 ) -> Result<Response, ProviderError> {
-    let sent = tokio::time::timeout(limits.connect + limits.first_byte, request.send()).await;
+    // A server that has said nothing at all is silent, whichever limit says so.
+    let silent = limits.first_byte.min(limits.total);
+    let sent = tokio::time::timeout(silent, request.send()).await;
     let response = match sent {
         Err(_) => {
             return Err(ProviderError::new(
                 Category::Unavailable,
-                format!(
-                    "{url} gave no answer within {} s",
-                    limits.first_byte.as_secs()
-                ),
+                format!("{url} gave no answer within {}", seconds(silent)),
             )
             .with_help("try again, or raise `first_byte_seconds` under [model] in logue.toml"));
         }
-        Ok(Err(error)) => return Err(send_error(url, &error)),
+        Ok(Err(error)) => return Err(send_error(url, &error, limits)),
         Ok(Ok(response)) => response,
     };
     let status = response.status();
@@ -159,8 +159,8 @@ pub(crate) async fn next_bytes(
         Err(_) => Err(ProviderError::new(
             Category::Unavailable,
             format!(
-                "the server sent nothing for {} s in mid-answer",
-                limits.idle.as_secs()
+                "the server sent nothing for {} in mid-answer",
+                seconds(limits.idle)
             ),
         )
         .with_help("try again, or raise `idle_seconds` under [model] in logue.toml")),
@@ -194,8 +194,8 @@ pub(crate) fn too_long(limits: &Limits) -> ProviderError {
     ProviderError::new(
         Category::InvalidResponse,
         format!(
-            "the answer was not complete after {} s",
-            limits.total.as_secs()
+            "the answer was not complete after {}",
+            seconds(limits.total)
         ),
     )
     .with_help(
@@ -203,7 +203,26 @@ pub(crate) fn too_long(limits: &Limits) -> ProviderError {
     )
 }
 
-fn send_error(url: &Url, error: &reqwest::Error) -> ProviderError {
+/// A request that ends at its total limit, wherever it is. The time that accounting may take is on
+/// top, so that it is never the reason why a complete answer is lost.
+///
+/// # Errors
+/// What `request` fails with, or that it took too long.
+pub(crate) async fn within_total<T>(
+    limits: &Limits,
+    request: impl Future<Output = Result<T, ProviderError>>,
+) -> Result<T, ProviderError> {
+    match tokio::time::timeout(limits.total + ACCOUNTING, request).await {
+        Ok(result) => result,
+        Err(_) => Err(too_long(limits)),
+    }
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{} s", duration.as_secs_f64())
+}
+
+fn send_error(url: &Url, error: &reqwest::Error, limits: &Limits) -> ProviderError {
     let causes = with_causes(error);
     if error.is_builder() {
         return ProviderError::new(
@@ -212,7 +231,17 @@ fn send_error(url: &Url, error: &reqwest::Error) -> ProviderError {
         )
         .with_help("check the base URL (--base-url, OPENAI_BASE_URL or logue.toml)");
     }
-    let message = if error.is_connect() || error.is_timeout() {
+    if error.is_connect() && error.is_timeout() {
+        return ProviderError::new(
+            Category::Unavailable,
+            format!("no connection to {url} within {}", seconds(limits.connect)),
+        )
+        .with_help(
+            "check the host, its port and what lies between, or raise `connect_seconds` under \
+             [model] in logue.toml",
+        );
+    }
+    let message = if error.is_connect() {
         format!("cannot reach {url}: {causes}")
     } else {
         format!("the request to {url} failed: {causes}")

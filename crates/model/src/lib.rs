@@ -18,6 +18,7 @@ mod echo;
 mod error;
 mod harmony;
 mod http;
+mod plain_names;
 mod probe;
 mod provider;
 mod record;
@@ -38,6 +39,7 @@ pub use echo::Echo;
 pub use error::{Category, ProviderError};
 pub use harmony::{HarmonyCompletions, HarmonyOptions, HarmonyServer, PromptForm};
 pub use http::Limits;
+pub use plain_names::PlainNames;
 pub use probe::{ServerProbe, ServerReport};
 pub use provider::{
     BoxFuture, Event, EventSink, FinishReason, Provider, Request, Response, Settings, ToolChoice,

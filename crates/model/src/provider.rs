@@ -111,6 +111,33 @@ pub struct Settings {
     pub max_tokens: Option<u64>,
     /// How long the model should think: a word that its server knows, such as `low`.
     pub reasoning_effort: Option<String>,
+    /// The share of the probability that tokens are drawn from.
+    pub top_p: Option<f64>,
+    /// The seed of the sampling.
+    pub seed: Option<i64>,
+    /// How much a token counts less the more often it was said.
+    pub frequency_penalty: Option<f64>,
+    /// How much a token counts less once it was said.
+    pub presence_penalty: Option<f64>,
+    /// Texts at which the answer ends.
+    pub stop: Vec<String>,
+}
+
+impl Settings {
+    /// The further settings that are given, by the names that wire formats and transcripts share.
+    pub fn further(&self) -> impl Iterator<Item = (&'static str, Value)> {
+        let stop = (!self.stop.is_empty()).then(|| self.stop.clone().into());
+        let given = [
+            ("top_p", self.top_p.map(Value::from)),
+            ("seed", self.seed.map(Value::from)),
+            ("frequency_penalty", self.frequency_penalty.map(Value::from)),
+            ("presence_penalty", self.presence_penalty.map(Value::from)),
+            ("stop", stop),
+        ];
+        given
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)))
+    }
 }
 
 /// What arrives while a model speaks.

@@ -214,7 +214,16 @@ impl Recording {
     }
 }
 
-const SETTINGS: &[&str] = &["temperature", "max_tokens", "reasoning_effort"];
+const SETTINGS: &[&str] = &[
+    "temperature",
+    "max_tokens",
+    "reasoning_effort",
+    "top_p",
+    "seed",
+    "frequency_penalty",
+    "presence_penalty",
+    "stop",
+];
 
 /// The settings as the header of a recording holds them.
 pub(crate) fn settings_json(settings: &Settings) -> Map<String, Value> {
@@ -228,6 +237,11 @@ pub(crate) fn settings_json(settings: &Settings) -> Map<String, Value> {
     if let Some(effort) = &settings.reasoning_effort {
         map.insert("reasoning_effort".into(), effort.as_str().into());
     }
+    map.extend(
+        settings
+            .further()
+            .map(|(name, value)| (name.to_owned(), value)),
+    );
     map
 }
 

@@ -209,7 +209,8 @@ fn set_text(message: &mut ChatMessage, text: &str) {
 }
 
 fn listed(faults: &[Fault]) -> String {
-    faults.iter().map(|fault| format!("- {fault}\n")).collect()
+    let lines: Vec<String> = faults.iter().map(|fault| format!("- {fault}")).collect();
+    lines.join("\n")
 }
 
 /// The first fault, and how many more there are.
@@ -230,7 +231,7 @@ fn correction(faults: &str, schema: &Value) -> String {
         String::new()
     };
     format!(
-        "That answer does not meet the JSON Schema that it has to meet:\n{faults}{schema}\n\
+        "That answer does not meet the JSON Schema that it has to meet:\n{faults}\n{schema}\n\
          Answer again: the whole JSON value, corrected, with nothing before or behind it."
     )
 }

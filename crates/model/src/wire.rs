@@ -37,6 +37,9 @@ pub(crate) fn request_body(
     if let Some(effort) = &request.settings.reasoning_effort {
         body.insert("reasoning_effort".into(), json!(effort));
     }
+    for (name, value) in request.settings.further() {
+        body.insert(name.into(), value);
+    }
     body.insert("stream".into(), json!(true));
     body.insert("stream_options".into(), json!({"include_usage": true}));
     Ok(Value::Object(body))

@@ -31,16 +31,18 @@ mod toolbox;
 mod writing;
 
 pub use builtin::{
-    AppendToFile, ApplyPatch, Builtin, FindAndReplace, Python, ReadDirectory, ReadFile, Search,
+    AppendToFile, ApplyPatch, BrowserFind, BrowserOpen, BrowserSearch, Builtin, BuiltinPower,
+    FindAndReplace, Python, ReadDirectory, ReadFile, ResultFields, Search, SearchEngine,
     SearchLimits, UnknownBuiltin, WebpageToMarkdown, WriteFile,
 };
 pub use envelope::envelope;
 pub use fetch::{
-    FetchCategory, FetchError, FetchPolicy, Fetched, Fetcher, HostRule, HostRuleError, Lookup,
+    FetchCategory, FetchError, FetchKey, FetchPolicy, Fetched, Fetcher, HostRule, HostRuleError,
+    Lookup,
 };
 pub use reach::{Reach, Written};
 pub use roots::{Opened, RootError, Roots};
-pub use router::{Batch, DEFAULT_CONCURRENCY, Routed, Router, RouterHandle};
-pub use shell::{CommandError, ShellOptions, ShellPolicy, ShellTool};
+pub use router::{Batch, DEFAULT_CONCURRENCY, Routed, Router, RouterHandle, Unchecked};
+pub use shell::{CommandError, ShellOptions, ShellPolicy, ShellTool, command_words};
 pub use tool::{BoxFuture, Call, Outcome, Preview, Provenance, Tool};
 pub use toolbox::{Toolbox, ToolboxError};

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::{Fetcher, Roots, ShellOptions};
+use crate::builtin::Pages;
+use crate::{Fetcher, Roots, SearchEngine, ShellOptions};
 
 /// What built-in tools may reach. Files below the roots may be read and written, except for those
 /// that say what is allowed; the network is off unless a fetcher is given.
@@ -25,6 +26,9 @@ pub struct Reach {
     pub(crate) written: Written,
     pub(crate) network: Option<Arc<Fetcher>>,
     pub(crate) python: ShellOptions,
+    pub(crate) search: Option<Arc<SearchEngine>>,
+    /// The pages that the browser tools of the run have opened.
+    pub(crate) pages: Pages,
 }
 
 /// Which files tools have written, as everything knows it that is run together. What a model wrote
@@ -55,6 +59,8 @@ impl Reach {
             written: Written::default(),
             network: None,
             python: ShellOptions::default(),
+            search: None,
+            pages: Pages::default(),
         }
     }
 
@@ -93,6 +99,13 @@ impl Reach {
     #[must_use]
     pub fn with_python(mut self, options: ShellOptions) -> Self {
         self.python = options;
+        self
+    }
+
+    /// The same with an engine that is asked for pages. Its host has to be one that may be asked.
+    #[must_use]
+    pub fn with_search(mut self, engine: Arc<SearchEngine>) -> Self {
+        self.search = Some(engine);
         self
     }
 }

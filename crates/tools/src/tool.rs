@@ -40,6 +40,12 @@ pub trait Tool: Send + Sync {
         let _ = call;
         Box::pin(std::future::ready(None))
     }
+
+    /// Whether a call can be run here. One that cannot is only offered to the model: a turn ends
+    /// where it is called, for whoever can run it.
+    fn is_runnable(&self) -> bool {
+        true
+    }
 }
 
 /// One call of a tool, as the tool is told it: never the reasoning that led to it

@@ -262,6 +262,90 @@ async fn a_deadline_is_the_routers_unless_the_tool_declares_it() {
 }
 
 #[tokio::test]
+async fn arguments_that_do_not_fit_never_reach_the_tool() {
+    let ran = Arc::new(AtomicUsize::new(0));
+    let tool = |schema: Value| {
+        let ran = Arc::clone(&ran);
+        with_schema("t", schema, false, move |_| {
+            ran.fetch_add(1, Ordering::SeqCst);
+            Box::pin(std::future::ready(Outcome::done("ran")))
+        })
+    };
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "city": {"type": "string"},
+            "days": {"type": "array", "items": {"type": "integer", "minimum": 1}},
+        },
+        "required": ["city"],
+        "additionalProperties": false,
+    });
+    let table = [
+        (r#"{"city": "Rome", "days": [1, 2]}"#, None),
+        (r#"{"city": "Rome", "deadline_ms": 60000}"#, None),
+        (
+            r#"{"city": 5}"#,
+            Some(r#"- /city: the value is not of type "string""#),
+        ),
+        (
+            r#"{"city": "Rome", "days": [1, 0]}"#,
+            Some("- /days/1: the value is less than"),
+        ),
+        (r"{}", Some(r#"- "city" is a required property"#)),
+        ("", Some(r#"- "city" is a required property"#)),
+        (r#"{"city": "Rome", "when": 1}"#, Some("'when'")),
+        (r#"{"city": "Ro"#, Some("not valid JSON")),
+        (r#"["Rome"]"#, Some("expected a JSON object")),
+    ];
+    let router = router([tool(schema)]);
+    for (arguments, fault) in table {
+        let call = ToolCall::new("c", "t", arguments);
+        let outcome = in_time(router.call(Routed::from(&call))).await;
+        let times = ran.swap(0, Ordering::SeqCst);
+        match fault {
+            None => assert_eq!((outcome.text.as_str(), times), ("ran", 1), "{arguments}"),
+            Some(fault) => {
+                assert_eq!(
+                    (outcome.code, times),
+                    (Some("E-CALL-SCHEMA"), 0),
+                    "{arguments}"
+                );
+                assert!(
+                    outcome.text.contains(fault),
+                    "{arguments}: {}",
+                    outcome.text
+                );
+            }
+        }
+    }
+    assert_eq!(router.take_unchecked(), []);
+}
+
+#[tokio::test]
+async fn a_schema_that_is_of_no_use_is_noted_once_and_stops_nothing() {
+    let done =
+        |_| -> BoxFuture<'static, Outcome> { Box::pin(std::future::ready(Outcome::done("ran"))) };
+    let hostile = [
+        json!({"type": 5}),
+        json!({"$ref": "https://example.org/schema.json"}),
+        json!({"$ref": "#"}),
+        json!("object"),
+        json!({"type": "object", "properties": {"x": {"enum": vec!["long"; 60_000]}}}),
+    ];
+    for schema in hostile {
+        let router = router([with_schema("t", schema.clone(), false, done)]);
+        for _ in 0..2 {
+            let call = ToolCall::new("c", "t", r#"{"x": 1}"#);
+            assert_eq!(in_time(router.call(Routed::from(&call))).await.text, "ran");
+        }
+        let notes = router.take_unchecked();
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert_eq!(notes[0].tool, "t");
+        assert_eq!(router.take_unchecked(), []);
+    }
+}
+
+#[tokio::test]
 async fn a_tool_gets_what_is_beside_the_deadline_verbatim() {
     let heard = Arc::new(Mutex::new(String::new()));
     struct Verbatim(ToolDefinition, Arc<Mutex<String>>);

@@ -99,6 +99,8 @@ fn in_process(address: SocketAddr, folder: &Path) -> Result<(), Failed> {
             listener: Arc::new(NoListener),
             max_requests: 4,
             routing: logue_agent::Routing::default(),
+            demands: logue_agent::Demands::default(),
+            budget: logue_agent::Budget::default(),
             invocation_id: None,
         };
         let started = Instant::now();

@@ -271,7 +271,9 @@ impl<'d, 'a> Assembler<'d, 'a> {
                 }
                 ToolKind::Builtin { .. } | ToolKind::Command { .. } | ToolKind::Agent { .. } => {}
             }
-            if tool.exposed_name().is_some_and(|name| names.insert(name)) {
+            let exposed = tool.exposed_names();
+            if !exposed.iter().any(|name| names.contains(name)) {
+                names.extend(exposed);
                 tools.push(tool.clone());
             }
         }

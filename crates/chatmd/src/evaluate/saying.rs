@@ -210,6 +210,7 @@ fn readable<'t>(doc: &Doc, found: &'t DocumentText) -> Cow<'t, str> {
         // Whoever gave the page has limited it; what is made of it is hardly larger.
         output_bytes: found.text.len().saturating_mul(4).max(MIN_OUTPUT),
         base: (!doc.local).then(|| doc.src.clone()),
+        ..Options::default()
     };
     let read = if doc.strip {
         logue_html::strip(&found.text, &options)

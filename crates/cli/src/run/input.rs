@@ -9,6 +9,7 @@ use logue_agent::{TranscriptFile, into_text, read_all, read_bytes};
 use super::{source_failure, transcript_failure};
 use crate::arguments::RunArgs;
 use crate::exit::{Exit, Failure};
+use crate::language::Language;
 
 /// The text that is run, and the file that it may grow in.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub(crate) struct Input {
     /// What messages call the text.
     pub(crate) name: String,
     pub(crate) text: String,
+    /// What the text is written in.
+    pub(crate) language: Language,
     /// The locked transcript; `None` if nothing is written.
     pub(crate) transcript: Option<TranscriptFile>,
     prompt: Option<PathBuf>,
@@ -75,9 +78,13 @@ impl Input {
             (None, Some(path)) => folder_of(&real(path)),
             (None, None) => PathBuf::from("."),
         };
+        let language = arguments
+            .lang
+            .unwrap_or_else(|| Language::of(Some(Path::new(&name)), text.as_bytes()));
         Ok(Self {
             name,
             text,
+            language,
             transcript,
             prompt,
             transcript_folder,
@@ -90,6 +97,7 @@ impl Input {
         let bytes = read_bytes(path).map_err(|error| source_failure(&error))?;
         let text = into_text(&name, bytes).map_err(|error| source_failure(&error))?;
         Ok(Self {
+            language: Language::of(Some(path), text.as_bytes()),
             name,
             text,
             transcript: None,
@@ -109,8 +117,10 @@ impl Input {
             .map_err(|error| transcript_failure(&error))?;
         let name = transcript.display().to_string();
         let text = into_text(&name, file.content().to_vec());
+        let text = text.map_err(|error| source_failure(&error))?;
         Ok(Self {
-            text: text.map_err(|error| source_failure(&error))?,
+            language: Language::of(Some(transcript), text.as_bytes()),
+            text,
             name,
             transcript_folder: folder_of(file.path()),
             transcript: Some(file),
@@ -168,7 +178,7 @@ pub(crate) fn message(words: &[String]) -> Result<Option<String>, Failure> {
     Ok(Some(text))
 }
 
-fn folder_of(path: &Path) -> PathBuf {
+pub(crate) fn folder_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
         _ => PathBuf::from("."),

@@ -4,6 +4,7 @@
 //! the prompt is read and checked, the tools and the model are set up. Then the user's words are
 //! appended, the turn runs, and each completed part is appended before it is told.
 
+pub(crate) mod demanding;
 pub(crate) mod input;
 pub(crate) mod kept;
 pub(crate) mod output;
@@ -15,16 +16,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use logue_agent::{
-    Authority, Element, NoTranscript, Permission, PermissionRule, Permissions, Prompt, Ruling,
-    SourceError, SuspendedTurn, Transcript, TranscriptError, TranscriptFile, Turn, TurnEnd,
-    TurnError, TurnReport, toolbox,
+    Authority, Budget, Element, NoTranscript, Permission, PermissionRule, Permissions, Prompt,
+    Routing, Ruling, SourceError, SuspendedTurn, TOOL_CALL_WAITS, Transcript, TranscriptError,
+    TranscriptFile, Turn, TurnEnd, TurnError, TurnReport, toolbox,
 };
 use logue_message::{ChatMessage, Role};
 use logue_source::Source;
 use logue_tools::{Roots, Toolbox};
 
 use crate::arguments::{Asking, RunArgs};
-use crate::config::Config;
+use crate::config::{Config, require_price};
 use crate::exit::{Exit, Failure};
 use crate::permissions::{Desk, audit_of};
 use crate::send::resume_command;
@@ -95,6 +96,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
     let audit = audit_of(&input.conversation(), desk.can_wait, config);
     let permissions = desk.rules(flags, audit);
     let roots = roots(&prompt_folder, &arguments.asking, config)?;
+    let budget = Budget::new(config.spending(&arguments.asking.limits));
     let surroundings = reading::surroundings(&input, roots, &arguments.asking, config)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -110,7 +112,9 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
                 // Agents that the prompt names run while it is read.
                 let permissions = desk.judged(permissions, &input, &surroundings).await?;
                 let asking = &arguments.asking;
-                let surroundings = reading::with_agents(surroundings, asking, &permissions, config);
+                let spending = (&budget, output);
+                let surroundings =
+                    reading::with_agents(surroundings, asking, &permissions, config, spending);
                 let prompt = reading::load(&input, &surroundings).await?;
                 Ok::<_, Failure>((prompt, surroundings, permissions))
             } => Ok(prompt),
@@ -133,6 +137,9 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
     let mut history = prompt.messages.clone();
     history.extend(elements.iter().filter_map(Element::to_message));
     let said = message.is_some();
+    if !said {
+        require_replies(&prompt, &input.name)?;
+    }
     if let Some(message) = message {
         // The same words again after a failure are the words that wait for their answer already;
         // the file may have placeholders in them.
@@ -147,6 +154,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         }
     }
     require_question(&history)?;
+    let demands = demanding::demands(&arguments.asking.demanding, toolbox.definitions())?;
     let chosen = provider::choose(
         &arguments.asking,
         arguments.record.as_deref(),
@@ -154,6 +162,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         prompt.config.model.as_deref(),
         &prompt_folder,
     )?;
+    require_price(budget.limits(), &chosen)?;
 
     let place = input.transcript.as_ref().map(|file| file.path().to_owned());
     let mut transcript: Box<dyn Transcript> = match input.transcript {
@@ -175,7 +184,9 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         transcript,
         listener: output.clone(),
         max_requests: config.max_turns(arguments.asking.max_turns),
-        routing: config.routing(),
+        routing: routing_of(&prompt, config),
+        budget: budget.clone(),
+        demands,
         invocation_id: Some(new_id()),
     };
     output.started(&turn.model, &input.name);
@@ -185,7 +196,12 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
             biased;
             exit = signalled() => Ok(Ended::Signalled(exit, written.clone())),
             result = turn.run() => match result {
-                Ok(TurnEnd::Completed(report)) => Ok(Ended::Completed(report)),
+                Ok(TurnEnd::Completed(report)) => {
+                    // With the agents that the prompt named, which were asked before the turn.
+                    let spent = budget.spent();
+                    let (usage, cost) = (spent.usage, spent.cost);
+                    Ok(Ended::Completed(TurnReport { usage, cost, ..report }))
+                }
                 Ok(TurnEnd::Suspended(turn)) => Ok(Ended::Suspended(turn)),
                 Err(error) => Err(turn_failure(&error)),
             },
@@ -255,6 +271,9 @@ pub(crate) fn transcript_of(
     prompt: &Prompt,
     config: &Config,
 ) -> TranscriptFile {
+    if prompt.is_openchatml() {
+        file.write_openchatml();
+    }
     if !prompt.config.show_tool_call {
         file.externalise_payloads();
     }
@@ -262,6 +281,28 @@ pub(crate) fn transcript_of(
     file.redact(config.redaction().clone());
     file.set_reasoning_count(prompt.reasoning_count());
     file
+}
+
+/// How calls are run. A transcript of OpenChatML holds results in their envelope.
+pub(crate) fn routing_of(prompt: &Prompt, config: &Config) -> Routing {
+    let mut routing = config.routing();
+    routing.envelope |= prompt.is_openchatml();
+    routing
+}
+
+/// Nobody but the caller can run a function that is only declared, so nothing is made up for it.
+fn require_replies(prompt: &Prompt, name: &str) -> Result<(), Failure> {
+    let waiting = prompt.waiting_calls();
+    let Some((id, tool)) = waiting.first() else {
+        return Ok(());
+    };
+    let message = format!("the call of `{tool}` ({id}) in {name} waits for its reply");
+    Err(
+        Failure::new(Exit::Suspended, TOOL_CALL_WAITS, message).with_help(format!(
+            "append it, and run again: `<|start|>tool name=functions.{tool} call_id={id} \
+         to=assistant<|channel|>commentary<|message|>…<|end|>`"
+        )),
+    )
 }
 
 /// The folders that may be read: the prompt's own, then flags, then configuration.
@@ -367,6 +408,7 @@ fn turn_failure(error: &TurnError) -> Failure {
     let exit = match error.category.as_str() {
         "session_busy" => Exit::Busy,
         "internal" => Exit::Internal,
+        TOOL_CALL_WAITS => Exit::Suspended,
         _ => Exit::from(error.bucket),
     };
     let mut failure = Failure::new(exit, error.category.clone(), error.message.clone());

@@ -125,7 +125,7 @@ impl Output {
             let cut = report.cut.map(FinishReason::as_str);
             self.emit(
                 &json!({"event": "turn.completed", "requests": report.requests,
-                "usage": usage(report), "cut": cut}),
+                "usage": usage(report), "cost": cost(report), "cut": cut}),
             );
         }
         warn_of_cut(report.cut);
@@ -141,6 +141,7 @@ impl Output {
                 "invocation_id": turn.invocation_id,
                 "requests": report.requests,
                 "usage": usage(&report),
+                "cost": cost(&report),
                 "cut": report.cut.map(FinishReason::as_str),
                 "replies": replies,
             }));
@@ -247,6 +248,30 @@ impl Output {
     fn show(&self, event: TurnEvent<'_>) {
         match event {
             TurnEvent::Asking(_) => self.busy("thinking".to_owned()),
+            TurnEvent::Retrying {
+                attempt,
+                wait,
+                category,
+                message,
+            } => {
+                self.rest();
+                self.end_line();
+                complain(&format!(
+                    "asking again in {} (attempt {attempt} failed: {category}: {})\n",
+                    shown_wait(wait),
+                    visible(message)
+                ));
+                self.busy("waiting".to_owned());
+            }
+            TurnEvent::Reasking { reason } => {
+                self.rest();
+                self.end_line();
+                complain(&format!(
+                    "asking again: the answer does not meet the schema: {}\n",
+                    visible(reason)
+                ));
+                self.busy("thinking".to_owned());
+            }
             TurnEvent::Calling(name) => {
                 self.end_line();
                 self.busy(format!("calling {}", visible(name)));
@@ -262,6 +287,14 @@ impl Output {
                 }
                 self.state().answered |= calls == 0;
                 self.end_line();
+            }
+            TurnEvent::Unchecked { tool, why } => {
+                self.rest();
+                complain(&format!(
+                    "warning: what `{}` is called with is not checked: {}\n",
+                    visible(tool),
+                    visible(why)
+                ));
             }
             TurnEvent::ToolStarted(call) => self.busy(described(call)),
             TurnEvent::ToolEnded { call, ok, .. } => {
@@ -299,17 +332,39 @@ impl Output {
     }
 
     fn tell(&self, event: TurnEvent<'_>) {
-        match event {
-            TurnEvent::Delta(text) => self.emit(&json!({"event": "response.delta", "text": text})),
-            TurnEvent::Answered { text, .. } if !text.is_empty() => {
-                self.emit(&json!({"event": "message", "role": "assistant", "content": text}));
+        let (agent, event) = match event {
+            TurnEvent::OfAgent { agent, event } => (Some(agent), *event),
+            event => (None, event),
+        };
+        let mut told = match event {
+            TurnEvent::Retrying {
+                attempt,
+                wait,
+                category,
+                message,
+            } => json!({"event": "model.retry", "attempt": attempt,
+                "wait_seconds": wait.as_secs_f64(), "category": category, "message": message}),
+            TurnEvent::Reasking { reason } => json!({"event": "model.reask", "reason": reason}),
+            TurnEvent::Unchecked { tool, why } => {
+                json!({"event": "tool.unchecked", "name": tool, "why": why})
             }
-            TurnEvent::ToolStarted(call) => self.emit(&json!({"event": "tool.call",
-                "call_id": call.id, "name": call.name, "arguments": call.arguments.as_str()})),
-            TurnEvent::ToolEnded { call, ok, text } => self.emit(&json!({"event": "tool.result",
-                "call_id": call.id, "name": call.name, "ok": ok, "content": text})),
-            _ => {}
+            TurnEvent::ToolStarted(call) => json!({"event": "tool.call",
+                "call_id": call.id, "name": call.name, "arguments": call.arguments.as_str()}),
+            TurnEvent::ToolEnded { call, ok, text } => json!({"event": "tool.result",
+                "call_id": call.id, "name": call.name, "ok": ok, "content": text}),
+            // What an agent says is not said to the user.
+            _ if agent.is_some() => return,
+            TurnEvent::Delta(text) => json!({"event": "response.delta", "text": text}),
+            TurnEvent::Answered { text, .. } if !text.is_empty() => {
+                json!({"event": "message", "role": "assistant", "content": text})
+            }
+            _ => return,
+        };
+        if let (Some(agent), Some(event)) = (agent, told.as_object_mut()) {
+            let place = json!({"src": agent.src, "call_id": agent.call_id, "depth": agent.depth});
+            event.insert("agent".to_owned(), place);
         }
+        self.emit(&told);
     }
 }
 
@@ -329,6 +384,11 @@ fn usage(report: &TurnReport) -> Option<Value> {
     )
 }
 
+/// What the turn cost in US dollars, without the dust of adding binary fractions.
+fn cost(report: &TurnReport) -> Option<f64> {
+    report.cost.map(|cost| (cost * 1e9).round() / 1e9)
+}
+
 fn warn_of_cut(cut: Option<FinishReason>) {
     let why = match cut {
         None => return,
@@ -338,6 +398,11 @@ fn warn_of_cut(cut: Option<FinishReason>) {
         Some(_) => "the server's filter ended it",
     };
     complain(&format!("warning: the answer is cut: {why}\n"));
+}
+
+/// A wait, for people.
+fn shown_wait(wait: Duration) -> String {
+    format!("{:.1} s", wait.as_secs_f64())
 }
 
 /// A call in one short line.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use logue_agent::{Model, read_bytes};
 use logue_model::{
     Category, ChatCompletions, ChatOptions, Echo, HarmonyCompletions, HarmonyOptions,
-    ModelSelection, ProviderError, ProviderKind, Recorder, Recording, Replay,
+    ModelSelection, PlainNames, ProviderError, ProviderKind, Recorder, Recording, Replay, Retrying,
+    Structured,
 };
 
 use super::source_failure;
@@ -19,6 +20,7 @@ use crate::exit::{Exit, Failure};
 pub(crate) struct Connection {
     base_url: Option<String>,
     api_key: Option<String>,
+    retries: Option<u32>,
     config: Config,
 }
 
@@ -27,6 +29,7 @@ impl Connection {
         Self {
             base_url: asking.base_url.clone(),
             api_key: asking.api_key.clone(),
+            retries: asking.demanding.retries,
             config: config.clone(),
         }
     }
@@ -49,7 +52,9 @@ pub(crate) fn choose(
             )
             .with_help("run without --record, or record where no logue.toml has [redact]"));
         }
-        let recorder = Recorder::new(chosen.provider, path).map_err(|error| {
+        // What is recorded is the answer that counts, however often the model was asked for it.
+        let mended = Arc::new(Structured::new(chosen.provider));
+        let recorder = Recorder::new(mended, path).map_err(|error| {
             Failure::user(Category::RecordFailed.as_str(), error.to_string())
                 .with_help("name a file that does not exist yet, in a folder that does")
         })?;
@@ -80,6 +85,15 @@ pub(crate) fn connect(
     folder: &Path,
     connection: &Connection,
 ) -> Result<Model, Failure> {
+    let model = reach(name, folder, connection)?;
+    let budget = connection.config.retry_budget(connection.retries);
+    Ok(Model {
+        provider: Arc::new(Retrying::new(model.provider, budget)),
+        ..model
+    })
+}
+
+fn reach(name: &str, folder: &Path, connection: &Connection) -> Result<Model, Failure> {
     let selection = ModelSelection::parse(name);
     match selection.kind {
         ProviderKind::Replay => {
@@ -135,7 +149,7 @@ pub(crate) fn connect(
             let provider =
                 ChatCompletions::new(options).map_err(|error| provider_failure(&error))?;
             Ok(Model {
-                provider: Arc::new(provider),
+                provider: Arc::new(PlainNames::new(Arc::new(provider))),
                 identity,
                 name: selection.model,
             })
@@ -148,7 +162,7 @@ fn no_model() -> Failure {
         .with_help("add <config model=\"…\"/> to the prompt, or use -m, LOGUE_MODEL or logue.toml")
 }
 
-fn provider_failure(error: &ProviderError) -> Failure {
+pub(crate) fn provider_failure(error: &ProviderError) -> Failure {
     let exit = if error.category.is_transient() {
         Exit::Retryable
     } else {

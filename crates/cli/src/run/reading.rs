@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use logue_agent::{Agents, FileWorld, Models, Permissions, Prompt, Surroundings};
-use logue_source::{Diagnostic, Severity, SourceMap};
+use logue_agent::{Agents, Budget, FileWorld, Listener, Models, Permissions, Prompt, Surroundings};
+use logue_source::{Code, Diagnostic, Severity, SourceMap};
 use logue_tools::{Fetcher, Roots};
 
 use super::input::Input;
+use super::output::Output;
 use super::provider::{self, Connection};
 use crate::arguments::Asking;
 use crate::config::Config;
@@ -22,6 +23,7 @@ pub(crate) fn with_agents(
     asking: &Asking,
     permissions: &Permissions,
     config: &Config,
+    (budget, output): (&Budget, &Arc<Output>),
 ) -> Surroundings {
     let agents = Agents {
         models: Arc::new(ModelsInForce {
@@ -31,6 +33,9 @@ pub(crate) fn with_agents(
         cache: (!asking.no_cache).then(|| config.agent_cache()).flatten(),
         max_requests: config.max_turns(asking.max_turns),
         routing: config.routing(),
+        budget: budget.clone(),
+        max_depth: config.max_depth(&asking.limits),
+        listener: Arc::clone(output) as Arc<dyn Listener>,
         permissions: permissions.clone(),
     };
     surroundings.with_agents(Arc::new(agents))
@@ -51,6 +56,9 @@ pub(crate) fn surroundings(
     if let Some(transcript) = &input.transcript {
         surroundings = surroundings.keeping(transcript.path());
     }
+    if let Some(engine) = config.search() {
+        surroundings = surroundings.with_search(Arc::new(engine));
+    }
     let policy = config.network(&asking.allow_hosts);
     // Without a host there is nothing to fetch, and setting TLS up takes time.
     if !policy.hosts.is_empty() {
@@ -63,20 +71,25 @@ pub(crate) fn surroundings(
     Ok(surroundings)
 }
 
-/// Reads the document and reports what is wrong with it.
+/// Reads the prompt or transcript and reports what is wrong with it.
 pub(crate) async fn load(input: &Input, surroundings: &Surroundings) -> Result<Prompt, Failure> {
-    let path = Path::new(&input.name);
-    if Language::of(Some(path), input.text.as_bytes()) == Language::Openchatml {
-        return Err(Failure::user(
-            "E-MD-TOP-LEVEL-TEXT",
-            format!(
-                "`{}` is an OpenChatML transcript, and only ChatMD prompts can be run",
+    let prompt = match input.language {
+        Language::Chatmd => surroundings.load(&input.name, &input.text).await,
+        Language::Openchatml => Prompt::of_openchatml(&input.name, &input.text),
+        Language::Harmony | Language::Ocml0_1 | Language::Chatml => {
+            let message = format!(
+                "`{}` is a transcript in a dialect that has no escape and no call ids, so it cannot \
+                 be gone on with",
                 input.name
-            ),
-        )
-        .with_help("`logue view` shows it; name it with -m replay:FILE to play it"));
-    }
-    let prompt = surroundings.load(&input.name, &input.text).await;
+            );
+            return Err(
+                Failure::user(Code::WriteRefused.as_str(), message).with_help(format!(
+                    "make one of OpenChatML 2.2 of it: `logue convert --to ocml2.2 {}`",
+                    input.name
+                )),
+            );
+        }
+    };
     let map = prompt.source_map();
     let (errors, others): (Vec<_>, Vec<_>) = prompt
         .diagnostics

@@ -9,6 +9,7 @@ use super::provider;
 use crate::arguments::Asking;
 use crate::config::{Config, variable};
 use crate::exit::{Exit, Failure};
+use crate::language::Language;
 
 /// Replaces the text that is run by what a model makes of its words, if that is asked for. The
 /// transcript keeps its own.
@@ -19,6 +20,9 @@ pub(crate) async fn refine(
     config: &Config,
     output: &Output,
 ) -> Result<(), Failure> {
+    if input.language != Language::Chatmd {
+        return Ok(());
+    }
     let by_variable = ["LOGUE_META_REFINE", "OCHAT_META_REFINE"]
         .into_iter()
         .filter_map(variable)

@@ -336,7 +336,10 @@ fn what_waits_says_what_it_would_do() {
         let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
         let call = &shown["suspended"][0]["metadata"]["calls"][0];
         let preview = call["preview"].as_str().unwrap();
-        assert!(preview.starts_with("sh deploy.sh\nin /"), "{preview}");
+        assert!(
+            preview.starts_with("Runs in /") && preview.ends_with(":\nsh deploy.sh\n"),
+            "{preview}"
+        );
         assert_eq!(call["why"]["rule"], "deploy=ask");
         let for_people = scene.run(&["sessions", "show", &session]);
         assert!(

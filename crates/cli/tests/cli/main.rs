@@ -4,11 +4,15 @@
 
 mod approvals;
 mod asking;
+mod audit;
 mod bad_prompts;
+mod browser;
+mod calls;
 mod check;
 mod codes;
 mod composed;
 mod concurrent;
+mod contract;
 mod convert;
 mod convert_chatmd;
 mod debug;
@@ -20,6 +24,7 @@ mod formats;
 mod hostile;
 mod hostile_tools;
 mod killed;
+mod limits;
 mod missing_files;
 mod network;
 mod payloads;
@@ -34,6 +39,9 @@ mod signal;
 mod telemetry;
 mod tokens;
 mod tools;
+mod transcript;
+mod transcript_ends;
+mod trust;
 mod view;
 
 /// Every file of this folder is a module above: a forgotten one would never run.

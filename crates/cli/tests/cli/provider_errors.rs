@@ -65,7 +65,7 @@ fn each_failure_has_its_category_and_exit_status_and_harms_nothing() {
     for (reply, category, exit, remedy) in cases {
         let server = ModelServer::start(vec![reply], Delivery::Whole).unwrap();
         let settings = format!(
-            "[model]\nbase_url = \"{}\"\nconnect_seconds = 1\nfirst_byte_seconds = 2\n\
+            "[model]\nretries = 0\nbase_url = \"{}\"\nconnect_seconds = 1\nfirst_byte_seconds = 2\n\
              idle_seconds = 2\nresponse_bytes = 1000000\n",
             server.base_url()
         );
@@ -101,7 +101,7 @@ fn a_message_survives_the_failure_and_is_sent_by_the_next_run() {
                 .unwrap(),
         )
     };
-    let failed = run(&["run", "prompt.md", "are", "you", "there?"]);
+    let failed = run(&["run", "--retries=0", "prompt.md", "are", "you", "there?"]);
     assert_eq!(failed.status, 4);
     assert!(
         failed.stderr.contains("your message is in prompt.md"),

@@ -117,7 +117,11 @@ fn the_same_words_after_a_failure_are_known_by_their_placeholder() {
         ("logue.toml", RULE),
     ]);
     for status in [4, 0] {
-        let ran = say(folder.path(), &server, &["run", "prompt.md", SECRET]);
+        let ran = say(
+            folder.path(),
+            &server,
+            &["run", "--retries=0", "prompt.md", SECRET],
+        );
         assert_eq!(ran.status, status, "{}", ran.stderr);
     }
     let text = std::fs::read_to_string(folder.path().join("prompt.md")).unwrap();

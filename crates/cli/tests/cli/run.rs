@@ -359,6 +359,7 @@ fn the_same_words_after_a_failure_are_said_once() {
             folder.path(),
             [
                 "run",
+                "--retries=0",
                 "--base-url",
                 &server.base_url(),
                 "prompt.md",

@@ -1,6 +1,7 @@
 //! What fails in a chat besides its graph, by the names of the contract.
 
 use std::error::Error;
+use std::time::Duration;
 
 use logue_message::{ChatMessage, ShapeError};
 
@@ -16,6 +17,9 @@ use super::outcome::{ChatTurnOutcome, ErroredTurn};
 pub(super) struct Failure {
     pub(super) category: String,
     pub(super) diagnostic: String,
+    /// What to do, and how long to wait before, where that is known.
+    pub(super) help: Option<String>,
+    pub(super) retry_after: Option<Duration>,
     /// Whether the store was away, so that nothing is decided about the turn.
     pub(super) transient: bool,
 }
@@ -25,6 +29,8 @@ impl Failure {
         Self {
             category: category.to_owned(),
             diagnostic: diagnostic.into(),
+            help: None,
+            retry_after: None,
             transient: false,
         }
     }
@@ -65,6 +71,8 @@ impl Failure {
     /// The graph failed.
     pub(super) fn engine(error: &EngineError) -> Self {
         Self {
+            help: error.help().map(str::to_owned),
+            retry_after: error.retry_after(),
             transient: is_of_absent_store(error),
             ..Self::new(error.derived_category(), error.diagnostic())
         }
@@ -84,6 +92,8 @@ impl Failure {
             reply: ChatMessage::system(words),
             error_category: self.category,
             diagnostic: self.diagnostic,
+            help: self.help,
+            retry_after: self.retry_after,
             invocation_id,
         })
     }

@@ -128,6 +128,7 @@ struct Inner {
     classifier: Box<dyn Classifier>,
     replies: Box<dyn Replies>,
     payload_check: Option<Box<PayloadCheck>>,
+    kept_failures: Option<Box<dyn Fn(&str) -> bool + Send + Sync>>,
     expiry: Option<Box<Expiry>>,
     limits: ChatLimits,
     migrations: Migrations,
@@ -190,6 +191,7 @@ impl ChatHarness {
             classifier: Box::new(DefaultClassifier),
             replies: Box::new(DefaultReplies),
             payload_check: None,
+            kept_failures: None,
             expiry: None,
             remembered: Remembered::new(limits.cached_sessions),
             limits,
@@ -233,6 +235,20 @@ impl ChatHarness {
     ) -> Self {
         if let Some(inner) = Arc::get_mut(&mut self.inner) {
             inner.payload_check = Some(Box::new(check));
+        }
+        self
+    }
+
+    /// Names the categories of failures after which what a turn had done by then becomes history, as
+    /// it does after a cancelled turn: its effects are real, and it only came to a limit. After any
+    /// other failure the history is as it was before the turn. Only before the harness is shared.
+    #[must_use]
+    pub fn with_kept_failures(
+        mut self,
+        is_kept: impl Fn(&str) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+            inner.kept_failures = Some(Box::new(is_kept));
         }
         self
     }

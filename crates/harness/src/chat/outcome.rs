@@ -1,5 +1,7 @@
 //! How a turn of a chat ended, as its caller is told.
 
+use std::time::Duration;
+
 use logue_message::ChatMessage;
 use serde_json::{Map, Value, json};
 
@@ -42,6 +44,10 @@ pub struct ErroredTurn {
     pub error_category: String,
     /// What happened, for whoever looks into it. The user is told [`reply`](Self::reply).
     pub diagnostic: String,
+    /// What to do, if that is known.
+    pub help: Option<String>,
+    /// How long a server asks to wait before the next try.
+    pub retry_after: Option<Duration>,
     /// What to show to the user: a `system` message that is no part of the history.
     pub reply: ChatMessage,
     /// The id of the run whose end this is. Without one the message was refused, or the store failed
@@ -91,14 +97,17 @@ impl ChatTurnOutcome {
                 "invocation_id": turn.invocation_id,
                 "replies": list(&turn.replies),
             }),
-            Self::Errored(turn) => json!({
-                "outcome": "errored",
-                "invocation_id": turn.invocation_id,
-                "error_bucket": turn.error_bucket.as_str(),
-                "error_category": turn.error_category,
-                "diagnostic": turn.diagnostic,
-                "reply": turn.reply.to_json(),
-            }),
+            Self::Errored(turn) => with_advice(
+                turn,
+                json!({
+                    "outcome": "errored",
+                    "invocation_id": turn.invocation_id,
+                    "error_bucket": turn.error_bucket.as_str(),
+                    "error_category": turn.error_category,
+                    "diagnostic": turn.diagnostic,
+                    "reply": turn.reply.to_json(),
+                }),
+            ),
             Self::Suspended(turn) => json!({
                 "outcome": "suspended",
                 "invocation_id": turn.invocation_id,
@@ -114,12 +123,15 @@ impl ChatTurnOutcome {
             Self::Completed(_) => (OutcomeKind::Completed, Value::Null),
             Self::Errored(turn) => (
                 OutcomeKind::Errored,
-                json!({
-                    "bucket": turn.error_bucket.as_str(),
-                    "category": turn.error_category,
-                    "diagnostic": turn.diagnostic,
-                    "reply": turn.reply.text(),
-                }),
+                with_advice(
+                    turn,
+                    json!({
+                        "bucket": turn.error_bucket.as_str(),
+                        "category": turn.error_category,
+                        "diagnostic": turn.diagnostic,
+                        "reply": turn.reply.text(),
+                    }),
+                ),
             ),
             Self::Suspended(turn) => (
                 OutcomeKind::Suspended,
@@ -159,11 +171,33 @@ impl ChatTurnOutcome {
                     .unwrap_or(ErrorBucket::RetryableTransient),
                 error_category: text("category"),
                 diagnostic: text("diagnostic"),
+                help: Some(text(HELP)).filter(|help| !help.is_empty()),
+                retry_after: stored
+                    .body
+                    .get(RETRY_AFTER)
+                    .and_then(Value::as_f64)
+                    .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
                 reply: ChatMessage::system(text("reply")),
                 invocation_id: Some(invocation_id),
             }),
         }
     }
+}
+
+const HELP: &str = "help";
+const RETRY_AFTER: &str = "retry_after_seconds";
+
+/// A failed turn as JSON, with what is known of what to do; without that, there are no such keys.
+fn with_advice(turn: &ErroredTurn, mut json: Value) -> Value {
+    if let Value::Object(object) = &mut json {
+        if let Some(help) = &turn.help {
+            object.insert(HELP.to_owned(), json!(help));
+        }
+        if let Some(wait) = turn.retry_after {
+            object.insert(RETRY_AFTER.to_owned(), json!(wait.as_secs_f64()));
+        }
+    }
+    json
 }
 
 /// A descriptor as JSON: without metadata, there is no such key.

@@ -164,7 +164,16 @@ impl Inner {
                 if stays(&begun, &failure) {
                     return Err(failure);
                 }
-                self.failed(failure, &invocation_id, seq)
+                let notes = if self.keeps(&failure) {
+                    self.notes_of(session, &invocation_id).await?
+                } else {
+                    Vec::new()
+                };
+                if is_untouched(&notes) {
+                    self.failed(failure, &invocation_id, seq)
+                } else {
+                    self.kept(&notes, first.as_ref(), &invocation_id, seq, failure)
+                }
             }
             Ran::Fenced => {
                 return Err(Failure::new(
@@ -180,9 +189,7 @@ impl Inner {
                 seq,
             ),
             Ran::Cancelled(CancelMode::Interrupt) => {
-                let notes = self.store.notes(session, &invocation_id).await;
-                let notes = notes.map_err(|error| Failure::save(&error, "session_save_failed"))?;
-                let notes: Vec<Value> = notes.into_iter().map(|note| note.note).collect();
+                let notes = self.notes_of(session, &invocation_id).await?;
                 self.broken(
                     &notes,
                     first.as_ref(),
@@ -300,6 +307,31 @@ impl Inner {
             _ => "the program ended during the turn; what it had done is in the history",
         };
         let failure = Failure::new(category, diagnostic);
+        self.kept(notes, first, invocation_id, seq, failure)
+    }
+
+    /// Whether what a turn did before it failed becomes history.
+    fn keeps(&self, failure: &Failure) -> bool {
+        let is_kept = self.kept_failures.as_ref();
+        is_kept.is_some_and(|is_kept| is_kept(&failure.category))
+    }
+
+    /// What the journal of a turn holds.
+    async fn notes_of(&self, session: &str, invocation_id: &str) -> Result<Vec<Value>, Failure> {
+        let notes = self.store.notes(session, invocation_id).await;
+        let notes = notes.map_err(|error| Failure::save(&error, "session_save_failed"))?;
+        Ok(notes.into_iter().map(|note| note.note).collect())
+    }
+
+    /// A turn that failed, of which what had happened becomes history.
+    fn kept(
+        &self,
+        notes: &[Value],
+        first: Option<&Value>,
+        invocation_id: &str,
+        seq: u64,
+        failure: Failure,
+    ) -> Ending {
         let outcome = self.errored(failure, Some(invocation_id.to_owned()));
         let messages = completed_messages(first, notes);
         let stored = NewOutcome {

@@ -175,11 +175,12 @@ pub trait Store: Send + Sync {
         invocation_id: &'a str,
     ) -> StoreResult<'a, Vec<JournalNote>>;
 
-    /// Adds records to the audit of a session, in this order. Durable when it returns. No lease is
-    /// needed: what was decided is true whoever has the session.
+    /// Adds records to the audit of a session, in this order, and makes the session if there is none:
+    /// agents of its prompt may run before its first message is accepted. Durable when it returns. No
+    /// lease is needed: what was decided is true whoever has the session.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] if there is no such session.
+    /// [`StoreError::NotFound`] if the id of the session is empty.
     fn audit<'a>(
         &'a self,
         session: &'a str,

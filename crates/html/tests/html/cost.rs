@@ -159,4 +159,11 @@ fn an_address_that_many_links_share_is_not_multiplied_past_the_limit() {
     };
     let found = to_markdown(&html, &options);
     assert!(found.cut && found.text.len() <= options.output_bytes);
+    let numbered = Options {
+        number_links: true,
+        ..options
+    };
+    let found = to_markdown(&html, &numbered);
+    let addresses: usize = found.links.iter().map(String::len).sum();
+    assert!(addresses <= numbered.output_bytes + 4_096, "{addresses}");
 }

@@ -154,7 +154,7 @@ proptest! {
 
     #[test]
     fn no_page_breaks_anything(html in pieces(), limit in 0_usize..200) {
-        let options = Options { output_bytes: limit, base: Some("http://a/b".to_owned()) };
+        let options = Options { output_bytes: limit, base: Some("http://a/b".to_owned()), ..Options::default() };
         for found in [to_markdown(&html, &options), strip(&html, &options)] {
             prop_assert!(found.text.len() <= limit);
         }

@@ -79,6 +79,9 @@ impl HarmonyServer {
         if let Some(temperature) = settings.temperature {
             set("temperature", json!(temperature));
         }
+        for (name, value) in settings.further() {
+            set(name, value);
+        }
         let most = settings.max_tokens;
         match self {
             Self::LlamaCpp => {
@@ -89,10 +92,9 @@ impl HarmonyServer {
             }
             Self::Plain => {
                 set("max_tokens", json!(most.unwrap_or(PLAIN_TOKENS)));
-                set(
-                    "stop",
-                    json!([Token::Return.as_str(), Token::Call.as_str()]),
-                );
+                let own = [Token::Return.as_str(), Token::Call.as_str()];
+                let named = settings.stop.iter().map(String::as_str);
+                set("stop", named.chain(own).collect());
                 return Value::Object(body);
             }
             // Without a number these servers stop after 16 tokens, with `null` where the context

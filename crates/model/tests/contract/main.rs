@@ -9,6 +9,7 @@ mod cancelling;
 mod retrying;
 mod structured;
 mod validity;
+mod waiting;
 
 /// A client for a server, with limits that no good answer reaches.
 fn client(base_url: String) -> ChatCompletions {

@@ -17,7 +17,7 @@ pub(super) fn add(
     records: &[String],
     now: Timestamp,
 ) -> Tried<()> {
-    let head = session::existing(conn, session)?;
+    let head = session::made(conn, session, now)?;
     let last: Option<i64> = conn
         .prepare_cached(
             "SELECT pos FROM audit WHERE pos BETWEEN ?1 AND ?2 ORDER BY pos DESC LIMIT 1",

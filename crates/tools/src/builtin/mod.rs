@@ -2,6 +2,7 @@
 
 mod append_to_file;
 mod apply_patch;
+mod browser;
 mod changing;
 mod find_and_replace;
 mod given;
@@ -16,6 +17,8 @@ use std::sync::Arc;
 
 pub use append_to_file::AppendToFile;
 pub use apply_patch::ApplyPatch;
+pub(crate) use browser::Pages;
+pub use browser::{BrowserFind, BrowserOpen, BrowserSearch, ResultFields, SearchEngine};
 pub use find_and_replace::FindAndReplace;
 pub use python::Python;
 pub use read_directory::ReadDirectory;
@@ -48,10 +51,45 @@ pub enum Builtin {
     Search,
     /// `write_file`.
     WriteFile,
+    /// `browser.search`.
+    BrowserSearch,
+    /// `browser.open`.
+    BrowserOpen,
+    /// `browser.find`.
+    BrowserFind,
+}
+
+/// What a built-in can do at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum BuiltinPower {
+    /// It reads files below the roots.
+    Reads,
+    /// It asks hosts that the user allowed, so what it is told can get out.
+    Network,
+    /// It changes files below the roots.
+    Writes,
+    /// It runs programs that the model writes, in a sandbox.
+    Runs,
 }
 
 impl Builtin {
-    /// The built-in that a declaration names.
+    /// What it can do at most.
+    pub fn power(self) -> BuiltinPower {
+        match self {
+            Self::ReadFile | Self::ReadDirectory | Self::Search => BuiltinPower::Reads,
+            Self::WebpageToMarkdown
+            | Self::BrowserSearch
+            | Self::BrowserOpen
+            | Self::BrowserFind => BuiltinPower::Network,
+            Self::AppendToFile | Self::FindAndReplace | Self::ApplyPatch | Self::WriteFile => {
+                BuiltinPower::Writes
+            }
+            Self::Python => BuiltinPower::Runs,
+        }
+    }
+
+    /// The built-in that a name stands for, if it is a single one.
     pub fn declared(name: &str) -> Option<Self> {
         Some(match name {
             "read_file" | "get_contents" => Self::ReadFile,
@@ -63,6 +101,9 @@ impl Builtin {
             "python" => Self::Python,
             "search" => Self::Search,
             "write_file" => Self::WriteFile,
+            "browser.search" => Self::BrowserSearch,
+            "browser.open" => Self::BrowserOpen,
+            "browser.find" => Self::BrowserFind,
             _ => return None,
         })
     }
@@ -86,9 +127,16 @@ impl Builtin {
         Ok(found)
     }
 
-    /// The built-ins that a name stands for: one, or all of a namespace.
+    /// The built-ins that a name stands for: one, or all of a namespace, which `browser` is.
     pub fn named(name: &str) -> Option<Vec<Self>> {
-        Self::declared(name).map(|builtin| vec![builtin])
+        match name {
+            "browser" => Some(vec![
+                Self::BrowserSearch,
+                Self::BrowserOpen,
+                Self::BrowserFind,
+            ]),
+            name => Self::declared(name).map(|builtin| vec![builtin]),
+        }
     }
 
     /// The tool, confined to `reach`.
@@ -102,6 +150,9 @@ impl Builtin {
             Self::ApplyPatch => Arc::new(ApplyPatch::new(reach.clone())),
             Self::Search => Arc::new(Search::new(roots())),
             Self::WriteFile => Arc::new(WriteFile::new(reach.clone())),
+            Self::BrowserSearch => Arc::new(BrowserSearch::new(reach.clone())),
+            Self::BrowserOpen => Arc::new(BrowserOpen::new(reach.clone())),
+            Self::BrowserFind => Arc::new(BrowserFind::new(reach.clone())),
             Self::WebpageToMarkdown => Arc::new(WebpageToMarkdown::new(reach.network.clone())),
             Self::Python => Arc::new(Python::new(&reach.roots, reach.python.clone())),
         }

@@ -92,6 +92,11 @@ impl Tool for Python {
         Box::pin(self.run(call.arguments))
     }
 
+    /// What is no JSON is a program.
+    fn checks_arguments(&self) -> bool {
+        true
+    }
+
     /// The program itself.
     fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
         let text = match code(call.arguments) {

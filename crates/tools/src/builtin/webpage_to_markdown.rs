@@ -6,7 +6,10 @@ use logue_message::{Arguments, ToolDefinition};
 use serde_json::json;
 
 use super::given::Given;
-use crate::{BoxFuture, Call, FetchCategory, FetchError, FetchPolicy, Fetcher, Outcome, Tool};
+use crate::{
+    BoxFuture, Call, FetchCategory, FetchError, FetchKey, FetchPolicy, Fetched, Fetcher, Outcome,
+    Tool,
+};
 
 /// Bytes of text that one call gives.
 const SHOWN: usize = 380_928;
@@ -40,15 +43,7 @@ impl WebpageToMarkdown {
     async fn page(&self, arguments: &Arguments) -> Result<String, String> {
         let given = Given::read(arguments, &["url"])?;
         let url = given.text(&["url"])?;
-        let fetched = match &self.network {
-            Some(network) => network.get(url).await,
-            // A fetcher that may ask nobody says which host would have to be allowed.
-            None => match Fetcher::new(FetchPolicy::default()) {
-                Ok(nobody) => nobody.get(url).await,
-                Err(error) => Err(error),
-            },
-        };
-        let page = fetched.map_err(|error| told(&error))?;
+        let page = get(self.network.as_deref(), url, None).await?;
         if !page.is_html() && !page.is_text() {
             let kind = page.media_type.as_deref().unwrap_or("an unknown type");
             return Err(format!("{}: is no text, but {kind}", page.url));
@@ -62,6 +57,7 @@ impl WebpageToMarkdown {
             let options = logue_html::Options {
                 output_bytes: SHOWN,
                 base: Some(page.url.clone()),
+                ..logue_html::Options::default()
             };
             let markdown = logue_html::to_markdown(&text, &options);
             (markdown.text, markdown.cut)
@@ -92,6 +88,23 @@ impl Tool for WebpageToMarkdown {
             }
         })
     }
+}
+
+/// Gets an address, or says why not.
+pub(super) async fn get(
+    network: Option<&Fetcher>,
+    url: &str,
+    key: Option<&FetchKey>,
+) -> Result<Fetched, String> {
+    let fetched = match network {
+        Some(network) => network.get_with(url, key).await,
+        // A fetcher that may ask nobody says which host would have to be allowed.
+        None => match Fetcher::new(FetchPolicy::default()) {
+            Ok(nobody) => nobody.get(url).await,
+            Err(error) => Err(error),
+        },
+    };
+    fetched.map_err(|error| told(&error))
 }
 
 /// Why there is no page. Who allows a host is the user, so the model is told what to ask for.

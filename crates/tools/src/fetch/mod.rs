@@ -8,6 +8,7 @@
 
 mod body;
 mod error;
+mod key;
 mod policy;
 mod public;
 mod resolve;
@@ -21,6 +22,7 @@ use reqwest::header::{
 use reqwest::{Client, Response, Url};
 
 pub use error::{FetchCategory, FetchError};
+pub use key::FetchKey;
 pub use policy::{FetchPolicy, HostRule, HostRuleError};
 pub use resolve::Lookup;
 
@@ -171,8 +173,16 @@ impl Fetcher {
     /// # Errors
     /// Everything that is not a successful answer within the limits, by category.
     pub async fn get(&self, url: &str) -> Result<Fetched, FetchError> {
+        self.get_with(url, None).await
+    }
+
+    /// The same with a key for the host that the address names.
+    ///
+    /// # Errors
+    /// As [`Fetcher::get`].
+    pub async fn get_with(&self, url: &str, key: Option<&FetchKey>) -> Result<Fetched, FetchError> {
         let limit = self.policy.total;
-        match tokio::time::timeout(limit, self.follow(url)).await {
+        match tokio::time::timeout(limit, self.follow(url, key)).await {
             Ok(answer) => answer,
             Err(_) => Err(FetchError::new(
                 FetchCategory::Timeout,
@@ -183,11 +193,13 @@ impl Fetcher {
         }
     }
 
-    async fn follow(&self, asked: &str) -> Result<Fetched, FetchError> {
+    async fn follow(&self, asked: &str, key: Option<&FetchKey>) -> Result<Fetched, FetchError> {
         let mut url = parse(asked)?;
+        let first = url.origin();
         let mut redirects = 0;
         loop {
-            let response = self.ask(&url).await.map_err(|mut error| {
+            let key = key.filter(|_| url.origin() == first);
+            let response = self.ask(&url, key).await.map_err(|mut error| {
                 if redirects > 0 {
                     error.message = format!("{} redirects: {}", shown(asked), error.message);
                 }
@@ -217,16 +229,19 @@ impl Fetcher {
     }
 
     /// One hop: the policy, then the request.
-    async fn ask(&self, url: &Url) -> Result<Response, FetchError> {
+    async fn ask(&self, url: &Url, key: Option<&FetchKey>) -> Result<Response, FetchError> {
         let client = if self.check(url)? {
             &self.private
         } else {
             &self.public
         };
-        let request = client
+        let mut request = client
             .get(url.clone())
             .header(ACCEPT, WANTED)
             .header(ACCEPT_ENCODING, "gzip");
+        if let Some(key) = key {
+            request = request.header(key.header.clone(), key.value.clone());
+        }
         request
             .send()
             .await

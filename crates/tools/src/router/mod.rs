@@ -10,6 +10,7 @@
 mod batch;
 mod cancel;
 mod deadline;
+mod schemas;
 
 use std::time::Duration;
 
@@ -17,10 +18,12 @@ use logue_message::ToolCall;
 
 pub use batch::Batch;
 pub use cancel::RouterHandle;
+pub use schemas::Unchecked;
 
 use crate::{BoxFuture, Call, Outcome, Preview, Toolbox};
 use cancel::Ticket;
 use deadline::{Given, split};
+use schemas::Schemas;
 
 /// Calls that run side by side where nothing else is said.
 pub const DEFAULT_CONCURRENCY: usize = 8;
@@ -31,6 +34,7 @@ pub struct Router {
     toolbox: Toolbox,
     concurrency: usize,
     running: RouterHandle,
+    schemas: Schemas,
 }
 
 /// One call, and what else is known of it.
@@ -61,6 +65,7 @@ impl Router {
             toolbox,
             concurrency: DEFAULT_CONCURRENCY,
             running: RouterHandle::default(),
+            schemas: Schemas::default(),
         }
     }
 
@@ -100,6 +105,12 @@ impl Router {
         tool.is_some_and(|tool| tool.is_exclusive())
     }
 
+    /// The tools that were found to have a schema that is of no use, each once: what they are called
+    /// with is not checked.
+    pub fn take_unchecked(&self) -> Vec<Unchecked> {
+        self.schemas.take_notes()
+    }
+
     /// Runs one call. It can be cancelled from now on, whether or not the future is polled.
     pub fn call<'a>(&'a self, routed: Routed<'a>) -> BoxFuture<'a, Outcome> {
         let ticket = self.running.enter(routed.conversation, &routed.call.id);
@@ -127,6 +138,11 @@ impl Router {
             Err(why) => return Outcome::error("E-CALL-SCHEMA", why),
         };
         let arguments = arguments.as_ref().unwrap_or(&call.arguments);
+        if !tool.checks_arguments()
+            && let Err(why) = self.schemas.check(call, arguments, tool.definition())
+        {
+            return Outcome::error("E-CALL-SCHEMA", why);
+        }
         if let Some(reason) = ticket.is_cancelled() {
             let what = format!("the call was cancelled before it began ({reason}); it was not run");
             return Outcome::error("E-TOOL-CANCELLED", what);

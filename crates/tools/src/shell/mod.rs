@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 pub(crate) use program::Program;
 pub(crate) use report::outcome;
-pub use words::CommandError;
+pub use words::{CommandError, command_words};
 
 use crate::sandbox::Sandbox;
 use crate::shown::{quoted, shown};
@@ -128,7 +128,7 @@ impl ShellTool {
         roots: &Roots,
         mut options: ShellOptions,
     ) -> Result<Self, CommandError> {
-        let words = words::split(command)?;
+        let words = command_words(command)?;
         let description = match description {
             Some(text) if !text.is_empty() => text.to_owned(),
             _ => format!("Runs `{command}` with the given arguments"),

@@ -43,7 +43,7 @@ impl std::error::Error for CommandError {}
 ///
 /// # Errors
 /// The text is no command.
-pub(super) fn split(command: &str) -> Result<Vec<String>, CommandError> {
+pub fn command_words(command: &str) -> Result<Vec<String>, CommandError> {
     if command.contains('\0') {
         return Err(CommandError::Nul);
     }

@@ -65,12 +65,9 @@ impl<'a> Difference<'a> {
 
 fn lines(mark: &[u8], all: &[&[u8]], range: std::ops::Range<usize>, out: &mut Bounded) {
     for line in all.get(range).unwrap_or_default() {
-        match line.strip_suffix(b"\n") {
-            Some(line) => out.line(mark, line),
-            None => {
-                out.line(mark, line);
-                out.line(b"", b"\\ No newline at end of file");
-            }
+        out.line(mark, line.strip_suffix(b"\n").unwrap_or(line));
+        if !line.ends_with(b"\n") {
+            out.line(b"", b"\\ No newline at end of file");
         }
     }
 }

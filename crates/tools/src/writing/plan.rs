@@ -111,17 +111,13 @@ impl Plan {
                 }
             }
         }
-        format!("sha256:{}", hex(&digest.finalize()))
+        format!("sha256:{:x}", digest.finalize())
     }
 }
 
 /// The digest of a content as people write it.
 pub(crate) fn sha256(content: &[u8]) -> String {
-    hex(&Sha256::digest(content))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:x}", Sha256::digest(content))
 }
 
 /// Lines that come and lines that go when one content becomes another.
@@ -188,11 +184,12 @@ fn one(change: &Change, before: &Before, reach: &Reach, out: &mut Bounded) {
         _ if old == new => "stays as it is".to_owned(),
         _ => format!("changes (+{added} -{removed} lines)"),
     };
-    let binary = [("now", old), ("then", new)].into_iter();
-    let binary = binary.filter(|(_, content)| !is_text(content));
-    let binary: String = binary
-        .map(|(when, _)| format!("; it is no text {when}"))
-        .collect();
+    let binary = match (is_text(old), is_text(new)) {
+        (true, true) => "",
+        (false, true) => "; it is no text now",
+        (true, false) => "; it is no text then",
+        (false, false) => "; it is no text",
+    };
     out.line(b"", format!("{lead}: {what}{binary}").as_bytes());
     if added + removed > 0 {
         out.line(b"", format!("--- {from}").as_bytes());

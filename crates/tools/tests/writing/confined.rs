@@ -9,10 +9,11 @@ use serde_json::json;
 use crate::project::{Project, call, call_with, patch};
 
 /// What each tool does with a path.
-fn writes(path: &str) -> [(&'static str, serde_json::Value); 6] {
+fn writes(path: &str) -> [(&'static str, serde_json::Value); 7] {
     let patch = |body: String| json!({"input": format!("*** Begin Patch\n{body}*** End Patch")});
     [
         ("append_to_file", json!({"path": path, "content": "x"})),
+        ("write_file", json!({"path": path, "content": "x"})),
         (
             "find_and_replace",
             json!({"path": path, "find": "secret", "replace": "x", "all": true}),

@@ -4,7 +4,9 @@
 
 mod confined;
 mod patching;
+mod previewing;
 mod project;
+mod unified;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -10,9 +10,14 @@ use serde_json::json;
 
 pub(crate) async fn call_with(reach: &Reach, name: &str, arguments: &str) -> Outcome {
     let mut toolbox = Toolbox::new();
-    for declared in ["append_to_file", "find_and_replace", "apply_patch"] {
-        let tool = Builtin::declared(declared).unwrap().tool(reach);
-        toolbox.add(tool).unwrap();
+    let names = [
+        "append_to_file",
+        "find_and_replace",
+        "apply_patch",
+        "write_file",
+    ];
+    for builtin in Builtin::by_names(&names).unwrap() {
+        toolbox.add(builtin.tool(reach)).unwrap();
     }
     toolbox.call(&ToolCall::new("c", name, arguments)).await
 }

@@ -222,8 +222,7 @@ impl Store for MemoryStore {
         now: Timestamp,
     ) -> StoreResult<'a, ()> {
         self.with(move |data| {
-            let kept = data.sessions.get_mut(session);
-            let kept = kept.ok_or_else(|| no_session(session))?;
+            let kept = data.made(session, now)?;
             kept.audit(invocation_id, records, now);
             Ok(())
         })

@@ -16,6 +16,9 @@ use crate::shown::show;
 /// Bytes that a compiled expression may need.
 const COMPILED: usize = 1024 * 1024;
 
+/// Bytes of an expression that is shown to say what is wrong with it.
+const SHORT: usize = 200;
+
 /// Groups within groups.
 const NESTED: u32 = 64;
 
@@ -48,7 +51,13 @@ pub(super) fn compile(pattern: &str, ignore_case: bool) -> Result<Regex, String>
                 "E-CALL-SCHEMA: pattern: the expression is too large; search for less at once"
                     .to_owned()
             }
-            error => format!("E-CALL-SCHEMA: pattern: {error}"),
+            error => {
+                let why = error.to_string();
+                // A report with the expression in it is of use as long as that is short.
+                let last = why.lines().next_back().unwrap_or_default();
+                let why = if pattern.len() > SHORT { last } else { &why };
+                format!("E-CALL-SCHEMA: pattern: {why}")
+            }
         })
 }
 

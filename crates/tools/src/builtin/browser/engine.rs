@@ -1,0 +1,161 @@
+//! The search engine that a user configured, and what it answers.
+
+use serde_json::Value;
+
+use super::page::{Page, one_line};
+use crate::{FetchKey, Fetched};
+
+/// Bytes of what a result says of itself.
+const SNIPPET: usize = 600;
+
+/// A search engine that is asked by an address.
+///
+/// ```
+/// use logue_tools::{ResultFields, SearchEngine};
+///
+/// let engine = SearchEngine::new("https://search.example/api?q={query}&n={count}")?
+///     .with_results("web.results", ResultFields::default());
+/// assert!(SearchEngine::new("https://search.example/").is_err());
+/// # drop(engine);
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchEngine {
+    address: String,
+    pub(super) key: Option<FetchKey>,
+    results: Option<String>,
+    fields: ResultFields,
+}
+
+/// Where a result has what, as names of members, with dots for members of members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultFields {
+    /// Its title.
+    pub title: String,
+    /// Its address.
+    pub url: String,
+    /// What it says.
+    pub snippet: String,
+}
+
+impl Default for ResultFields {
+    fn default() -> Self {
+        Self {
+            title: "title".to_owned(),
+            url: "url".to_owned(),
+            snippet: "description".to_owned(),
+        }
+    }
+}
+
+impl SearchEngine {
+    /// An engine at an address with `{query}` in it, which stands for what is searched, and perhaps
+    /// `{count}` for the number of results. If it answers with a page, the page is the result.
+    ///
+    /// # Errors
+    /// The address is none that could be asked.
+    pub fn new(address: impl Into<String>) -> Result<Self, String> {
+        let address = address.into();
+        if !address.starts_with("https://") && !address.starts_with("http://") {
+            return Err("an address with http:// or https:// is expected".to_owned());
+        }
+        if !address.contains("{query}") {
+            return Err("`{query}` is missing, which stands for what is searched".to_owned());
+        }
+        Ok(Self {
+            address,
+            key: None,
+            results: None,
+            fields: ResultFields::default(),
+        })
+    }
+
+    /// The same with the list of results at that place in the JSON of the answer, as names of members
+    /// with dots between them; empty if the answer itself is the list.
+    #[must_use]
+    pub fn with_results(mut self, place: impl Into<String>, fields: ResultFields) -> Self {
+        self.results = Some(place.into());
+        self.fields = fields;
+        self
+    }
+
+    /// The same with a key.
+    #[must_use]
+    pub fn with_key(mut self, key: FetchKey) -> Self {
+        self.key = Some(key);
+        self
+    }
+
+    /// The address that a query is asked at.
+    pub(super) fn url(&self, query: &str, count: usize) -> String {
+        let mut encoded = String::new();
+        for byte in query.bytes() {
+            if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+                encoded.push(char::from(byte));
+            } else {
+                encoded.push_str(&format!("%{byte:02X}"));
+            }
+        }
+        // What is searched could hold `{count}`, encoded it cannot.
+        let address = self.address.replace("{count}", &count.to_string());
+        address.replace("{query}", &encoded)
+    }
+
+    /// What the engine answered, as a page with a link for each result.
+    pub(super) fn page(&self, answer: &Fetched, query: &str, most: usize) -> Result<Page, String> {
+        if answer.is_html() {
+            return Page::read(answer, false);
+        }
+        let wrong = |why: &str| {
+            format!("the search engine's answer is not as [browser] in logue.toml says: {why}")
+        };
+        let place = self.results.as_deref();
+        let place = place.ok_or_else(|| wrong("it is no page, and `results` is not set"))?;
+        let json: Value = serde_json::from_slice(&answer.bytes)
+            .map_err(|error| wrong(&format!("it is no JSON ({error})")))?;
+        let list = member(&json, place).and_then(Value::as_array);
+        let list = list.ok_or_else(|| wrong(&format!("it has no list `{place}`")))?;
+        let mut lines = Vec::new();
+        let mut links = Vec::new();
+        for result in list {
+            let text = |name: &str| member(result, name).and_then(Value::as_str).map(plain);
+            let url = member(result, &self.fields.url).and_then(Value::as_str);
+            let is_address = |url: &&str| url.starts_with("http://") || url.starts_with("https://");
+            let Some(url) = url.filter(is_address) else {
+                continue;
+            };
+            let url: String = url.split_whitespace().collect();
+            let title = text(&self.fields.title).filter(|title| !title.is_empty());
+            let title = title.unwrap_or_else(|| one_line(&url));
+            lines.push(format!("【{}†{title}】", links.len()));
+            lines.extend(text(&self.fields.snippet).filter(|snippet| !snippet.is_empty()));
+            lines.push(String::new());
+            links.push(url);
+            if links.len() == most {
+                break;
+            }
+        }
+        if links.is_empty() {
+            lines.push("There are no results.".to_owned());
+        }
+        let title = format!("Results for {query}");
+        Ok(Page::made(answer, &title, &lines, links))
+    }
+}
+
+/// The member of a member and so on; the value itself for an empty place.
+fn member<'v>(value: &'v Value, place: &str) -> Option<&'v Value> {
+    let names = place.split('.').filter(|name| !name.is_empty());
+    names
+        .into_iter()
+        .try_fold(value, |value, name| value.get(name))
+}
+
+/// Words of a result, which may hold elements, on one line.
+fn plain(text: &str) -> String {
+    let options = logue_html::Options {
+        output_bytes: SNIPPET,
+        ..logue_html::Options::default()
+    };
+    one_line(&logue_html::strip(text, &options).text)
+}

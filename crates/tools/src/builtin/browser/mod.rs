@@ -1,0 +1,281 @@
+//! `browser.search`, `browser.open`, `browser.find`: pages that a model looks through line by line,
+//! as models of the gpt-oss family were trained to.
+//!
+//! Each page that is opened has a number, its cursor, and stays open for the run. Only hosts that
+//! the user allowed are asked. A page is hostile; `page` says what that means.
+
+mod engine;
+mod page;
+mod pages;
+
+use std::sync::Arc;
+
+use logue_message::{Arguments, ToolDefinition};
+use serde_json::{Value, json};
+
+pub use engine::{ResultFields, SearchEngine};
+pub(crate) use pages::Pages;
+
+use super::given::Given;
+use super::webpage_to_markdown::get;
+use crate::{BoxFuture, Call, Outcome, Provenance, Reach, Tool};
+use page::Page;
+
+/// Results that a search gives, and that it may be asked for.
+const RESULTS: usize = 10;
+const MOST_RESULTS: usize = 20;
+
+/// Asks the search engine that the user configured.
+#[derive(Clone, Debug)]
+pub struct BrowserSearch {
+    definition: ToolDefinition,
+    reach: Reach,
+}
+
+/// Opens pages and scrolls in them.
+#[derive(Clone, Debug)]
+pub struct BrowserOpen {
+    definition: ToolDefinition,
+    reach: Reach,
+}
+
+/// Finds a text in a page that is open.
+#[derive(Clone, Debug)]
+pub struct BrowserFind {
+    definition: ToolDefinition,
+    reach: Reach,
+}
+
+impl BrowserSearch {
+    /// A search with the engine and the hosts of `reach`.
+    pub fn new(reach: Reach) -> Self {
+        let description = "Searches the web and opens the list of results as a page. A result is opened with \
+             browser.open by the number of its link.";
+        let parameters = json!({
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "description": "What to search for"},
+                "topn": {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS, "description": format!("Results to list; {RESULTS} if absent")},
+            },
+            "required": ["query"],
+            "additionalProperties": false,
+        });
+        Self {
+            definition: ToolDefinition::new("browser.search", description, parameters),
+            reach,
+        }
+    }
+
+    async fn search(&self, arguments: &Arguments) -> Result<Outcome, String> {
+        let given = Given::read(arguments, &["query", "topn", "source"])?;
+        let query = given.text(&["query"])?;
+        if query.trim().is_empty() || query.len() > 2_000 {
+            return Err("E-CALL-SCHEMA: query: must have 1 to 2000 bytes".to_owned());
+        }
+        let most = given
+            .number("topn")?
+            .unwrap_or(RESULTS)
+            .clamp(1, MOST_RESULTS);
+        let Some(engine) = &self.reach.search else {
+            return Err(
+                "no search engine is configured, so nothing can be searched. The user can name one \
+                 as `search` under [browser] in logue.toml; pages can be opened by their addresses"
+                    .to_owned(),
+            );
+        };
+        let network = self.reach.network.as_deref();
+        let answer = get(network, &engine.url(query, most), engine.key.as_ref()).await?;
+        let (engine, query) = (Arc::clone(engine), query.to_owned());
+        let page = tokio::task::spawn_blocking(move || engine.page(&answer, &query, most));
+        opened(&self.reach, page.await, None, None)
+    }
+}
+
+impl BrowserOpen {
+    /// A tool that opens pages of the hosts of `reach`.
+    pub fn new(reach: Reach) -> Self {
+        let description = "Opens a page and shows its lines with their numbers, or other lines of a page that \
+             is open. 【3†words】 in a line is link 3. With `id` a link of the page `cursor` is opened, \
+             with `url` an address; without both the page `cursor` is shown from the line `loc` on. Only \
+             hosts that the user allowed are asked.";
+        let parameters = json!({
+            "type": "object",
+            "properties": {
+                "id": {"type": ["integer", "string"], "description": "Number of a link, or an address"},
+                "url": {"type": "string", "description": "Address of a page, with http or https"},
+                "cursor": {"type": "integer", "description": "Number of an open page; the one looked at last if absent"},
+                "loc": {"type": "integer", "description": "First line to show; 0 if absent"},
+                "num_lines": {"type": "integer", "description": "Lines to show; as many as fit if absent"},
+                "view_source": {"type": "boolean", "description": "Whether to show an opened page as it was sent"},
+            },
+            "additionalProperties": false,
+        });
+        Self {
+            definition: ToolDefinition::new("browser.open", description, parameters),
+            reach,
+        }
+    }
+
+    async fn open(&self, arguments: &Arguments) -> Result<Outcome, String> {
+        let known = [
+            "id",
+            "url",
+            "cursor",
+            "loc",
+            "num_lines",
+            "view_source",
+            "source",
+        ];
+        let given = Given::read(arguments, &known)?;
+        let cursor = given.number("cursor")?;
+        let from = given.number("loc")?;
+        let count = given.number("num_lines")?;
+        let as_source = given.flag("view_source")?;
+        if count == Some(0) {
+            return Err("E-CALL-SCHEMA: num_lines: must be at least 1".to_owned());
+        }
+        let Some(target) = target(&given)? else {
+            let (cursor, page) = self.reach.pages.get(cursor)?;
+            return shown(cursor, &page, from, count);
+        };
+        let url = match target {
+            Target::Address(url) => url,
+            Target::Link(id) => {
+                let (cursor, page) = self.reach.pages.get(cursor)?;
+                let link = page.links.get(id).cloned();
+                link.ok_or_else(|| match page.links.len() {
+                    0 => format!("page [{cursor}] has no links"),
+                    count => format!(
+                        "page [{cursor}] has no link {id}; its links are 0 to {}",
+                        count - 1
+                    ),
+                })?
+            }
+        };
+        let fetched = get(self.reach.network.as_deref(), &url, None).await?;
+        let page = tokio::task::spawn_blocking(move || Page::read(&fetched, as_source));
+        opened(&self.reach, page.await, from, count)
+    }
+}
+
+impl BrowserFind {
+    /// A tool for the pages that the other tools of `reach` opened.
+    pub fn new(reach: Reach) -> Self {
+        let description = "Finds a text in a page that is open, whatever its case and white space, and shows \
+             the lines around each place.";
+        let parameters = json!({
+            "type": "object",
+            "properties": {
+                "pattern": {"type": "string", "description": "The text to find"},
+                "cursor": {"type": "integer", "description": "Number of an open page; the one looked at last if absent"},
+            },
+            "required": ["pattern"],
+            "additionalProperties": false,
+        });
+        Self {
+            definition: ToolDefinition::new("browser.find", description, parameters),
+            reach,
+        }
+    }
+
+    fn find(&self, arguments: &Arguments) -> Result<Outcome, String> {
+        let given = Given::read(arguments, &["pattern", "cursor"])?;
+        let pattern = given.text(&["pattern"])?;
+        let (cursor, page) = self.reach.pages.get(given.number("cursor")?)?;
+        let text = page.find(cursor, pattern)?;
+        Ok(Outcome::done(text).with_provenance(provenance(&page)))
+    }
+}
+
+/// What shall be opened.
+enum Target {
+    Link(usize),
+    Address(String),
+}
+
+/// Models write the number of a link as text too, and -1 for nothing.
+fn target(given: &Given) -> Result<Option<Target>, String> {
+    if let Some(url) = given.optional_text("url")? {
+        return Ok(Some(Target::Address(url.to_owned())));
+    }
+    match given.value("id") {
+        Some(Value::String(id)) => match id.trim().parse::<i64>() {
+            Ok(-1) => Ok(None),
+            Ok(id) => match usize::try_from(id) {
+                Ok(id) => Ok(Some(Target::Link(id))),
+                Err(_) => Err("E-CALL-SCHEMA: id: must be a number from 0".to_owned()),
+            },
+            Err(_) if id.trim().is_empty() => Ok(None),
+            Err(_) => Ok(Some(Target::Address(id.clone()))),
+        },
+        _ => Ok(given.number("id")?.map(Target::Link)),
+    }
+}
+
+/// Keeps a page that was read and shows it.
+fn opened(
+    reach: &Reach,
+    page: Result<Result<Page, String>, tokio::task::JoinError>,
+    from: Option<usize>,
+    count: Option<usize>,
+) -> Result<Outcome, String> {
+    let page = page.map_err(|error| format!("the page could not be read: {error}"))??;
+    let page = Arc::new(page);
+    let cursor = reach.pages.add(Arc::clone(&page));
+    shown(cursor, &page, from, count)
+}
+
+fn shown(
+    cursor: usize,
+    page: &Page,
+    from: Option<usize>,
+    count: Option<usize>,
+) -> Result<Outcome, String> {
+    let text = page.view(cursor, from.unwrap_or(0), count)?;
+    Ok(Outcome::done(text).with_provenance(provenance(page)))
+}
+
+fn provenance(page: &Page) -> Provenance {
+    Provenance {
+        source: page.url.clone(),
+        timestamp: None,
+        checksum: Some(format!("sha256:{}", page.checksum)),
+    }
+}
+
+impl Tool for BrowserSearch {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            let searched = self.search(call.arguments).await;
+            searched.unwrap_or_else(Outcome::failed)
+        })
+    }
+}
+
+impl Tool for BrowserOpen {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            let opened = self.open(call.arguments).await;
+            opened.unwrap_or_else(Outcome::failed)
+        })
+    }
+}
+
+impl Tool for BrowserFind {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+        let found = self.find(call.arguments);
+        Box::pin(std::future::ready(found.unwrap_or_else(Outcome::failed)))
+    }
+}
