@@ -211,18 +211,22 @@ impl Agents {
             .models
             .find(prompt.config.model.as_deref(), folder)
             .map_err(failed)?;
-        let toolbox = toolbox(&prompt, inside)
+        let declared = Declared::of(prompt.tools.iter(), folder);
+        let permissions = self.permissions.clone().of_agent(path, &declared);
+        let toolbox = toolbox(&prompt, inside, &permissions)
+            .await
             .map_err(|error| failed(format!("{} ({})", error.message, error.code)))?;
         let settings = prompt.settings();
-        let key = key_of(&model.identity, &settings, toolbox.definitions(), &history);
+        let key = {
+            let offered = toolbox.current().await;
+            key_of(&model.identity, &settings, offered.definitions(), &history)
+        };
         // What tools find is not in the key, so an agent that has some is asked each time.
-        let may_repeat = freshness == Freshness::MayRepeat && toolbox.definitions().is_empty();
+        let may_repeat = freshness == Freshness::MayRepeat && prompt.tools.is_empty();
         let cache = self.cache.as_ref().filter(|_| may_repeat);
         if let Some(answer) = cache.and_then(|cache| cache.get(&key)) {
             return Ok(answer);
         }
-        let declared = Declared::of(prompt.tools.iter(), folder);
-        let permissions = self.permissions.clone().of_agent(path, &declared);
         let turn = Turn {
             provider: model.provider,
             model: model.name,

@@ -161,8 +161,10 @@ impl Shared {
         let none = List::new();
         let conversation = self.read.of(ctx.state().list(MESSAGES).unwrap_or(&none))?;
         let messages = request_messages(&assistant.prefix, conversation);
+        assistant.toolbox.refresh().await;
+        let toolbox = assistant.toolbox.current().await;
         let request = Request::new(&assistant.model, &messages, &assistant.settings)
-            .with_tools(assistant.toolbox.definitions());
+            .with_tools(toolbox.definitions());
         let request = assistant.demands.applied(request, progress.requests);
         ctx.emit(RunEvent::Custom {
             name: ASKING.to_owned(),
@@ -227,7 +229,8 @@ impl Shared {
     /// The node `gate`: forgets what was decided before, and says what has to be decided now.
     async fn gate(&self, ctx: &NodeContext) -> Result<Update, NodeError> {
         let mut calls = calls(ctx.state())?;
-        self.assistant.decide(&self.router, ctx, &mut calls).await;
+        let router = self.router.current().await;
+        self.assistant.decide(&router, ctx, &mut calls).await;
         let update = Update::new()
             .with(APPROVAL, Value::Null)
             .with(NOTE, json!(""));
@@ -267,12 +270,13 @@ impl Shared {
             });
         }
         let agents = self.assistant.budget.part();
-        let mut batch = self.router.batch();
+        let router = self.router.current().await;
+        let mut batch = router.batch();
         for gated in &calls {
             match gated.verdict(&signal) {
                 Ok(()) => {
-                    let is_exclusive = self.router.is_exclusive(&gated.call);
-                    let running = self.run_tool(ctx, gated);
+                    let is_exclusive = router.is_exclusive(&gated.call);
+                    let running = run_tool(ctx, &router, gated);
                     batch.add(is_exclusive, Box::pin(agents.clone().for_agents(running)));
                 }
                 Err(refusal) => {
@@ -315,28 +319,28 @@ impl Shared {
             .with(MESSAGES, results);
         Ok(with_calls(update, &[]))
     }
+}
 
-    /// Runs one call that may run, in a span of its own.
-    fn run_tool<'a>(
-        &'a self,
-        ctx: &'a NodeContext,
-        gated: &'a GatedCall,
-    ) -> BoxFuture<'a, Outcome> {
-        let call = &gated.call;
-        let running = self.router.call(Routed {
-            conversation: ctx.session_id(),
-            approved: gated.fingerprint(),
-            ..Routed::from(call)
-        });
-        Box::pin(async move {
-            let (id, name) = (call.id.clone(), call.name.clone());
-            ctx.emit(RunEvent::ToolStarted { id, name });
-            let span = spans::calling(ctx, call);
-            let outcome = running.instrument(span.clone()).await;
-            spans::called(&span, &outcome);
-            outcome
-        })
-    }
+/// Runs one call that may run, in a span of its own.
+fn run_tool<'a>(
+    ctx: &'a NodeContext,
+    router: &'a Router,
+    gated: &'a GatedCall,
+) -> BoxFuture<'a, Outcome> {
+    let call = &gated.call;
+    let running = router.call(Routed {
+        conversation: ctx.session_id(),
+        approved: gated.fingerprint(),
+        ..Routed::from(call)
+    });
+    Box::pin(async move {
+        let (id, name) = (call.id.clone(), call.name.clone());
+        ctx.emit(RunEvent::ToolStarted { id, name });
+        let span = spans::calling(ctx, call);
+        let outcome = running.instrument(span.clone()).await;
+        spans::called(&span, &outcome);
+        outcome
+    })
 }
 
 /// The node `approval`: waits for a person.

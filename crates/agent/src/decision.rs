@@ -18,7 +18,7 @@ impl Assistant {
         for gated in calls.iter_mut() {
             gated.ruling = self.permissions.decide(&gated.call.name);
             // Nobody is bothered with what does not exist; the toolbox refuses it.
-            if self.toolbox.get(&gated.call.name).is_none() {
+            if router.toolbox().get(&gated.call.name).is_none() {
                 gated.ruling.permission = Permission::Allow;
                 continue;
             }
@@ -84,7 +84,8 @@ impl Assistant {
         decided: impl Iterator<Item = &'a GatedCall>,
         signal: Option<&Signalled<'_>>,
     ) -> Result<(), AuditError> {
-        let declared = decided.filter(|gated| self.toolbox.get(&gated.call.name).is_some());
+        let toolbox = self.toolbox.current().await;
+        let declared = decided.filter(|gated| toolbox.get(&gated.call.name).is_some());
         let records: Vec<AuditRecord> = declared
             .map(|gated| {
                 let (allowed, by, note) = match signal {

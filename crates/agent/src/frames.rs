@@ -61,10 +61,9 @@ impl Answer {
 /// Ids and names come from models and servers. The same one is made safe in the same way
 /// everywhere, so a reply still finds its call.
 fn with_safe_header(mut frame: FrameBuf) -> FrameBuf {
-    for value in [&mut frame.to, &mut frame.name, &mut frame.call_id] {
-        if let Some(text) = value {
-            *text = safe_value(text);
-        }
+    let values = [&mut frame.to, &mut frame.name, &mut frame.call_id];
+    for text in values.into_iter().flatten() {
+        *text = safe_value(text);
     }
     frame
 }

@@ -183,6 +183,7 @@ impl Surroundings {
             kept: self.kept.clone(),
             shell: self.shell.clone(),
             network: self.network.clone(),
+            servers: self.servers.clone(),
             search: self.search.clone(),
             agents: self.agents.clone(),
             depth: self.depth + 1,

@@ -7,16 +7,19 @@ use chatmd::{
     Config, Document, Element as DocumentElement, Evaluation, Loaded, Part, ToolDecl, ToolKind,
     World, evaluate, load, source_map,
 };
+use futures_util::future::join_all;
 use logue_message::{ChatMessage, Repair, Role, ToolCall, repair_history};
 use logue_model::Settings;
 use logue_source::{Code, Diagnostic, SourceMap};
 use logue_tools::{
-    Builtin, CommandError, Outcome, ShellOptions, ShellTool, Tool, Toolbox, envelope,
+    Builtin, CommandError, Outcome, ShellOptions, ShellTool, Tool, ToolServerError,
+    ToolServerFault, ToolSource, Toolbox, WantedTools, envelope,
 };
 
 use crate::agent_tool::AgentTool;
 use crate::declared::Declared;
 use crate::element::Element;
+use crate::permission::Permissions;
 use crate::surroundings::Surroundings;
 use crate::transcribed::Transcribed;
 
@@ -181,14 +184,31 @@ impl Prompt {
     }
 }
 
-/// The tools that a prompt declares, ready to run.
+/// The tools that a prompt declares, ready to run. Servers are asked what they offer, all at once, and
+/// only if the prompt is trusted: to ask one is to start it.
 ///
 /// # Errors
 /// A declaration that cannot be run, with its position.
-pub fn toolbox(prompt: &Prompt, surroundings: &Surroundings) -> Result<Toolbox, Box<Diagnostic>> {
+pub async fn toolbox(
+    prompt: &Prompt,
+    surroundings: &Surroundings,
+    permissions: &Permissions,
+) -> Result<Toolbox, Box<Diagnostic>> {
     let roots = surroundings.world.roots();
     let reach = surroundings.reach(prompt);
     let mut toolbox = Toolbox::new();
+    let is_server = |tool: &&ToolDecl| matches!(tool.kind, ToolKind::McpServer { .. });
+    // To ask a server for its tools is to start it, before anybody is asked about a call.
+    if let Some(server) = prompt.tools.iter().find(is_server)
+        && !permissions.trusts_prompt()
+    {
+        let message = "the prompt is not trusted, so the server that it declares is not used";
+        let refused = Diagnostic::error(Code::McpTool, message, server.span);
+        return Err(Box::new(refused.with_help(
+            "look at what it declares, then `logue trust FILE`, or --trust for this run",
+        )));
+    }
+    let mut sources = sources(prompt, surroundings).await.into_iter();
     for declaration in &prompt.tools {
         let refused = |code: Code, message: String| {
             Box::new(Diagnostic::error(code, message, declaration.span))
@@ -232,6 +252,25 @@ pub fn toolbox(prompt: &Prompt, surroundings: &Surroundings) -> Result<Toolbox, 
                 *local,
                 surroundings.clone(),
             )),
+            ToolKind::McpServer { .. } => {
+                match sources.next() {
+                    Some(Ok(source)) => toolbox.add_source(source),
+                    Some(Err(error)) => {
+                        let code = match error.fault {
+                            ToolServerFault::Denied => Code::NetworkDenied,
+                            _ => Code::McpTool,
+                        };
+                        let refused = refused(code, error.message);
+                        let help = error.help.into_iter();
+                        return Err(Box::new(help.fold(*refused, Diagnostic::with_help)));
+                    }
+                    None => {
+                        let message = "servers of tools are not connected to here".to_owned();
+                        return Err(refused(Code::MdUnsupported, message));
+                    }
+                }
+                continue;
+            }
             _ => {
                 let message = "tools of this kind cannot be run yet".to_owned();
                 return Err(refused(Code::MdUnsupported, message));
@@ -258,6 +297,37 @@ pub fn toolbox(prompt: &Prompt, surroundings: &Surroundings) -> Result<Toolbox, 
 fn confined(options: &ShellOptions) -> Result<(), String> {
     let checked = options.sandbox.check();
     checked.map_err(|error| error.to_string())
+}
+
+/// What the servers of a prompt offer, in the order of their declarations; nothing if no server is
+/// connected to here.
+async fn sources(
+    prompt: &Prompt,
+    surroundings: &Surroundings,
+) -> Vec<Result<Arc<dyn ToolSource>, ToolServerError>> {
+    let Some(servers) = &surroundings.servers else {
+        return Vec::new();
+    };
+    let roots = surroundings.world.roots();
+    let wanted: Vec<WantedTools> = prompt
+        .tools
+        .iter()
+        .filter_map(|declaration| match &declaration.kind {
+            ToolKind::McpServer {
+                server,
+                names,
+                strict,
+            } => Some(WantedTools {
+                server: server.clone(),
+                names: names.clone(),
+                strict: *strict,
+                folder: roots.base().to_owned(),
+                roots: roots.folders().to_vec(),
+            }),
+            _ => None,
+        })
+        .collect();
+    join_all(wanted.iter().map(|wanted| servers.source(wanted))).await
 }
 
 fn reasoning_count(document: &Document) -> usize {

@@ -13,7 +13,7 @@ use chatmd::{
     WorldErrorKind, load,
 };
 use logue_message::Block;
-use logue_tools::{FetchCategory, Fetcher, Reach, SearchEngine, ShellPolicy};
+use logue_tools::{FetchCategory, Fetcher, Reach, SearchEngine, ShellPolicy, ToolServers};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
@@ -34,6 +34,8 @@ pub struct Surroundings {
     pub(crate) network: Option<Arc<Fetcher>>,
     pub(crate) search: Option<Arc<SearchEngine>>,
     pub(crate) agents: Option<Arc<Agents>>,
+    /// Servers that offer tools.
+    pub(crate) servers: Option<Arc<dyn ToolServers>>,
     /// Files that no tool writes, beside those of the prompts.
     pub(crate) kept: Vec<PathBuf>,
     /// The prompts of the agents that are being run, the outermost first.
@@ -57,6 +59,7 @@ impl Surroundings {
             network: None,
             search: None,
             agents: None,
+            servers: None,
             kept: Vec::new(),
             callers: world_file(&world),
             depth: 0,
@@ -106,6 +109,21 @@ impl Surroundings {
         let reach = network.fold(reach, Reach::with_network);
         let search = self.search.iter().cloned();
         search.fold(reach, Reach::with_search)
+    }
+
+    /// The same with servers that offer tools.
+    #[must_use]
+    pub fn with_tool_servers(mut self, servers: Arc<dyn ToolServers>) -> Self {
+        self.servers = Some(servers);
+        self
+    }
+
+    /// Ends the connections to servers that offer tools. Dropping the surroundings does so as well,
+    /// without telling the servers.
+    pub async fn close(&self) {
+        if let Some(servers) = &self.servers {
+            servers.close().await;
+        }
     }
 
     /// The same with agents.

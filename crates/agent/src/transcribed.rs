@@ -8,6 +8,7 @@ use logue_message::{Repair, ToolDefinition, repair_history};
 use logue_model::Settings;
 use logue_source::{Code, Diagnostic};
 use logue_tools::Builtin;
+use openchatml::shape::Shape;
 use openchatml::{Document, Header, Role, declare, messages_from_frames, tool_of};
 use serde_json::{Value, json};
 
@@ -207,8 +208,11 @@ fn functions(document: &Document<'_>) -> Vec<ToolDefinition> {
     functions
 }
 
-/// What arguments a function takes, as far as a provider is told: the model reads the rest in the
-/// declaration itself.
-fn parameters(_: &declare::Tool) -> Value {
-    json!({"type": "object", "properties": {}, "additionalProperties": true})
+/// What arguments a function takes; anything, where its declaration does not say it or says it in a
+/// way that a provider takes for no object.
+fn parameters(tool: &declare::Tool) -> Value {
+    let schema = tool.shape.as_ref().map(Shape::to_json_schema);
+    schema
+        .filter(|schema| schema["type"] == "object")
+        .unwrap_or_else(|| json!({"type": "object", "properties": {}}))
 }

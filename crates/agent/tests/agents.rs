@@ -276,7 +276,9 @@ async fn an_agent_as_a_tool_has_a_fresh_history_and_says_what_failed() {
     ]);
     let text = fs::read_to_string(stage.folder.path().join("prompts/main.md")).unwrap();
     let prompt = stage.load(&text).await;
-    let toolbox = toolbox(&prompt, &stage.surroundings()).unwrap();
+    let toolbox = toolbox(&prompt, &stage.surroundings(), &Permissions::new())
+        .await
+        .unwrap();
     let told: Vec<(&str, &str)> = toolbox
         .definitions()
         .iter()

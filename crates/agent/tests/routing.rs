@@ -63,8 +63,10 @@ impl Stage {
     }
 
     fn turn(&self, command: &str, routing: Routing, listener: Arc<dyn Listener>) -> Turn {
-        let mut options = ShellOptions::default();
-        options.environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
+        let options = ShellOptions {
+            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            ..ShellOptions::default()
+        };
         let roots = Roots::new([self.folder.path().to_owned()]).unwrap();
         let tool = ShellTool::new("work", command, None, &roots, options).unwrap();
         let mut toolbox = Toolbox::new();

@@ -228,7 +228,6 @@ fn what_is_not_evaluated_is_an_error_at_its_place() {
             "<user><doc src=\"http://x\"/></user>",
             "<doc src=\"http://x\"/>",
         ),
-        ("<tool mcp_server=\"m\"/>", "<tool mcp_server=\"m\"/>"),
     ] {
         assert_eq!(codes(source), [(Code::MdUnsupported, place)], "{source}");
         assert!(evaluation(source).has_errors());

@@ -158,16 +158,20 @@ impl Agent {
         refining::refine(&mut input, &surroundings, &asking, config, output).await?;
         let permissions = desk.rules(self.permissions.clone(), audit);
         let permissions = desk.judged(permissions, &input, &surroundings).await?;
-        let spending = (&budget, output);
+        let spending = (&budget, Arc::clone(output) as _);
         let surroundings =
             reading::with_agents(surroundings, &asking, &permissions, config, spending);
         let prompt = reading::load(&input, &surroundings).await?;
-        let toolbox = toolbox(&prompt, &surroundings)
+        let toolbox = toolbox(&prompt, &surroundings, &permissions)
+            .await
             .map_err(|diagnostic| reading::rendered_in(&prompt.source_map(), [&*diagnostic]))?;
         let named = prompt.config.model.as_deref();
         let model = provider::choose(&asking, None, config, named, &folder)?;
         require_price(budget.limits(), &model)?;
-        let demands = demanding::demands(&asking.demanding, toolbox.definitions())?;
+        let demands = {
+            let offered = toolbox.current().await;
+            demanding::demands(&asking.demanding, offered.definitions())?
+        };
         output.started(&model.name, &input.name);
         let assistant = Assistant {
             provider: model.provider,

@@ -9,6 +9,7 @@ use openchatml::Role;
 mod demanding;
 mod doctor;
 mod limits;
+mod mcp;
 mod permission;
 mod sessions;
 
@@ -20,6 +21,7 @@ use crate::language::Language;
 pub(crate) use demanding::Demanding;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use limits::LimitArgs;
+pub(crate) use mcp::{McpCommand, McpListArgs, McpLoginArgs, McpServeArgs};
 pub(crate) use permission::{TrustArgs, TrustCommand};
 pub(crate) use sessions::{
     ExportArgs, ForkArgs, ImportArgs, ListArgs, RmArgs, SendArgs, SessionsCommand, ShowArgs,
@@ -62,6 +64,9 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Tokens(TokensCommand),
     Scan(ScanArgs),
+    /// Offer prompts to other programs, and look at servers that offer tools
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Show what the readers see
     #[command(subcommand)]
     Debug(DebugCommand),
@@ -135,7 +140,8 @@ pub(crate) struct RunArgs {
 /// Which model is asked, how, and what the prompt may reach.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Asking {
-    /// Model to ask, over the one in the prompt: NAME, openai:NAME, replay:FILE or echo:
+    /// Model to ask, over the one in the prompt: NAME, openai:NAME, harmony:NAME, replay:FILE or
+    /// echo:
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 

@@ -22,6 +22,7 @@ use serde::Deserialize;
 use crate::browser::Browser;
 use crate::exit::{Exit, Failure};
 use crate::harmony::Harmony;
+use crate::mcp::Mcp;
 use crate::network::Network;
 use crate::permissions::{PermissionTable, TrustTable};
 use crate::programs::{self, Tools};
@@ -74,6 +75,8 @@ struct File {
     store: Store,
     #[serde(default)]
     telemetry: Telemetry,
+    #[serde(default)]
+    mcp: Mcp,
     #[serde(default)]
     prices: BTreeMap<String, Prices>,
     #[serde(default)]
@@ -172,6 +175,9 @@ impl Config {
             file.telemetry
                 .check(own)
                 .map_err(|(span, error)| invalid(&path, &text, span, error))?;
+            file.mcp
+                .check(own)
+                .map_err(|(span, error)| invalid(&path, &text, span, &error))?;
             file.trust
                 .check(own)
                 .map_err(|(span, error)| invalid(&path, &text, span, error))?;
@@ -437,6 +443,11 @@ impl Config {
         })
     }
 
+    /// What the files say of MCP servers, the first over the next.
+    pub(crate) fn mcp(&self) -> impl Iterator<Item = &Mcp> {
+        self.layers.iter().map(|layer| &layer.file.mcp)
+    }
+
     /// What is not written.
     pub(crate) fn redaction(&self) -> &Redaction {
         &self.redaction
@@ -473,9 +484,16 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 }
 
 /// A folder for what can be had again, below the user's XDG cache folder.
-fn cache_folder(name: &str) -> Option<PathBuf> {
+pub(crate) fn cache_folder(name: &str) -> Option<PathBuf> {
     let folders = etcetera::choose_base_strategy().ok()?;
     Some(folders.cache_dir().join("logue").join(name))
+}
+
+/// The folder for what belongs to the user and outlives a run, below the user's XDG state folder.
+pub(crate) fn state_folder() -> Option<PathBuf> {
+    let folders = etcetera::choose_base_strategy().ok()?;
+    let folder = folders.state_dir().unwrap_or_else(|| folders.data_dir());
+    Some(folder.join("logue"))
 }
 
 /// The folder for what belongs to the user, below their XDG data folder.

@@ -21,6 +21,7 @@ mod folder;
 mod harmony;
 mod language;
 mod manual;
+mod mcp;
 mod network;
 mod permissions;
 mod programs;
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
         Command::Scan(arguments) => scan::scan(&arguments),
         Command::View(arguments) => view::view(&arguments),
         Command::Tokens(command) => tokens::tokens(&command),
+        Command::Mcp(command) => mcp::mcp(&command),
         Command::Debug(command) => debug::debug(&command),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Completions(arguments) => manual::completions(arguments.shell),

@@ -28,10 +28,17 @@ pub struct NodeError {
     category: Option<String>,
     message: String,
     source: Option<Arc<dyn Error + Send + Sync>>,
-    help: Option<String>,
-    retry_after: Option<Duration>,
+    /// In a box, as most errors know nothing of it.
+    advice: Option<Box<Advice>>,
     /// The nodes from a graph inside the failed node down to the one that failed there.
     pub(crate) namespace: Vec<Arc<str>>,
+}
+
+/// What is known of what to do about an error.
+#[derive(Clone, Debug, Default)]
+struct Advice {
+    help: Option<String>,
+    retry_after: Option<Duration>,
 }
 
 impl NodeError {
@@ -41,8 +48,7 @@ impl NodeError {
             category: None,
             message: message.into(),
             source: None,
-            help: None,
-            retry_after: None,
+            advice: None,
             namespace: Vec::new(),
         }
     }
@@ -69,25 +75,25 @@ impl NodeError {
     /// Says what to do. It may be shown to the user.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.advice.get_or_insert_default().help = Some(help.into());
         self
     }
 
     /// Says how long whoever failed asks to wait before the next try.
     #[must_use]
-    pub const fn with_retry_after(mut self, wait: Duration) -> Self {
-        self.retry_after = Some(wait);
+    pub fn with_retry_after(mut self, wait: Duration) -> Self {
+        self.advice.get_or_insert_default().retry_after = Some(wait);
         self
     }
 
     /// What to do, if that is known.
     pub fn help(&self) -> Option<&str> {
-        self.help.as_deref()
+        self.advice.as_ref()?.help.as_deref()
     }
 
     /// How long to wait before the next try, if that is known.
-    pub const fn retry_after(&self) -> Option<Duration> {
-        self.retry_after
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.advice.as_ref()?.retry_after
     }
 
     /// The category, if it has one that is not empty.

@@ -14,6 +14,7 @@
 //! Nodes stand in one list and name each other by index, so a type may contain itself.
 
 mod describe;
+mod export;
 mod judge;
 mod locate;
 mod node;

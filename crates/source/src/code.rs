@@ -154,6 +154,10 @@ codes! {
     Sandbox = "E-SANDBOX",
     /// A tool used more memory, output or processes than it may.
     ToolLimit = "E-TOOL-LIMIT",
+    /// A tool declaration names no MCP server that can be used, or a tool that the server lacks.
+    McpTool = "E-MCP-TOOL",
+    /// An MCP server cannot be reached, or failed during a call.
+    McpServer = "E-MCP-SERVER",
     /// Something that the language has and this version does not run yet.
     MdUnsupported = "E-MD-UNSUPPORTED",
     /// A built-in of another program that Logue does not have.

@@ -64,10 +64,13 @@ impl Code {
             | Self::MdBadAttribute
             | Self::MdSummaryElement
             | Self::MdUnknownRole => "The prompt has a mistake.",
-            Self::MdToolDeclaration | Self::MdDuplicateTool => "A tool is not set up correctly.",
-            Self::MdUnknownTool | Self::ToolUnsupported | Self::UndeclaredTool => {
-                "A tool is not available."
+            Self::MdToolDeclaration | Self::MdDuplicateTool | Self::McpTool => {
+                "A tool is not set up correctly."
             }
+            Self::MdUnknownTool
+            | Self::ToolUnsupported
+            | Self::UndeclaredTool
+            | Self::McpServer => "A tool is not available.",
             Self::MdImportCycle | Self::MdImportLimit => "The prompt includes too much.",
             Self::MdAgent => "A part of the prompt could not be worked out.",
             Self::NetworkDenied => "A page may not be opened.",

@@ -18,6 +18,8 @@
 mod builtin;
 mod envelope;
 mod fetch;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 mod output;
 mod patch;
 mod reach;
@@ -27,6 +29,7 @@ pub mod sandbox;
 mod shell;
 mod shown;
 mod tool;
+mod tool_source;
 mod toolbox;
 mod writing;
 
@@ -45,4 +48,5 @@ pub use roots::{Opened, RootError, Roots};
 pub use router::{Batch, DEFAULT_CONCURRENCY, Routed, Router, RouterHandle, Unchecked};
 pub use shell::{CommandError, ShellOptions, ShellPolicy, ShellTool, command_words};
 pub use tool::{BoxFuture, Call, Outcome, Preview, Provenance, Tool};
+pub use tool_source::{ToolServerError, ToolServerFault, ToolServers, ToolSource, WantedTools};
 pub use toolbox::{Toolbox, ToolboxError};

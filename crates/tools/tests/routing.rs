@@ -21,6 +21,21 @@ const HANG: Duration = Duration::from_secs(60);
 
 type Work = dyn Fn(Value) -> BoxFuture<'static, Outcome> + Send + Sync;
 
+/// A tool that keeps the text of its arguments.
+struct Verbatim(ToolDefinition, Arc<Mutex<String>>);
+
+impl Tool for Verbatim {
+    fn definition(&self) -> &ToolDefinition {
+        &self.0
+    }
+
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+        let text = call.arguments.as_str();
+        text.clone_into(&mut self.1.lock().unwrap());
+        Box::pin(std::future::ready(Outcome::done("")))
+    }
+}
+
 /// A tool made of a closure that gets the arguments.
 struct Fake {
     definition: ToolDefinition,
@@ -201,7 +216,8 @@ async fn what_one_answer_appends_stands_in_its_order() {
     }
     let mut ended = in_time(ended(&router, &calls)).await;
     ended.sort_by_key(|(index, _)| *index);
-    let expected: String = (0..20).map(|number| format!("{number}\n")).collect();
+    let lines: Vec<String> = (0..20).map(|number| number.to_string()).collect();
+    let expected = lines.join("\n") + "\n";
     let written = fs::read_to_string(folder.path().join("log.txt")).unwrap();
     assert_eq!(written, expected);
     // What is read behind the n-th append has n lines.
@@ -348,18 +364,6 @@ async fn a_schema_that_is_of_no_use_is_noted_once_and_stops_nothing() {
 #[tokio::test]
 async fn a_tool_gets_what_is_beside_the_deadline_verbatim() {
     let heard = Arc::new(Mutex::new(String::new()));
-    struct Verbatim(ToolDefinition, Arc<Mutex<String>>);
-    impl Tool for Verbatim {
-        fn definition(&self) -> &ToolDefinition {
-            &self.0
-        }
-        fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
-            call.arguments
-                .as_str()
-                .clone_into(&mut self.1.lock().unwrap());
-            Box::pin(std::future::ready(Outcome::done("")))
-        }
-    }
     let definition = ToolDefinition::new("v", "v", json!({"type": "object"}));
     let router = router([Arc::new(Verbatim(definition, Arc::clone(&heard))) as Arc<dyn Tool>]);
     let call = ToolCall::new(
@@ -376,9 +380,11 @@ async fn a_tool_gets_what_is_beside_the_deadline_verbatim() {
 async fn a_call_that_takes_too_long_ends_with_its_processes() {
     let folder = tempfile::tempdir().unwrap();
     let shell = |timeout: Duration| {
-        let mut options = ShellOptions::default();
-        options.timeout = timeout;
-        options.environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
+        let options = ShellOptions {
+            timeout,
+            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            ..ShellOptions::default()
+        };
         let roots = Roots::new([folder.path().to_owned()]).unwrap();
         let tool = ShellTool::new("wait", "sleep", None, &roots, options);
         Arc::new(tool.unwrap()) as Arc<dyn Tool>
@@ -499,8 +505,10 @@ async fn a_call_of_another_conversation_goes_on() {
 #[tokio::test]
 async fn a_batch_that_is_dropped_leaves_no_process() {
     let folder = tempfile::tempdir().unwrap();
-    let mut options = ShellOptions::default();
-    options.environment = vec![("PATH".into(), "/usr/bin:/bin".into())];
+    let options = ShellOptions {
+        environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        ..ShellOptions::default()
+    };
     let place = folder.path().canonicalize().unwrap();
     let roots = Roots::new([place.clone()]).unwrap();
     let tool = ShellTool::new("wait", "sh", None, &roots, options).unwrap();

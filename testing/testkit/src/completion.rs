@@ -65,11 +65,11 @@ impl Completion {
         }
         let mut bytes = Vec::new();
         if self.wire == Wire::Llama {
-            events.push(self.llama_end(String::new(), &[]));
+            events.push(self.llama_end("", &[]));
         } else {
             events.push(
                 json!({"id": "cmpl-1", "object": "text_completion", "created": 0,
-                "model": "scripted", "choices": [], "usage": self.usage()}),
+                "model": "scripted", "choices": [], "usage": usage()}),
             );
         }
         for event in events {
@@ -90,11 +90,11 @@ impl Completion {
             .collect();
         let text: String = self.pieces.iter().map(|(_, text)| text.as_str()).collect();
         if self.wire == Wire::Llama {
-            return self.llama_end(text, &ids).to_string();
+            return self.llama_end(&text, &ids).to_string();
         }
         let mut body = self.chunk(&ids, &text, true, true);
         if let Some(body) = body.as_object_mut() {
-            body.insert("usage".to_owned(), self.usage());
+            body.insert("usage".to_owned(), usage());
         }
         body.to_string()
     }
@@ -121,7 +121,7 @@ impl Completion {
             "choices": [choice]})
     }
 
-    fn llama_end(&self, content: String, ids: &[u32]) -> Value {
+    fn llama_end(&self, content: &str, ids: &[u32]) -> Value {
         let stop_type = if self.finish == "length" {
             "limit"
         } else {
@@ -132,9 +132,9 @@ impl Completion {
             "stop_type": stop_type, "stopping_word": "", "truncated": false,
             "timings": {"cache_n": 3, "prompt_n": 8}})
     }
+}
 
-    fn usage(&self) -> Value {
-        json!({"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18,
+fn usage() -> Value {
+    json!({"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18,
             "prompt_tokens_details": {"cached_tokens": 3}})
-    }
 }

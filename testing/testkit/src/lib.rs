@@ -9,6 +9,7 @@
 
 mod answer;
 mod completion;
+pub mod mcp;
 mod random;
 mod server;
 mod stalling;

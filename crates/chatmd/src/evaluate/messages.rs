@@ -265,12 +265,12 @@ impl<'d, 'a> Assembler<'d, 'a> {
         for tool in document.tools() {
             match &tool.kind {
                 ToolKind::Builtin { name } if Builtin::find(name).is_none() => continue,
-                ToolKind::McpServer { .. } => {
-                    self.unsupported("tools of MCP servers", tool.span);
-                    continue;
-                }
-                ToolKind::Builtin { .. } | ToolKind::Command { .. } | ToolKind::Agent { .. } => {}
+                ToolKind::Builtin { .. }
+                | ToolKind::Command { .. }
+                | ToolKind::Agent { .. }
+                | ToolKind::McpServer { .. } => {}
             }
+            // A server names its own tools, so it exposes none here.
             let exposed = tool.exposed_names();
             if !exposed.iter().any(|name| names.contains(name)) {
                 names.extend(exposed);

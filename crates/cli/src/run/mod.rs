@@ -112,7 +112,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
                 // Agents that the prompt names run while it is read.
                 let permissions = desk.judged(permissions, &input, &surroundings).await?;
                 let asking = &arguments.asking;
-                let spending = (&budget, output);
+                let spending = (&budget, Arc::clone(output) as _);
                 let surroundings =
                     reading::with_agents(surroundings, asking, &permissions, config, spending);
                 let prompt = reading::load(&input, &surroundings).await?;
@@ -127,10 +127,25 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
             return Ok(Ended::Signalled(exit, None));
         }
     };
-    let toolbox = toolbox(&prompt, &surroundings)
-        .map_err(|diagnostic| reading::rendered_in(&prompt.source_map(), [&*diagnostic]))?;
+    let toolbox = runtime.block_on(async {
+        tokio::select! {
+            biased;
+            exit = signalled() => Err(exit),
+            toolbox = toolbox(&prompt, &surroundings, &permissions) => Ok(toolbox),
+        }
+    });
+    let toolbox = match toolbox {
+        Ok(toolbox) => toolbox,
+        Err(exit) => {
+            runtime.shutdown_background();
+            return Ok(Ended::Signalled(exit, None));
+        }
+    };
+    let toolbox =
+        toolbox.map_err(|diagnostic| reading::rendered_in(&prompt.source_map(), [&*diagnostic]))?;
+    let offered = runtime.block_on(toolbox.current()).into_owned();
     if !desk.can_wait && !output.asks() {
-        require_no_question(&toolbox, &permissions, &input.name)?;
+        require_no_question(&offered, &permissions, &input.name)?;
     }
     let written = input.transcript.is_some().then(|| input.name.clone());
     let mut elements = prompt.unanswered_calls();
@@ -154,7 +169,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         }
     }
     require_question(&history)?;
-    let demands = demanding::demands(&arguments.asking.demanding, toolbox.definitions())?;
+    let demands = demanding::demands(&arguments.asking.demanding, offered.definitions())?;
     let chosen = provider::choose(
         &arguments.asking,
         arguments.record.as_deref(),
@@ -222,6 +237,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         }
         (ended, _) => ended,
     };
+    runtime.block_on(surroundings.close());
     // A tool that a signal cancelled has been killed; reading threads are not waited for.
     runtime.shutdown_background();
     ended.map_err(|failure| match &written {

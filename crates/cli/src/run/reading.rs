@@ -8,12 +8,12 @@ use logue_source::{Code, Diagnostic, Severity, SourceMap};
 use logue_tools::{Fetcher, Roots};
 
 use super::input::Input;
-use super::output::Output;
 use super::provider::{self, Connection};
 use crate::arguments::Asking;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::language::Language;
+use crate::mcp;
 use crate::programs;
 use crate::terminal::{complain, error_style};
 
@@ -23,7 +23,7 @@ pub(crate) fn with_agents(
     asking: &Asking,
     permissions: &Permissions,
     config: &Config,
-    (budget, output): (&Budget, &Arc<Output>),
+    (budget, listener): (&Budget, Arc<dyn Listener>),
 ) -> Surroundings {
     let agents = Agents {
         models: Arc::new(ModelsInForce {
@@ -35,7 +35,7 @@ pub(crate) fn with_agents(
         routing: config.routing(),
         budget: budget.clone(),
         max_depth: config.max_depth(&asking.limits),
-        listener: Arc::clone(output) as Arc<dyn Listener>,
+        listener,
         permissions: permissions.clone(),
     };
     surroundings.with_agents(Arc::new(agents))
@@ -60,15 +60,18 @@ pub(crate) fn surroundings(
         surroundings = surroundings.with_search(Arc::new(engine));
     }
     let policy = config.network(&asking.allow_hosts);
+    let mut network = None;
     // Without a host there is nothing to fetch, and setting TLS up takes time.
     if !policy.hosts.is_empty() {
         let fetcher = Fetcher::new(policy).map_err(|error| {
             let failure = Failure::user("E-NETWORK-DENIED", error.message);
             error.help.into_iter().fold(failure, Failure::with_help)
         })?;
-        surroundings = surroundings.with_network(Arc::new(fetcher));
+        let fetcher = Arc::new(fetcher);
+        network = Some(Arc::clone(&fetcher));
+        surroundings = surroundings.with_network(fetcher);
     }
-    Ok(surroundings)
+    Ok(surroundings.with_tool_servers(mcp::servers(config, network)))
 }
 
 /// Reads the prompt or transcript and reports what is wrong with it.

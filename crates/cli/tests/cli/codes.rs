@@ -38,6 +38,7 @@ const OWN: &[&str] = &[
     "suspension_persistence_failed",
     "suspension_record_invalid",
     "suspension_resume_payload_invalid",
+    "tool_call_waits",
     "tool_not_permitted",
     "trust_unavailable",
     "turn_cancelled",

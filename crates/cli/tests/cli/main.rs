@@ -25,6 +25,7 @@ mod hostile;
 mod hostile_tools;
 mod killed;
 mod limits;
+mod mcp;
 mod missing_files;
 mod network;
 mod payloads;

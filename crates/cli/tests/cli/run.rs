@@ -335,7 +335,7 @@ fn the_echo_model_repeats_and_reserved_ones_are_refused() {
         "{}",
         ran.stderr
     );
-    for model in ["anthropic:x", "responses:x", "harmony:x"] {
+    for model in ["anthropic:x", "responses:x"] {
         let ran = run(folder.path(), ["run", "-m", model, "prompt.md", "hi"]);
         assert_eq!(ran.status, 3);
         assert!(

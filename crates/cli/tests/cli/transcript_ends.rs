@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Instant;
 
+use serde_json::json;
 use testkit::{Answer, Delivery, ModelServer, Random, Reply};
 
 use crate::program::{contents, events, folder, logue};
@@ -46,6 +47,9 @@ fn a_declared_function_is_offered_and_its_call_is_the_callers_to_run() {
         .map(|tool| tool["function"]["name"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["read_file", "weather"]);
+    let told = json!({"name": "weather", "description": "Gets the weather.", "parameters":
+        {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}});
+    assert_eq!(sent["tools"][1]["function"], told);
 
     // Without the reply there is nothing to ask the model.
     let before = contents(folder.path());

@@ -128,7 +128,7 @@ struct Inner {
     classifier: Box<dyn Classifier>,
     replies: Box<dyn Replies>,
     payload_check: Option<Box<PayloadCheck>>,
-    kept_failures: Option<Box<dyn Fn(&str) -> bool + Send + Sync>>,
+    kept_failures: Option<Box<KeptFailures>>,
     expiry: Option<Box<Expiry>>,
     limits: ChatLimits,
     migrations: Migrations,
@@ -139,6 +139,9 @@ struct Inner {
     /// Told of each commit and of each wish to cancel, so that nobody of this process polls for it.
     changed: tokio::sync::Notify,
 }
+
+/// Whether what a turn did becomes history that failed with a category.
+type KeptFailures = dyn Fn(&str) -> bool + Send + Sync;
 
 /// Says what is wrong with a payload for what a turn waits for.
 type PayloadCheck =

@@ -296,7 +296,7 @@ fn side_by_side(frames: Vec<FrameBuf>) -> Vec<FrameBuf> {
             continue;
         }
         let mut calls = vec![frame];
-        while let Some(call) = frames.next_if(|next| next.is_call()) {
+        while let Some(call) = frames.next_if(FrameBuf::is_call) {
             calls.push(call);
         }
         let mut replies = Vec::new();

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use logue_message::{Arguments, Block, CallKind, ChatMessage, Content, ToolCall};
-use openchatml::harmony::{End, Ended, Event as Read, Head, IdStream, Options, control_id};
+use openchatml::harmony::{End, Event as Read, Head, IdStream, Options, control_id};
 use openchatml::{Role, Token, recipient_of, tool_of};
 use serde_json::Value;
 
@@ -139,7 +139,7 @@ impl Reading {
         }
         let mut answer = self.answer;
         self.stream
-            .finish(&mut |event: Read<'_>| answer.take(event, &mut **events));
+            .finish(&mut |event: Read<'_>| answer.take(&event, &mut **events));
         let length = self.finish == Some(FinishReason::Length) && !answer.over;
         let usage = self.usage.map(|usage| Usage {
             reasoning_tokens: answer.reasoning_tokens,
@@ -163,7 +163,7 @@ impl Reading {
         let hidden = self.answer.is_hidden();
         let answer = &mut self.answer;
         self.stream
-            .push_harmony(id, &mut |event: Read<'_>| answer.take(event, events));
+            .push_harmony(id, &mut |event: Read<'_>| answer.take(&event, events));
         if hidden && self.answer.is_hidden() {
             self.answer.reasoning_tokens += 1;
         }
@@ -192,7 +192,7 @@ fn read(
     if answer.over {
         return;
     }
-    let mut sink = |event: Read<'_>| answer.take(event, &mut *events);
+    let mut sink = |event: Read<'_>| answer.take(&event, &mut *events);
     match found {
         Found::Text(text) => stream.push(0, |_| Some(text.as_bytes()), &mut sink),
         Found::Control(id) => stream.push(id, |_| None, &mut sink),
@@ -244,14 +244,14 @@ impl Answer {
         current.is_some_and(|current| current.kind == Kind::Reasoning)
     }
 
-    fn take(&mut self, event: Read<'_>, events: &mut (dyn FnMut(Event) + Send)) {
+    fn take(&mut self, event: &Read<'_>, events: &mut (dyn FnMut(Event) + Send)) {
         if self.over {
             return;
         }
         match event {
             Read::Start(head) => self.start(head, events),
             Read::Delta(text) => self.delta(text, events),
-            Read::End(ended) => self.end(ended),
+            Read::End(ended) => self.end(ended.end),
             Read::Amended(End::Return | End::Call) => self.over = true,
             _ => {}
         }
@@ -304,14 +304,14 @@ impl Answer {
         });
     }
 
-    fn end(&mut self, ended: Ended) {
-        self.over |= matches!(ended.end, End::Return | End::Call);
+    fn end(&mut self, end: End) {
+        self.over |= matches!(end, End::Return | End::Call);
         let Some(current) = self.current.take() else {
             return;
         };
         match current.kind {
             // A call that is not complete never runs; what the model wrote of it is kept.
-            Kind::Call if ended.end.is_stop() => self.call(current),
+            Kind::Call if end.is_stop() => self.call(current),
             Kind::Call => {
                 self.cut_call = true;
                 self.think(current.text);

@@ -248,6 +248,16 @@ impl Fetcher {
             .map_err(|error| send_error(url, &error))
     }
 
+    /// An allowed address with the client that reaches it, for what is no page. The client follows
+    /// no redirects and connects to what the policy allows for this address.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn client_for(&self, url: &str) -> Result<(Url, &Client), FetchError> {
+        let url = parse(url)?;
+        let private = self.check(&url)?;
+        let client = if private { &self.private } else { &self.public };
+        Ok((url, client))
+    }
+
     /// Whether the host of an allowed address may be private.
     fn check(&self, url: &Url) -> Result<bool, FetchError> {
         let host = url.host_str().unwrap_or_default().trim_end_matches('.');

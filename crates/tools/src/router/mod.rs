@@ -12,6 +12,7 @@ mod cancel;
 mod deadline;
 mod schemas;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use logue_message::ToolCall;
@@ -82,6 +83,17 @@ impl Router {
     pub fn with_handle(mut self, handle: RouterHandle) -> Self {
         self.running = handle;
         self
+    }
+
+    /// The same router for the tools of this moment, where some of them may change.
+    pub async fn current(&self) -> Cow<'_, Self> {
+        match self.toolbox.current().await {
+            Cow::Borrowed(_) => Cow::Borrowed(self),
+            Cow::Owned(toolbox) => Cow::Owned(Self {
+                toolbox,
+                ..self.clone()
+            }),
+        }
     }
 
     /// The tools.

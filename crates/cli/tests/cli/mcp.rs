@@ -1,0 +1,340 @@
+//! Servers of tools in a run, and prompts as a server: the program as other programs meet it.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::mcp::{McpServer, serve_stdio};
+use testkit::{Answer, Delivery, ModelServer, Reply};
+
+use crate::program::{logue, run};
+
+/// No test: with a scenario among its arguments this program is a server.
+#[test]
+fn peer() {
+    let scenario =
+        std::env::args().find_map(|word| Some(word.strip_prefix("scenario=")?.to_owned()));
+    if let Some(scenario) = scenario {
+        serve_stdio(&scenario);
+    }
+}
+
+fn command(scenario: &str) -> String {
+    let program = std::env::current_exe().unwrap();
+    let program = program.display();
+    format!("stdio:'{program}' --exact mcp::peer --nocapture scenario={scenario}")
+}
+
+/// A prompt with a server, and a model that calls `echo` of it.
+fn ask(
+    folder: &Path,
+    server: &str,
+    more: &str,
+    flags: &[&str],
+) -> (crate::program::Ran, Vec<Value>) {
+    let text = format!("<tool mcp_server=\"{server}\" {more}/>\n<user>Go.</user>\n");
+    fs::write(folder.join("p.md"), text).unwrap();
+    let call = Answer::text("").with_call("c1", "echo", "{\"text\":\"hi\"}");
+    let replies = vec![Reply::Answer(call), Reply::Answer(Answer::text("done"))];
+    let model = ModelServer::start(replies, Delivery::Whole).unwrap();
+    let url = model.base_url();
+    let words = ["run", "-m", "m", "--base-url", &url, "p.md"];
+    let ran = run(folder, words.iter().chain(flags));
+    let bodies = model.received().into_iter().map(|request| request.body);
+    (ran, bodies.collect())
+}
+
+#[test]
+fn a_model_calls_tools_of_a_server_and_the_transcript_holds_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ran, bodies) = ask(
+        folder.path(),
+        &command("noisy"),
+        "include=\"echo,\" strict",
+        &[],
+    );
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (0, "done\n"),
+        "{}",
+        ran.stderr
+    );
+    assert!(!ran.stderr.contains("E-MCP"), "{}", ran.stderr);
+    assert_eq!(bodies[0]["tools"].as_array().unwrap().len(), 1);
+    assert_eq!(bodies[0]["tools"][0]["function"]["strict"], true);
+    let told = &bodies[1]["messages"].as_array().unwrap().last().unwrap()["content"];
+    assert_eq!(told, "you said {\"text\":\"hi\"}");
+    let transcript = fs::read_to_string(folder.path().join("p.md")).unwrap();
+    assert!(
+        transcript.contains("function_name=\"echo\""),
+        "{transcript}"
+    );
+}
+
+#[test]
+fn a_server_that_does_not_start_is_a_warning_and_a_dying_one_a_failed_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ran, bodies) = ask(folder.path(), "stdio:/no/such/program", "", &[]);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (0, "done\n"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr.contains("warning[E-MCP-SERVER]"),
+        "{}",
+        ran.stderr
+    );
+    assert!(bodies[0].get("tools").is_none(), "{}", bodies[0]);
+    let (ran, bodies) = ask(folder.path(), &command("dies"), "", &[]);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (0, "done\n"),
+        "{}",
+        ran.stderr
+    );
+    let told = bodies[1]["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+    assert!(
+        told.contains("E-MCP-SERVER") && told.contains("segmentation"),
+        "{told}"
+    );
+}
+
+#[test]
+fn declarations_that_cannot_be_used_are_refused_before_the_model_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = McpServer::start("plain").unwrap();
+    for (address, more, code, help) in [
+        (
+            command("plain"),
+            "name=\"nothing\"",
+            "E-MCP-TOOL",
+            "its tools are echo",
+        ),
+        ("ftp://x/".to_owned(), "", "E-MCP-TOOL", "stdio:COMMAND"),
+        (
+            server.url(),
+            "",
+            "E-NETWORK-DENIED",
+            "--allow-host 127.0.0.1:",
+        ),
+    ] {
+        let (ran, bodies) = ask(folder.path(), &address, more, &[]);
+        assert_eq!(ran.status, 3, "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains(code) && ran.stderr.contains(help),
+            "{}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains("p.md:1:1"), "{}", ran.stderr);
+        assert!(bodies.is_empty());
+    }
+    let host = server.host();
+    let (ran, _) = ask(folder.path(), &server.url(), "", &["--allow-host", &host]);
+    assert_eq!(
+        (ran.status, ran.stdout.as_str()),
+        (0, "done\n"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_project_sends_no_variable_that_is_not_for_logue() {
+    let folder = tempfile::tempdir().unwrap();
+    let toml = "[mcp.\"https://x/\"]\nbearer_env = \"AWS_SECRET\"\n";
+    fs::write(folder.path().join("logue.toml"), toml).unwrap();
+    let ran = run(folder.path(), ["mcp", "list", "stdio:x"]);
+    assert_eq!(ran.status, 3);
+    assert!(
+        ran.stderr.contains("E-CONFIG") && ran.stderr.contains("LOGUE_"),
+        "{}",
+        ran.stderr
+    );
+    fs::write(
+        folder.path().join("logue.toml"),
+        "[mcp]\nstart_second = 3\n",
+    )
+    .unwrap();
+    assert_eq!(run(folder.path(), ["mcp", "list", "stdio:x"]).status, 3);
+}
+
+#[test]
+fn lists_show_what_a_declaration_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!(
+        "<tool mcp_server=\"{}\" include=\"fail,echo\"/>\n",
+        command("plain")
+    );
+    fs::write(folder.path().join("p.md"), text).unwrap();
+    let ran = run(folder.path(), ["mcp", "list", "p.md"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let lines: Vec<&str> = ran.stdout.lines().skip(1).collect();
+    assert_eq!(
+        lines,
+        [
+            "  echo(text)  The tool echo.",
+            "  fail(text)  The tool fail."
+        ]
+    );
+    let ran = run(folder.path(), ["mcp", "list", "--json", &command("plain")]);
+    let first: Value = serde_json::from_str(ran.stdout.lines().next().unwrap()).unwrap();
+    assert_eq!(first["name"], "echo");
+    let ran = run(folder.path(), ["mcp", "list", "stdio:/no/such/program"]);
+    assert_eq!(
+        (ran.status, ran.stdout.lines().count()),
+        (4, 1),
+        "{}",
+        ran.stderr
+    );
+}
+
+/// A client of lines.
+struct Client {
+    child: Child,
+    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+impl Client {
+    fn start(folder: &Path, words: &[&str]) -> Self {
+        let mut child = logue(folder)
+            .args(["mcp", "serve"])
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut client = Self { child, lines };
+        client.say(&json!({"id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2024-11-05", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"}}}));
+        assert_eq!(client.hear()["result"]["protocolVersion"], "2024-11-05");
+        client.say(&json!({"method": "notifications/initialized"}));
+        client
+    }
+
+    fn say(&mut self, message: &Value) {
+        let mut message = message.clone();
+        message["jsonrpc"] = json!("2.0");
+        let stdin = self.child.stdin.as_mut().unwrap();
+        writeln!(stdin, "{message}").unwrap();
+    }
+
+    fn hear(&mut self) -> Value {
+        serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap()
+    }
+}
+
+#[test]
+fn a_client_that_closes_its_side_ends_the_server_and_what_it_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let pid = folder.path().join("pid");
+    let script = "<tool name=\"sleep\" command=\"sh sleep.sh\"/><user>Go.</user>";
+    fs::write(folder.path().join("p.md"), script).unwrap();
+    fs::write(
+        folder.path().join("sleep.sh"),
+        "echo $$ > pid; exec sleep 1000",
+    )
+    .unwrap();
+    let call = Answer::text("").with_call("c1", "sleep", "{\"arguments\":[]}");
+    let model = ModelServer::start(vec![Reply::Answer(call)], Delivery::Whole).unwrap();
+    let url = model.base_url();
+    for cancelled in [true, false] {
+        let mut client = Client::start(folder.path(), &["-m", "m", "--base-url", &url, "p.md"]);
+        client.say(&json!({"id": 1, "method": "tools/call",
+            "params": {"name": "p", "arguments": {"input": "x"}}}));
+        let mut tries = 0;
+        while !fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n')) {
+            tries += 1;
+            assert!(tries < 1_500, "no tool ran");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let number = fs::read_to_string(&pid).unwrap();
+        fs::remove_file(&pid).unwrap();
+        if cancelled {
+            client.say(&json!({"method": "notifications/cancelled", "params": {"requestId": 1}}));
+            wait_for_end(&number);
+            // It goes on serving.
+            client.say(&json!({"id": 2, "method": "ping"}));
+            assert_eq!(client.hear()["id"], 2);
+        }
+        drop(client.child.stdin.take());
+        assert_eq!(client.child.wait().unwrap().code(), Some(0));
+        wait_for_end(&number);
+    }
+}
+
+fn wait_for_end(pid: &str) {
+    let alive = || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    };
+    let mut tries = 0;
+    while alive() {
+        tries += 1;
+        assert!(tries < 1_500, "the tool lives");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn over_http_the_token_is_private_and_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("p.md"), "<user>Hi</user>").unwrap();
+    let mut child = logue(folder.path())
+        .args(["mcp", "serve", "-m", "echo:", "p.md", "--http"])
+        .env("XDG_STATE_HOME", folder.path().join(".state"))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut line = || lines.next().unwrap().unwrap();
+    let url = line().strip_prefix("serving ").unwrap().to_owned();
+    let token = line().strip_prefix("token: ").unwrap().to_owned();
+    let file = line().strip_prefix("the token is in ").unwrap().to_owned();
+    assert!(
+        url.starts_with("http://127.0.0.1:") && url.ends_with("/mcp"),
+        "{url}"
+    );
+    assert_eq!(fs::read_to_string(&file).unwrap(), token);
+    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&file).unwrap().permissions());
+    assert_eq!((mode & 0o777, token.len()), (0o600, 64));
+    for (given, found) in [("", 0), (token.as_str(), 1)] {
+        let server =
+            format!("[mcp.\"{url}\"]\nheaders = {{ Authorization = \"Bearer {given}\" }}\n");
+        let config = folder.path().join(".config/logue");
+        fs::create_dir_all(&config).unwrap();
+        fs::write(config.join("config.toml"), server).unwrap();
+        let host = url.trim_start_matches("http://").trim_end_matches("/mcp");
+        let ran = run(
+            folder.path(),
+            ["mcp", "list", "--json", "--allow-host", host, &url],
+        );
+        assert_eq!(
+            ran.stdout.lines().count(),
+            found,
+            "{} {}",
+            ran.stdout,
+            ran.stderr
+        );
+    }
+    let pid = i32::try_from(child.id()).unwrap().to_string();
+    let killed = std::process::Command::new("kill")
+        .arg(&pid)
+        .status()
+        .unwrap();
+    assert!(killed.success());
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert!(!Path::new(&file).exists());
+    let ran = run(
+        folder.path(),
+        ["mcp", "serve", "--http", "0", "--bind", "0.0.0.0", "p.md"],
+    );
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+}

@@ -1,0 +1,263 @@
+//! What clients ask, and what they are answered.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use logue_agent::{Listener, TurnEvent};
+use logue_message::{Block, Content, ImageSource, Role as Speaker};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
+    GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation, ListPromptsResult,
+    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, Prompt, PromptArgument,
+    PromptMessage, PromptsCapability, Role, ServerCapabilities, ServerConfig, SubscriptionFilter,
+    Tool, ToolsCapability,
+};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::{Map, Value, json};
+use tokio::sync::Notify;
+
+use crate::answer::{answer, prepare};
+use crate::server::PromptServer;
+
+impl ServerHandler for PromptServer {
+    fn get_info(&self) -> ServerConfig {
+        let mut capabilities = ServerCapabilities::default();
+        let mut tools = ToolsCapability::default();
+        tools.list_changed = Some(true);
+        capabilities.tools = Some(tools);
+        let mut prompts = PromptsCapability::default();
+        prompts.list_changed = Some(true);
+        capabilities.prompts = Some(prompts);
+        let mut info = ServerConfig::new(capabilities);
+        info.server_info = Implementation::new("logue", env!("CARGO_PKG_VERSION"));
+        info.instructions = Some(
+            "Each tool runs a prompt with a history of its own: it is told `input` and gives the \
+             answer. The prompts of the same names give their messages."
+                .to_owned(),
+        );
+        info
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let mut changes = self.changes();
+        let peer = context.peer;
+        tokio::spawn(async move {
+            while changes.changed().await.is_ok() {
+                let told = async {
+                    peer.notify_tool_list_changed().await?;
+                    peer.notify_prompt_list_changed().await
+                };
+                if told.await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        let mut accepted = SubscriptionFilter::default();
+        accepted.tools_list_changed = requested.tools_list_changed;
+        accepted.prompts_list_changed = requested.prompts_list_changed;
+        Some(accepted)
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut changes = self.changes();
+        loop {
+            tokio::select! {
+                () = context.cancelled() => return Ok(()),
+                changed = changes.changed() => {
+                    if changed.is_err() {
+                        return Ok(());
+                    }
+                    // One that was not subscribed to is refused, which is as wished.
+                    drop(context.sink().notify_tool_list_changed().await);
+                    drop(context.sink().notify_prompt_list_changed().await);
+                }
+            }
+        }
+    }
+
+    async fn list_tools(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let menu = self.menu();
+        let tools = menu.iter().map(|dish| {
+            let schema = json!({
+                "type": "object",
+                "properties": {
+                    "input": {"type": "string", "description": "What the prompt is told."}
+                },
+                "required": ["input"],
+                "additionalProperties": false,
+            });
+            let schema: Map<String, Value> = schema.as_object().cloned().unwrap_or_default();
+            Tool::new(
+                dish.name.clone(),
+                dish.description.clone(),
+                Arc::new(schema),
+            )
+        });
+        Ok(ListToolsResult::with_all_items(tools.collect()))
+    }
+
+    async fn list_prompts(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let menu = self.menu();
+        let prompts = menu.iter().map(|dish| {
+            let input = PromptArgument::new("input")
+                .with_description("What the user says behind the prompt.")
+                .with_required(false);
+            Prompt::new(
+                dish.name.clone(),
+                Some(dish.description.clone()),
+                Some(vec![input]),
+            )
+        });
+        Ok(ListPromptsResult::with_all_items(prompts.collect()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let dish = self.dish(&request.name)?;
+        let _turn = self.turn(&context).await?;
+        let preparing = async {
+            let (prompt, setting) = prepare(self.kitchen(), &dish.file).await?;
+            setting.surroundings.close().await;
+            Ok::<_, crate::answer::Failed>(prompt)
+        };
+        let prompt = tokio::select! {
+            () = context.ct.cancelled() => return Err(cancelled()),
+            prompt = preparing => prompt,
+        };
+        let prompt = prompt.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        let mut messages: Vec<PromptMessage> = Vec::new();
+        for message in &prompt.messages {
+            // There is no other role for instructions, and no place for tools.
+            let role = match message.role {
+                Speaker::Assistant => Role::Assistant,
+                Speaker::Tool => continue,
+                _ => Role::User,
+            };
+            let text = message.text();
+            if !text.is_empty() {
+                messages.push(PromptMessage::new_text(role.clone(), text));
+            }
+            messages.extend(
+                pictures(&message.content).map(|picture| PromptMessage::new(role.clone(), picture)),
+            );
+        }
+        let input = request.arguments.as_ref();
+        let input = input.and_then(|arguments| arguments.get("input")?.as_str());
+        if let Some(input) = input.filter(|input| !input.trim().is_empty()) {
+            messages.push(PromptMessage::new_text(Role::User, input));
+        }
+        let mut result = GetPromptResult::new(messages);
+        result.description = Some(dish.description);
+        Ok(result.into())
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let dish = self.dish(&request.name)?;
+        let input = request.arguments.as_ref();
+        let input = input.and_then(|arguments| arguments.get("input")?.as_str());
+        let Some(input) = input else {
+            return Ok(error(
+                "E-CALL-SCHEMA: the arguments are not an object with the string `input`",
+            ));
+        };
+        let _turn = self.turn(&context).await?;
+        let said = Arc::new(Said::default());
+        let listener = Arc::clone(&said);
+        let answering = answer(self.kitchen(), self.options(), &dish.file, input, listener);
+        let telling = tell_progress(&context, &said);
+        tokio::select! {
+            () = context.ct.cancelled() => Err(cancelled()),
+            () = telling => Err(cancelled()),
+            answered = answering => Ok(match answered {
+                Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]).into(),
+                Err(failed) => error(&failed.to_string()),
+            }),
+        }
+    }
+}
+
+fn error(text: &str) -> CallToolResponse {
+    CallToolResult::error(vec![ContentBlock::text(text)]).into()
+}
+
+/// Nobody reads it: whoever cancels a request waits for no answer.
+pub(crate) fn cancelled() -> ErrorData {
+    ErrorData::internal_error("the request was cancelled", None)
+}
+
+/// The pictures of a message: themselves where the message holds them, else where they are.
+fn pictures(content: &Content) -> impl Iterator<Item = ContentBlock> + '_ {
+    let blocks: &[Block] = match content {
+        Content::Blocks(blocks) => blocks,
+        _ => &[],
+    };
+    blocks.iter().filter_map(|block| match block {
+        Block::Image {
+            source, media_type, ..
+        } => Some(match source {
+            ImageSource::Inline(data) => {
+                let kind = media_type.as_deref().unwrap_or("image/png");
+                ContentBlock::image(data.clone(), kind)
+            }
+            ImageSource::Url(url) => ContentBlock::text(format!("[picture: {url}]")),
+        }),
+        _ => None,
+    })
+}
+
+/// The words of an answer that were not told yet.
+#[derive(Default)]
+struct Said {
+    words: Mutex<String>,
+    news: Notify,
+}
+
+impl Listener for Said {
+    fn event(&self, event: TurnEvent<'_>) {
+        if let TurnEvent::Delta(text) = event {
+            let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+            words.push_str(text);
+            self.news.notify_one();
+        }
+    }
+}
+
+/// Tells a client that wants to know it what is said, for as long as it is said. Never ends.
+async fn tell_progress(context: &RequestContext<RoleServer>, said: &Said) {
+    let Some(token) = context.meta.get_progress_token() else {
+        return std::future::pending().await;
+    };
+    let mut told = 0_u32;
+    loop {
+        said.news.notified().await;
+        let words = {
+            let mut words = said.words.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *words)
+        };
+        told = told.saturating_add(1);
+        let news = ProgressNotificationParam::new(token.clone(), f64::from(told));
+        // A client that is gone hears nothing; the end of its connection ends the call.
+        drop(context.peer.notify_progress(news.with_message(words)).await);
+    }
+}

@@ -1,0 +1,325 @@
+//! Prompts as a server, with the client of the same library at the other end of a pipe in memory.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use logue_agent::{Budget, FileWorld, Model, Permissions, Surroundings};
+use logue_model::{Echo, EventSink, Provider, ProviderError, Request, Response};
+use logue_server::{Kitchen, PromptServer, ServeOptions, Setting, Token};
+use logue_tools::{BoxFuture, Roots, ShellOptions};
+use rmcp::model::{CallToolRequestParams, CallToolResult, GetPromptRequestParams, JsonObject};
+use rmcp::service::{NotificationContext, RunningService};
+use rmcp::{ClientHandler, RoleClient, ServiceExt as _};
+use serde_json::json;
+use tokio::sync::{Notify, Semaphore};
+
+/// A model that repeats what it is told when it is let go, and counts who asks it at once.
+struct Crowd {
+    now: AtomicUsize,
+    most: AtomicUsize,
+    go: Semaphore,
+}
+
+struct Leaving<'a>(&'a AtomicUsize);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Provider for Crowd {
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+        events: EventSink<'a>,
+    ) -> BoxFuture<'a, Result<Response, ProviderError>> {
+        Box::pin(async move {
+            let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+            let _leaving = Leaving(&self.now);
+            self.most.fetch_max(now, Ordering::SeqCst);
+            self.go.acquire().await.unwrap().forget();
+            Echo.complete(request, events).await
+        })
+    }
+}
+
+/// The files below a folder.
+struct Folder {
+    path: PathBuf,
+    model: Arc<Crowd>,
+}
+
+impl Kitchen for Folder {
+    fn files(&self) -> Vec<PathBuf> {
+        let entries = |folder: &Path| {
+            let entries = fs::read_dir(folder).unwrap();
+            let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+            paths.sort();
+            paths
+        };
+        let below = entries(&self.path).into_iter().flat_map(|path| {
+            if path.is_dir() {
+                entries(&path)
+            } else {
+                vec![path]
+            }
+        });
+        below.collect()
+    }
+
+    fn surroundings<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Result<Setting, String>> {
+        let folder = file.parent().unwrap();
+        let roots = Roots::new([folder.to_owned()]).unwrap();
+        let world = FileWorld::new(Arc::new(roots), folder).of_file(file);
+        let surroundings = Surroundings::new(world, ShellOptions::default());
+        let setting = Setting {
+            surroundings,
+            permissions: Permissions::new(),
+            budget: Budget::default(),
+        };
+        Box::pin(std::future::ready(Ok(setting)))
+    }
+
+    fn model(&self, named: Option<&str>, _folder: &Path) -> Result<Model, String> {
+        if named == Some("unknown") {
+            return Err("there is no such model".to_owned());
+        }
+        Ok(Model {
+            provider: Arc::clone(&self.model) as Arc<dyn Provider>,
+            identity: "crowd".to_owned(),
+            name: "crowd".to_owned(),
+        })
+    }
+}
+
+/// A client that hears of changes.
+#[derive(Clone, Default)]
+struct Ear(Arc<Notify>);
+
+impl ClientHandler for Ear {
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.0.notify_one();
+    }
+}
+
+struct Stage {
+    folder: tempfile::TempDir,
+    server: PromptServer,
+    model: Arc<Crowd>,
+}
+
+fn stage(files: &[(&str, &str)], at_once: usize) -> Stage {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let model = Arc::new(Crowd {
+        now: AtomicUsize::new(0),
+        most: AtomicUsize::new(0),
+        go: Semaphore::new(0),
+    });
+    let kitchen = Folder {
+        path: folder.path().to_owned(),
+        model: Arc::clone(&model),
+    };
+    let options = ServeOptions {
+        at_once,
+        ..ServeOptions::default()
+    };
+    Stage {
+        server: PromptServer::new(Arc::new(kitchen), options),
+        folder,
+        model,
+    }
+}
+
+impl Stage {
+    async fn client(&self, ear: Ear) -> RunningService<RoleClient, Ear> {
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        let server = self.server.clone();
+        let (read, write) = tokio::io::split(far);
+        tokio::spawn(async move { server.serve_lines(read, write).await });
+        ear.serve(near).await.unwrap()
+    }
+
+    async fn until(&self, asking: usize) {
+        for _ in 0..1_000 {
+            if self.model.now.load(Ordering::SeqCst) == asking {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(self.model.now.load(Ordering::SeqCst), asking);
+    }
+}
+
+fn call(name: &str, input: &str) -> CallToolRequestParams {
+    let arguments: JsonObject = json!({"input": input}).as_object().unwrap().clone();
+    CallToolRequestParams::new(name.to_owned()).with_arguments(arguments)
+}
+
+fn text(result: &CallToolResult) -> String {
+    let value = serde_json::to_value(result).unwrap();
+    value["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn prompts_are_offered_under_the_names_of_their_files() {
+    let stage = stage(
+        &[
+            (
+                "a/review.md",
+                "<system>\n\n Reads code. \n</system><user>x</user>",
+            ),
+            ("b/review.md", "<user>Reads prose.</user>"),
+            ("b/wörter zählen.chatmd", "<config model=\"m\"/>"),
+        ],
+        1,
+    );
+    let client = stage.client(Ear::default()).await;
+    let tools = client.list_all_tools().await.unwrap();
+    let said: Vec<(String, String)> = tools
+        .into_iter()
+        .map(|tool| {
+            (
+                tool.name.into_owned(),
+                tool.description.unwrap().into_owned(),
+            )
+        })
+        .collect();
+    let expected = [("review", "Reads code."), ("b_review", "Reads prose.")];
+    for (said, (name, description)) in said.iter().zip(expected) {
+        assert_eq!((said.0.as_str(), said.1.as_str()), (name, description));
+    }
+    assert_eq!(said[2].0, "w_rter_z_hlen");
+    assert!(said[2].1.starts_with("Runs the prompt"), "{}", said[2].1);
+    let prompts = client.list_all_prompts().await.unwrap();
+    assert_eq!(prompts.len(), 3);
+    let mut asked = GetPromptRequestParams::new("review");
+    asked.arguments = json!({"input": "Now."}).as_object().cloned();
+    let prompt = client.get_prompt(asked).await.unwrap();
+    let prompt = serde_json::to_value(prompt).unwrap();
+    let texts = prompt["messages"].as_array().unwrap().iter();
+    let texts: Vec<_> = texts
+        .map(|said| said["content"]["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(texts, ["\n\n Reads code. \n", "x", "Now."]);
+}
+
+#[tokio::test]
+async fn calls_wait_for_their_turn_and_are_cancelled_while_they_wait_or_run() {
+    let stage = stage(&[("p.md", "<system>Be.</system>")], 2);
+    let client = stage.client(Ear::default()).await;
+    let peer = client.peer().clone();
+    let running: Vec<_> = (0..5)
+        .map(|number| {
+            let peer = peer.clone();
+            tokio::spawn(async move { peer.call_tool(call("p", &format!("n{number}"))).await })
+        })
+        .collect();
+    stage.until(2).await;
+    stage.model.go.add_permits(5);
+    for (number, task) in running.into_iter().enumerate() {
+        let result = task.await.unwrap().unwrap();
+        assert_eq!(text(&result), format!("n{number}"));
+    }
+    assert_eq!(stage.model.most.load(Ordering::SeqCst), 2);
+    // The connection ends, and with it what runs and what waits.
+    for _ in 0..3 {
+        let peer = peer.clone();
+        tokio::spawn(async move { peer.call_tool(call("p", "never")).await });
+    }
+    stage.until(2).await;
+    drop(client);
+    stage.until(0).await;
+}
+
+#[tokio::test]
+async fn what_goes_wrong_is_a_result_with_its_code() {
+    let stage = stage(
+        &[
+            ("broken.md", "<user>a"),
+            ("empty.md", "<config model=\"m\"/>"),
+            ("lost.md", "<config model=\"unknown\"/>"),
+            ("p.md", "<user>Hi</user>"),
+        ],
+        1,
+    );
+    stage.model.go.add_permits(9);
+    let client = stage.client(Ear::default()).await;
+    for (name, input, expected) in [
+        ("broken", "x", "E-MD-UNCLOSED-TAG: "),
+        ("empty", " ", "nothing_to_answer: "),
+        ("lost", "x", "E-MD-AGENT: there is no such model"),
+    ] {
+        let result = client.call_tool(call(name, input)).await.unwrap();
+        assert_eq!(result.is_error, Some(true), "{name}");
+        assert!(text(&result).starts_with(expected), "{}", text(&result));
+    }
+    // A prompt that says something itself needs no input.
+    let result = client.call_tool(call("p", "")).await.unwrap();
+    assert_eq!(text(&result), "Hi");
+    let result = client
+        .call_tool(CallToolRequestParams::new("p"))
+        .await
+        .unwrap();
+    assert!(
+        text(&result).starts_with("E-CALL-SCHEMA"),
+        "{}",
+        text(&result)
+    );
+    let unknown = client.call_tool(call("nobody", "x")).await.unwrap_err();
+    assert!(
+        unknown
+            .to_string()
+            .contains("there are: broken, empty, lost, p"),
+        "{unknown}"
+    );
+}
+
+#[tokio::test]
+async fn files_that_come_go_and_change_are_news() {
+    let stage = stage(&[("one.md", "<user>One.</user>")], 1);
+    let watched = stage.server.clone();
+    let watching = tokio::spawn(async move { watched.watch(Duration::from_millis(10)).await });
+    let ear = Ear::default();
+    let client = stage.client(ear.clone()).await;
+    let two = stage.folder.path().join("two.md");
+    for (text, expected) in [
+        (Some("<user>Two.</user>"), Some("Two.")),
+        (Some("<user>2.</user>"), Some("2.")),
+        (None, None),
+    ] {
+        match text {
+            Some(text) => fs::write(&two, text).unwrap(),
+            None => fs::remove_file(&two).unwrap(),
+        }
+        // A file may be seen while it is still empty, which is news as well.
+        loop {
+            let heard = tokio::time::timeout(Duration::from_secs(20), ear.0.notified()).await;
+            heard.unwrap();
+            let tools = client.list_all_tools().await.unwrap();
+            let two = tools.iter().find(|tool| tool.name == "two");
+            let two = two.map(|tool| tool.description.as_deref().unwrap());
+            if two == expected {
+                break;
+            }
+        }
+    }
+    watching.abort();
+}
+
+#[test]
+fn tokens_are_words_that_fit_into_a_header() {
+    for bad in ["", "a b", "ä", "a\nb"] {
+        assert!(Token::new(bad).is_err(), "{bad:?}");
+    }
+    assert_eq!(format!("{:?}", Token::new("secret").unwrap()), "Token(…)");
+}

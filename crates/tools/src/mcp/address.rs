@@ -1,0 +1,171 @@
+//! Where a server is, as a prompt writes it: `stdio:COMMAND`, or an address of HTTP.
+
+use crate::{ToolServerError, ToolServerFault};
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Address {
+    /// A program that is started, with its arguments. No shell reads them.
+    Command(Vec<String>),
+    /// A server that is asked over HTTP.
+    Http(String),
+}
+
+impl Address {
+    /// # Errors
+    /// The text is no address of a server: what is wrong, and how addresses are written.
+    pub(crate) fn parse(text: &str) -> Result<Self, ToolServerError> {
+        let text = text.trim();
+        if let Some(command) = text.strip_prefix("stdio:") {
+            let words = words(command).map_err(|why| fault(format!("`{text}`: {why}")))?;
+            if words.first().is_none_or(String::is_empty) {
+                return Err(fault(format!("`{text}` names no command")));
+            }
+            return Ok(Self::Command(words));
+        }
+        let scheme = text.split_once("://").map(|(scheme, _)| scheme);
+        let scheme = scheme.map(str::to_ascii_lowercase);
+        match scheme.as_deref() {
+            Some("http" | "https") => Ok(Self::Http(text.to_owned())),
+            Some("mcp+http" | "mcp+https") => Ok(Self::Http(
+                text.get("mcp+".len()..).unwrap_or_default().to_owned(),
+            )),
+            _ => Err(fault(format!("`{text}` is no address of an MCP server"))),
+        }
+    }
+
+    /// A short word for the server: the program without its ending, or the host.
+    pub(crate) fn short(&self) -> String {
+        let word = match self {
+            Self::Command(words) => {
+                let program = words.first().map(String::as_str).unwrap_or_default();
+                let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
+                name.split('.').next().unwrap_or_default()
+            }
+            Self::Http(url) => {
+                let behind = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
+                let host = behind.split(['/', '?', '#']).next().unwrap_or_default();
+                host.rsplit_once(':').map_or(host, |(host, _)| host)
+            }
+        };
+        let word = super::names::wire_safe(word);
+        if word.is_empty() {
+            "server".to_owned()
+        } else {
+            word
+        }
+    }
+}
+
+fn fault(message: String) -> ToolServerError {
+    ToolServerError::new(ToolServerFault::Address, message).with_help(
+        "write `stdio:COMMAND ARGUMENTS…` for a program, or `https://HOST/PATH`; a word with spaces \
+         stands between quotes",
+    )
+}
+
+/// The words of a command: separated by white space, which quotes and a backslash keep.
+fn words(text: &str) -> Result<Vec<String>, &'static str> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote: Option<char> = None;
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match (quote, character) {
+            (_, '\0') => return Err("no argument can hold a NUL byte"),
+            (Some(open), _) if open == character => quote = None,
+            (None, '"' | '\'') => {
+                quote = Some(character);
+                word.get_or_insert_default();
+            }
+            (Some('"') | None, '\\') => match characters.next() {
+                // Between double quotes a backslash keeps itself but for what it has to escape.
+                Some(escaped) if quote.is_none() || matches!(escaped, '"' | '\\') => {
+                    word.get_or_insert_default().push(escaped);
+                }
+                Some(other) => word.get_or_insert_default().extend(['\\', other]),
+                None => return Err("it ends with a lone backslash"),
+            },
+            (None, space) if space.is_whitespace() => words.extend(word.take()),
+            (_, other) => word.get_or_insert_default().push(other),
+        }
+    }
+    if quote.is_some() {
+        return Err("a quote is never closed");
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Address;
+
+    #[test]
+    fn commands_are_split_into_words_as_they_are_quoted() {
+        let table: &[(&str, &[&str])] = &[
+            ("stdio:server", &["server"]),
+            ("stdio: npx -y  thing ", &["npx", "-y", "thing"]),
+            (
+                "stdio:'my server' \"a b\" c\\ d",
+                &["my server", "a b", "c d"],
+            ),
+            ("stdio:s \"\" ''", &["s", "", ""]),
+            (
+                "stdio:s \"a\\\"b\\\\c\\d\" 'e\\f'",
+                &["s", "a\"b\\c\\d", "e\\f"],
+            ),
+            ("stdio:s a'b c'd $HOME;rm|x", &["s", "ab cd", "$HOME;rm|x"]),
+        ];
+        for (text, expected) in table {
+            let expected = Address::Command(expected.iter().map(ToString::to_string).collect());
+            assert_eq!(Address::parse(text).unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_http_lose_only_the_prefix_that_says_what_they_are() {
+        for (text, expected) in [
+            ("https://tools.example/mcp", "https://tools.example/mcp"),
+            (
+                "mcp+http://localhost:8080/x?y=1",
+                "http://localhost:8080/x?y=1",
+            ),
+            ("MCP+HTTPS://Host/", "HTTPS://Host/"),
+        ] {
+            assert_eq!(
+                Address::parse(text).unwrap(),
+                Address::Http(expected.to_owned())
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_with_how_addresses_are_written() {
+        for text in [
+            "",
+            "server",
+            "stdio:",
+            "stdio:  ",
+            "stdio:''",
+            "stdio:a 'b",
+            "stdio:a \\",
+            "ftp://x",
+            "stdio:a\0b",
+        ] {
+            let error = Address::parse(text).unwrap_err();
+            assert!(error.help.unwrap().contains("stdio:COMMAND"), "{text}");
+        }
+    }
+
+    #[test]
+    fn servers_have_a_short_name_that_depends_on_nothing_but_the_address() {
+        for (text, short) in [
+            ("stdio:/opt/bin/git-server.py --x", "git-server"),
+            ("stdio:'c:\\tools\\my tool.exe'", "my_tool"),
+            ("https://tools.acme.dev:8443/mcp", "tools_acme_dev"),
+        ] {
+            assert_eq!(Address::parse(text).unwrap().short(), short);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What a server offers, and what is remembered of it from one run to the next.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rmcp::model::{ListToolsResult, Tool};
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+/// Tools of one server that are taken.
+pub(crate) const MOST_TOOLS: usize = 1_000;
+
+/// One tool of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Offer {
+    /// The name at the server.
+    pub(crate) name: String,
+    pub(crate) description: String,
+    /// The schema of the arguments.
+    pub(crate) parameters: Value,
+}
+
+/// The tools of a server, in its order.
+pub(crate) type Catalog = Vec<Offer>;
+
+/// The tools on a page of a list, and where the next page begins. What is no tool is left out.
+pub(crate) fn page(result: ListToolsResult) -> (Catalog, Option<String>) {
+    let offers = result.tools.into_iter().map(offer).collect();
+    (offers, result.next_cursor)
+}
+
+/// A page that holds something else than tools: those that can be read.
+pub(crate) fn page_of_value(value: &Value) -> Option<(Catalog, Option<String>)> {
+    let tools = value.get("tools")?.as_array()?;
+    let read = |tool: &Value| serde_json::from_value::<Tool>(tool.clone()).ok();
+    let cursor = value.get("nextCursor").and_then(Value::as_str);
+    Some((
+        tools.iter().filter_map(read).map(offer).collect(),
+        cursor.map(str::to_owned),
+    ))
+}
+
+fn offer(tool: Tool) -> Offer {
+    let mut parameters: Map<String, Value> = (*tool.input_schema).clone();
+    // Model servers insist on both.
+    parameters.entry("type").or_insert_with(|| json!("object"));
+    parameters.entry("properties").or_insert_with(|| json!({}));
+    let said = tool.description.map(std::borrow::Cow::into_owned);
+    Offer {
+        description: said.or(tool.title).unwrap_or_default(),
+        name: tool.name.into_owned(),
+        parameters: Value::Object(parameters),
+    }
+}
+
+/// Catalogs in a folder, each for a limited time.
+#[derive(Clone, Debug)]
+pub struct CatalogCache {
+    folder: PathBuf,
+    lifetime: Duration,
+}
+
+impl CatalogCache {
+    /// A cache in `folder`, which is made when it is needed. A catalog counts for `lifetime`.
+    pub fn new(folder: PathBuf, lifetime: Duration) -> Self {
+        Self { folder, lifetime }
+    }
+
+    /// The file of a server that is told apart from others by `identity`.
+    pub(crate) fn file(&self, identity: &[&str]) -> PathBuf {
+        let identity = json!([env!("CARGO_PKG_VERSION"), identity]).to_string();
+        self.folder
+            .join(format!("{:x}.json", Sha256::digest(identity)))
+    }
+
+    pub(crate) fn get(&self, file: &Path) -> Option<Catalog> {
+        let written = fs::metadata(file).ok()?.modified().ok()?;
+        // A file from the future is as old as nobody knows.
+        let age = SystemTime::now().duration_since(written).ok()?;
+        if age > self.lifetime {
+            return None;
+        }
+        let value: Value = serde_json::from_slice(&fs::read(file).ok()?).ok()?;
+        let read = |offer: &Value| {
+            let text = |key: &str| offer.get(key)?.as_str().map(str::to_owned);
+            Some(Offer {
+                name: text("name")?,
+                description: text("description")?,
+                parameters: offer.get("parameters")?.clone(),
+            })
+        };
+        value.as_array()?.iter().map(read).collect()
+    }
+
+    /// Keeps a catalog. A cache that cannot be written costs a later request and nothing else, so
+    /// failures are not told.
+    pub(crate) fn put(&self, file: &Path, catalog: &[Offer]) {
+        let offers = catalog.iter().map(|offer| {
+            json!({
+                "name": offer.name,
+                "description": offer.description,
+                "parameters": offer.parameters,
+            })
+        });
+        let text = Value::Array(offers.collect()).to_string();
+        let written = fs::create_dir_all(&self.folder).and_then(|()| {
+            // The name is complete at every moment, so nobody reads half a catalog.
+            let unfinished = file.with_extension(std::process::id().to_string());
+            let mut options = fs::OpenOptions::new();
+            options.write(true).create(true).truncate(true);
+            private(&mut options)
+                .open(&unfinished)?
+                .write_all(text.as_bytes())?;
+            fs::rename(&unfinished, file)
+        });
+        drop(written);
+    }
+
+    /// Forgets a catalog.
+    pub(crate) fn remove(file: &Path) {
+        // It may not be there.
+        drop(fs::remove_file(file));
+    }
+}
+
+/// Files of these options are for their owner alone.
+pub(crate) fn private(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    options
+}

@@ -1,0 +1,68 @@
+//! A server that is asked over HTTP: only if its host is allowed, and through the same clients that
+//! everything else of the network goes through. No redirect is followed, because it could take a
+//! secret elsewhere.
+
+use std::collections::HashMap;
+use std::error::Error;
+
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+
+use super::{McpOptions, oauth};
+use crate::Fetcher;
+
+/// A connection to `url`, with what the settings of the server say.
+pub(crate) async fn transport(
+    network: &Fetcher,
+    url: &str,
+    name: &str,
+    options: &McpOptions,
+) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
+    let declared = url;
+    let (url, client) = network.client_for(url).map_err(|error| error.message)?;
+    let settings = options.settings(name);
+    let mut headers = HashMap::new();
+    for (header, value) in &settings.headers {
+        let read = HeaderName::try_from(header.as_str())
+            .ok()
+            .zip(HeaderValue::try_from(value.as_str()).ok());
+        let Some((header, mut value)) = read else {
+            return Err(format!("`{header}` of its settings is no header"));
+        };
+        value.set_sensitive(true);
+        headers.insert(header, value);
+    }
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+        .custom_headers(headers)
+        .max_sse_event_size(options.message_bytes);
+    let bearer = match settings.bearer.clone() {
+        Some(bearer) => Some(bearer),
+        None => oauth::token(network, declared, &settings, options.tokens.as_ref()).await?,
+    };
+    if let Some(bearer) = bearer {
+        config = config.auth_header(bearer);
+    }
+    Ok(StreamableHttpClientTransport::with_client(
+        client.clone(),
+        config,
+    ))
+}
+
+/// An error with its causes, and what to do where the server wants to know who asks.
+pub(crate) fn why(error: &(dyn Error + 'static), name: &str) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let words = inner.to_string();
+        if !text.contains(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        cause = inner.source();
+    }
+    if text.contains("Auth required") || text.contains("authorization required") {
+        text = format!("it wants to know who asks; `logue mcp login {name}` logs in ({text})");
+    }
+    text
+}

@@ -1,0 +1,171 @@
+//! Messages as lines, as a server that is a program writes them.
+//!
+//! Programs print more than they should: banners, logs, broken messages. What is no message is
+//! skipped and counted; it neither ends the connection nor is answered. A message that is too long is
+//! the end of the connection, because what it answered would never be known.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rmcp::RoleClient;
+use rmcp::model::{ClientJsonRpcMessage, ErrorData, RequestId, ServerJsonRpcMessage};
+use rmcp::transport::Transport;
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::sync::Mutex;
+
+/// What was wrong with what a server wrote.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    /// Lines that are no messages.
+    pub(crate) skipped: AtomicU64,
+    /// Whether a message was longer than the limit.
+    pub(crate) too_long: AtomicBool,
+}
+
+/// A connection of lines.
+pub(crate) struct Lines<R, W> {
+    read: BufReader<R>,
+    /// What there is of the line that is being read. It is kept here because reading may be
+    /// interrupted at any point.
+    line: Vec<u8>,
+    limit: usize,
+    write: Arc<Mutex<Option<W>>>,
+    /// Messages that came together.
+    waiting: VecDeque<ServerJsonRpcMessage>,
+    faults: Arc<Faults>,
+}
+
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
+    pub(crate) fn new(read: R, write: W, limit: usize, faults: Arc<Faults>) -> Self {
+        Self {
+            read: BufReader::new(read),
+            line: Vec::new(),
+            limit,
+            write: Arc::new(Mutex::new(Some(write))),
+            waiting: VecDeque::new(),
+            faults,
+        }
+    }
+
+    /// Reads up to and with the next newline; `false` at the end of what there is.
+    async fn read_line(&mut self) -> bool {
+        loop {
+            let Ok(available) = self.read.fill_buf().await else {
+                return false;
+            };
+            if available.is_empty() {
+                return false;
+            }
+            let end = available.iter().position(|byte| *byte == b'\n');
+            let take = end.map_or(available.len(), |at| at + 1);
+            if self.line.len() + take > self.limit {
+                self.faults.too_long.store(true, Ordering::Relaxed);
+                return false;
+            }
+            self.line.extend(available.iter().take(take));
+            self.read.consume(take);
+            if end.is_some() {
+                return true;
+            }
+        }
+    }
+
+    /// Takes what a line says.
+    fn take(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        let text = line.trim_ascii();
+        if text.is_empty() {
+            return;
+        }
+        if text.first() == Some(&b'[') {
+            // Version 2025-03-26 may send several at once.
+            match serde_json::from_slice::<Vec<Value>>(text) {
+                Ok(values) => {
+                    for value in values {
+                        self.take_one(serde_json::from_value(value.clone()).ok(), || Some(value));
+                    }
+                }
+                Err(_) => self.skip(),
+            }
+            return;
+        }
+        let message = serde_json::from_slice(text).ok();
+        self.take_one(message, || serde_json::from_slice(text).ok());
+    }
+
+    fn take_one(
+        &mut self,
+        message: Option<ServerJsonRpcMessage>,
+        value: impl FnOnce() -> Option<Value>,
+    ) {
+        if let Some(message) = message {
+            self.waiting.push_back(message);
+            return;
+        }
+        self.skip();
+        // An answer that cannot be read is an answer all the same: nobody shall wait for another.
+        let value = value().unwrap_or_default();
+        let id = value.get("id").filter(|_| value.get("method").is_none());
+        let id = id.and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
+        if let Some(id) = id {
+            let error = ErrorData::internal_error("the answer is malformed", None);
+            self.waiting
+                .push_back(ServerJsonRpcMessage::error(error, Some(id)));
+        }
+    }
+
+    fn skip(&self) {
+        self.faults.skipped.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl<R, W> Transport<RoleClient> for Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: ClientJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        let write = Arc::clone(&self.write);
+        async move {
+            let mut line = serde_json::to_vec(&message)?;
+            line.push(b'\n');
+            let mut write = write.lock().await;
+            let Some(stream) = write.as_mut() else {
+                return Err(io::ErrorKind::NotConnected.into());
+            };
+            stream.write_all(&line).await?;
+            stream.flush().await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        let mut turns = 0_u32;
+        loop {
+            if let Some(message) = self.waiting.pop_front() {
+                return Some(message);
+            }
+            if !self.read_line().await {
+                return None;
+            }
+            self.take();
+            turns += 1;
+            if turns.is_multiple_of(64) {
+                // A flood of lines must not keep everything else from running.
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), io::Error> {
+        drop(self.write.lock().await.take());
+        Ok(())
+    }
+}

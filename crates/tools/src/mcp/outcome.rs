@@ -1,0 +1,94 @@
+//! What a server answers, as the model is told it.
+
+use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
+
+use crate::output::Capped;
+use crate::{Outcome, Provenance};
+
+/// The result of a call as text of at most `limit` bytes. What is no text is named, not shown.
+pub(crate) fn outcome(result: &CallToolResult, server: &str, limit: usize) -> Outcome {
+    let mut text = Capped::new(limit);
+    for (at, block) in result.content.iter().enumerate() {
+        if at > 0 {
+            text.push(b"\n");
+        }
+        push(block, &mut text);
+    }
+    let has_text = result
+        .content
+        .iter()
+        .any(|block| matches!(block, ContentBlock::Text(text) if !text.text.trim().is_empty()));
+    // Servers say the same as text where they can; where they do not, the value is all there is.
+    if let Some(value) = result.structured_content.as_ref().filter(|_| !has_text) {
+        if !result.content.is_empty() {
+            text.push(b"\n");
+        }
+        text.push(value.to_string().as_bytes());
+    }
+    told(text, !result.is_error.unwrap_or(false), server)
+}
+
+/// An outcome with what a server said.
+pub(crate) fn told(text: Capped, ok: bool, server: &str) -> Outcome {
+    let text = text.into_text();
+    let text = match (text.is_empty(), ok) {
+        (false, _) => text,
+        (true, true) => "[the tool worked and said nothing]".to_owned(),
+        (true, false) => "[the tool failed and did not say why]".to_owned(),
+    };
+    let outcome = if ok {
+        Outcome::done(text)
+    } else {
+        Outcome::failed(text)
+    };
+    outcome.with_provenance(Provenance {
+        source: server.to_owned(),
+        ..Provenance::default()
+    })
+}
+
+fn push(block: &ContentBlock, text: &mut Capped) {
+    match block {
+        ContentBlock::Text(said) => text.push(said.text.as_bytes()),
+        ContentBlock::Image(image) => unseen(text, "a picture", &image.mime_type, &image.data),
+        ContentBlock::Audio(audio) => unseen(text, "a sound", &audio.mime_type, &audio.data),
+        ContentBlock::ResourceLink(link) => text.push(linked(link).as_bytes()),
+        ContentBlock::Resource(embedded) => match &embedded.resource {
+            ResourceContents::TextResourceContents {
+                uri, text: said, ..
+            } => {
+                text.push(format!("[{uri}]\n").as_bytes());
+                text.push(said.as_bytes());
+            }
+            ResourceContents::BlobResourceContents {
+                uri,
+                mime_type,
+                blob,
+                ..
+            } => {
+                let kind = mime_type.as_deref().unwrap_or("an unknown type");
+                unseen(text, uri, kind, blob);
+            }
+            _ => text.push(b"[a resource of an unknown kind]"),
+        },
+        _ => text.push(b"[content of an unknown kind]"),
+    }
+}
+
+/// Names what cannot be shown as text. Four characters of base64 are three bytes.
+fn unseen(text: &mut Capped, what: &str, kind: &str, base64: &str) {
+    let bytes = base64.trim_end_matches('=').len() * 3 / 4;
+    text.push(format!("[{what} of {kind}, {bytes} bytes: not shown]").as_bytes());
+}
+
+fn linked(link: &Resource) -> String {
+    let mut text = format!("[resource {}: {}", link.name, link.uri);
+    if let Some(kind) = &link.mime_type {
+        text.push_str(&format!(" ({kind})"));
+    }
+    if let Some(description) = &link.description {
+        text.push_str(&format!(", {description}"));
+    }
+    text.push(']');
+    text
+}

@@ -1,0 +1,122 @@
+//! What a server may say without being asked: that its tools have changed, and a few questions.
+//!
+//! Everything else (logs, progress, news of resources) is dropped before it costs anything. Questions
+//! are answered by [`Host`]: there is no model and no person for a server here.
+
+#![expect(deprecated, reason = "servers of earlier versions ask for roots")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, ClientJsonRpcMessage, ErrorData, Implementation,
+    ListRootsResult, Root, RootsCapabilities, ServerJsonRpcMessage, ServerNotification,
+};
+use rmcp::service::RequestContext;
+use rmcp::transport::Transport;
+use rmcp::{ClientHandler, RoleClient};
+
+/// Questions of a server that are answered in the life of one connection, beyond one for each of our
+/// messages.
+const QUESTIONS: u64 = 100;
+
+/// A connection that lets through what matters.
+pub(crate) struct Quiet<T> {
+    inner: T,
+    changed: Arc<AtomicBool>,
+    /// Questions that the server may still ask.
+    questions: u64,
+}
+
+impl<T> Quiet<T> {
+    /// `changed` is set when the server says that its tools have changed.
+    pub(crate) fn new(inner: T, changed: Arc<AtomicBool>) -> Self {
+        Self {
+            inner,
+            changed,
+            questions: QUESTIONS,
+        }
+    }
+}
+
+impl<T: Transport<RoleClient>> Transport<RoleClient> for Quiet<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        message: ClientJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        if matches!(message, ClientJsonRpcMessage::Request(_)) {
+            self.questions = self.questions.saturating_add(1);
+        }
+        self.inner.send(message)
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        let mut dropped = 0_u32;
+        loop {
+            let message = self.inner.receive().await?;
+            match &message {
+                ServerJsonRpcMessage::Notification(notification) => {
+                    if let ServerNotification::ToolListChangedNotification(_) =
+                        notification.notification
+                    {
+                        self.changed.store(true, Ordering::Release);
+                    }
+                }
+                ServerJsonRpcMessage::Request(_) => {
+                    if let Some(left) = self.questions.checked_sub(1) {
+                        self.questions = left;
+                        return Some(message);
+                    }
+                }
+                ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_) => {
+                    return Some(message);
+                }
+            }
+            dropped += 1;
+            if dropped.is_multiple_of(64) {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        self.inner.close()
+    }
+}
+
+/// What a server is told of the program that it works for.
+#[derive(Clone, Debug)]
+pub(crate) struct Host {
+    roots: Vec<PathBuf>,
+}
+
+impl Host {
+    pub(crate) fn new(roots: Vec<PathBuf>) -> Self {
+        Self { roots }
+    }
+}
+
+impl ClientHandler for Host {
+    fn get_info(&self) -> ClientConfig {
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.roots = Some(RootsCapabilities::default());
+        ClientConfig::new(
+            capabilities,
+            Implementation::new("logue", env!("CARGO_PKG_VERSION")),
+        )
+    }
+
+    async fn list_roots(
+        &self,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ListRootsResult, ErrorData> {
+        let roots = self.roots.iter().filter_map(|root| {
+            let url = reqwest::Url::from_directory_path(root).ok()?;
+            Some(Root::new(url.to_string()))
+        });
+        Ok(ListRootsResult::new(roots.collect()))
+    }
+}

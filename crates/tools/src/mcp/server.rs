@@ -1,0 +1,407 @@
+//! One server: connected when it is needed, asked what it offers, called, and started again if it
+//! died. Whatever it does, the turn goes on.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, ListToolsRequest,
+    PaginatedRequestParams, ServerResult,
+};
+use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RunningService, ServiceError};
+use rmcp::{RoleClient, ServiceExt as _};
+use serde_json::{Map, Value};
+use tokio::sync::Mutex;
+
+use super::McpOptions;
+use super::address::Address;
+use super::catalog::{Catalog, CatalogCache, MOST_TOOLS, page, page_of_value};
+use super::http;
+use super::lines::{Faults, Lines};
+use super::outcome::{outcome, told};
+use super::process::Process;
+use super::quiet::{Host, Quiet};
+use crate::output::Capped;
+use crate::{Fetcher, Outcome};
+
+/// How often a server is started or connected to in one run.
+const MOST_STARTS: usize = 5;
+
+/// Pages of one list that are asked for.
+const MOST_PAGES: usize = 100;
+
+/// A server that a prompt declares.
+pub(crate) struct Server {
+    /// The address as it is shown.
+    pub(crate) name: String,
+    pub(crate) address: Address,
+    folder: PathBuf,
+    host: Host,
+    pub(crate) options: Arc<McpOptions>,
+    network: Option<Arc<Fetcher>>,
+    link: Mutex<Option<Link>>,
+    starts: AtomicUsize,
+    catalog: std::sync::Mutex<Option<Arc<Catalog>>>,
+    /// One list at a time.
+    listing: Mutex<()>,
+    changed: Arc<AtomicBool>,
+    cached: Option<PathBuf>,
+}
+
+/// A connection.
+struct Link {
+    running: RunningService<RoleClient, Host>,
+    process: Option<Process>,
+    faults: Arc<Faults>,
+}
+
+impl Server {
+    pub(crate) fn new(
+        name: &str,
+        address: Address,
+        folder: PathBuf,
+        roots: Vec<PathBuf>,
+        options: Arc<McpOptions>,
+        network: Option<Arc<Fetcher>>,
+    ) -> Self {
+        let settings = options.settings(name).identity();
+        let cached = options.cache.as_ref().map(|cache| {
+            let folder = folder.to_string_lossy();
+            // The folder matters for programs only.
+            let folder = match address {
+                Address::Command(_) => &*folder,
+                Address::Http(_) => "",
+            };
+            cache.file(&[name, folder, &settings])
+        });
+        Self {
+            name: name.to_owned(),
+            address,
+            folder,
+            host: Host::new(roots),
+            options,
+            network,
+            link: Mutex::new(None),
+            starts: AtomicUsize::new(0),
+            catalog: std::sync::Mutex::new(None),
+            listing: Mutex::new(()),
+            changed: Arc::new(AtomicBool::new(false)),
+            cached,
+        }
+    }
+
+    /// What it offers, as far as that is known here.
+    pub(crate) fn known(&self) -> Option<Arc<Catalog>> {
+        let catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        catalog.clone()
+    }
+
+    /// What it offers: as remembered from an earlier run if that is young enough, else as it says.
+    ///
+    /// # Errors
+    /// It cannot be reached, or does not say.
+    pub(crate) async fn catalog(&self) -> Result<Arc<Catalog>, String> {
+        if let Some(known) = self.known() {
+            return Ok(known);
+        }
+        let cache = self.options.cache.as_ref().zip(self.cached.as_ref());
+        if let Some(catalog) = cache.and_then(|(cache, file)| cache.get(file)) {
+            return Ok(self.keep(catalog));
+        }
+        self.list().await
+    }
+
+    /// Asks again if it said that something has changed. What cannot be had stays as it was.
+    pub(crate) async fn refresh(&self) {
+        if self.changed.load(Ordering::Acquire)
+            && let Err(why) = self.list().await
+        {
+            self.options
+                .tell(&format!("{}: its new list of tools: {why}", self.name));
+        }
+    }
+
+    /// Asks for the list, whatever is known.
+    ///
+    /// # Errors
+    /// As [`Server::catalog`].
+    pub(crate) async fn list(&self) -> Result<Arc<Catalog>, String> {
+        let _one = self.listing.lock().await;
+        // A change from here on is one that the list may not hold.
+        if self.changed.swap(false, Ordering::AcqRel)
+            && let Some(file) = &self.cached
+        {
+            CatalogCache::remove(file);
+        }
+        let limit = self.options.start;
+        let peer = self.peer().await?;
+        let Ok(listed) = tokio::time::timeout(limit, pages(&peer)).await else {
+            return Err(format!(
+                "it did not say what it offers within {} s",
+                limit.as_secs_f64()
+            ));
+        };
+        let catalog = match listed {
+            Ok(catalog) => catalog,
+            Err(error) => return Err(self.explain(&error).await),
+        };
+        if let Some((cache, file)) = self.options.cache.as_ref().zip(self.cached.as_ref())
+            && !self.changed.load(Ordering::Acquire)
+        {
+            cache.put(file, &catalog);
+        }
+        Ok(self.keep(catalog))
+    }
+
+    /// Forgets what an earlier run remembered.
+    pub(crate) fn forget(&self) {
+        if let Some(file) = &self.cached {
+            CatalogCache::remove(file);
+        }
+    }
+
+    fn keep(&self, catalog: Catalog) -> Arc<Catalog> {
+        let catalog = Arc::new(catalog);
+        let mut known = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = Some(Arc::clone(&catalog));
+        catalog
+    }
+
+    /// Calls a tool. Dropping the future tells the server that nobody waits any more.
+    pub(crate) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Outcome {
+        let limit = self.options.call;
+        let peer = match self.peer().await {
+            Ok(peer) => peer,
+            Err(why) => {
+                return Outcome::failed(format!(
+                    "E-MCP-SERVER: the MCP server `{}` cannot be reached, so `{tool}` was not run: {why}",
+                    self.name
+                ));
+            }
+        };
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let asked = async {
+            let options = PeerRequestOptions::no_options();
+            let mut waiting = Waiting(Some(peer.send_cancellable_request(request, options).await?));
+            let answer = match &mut waiting.0 {
+                Some(handle) => (&mut handle.rx).await,
+                None => return Err(ServiceError::TransportClosed),
+            };
+            // It was answered, so there is nothing to cancel.
+            waiting.0 = None;
+            answer.unwrap_or(Err(ServiceError::TransportClosed))
+        };
+        match tokio::time::timeout(limit, asked).await {
+            Ok(Ok(ServerResult::CallToolResult(result))) => {
+                outcome(&result, &self.name, self.options.output_bytes)
+            }
+            Ok(Ok(other)) => {
+                // Something that is no result of a tool; the model may make sense of it.
+                let mut text = Capped::new(self.options.output_bytes);
+                let value = serde_json::to_string(&other).unwrap_or_default();
+                text.push(b"[the server's answer is no result of a tool] ");
+                text.push(value.as_bytes());
+                told(text, false, &self.name)
+            }
+            Ok(Err(ServiceError::McpError(error))) => {
+                let mut text = Capped::new(self.options.output_bytes);
+                text.push(
+                    format!("E-MCP-SERVER: the server answered {}: ", error.code.0).as_bytes(),
+                );
+                text.push(error.message.as_bytes());
+                told(text, false, &self.name)
+            }
+            Ok(Err(error)) => {
+                let why = self.explain(&error).await;
+                Outcome::failed(format!(
+                    "E-MCP-SERVER: the MCP server `{}` failed during the call of `{tool}`, and what \
+                     the call did is unknown: {why}",
+                    self.name
+                ))
+            }
+            Err(_) => Outcome::failed(format!(
+                "E-TOOL-TIMEOUT: the MCP server `{}` did not answer within {} s; the call was cancelled",
+                self.name,
+                limit.as_secs_f64()
+            )),
+        }
+    }
+
+    /// The connection, which is made if there is none or the last one is dead.
+    async fn peer(&self) -> Result<Peer<RoleClient>, String> {
+        let mut link = self.link.lock().await;
+        if let Some(link) = link.as_ref()
+            && !link.running.is_transport_closed()
+        {
+            return Ok(link.running.peer().clone());
+        }
+        if let Some(dead) = link.take() {
+            dead.end().await;
+        }
+        if self.starts.fetch_add(1, Ordering::Relaxed) >= MOST_STARTS {
+            return Err(format!("it failed {MOST_STARTS} times and is left alone"));
+        }
+        let limit = self.options.start;
+        let made = match &self.address {
+            Address::Command(words) => self.start(words, limit).await?,
+            Address::Http(url) => self.connect(url, limit).await?,
+        };
+        let peer = made.running.peer().clone();
+        *link = Some(made);
+        Ok(peer)
+    }
+
+    async fn start(&self, words: &[String], limit: Duration) -> Result<Link, String> {
+        let (mut process, out, into) = Process::start(words, &self.folder, &self.options)?;
+        let faults = Arc::new(Faults::default());
+        let lines = Lines::new(out, into, self.options.message_bytes, Arc::clone(&faults));
+        let quiet = Quiet::new(lines, Arc::clone(&self.changed));
+        match tokio::time::timeout(limit, self.host.clone().serve(quiet)).await {
+            Ok(Ok(running)) => Ok(Link {
+                running,
+                process: Some(process),
+                faults,
+            }),
+            Ok(Err(error)) => {
+                let words = process.post_mortem().await;
+                Err(with_faults(format!("{error}; {words}"), &faults))
+            }
+            Err(_) => {
+                let words = process.post_mortem().await;
+                let why = format!("it did not start within {} s; {words}", limit.as_secs_f64());
+                Err(with_faults(why, &faults))
+            }
+        }
+    }
+
+    async fn connect(&self, url: &str, limit: Duration) -> Result<Link, String> {
+        let Some(network) = &self.network else {
+            return Err("the network is off".to_owned());
+        };
+        let transport = http::transport(network, url, &self.name, &self.options).await?;
+        let quiet = Quiet::new(transport, Arc::clone(&self.changed));
+        match tokio::time::timeout(limit, self.host.clone().serve(quiet)).await {
+            Ok(Ok(running)) => Ok(Link {
+                running,
+                process: None,
+                faults: Arc::default(),
+            }),
+            Ok(Err(error)) => Err(http::why(&error, &self.name)),
+            Err(_) => Err(format!(
+                "it did not answer within {} s",
+                limit.as_secs_f64()
+            )),
+        }
+    }
+
+    /// What there is to say about a request that failed.
+    async fn explain(&self, error: &ServiceError) -> String {
+        let mut link = self.link.lock().await;
+        let Some(link) = link.as_mut() else {
+            return error.to_string();
+        };
+        let why = http::why(error, &self.name);
+        match &mut link.process {
+            Some(process) if link.running.is_transport_closed() => {
+                let words = process.post_mortem().await;
+                with_faults(format!("{why}; {words}"), &link.faults)
+            }
+            _ => with_faults(why, &link.faults),
+        }
+    }
+
+    /// Ends the connection and the program. What is remembered for later runs must not be what the
+    /// server took back.
+    pub(crate) async fn close(&self) {
+        if self.changed.load(Ordering::Acquire) {
+            self.forget();
+        }
+        if let Some(link) = self.link.lock().await.take() {
+            link.end().await;
+        }
+    }
+}
+
+impl Link {
+    async fn end(mut self) {
+        // What is left of it after the time is dropped, which ends it as well.
+        drop(
+            self.running
+                .close_with_timeout(Duration::from_secs(1))
+                .await,
+        );
+        if let Some(process) = self.process {
+            process.end().await;
+        }
+    }
+}
+
+/// A request that waits for its answer, and is cancelled when nobody waits any more.
+struct Waiting(Option<RequestHandle<RoleClient>>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let handle = self.0.take();
+        if let Some(handle) = handle
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            runtime.spawn(async move {
+                // A server that is gone need not be told.
+                drop(
+                    handle
+                        .cancel(Some("nobody waits any more".to_owned()))
+                        .await,
+                );
+            });
+        }
+    }
+}
+
+fn with_faults(why: String, faults: &Faults) -> String {
+    let skipped = faults.skipped.load(Ordering::Relaxed);
+    let too_long = faults.too_long.load(Ordering::Relaxed);
+    let mut text = why;
+    if too_long {
+        text.push_str("; it sent a message that is longer than the limit");
+    }
+    if skipped > 0 {
+        text.push_str(&format!("; {skipped} lines of it were no messages"));
+    }
+    text
+}
+
+/// All pages of the list.
+async fn pages(peer: &Peer<RoleClient>) -> Result<Catalog, ServiceError> {
+    let mut catalog = Catalog::new();
+    let mut cursor: Option<String> = None;
+    for _ in 0..MOST_PAGES {
+        let params = PaginatedRequestParams::default().with_cursor(cursor.clone());
+        let request = ListToolsRequest {
+            params: Some(params),
+            ..ListToolsRequest::default()
+        };
+        let answer = peer
+            .send_request(ClientRequest::ListToolsRequest(request))
+            .await?;
+        let read = match answer {
+            ServerResult::ListToolsResult(result) => Some(page(result)),
+            other => serde_json::to_value(other)
+                .ok()
+                .and_then(|value| page_of_value(&value)),
+        };
+        let Some((offers, next)) = read else {
+            return Err(ServiceError::UnexpectedResponse);
+        };
+        catalog.extend(offers);
+        // A server that gives the same page again would do so for ever.
+        if next.is_none() || next == cursor || catalog.len() >= MOST_TOOLS {
+            break;
+        }
+        cursor = next;
+    }
+    catalog.truncate(MOST_TOOLS);
+    Ok(catalog)
+}

@@ -1,0 +1,95 @@
+//! A tool of a server as a tool of the model.
+
+use std::sync::Arc;
+
+use logue_message::ToolDefinition;
+
+use super::catalog::Offer;
+use super::names::wire_safe;
+use super::server::Server;
+use crate::{BoxFuture, Call, Outcome, Tool, ToolSource};
+
+/// One tool of a server.
+pub(crate) struct McpTool {
+    definition: ToolDefinition,
+    /// The name at the server.
+    name: String,
+    server: Arc<Server>,
+}
+
+impl McpTool {
+    fn new(offer: &Offer, strict: bool, server: Arc<Server>) -> Self {
+        let mut definition = ToolDefinition::new(
+            wire_safe(&offer.name),
+            offer.description.clone(),
+            offer.parameters.clone(),
+        );
+        definition.strict = strict;
+        Self {
+            definition,
+            name: offer.name.clone(),
+            server,
+        }
+    }
+}
+
+impl Tool for McpTool {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            // A tool without parameters may be called with nothing at all.
+            let arguments = if call.arguments.as_str().trim().is_empty() {
+                serde_json::Map::new()
+            } else {
+                match call.arguments.object() {
+                    Ok(object) => object.into_iter().collect(),
+                    Err(error) => {
+                        return Outcome::failed(format!(
+                            "E-CALL-SCHEMA: the arguments are {error}"
+                        ));
+                    }
+                }
+            };
+            self.server.call(&self.name, arguments).await
+        })
+    }
+}
+
+/// The tools that one declaration takes from a server.
+pub(crate) struct Declared {
+    pub(crate) server: Arc<Server>,
+    /// The names to take, none of them empty; `None` takes all.
+    pub(crate) names: Option<Vec<String>>,
+    pub(crate) strict: bool,
+    pub(crate) prefix: String,
+}
+
+impl ToolSource for Declared {
+    fn tools(&self) -> BoxFuture<'_, Vec<Arc<dyn Tool>>> {
+        Box::pin(async {
+            // A server that was not to be reached when the turn began offers nothing.
+            let catalog = self.server.known().unwrap_or_default();
+            let wanted = |offer: &&Offer| {
+                let names = self.names.as_ref();
+                names.is_none_or(|names| names.contains(&offer.name))
+            };
+            let offers = catalog.iter().filter(wanted);
+            let tool = |offer: &Offer| {
+                let server = Arc::clone(&self.server);
+                Arc::new(McpTool::new(offer, self.strict, server)) as Arc<dyn Tool>
+            };
+            offers.map(tool).collect()
+        })
+    }
+
+    fn refresh(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.server.refresh())
+    }
+
+    fn prefix(&self) -> &str {
+        &self.prefix
+    }
+}
