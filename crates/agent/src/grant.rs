@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use chatmd::{Document, ReferenceKind, ToolDecl, ToolKind, load};
-use logue_tools::{Builtin, BuiltinPower, Roots};
+use logue_tools::{Builtin, BuiltinPower, Roots, command_words};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -203,12 +203,14 @@ fn power(tool: &ToolDecl, folder: &Path) -> Option<(Value, String)> {
                 BuiltinPower::Reads => return None,
                 BuiltinPower::Network => "reads pages of the network",
                 BuiltinPower::Writes => "changes files below its folder",
+                BuiltinPower::Runs => "runs programs that the model writes, in a sandbox",
                 _ => "a built-in tool",
             };
             Some((json!(["builtin", name]), format!("{name}: {line}")))
         }
         ToolKind::Command { name, command, .. } => {
-            let words: Vec<&str> = command.split_whitespace().collect();
+            // What is no command runs nothing.
+            let words = command_words(command).unwrap_or_default();
             let line = format!("{name}: runs `{} …` in {place}", words.join(" "));
             Some((json!(["command", name, words, place]), line))
         }

@@ -12,8 +12,8 @@ use logue_message::{ChatMessage, Repair, Role, ToolCall, repair_history};
 use logue_model::Settings;
 use logue_source::{Code, Diagnostic, SourceMap};
 use logue_tools::{
-    Builtin, Outcome, ShellTool, Tool, ToolServerError, ToolServerFault, ToolSource, Toolbox,
-    WantedTools, envelope,
+    Builtin, CommandError, Outcome, ShellOptions, ShellTool, Tool, ToolServerError,
+    ToolServerFault, ToolSource, Toolbox, WantedTools, envelope,
 };
 
 use crate::agent_tool::AgentTool;
@@ -218,6 +218,10 @@ pub async fn toolbox(
                 // A built-in that only another program has was warned of. It is not offered, and a
                 // call of it is refused like that of any undeclared tool.
                 for builtin in Builtin::named(name).unwrap_or_default() {
+                    if builtin == Builtin::Python {
+                        let options = surroundings.shell.of("python");
+                        confined(options).map_err(|error| refused(Code::Sandbox, error))?;
+                    }
                     toolbox
                         .add(builtin.tool(&reach))
                         .map_err(|error| refused(Code::MdDuplicateTool, error.to_string()))?;
@@ -228,13 +232,14 @@ pub async fn toolbox(
                 name,
                 command,
                 description,
-            } => Arc::new(ShellTool::new(
-                name,
-                command,
-                description.as_deref(),
-                roots.base().to_owned(),
-                surroundings.shell.clone(),
-            )),
+            } => {
+                let options = surroundings.shell.of(name).clone();
+                confined(&options).map_err(|error| refused(Code::Sandbox, error))?;
+                let tool = ShellTool::new(name, command, description.as_deref(), roots, options);
+                let invalid =
+                    |error: CommandError| refused(Code::MdToolDeclaration, error.to_string());
+                Arc::new(tool.map_err(invalid)?)
+            }
             ToolKind::Agent {
                 name,
                 agent,
@@ -286,6 +291,12 @@ pub async fn toolbox(
         }
     }
     Ok(toolbox)
+}
+
+/// That programs with these options can be run at all, which is known before anything is.
+fn confined(options: &ShellOptions) -> Result<(), String> {
+    let checked = options.sandbox.check();
+    checked.map_err(|error| error.to_string())
 }
 
 /// What the servers of a prompt offer, in the order of their declarations; nothing if no server is

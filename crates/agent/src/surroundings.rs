@@ -13,7 +13,7 @@ use chatmd::{
     WorldErrorKind, load,
 };
 use logue_message::Block;
-use logue_tools::{FetchCategory, Fetcher, Reach, SearchEngine, ShellOptions, ToolServers};
+use logue_tools::{FetchCategory, Fetcher, Reach, SearchEngine, ShellPolicy, ToolServers};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
@@ -30,7 +30,7 @@ const AT_ONCE: usize = 4;
 #[derive(Clone, Debug)]
 pub struct Surroundings {
     pub(crate) world: FileWorld,
-    pub(crate) shell: ShellOptions,
+    pub(crate) shell: ShellPolicy,
     pub(crate) network: Option<Arc<Fetcher>>,
     pub(crate) search: Option<Arc<SearchEngine>>,
     pub(crate) agents: Option<Arc<Agents>>,
@@ -53,9 +53,9 @@ enum Errand {
 
 impl Surroundings {
     /// The disk alone: addresses and agents are refused.
-    pub fn new(world: FileWorld, shell: ShellOptions) -> Self {
+    pub fn new(world: FileWorld, shell: impl Into<ShellPolicy>) -> Self {
         Self {
-            shell,
+            shell: shell.into(),
             network: None,
             search: None,
             agents: None,
@@ -65,6 +65,11 @@ impl Surroundings {
             depth: 0,
             world,
         }
+    }
+
+    /// What the programs of tools may cost and reach.
+    pub fn shell(&self) -> &ShellPolicy {
+        &self.shell
     }
 
     /// The same with the hosts that the fetcher may ask.
@@ -93,7 +98,9 @@ impl Surroundings {
     /// they may call stay as they are.
     pub(crate) fn reach(&self, prompt: &Prompt) -> Reach {
         let roots = self.world.roots();
-        let reach = Reach::new(Arc::clone(roots)).noting(self.world.written().clone());
+        let reach = Reach::new(Arc::clone(roots))
+            .noting(self.world.written().clone())
+            .with_python(self.shell.of("python").clone());
         let own = self.callers.iter().chain(&self.kept).cloned();
         let named = prompt.prompt_files().into_iter();
         let named = named.filter_map(|name| roots.find(name).ok().map(|found| found.path));

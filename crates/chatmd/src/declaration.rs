@@ -127,6 +127,7 @@ pub const BUILTINS: &[Builtin] = &[
     Builtin::new("browser.search", &["browser.search"], true),
     Builtin::new("browser.open", &["browser.open"], true),
     Builtin::new("browser.find", &["browser.find"], true),
+    Builtin::new("python", &["python"], true),
     Builtin::new("import_image", &["import_image"], false),
     Builtin::new("fork", &["fork"], false),
     Builtin::new("meta_refine", &["meta_refine"], false),

@@ -8,8 +8,7 @@
 mod limits;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use etcetera::BaseStrategy as _;
 use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, PermissionFile, Redaction};
 use logue_model::{Dialect, HarmonyServer, Limits, PromptForm, RetryBudget};
 use logue_source::{Code, Diagnostic, Source, Span, Style};
-use logue_tools::{FetchPolicy, HostRule, SearchEngine, ShellOptions};
+use logue_tools::{FetchPolicy, HostRule, SearchEngine, ShellPolicy};
 use serde::Deserialize;
 
 use crate::browser::Browser;
@@ -26,6 +25,7 @@ use crate::harmony::Harmony;
 use crate::mcp::Mcp;
 use crate::network::Network;
 use crate::permissions::{PermissionTable, TrustTable};
+use crate::programs::{self, Tools};
 use crate::redact::Redact;
 use crate::servers::{self, Account, Server};
 use crate::telemetry::Telemetry;
@@ -110,19 +110,6 @@ pub(crate) struct Model {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Tools {
-    #[serde(default)]
-    roots: Vec<PathBuf>,
-    timeout_seconds: Option<u64>,
-    output_bytes: Option<usize>,
-    #[serde(default)]
-    environment: Vec<String>,
-    concurrency: Option<NonZeroUsize>,
-    envelope: Option<bool>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Run {
     max_turns: Option<NonZeroU32>,
     wait_seconds: Option<u64>,
@@ -183,6 +170,10 @@ impl Config {
                 .map_err(|(span, error)| invalid(&path, &text, span, &error.to_string()))?;
             let rules = file.network.rules(own);
             hosts.extend(rules.map_err(|(span, error)| invalid(&path, &text, span, &error))?);
+            let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
+            file.tools
+                .check(own, &folder)
+                .map_err(|(span, error)| invalid(&path, &text, span, &error))?;
             let engine = file.browser.engine(own);
             let engine = engine.map_err(|(span, error)| invalid(&path, &text, span, &error))?;
             search = search.or(engine);
@@ -198,7 +189,6 @@ impl Config {
             let wrong = |(span, error): (Span, String)| invalid(&path, &text, span, &error);
             let rules = file.permissions.rules().map_err(wrong)?;
             let approval_timeout = file.permissions.timeout_seconds().map_err(wrong)?;
-            let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
             layers.push(Layer {
                 folder,
                 own,
@@ -362,27 +352,14 @@ impl Config {
         self.layers.iter().flat_map(roots).collect()
     }
 
-    /// Limits and environment of shell tools.
-    pub(crate) fn shell_options(&self) -> ShellOptions {
-        let base = ShellOptions::default();
-        let extra = self
-            .layers
-            .iter()
-            .flat_map(|layer| &layer.file.tools.environment);
-        let standard = ShellOptions::STANDARD_ENVIRONMENT.iter().copied();
-        let names = standard.chain(extra.map(String::as_str));
-        let environment: Vec<(OsString, OsString)> = names
-            .filter_map(|name| Some((name.into(), std::env::var_os(name)?)))
+    /// What programs of tools may cost and reach.
+    pub(crate) fn shell_policy(&self) -> ShellPolicy {
+        let layers = self.layers.iter();
+        let layers: Vec<programs::Layer<'_>> = layers
+            .map(|layer| (&layer.file.tools, layer.folder.as_path()))
             .collect();
-        ShellOptions {
-            timeout: self
-                .first(|file| file.tools.timeout_seconds)
-                .map_or(base.timeout, Duration::from_secs),
-            output_bytes: self
-                .first(|file| file.tools.output_bytes)
-                .unwrap_or(base.output_bytes),
-            environment,
-        }
+        let home = etcetera::home_dir().ok();
+        programs::policy(&layers, std::env::current_exe().ok(), home.as_deref())
     }
 
     /// What prompts may reach: the hosts of the flags and of the files.

@@ -24,6 +24,7 @@ mod manual;
 mod mcp;
 mod network;
 mod permissions;
+mod programs;
 mod redact;
 mod rewrite;
 mod run;
@@ -42,11 +43,19 @@ mod view;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use logue_tools::sandbox;
 
 use crate::arguments::{Cli, Command};
 use crate::exit::{Exit, Failure};
 
 fn main() -> ExitCode {
+    // Started by itself between a tool's command and the program that runs it.
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == sandbox::LAUNCH)
+    {
+        return sandbox::launch();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

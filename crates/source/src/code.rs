@@ -150,6 +150,10 @@ codes! {
     OutsideRoots = "E-OUTSIDE-ROOTS",
     /// A prompt names an address of a host that nobody allowed.
     NetworkDenied = "E-NETWORK-DENIED",
+    /// A command is not run because it cannot be confined as it has to be.
+    Sandbox = "E-SANDBOX",
+    /// A tool used more memory, output or processes than it may.
+    ToolLimit = "E-TOOL-LIMIT",
     /// A tool declaration names no MCP server that can be used, or a tool that the server lacks.
     McpTool = "E-MCP-TOOL",
     /// An MCP server cannot be reached, or failed during a call.

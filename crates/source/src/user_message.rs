@@ -74,6 +74,8 @@ impl Code {
             Self::MdImportCycle | Self::MdImportLimit => "The prompt includes too much.",
             Self::MdAgent => "A part of the prompt could not be worked out.",
             Self::NetworkDenied => "A page may not be opened.",
+            Self::Sandbox => "A tool may not be used here.",
+            Self::ToolLimit => "A tool needed more than it may have.",
             Self::OutsideRoots => "A document may not be opened.",
             Self::MdUnsupported => "The prompt uses something that is not supported yet.",
             Self::ContentDropped => "Some content was left out.",

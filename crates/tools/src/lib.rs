@@ -4,7 +4,8 @@
 //! the tools of one run, and only those: a name that nobody declared is refused. Two kinds are
 //! here. Built-ins read and write files below [`Roots`] and nowhere else; a [`ShellTool`] runs
 //! one declared command with the model's arguments as an argument vector, never through a shell,
-//! under a time limit, an output limit and in a process group that dies as a whole.
+//! under limits of time, output and memory, in a [sandbox](sandbox::Sandbox) that ends with
+//! everything in it.
 //!
 //! What comes from the network comes through a [`Fetcher`], from the hosts that its [`FetchPolicy`]
 //! names and from no other.
@@ -24,6 +25,7 @@ mod patch;
 mod reach;
 mod roots;
 mod router;
+pub mod sandbox;
 mod shell;
 mod shown;
 mod tool;
@@ -33,8 +35,8 @@ mod writing;
 
 pub use builtin::{
     AppendToFile, ApplyPatch, BrowserFind, BrowserOpen, BrowserSearch, Builtin, BuiltinPower,
-    FindAndReplace, ReadDirectory, ReadFile, ResultFields, Search, SearchEngine, SearchLimits,
-    UnknownBuiltin, WebpageToMarkdown, WriteFile,
+    FindAndReplace, Python, ReadDirectory, ReadFile, ResultFields, Search, SearchEngine,
+    SearchLimits, UnknownBuiltin, WebpageToMarkdown, WriteFile,
 };
 pub use envelope::envelope;
 pub use fetch::{
@@ -44,7 +46,7 @@ pub use fetch::{
 pub use reach::{Reach, Written};
 pub use roots::{Opened, RootError, Roots};
 pub use router::{Batch, DEFAULT_CONCURRENCY, Routed, Router, RouterHandle, Unchecked};
-pub use shell::{ShellOptions, ShellTool};
+pub use shell::{CommandError, ShellOptions, ShellPolicy, ShellTool, command_words};
 pub use tool::{BoxFuture, Call, Outcome, Preview, Provenance, Tool};
 pub use tool_source::{ToolServerError, ToolServerFault, ToolServers, ToolSource, WantedTools};
 pub use toolbox::{Toolbox, ToolboxError};

@@ -19,13 +19,32 @@ impl Capped {
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         let room = self.limit - self.kept.len().min(self.limit);
-        let take = bytes.len().min(room);
-        self.kept.extend_from_slice(&bytes[..take]);
-        self.dropped = self.dropped.saturating_add((bytes.len() - take) as u64);
+        let (kept, dropped) = bytes.split_at(bytes.len().min(room));
+        self.kept.extend_from_slice(kept);
+        self.dropped = self.dropped.saturating_add(dropped.len() as u64);
     }
 
-    /// The text, with replacement characters for what is not UTF-8 and a last line that says how
-    /// much is missing. A character that the limit cuts in two is left out.
+    /// How many bytes were not kept.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// How many bytes were kept.
+    pub(crate) fn len(&self) -> usize {
+        self.kept.len()
+    }
+
+    /// Keeps no more than so many bytes.
+    pub(crate) fn shorten(&mut self, limit: usize) {
+        let gone = self.kept.len().saturating_sub(limit);
+        self.kept.truncate(limit);
+        self.dropped = self.dropped.saturating_add(gone as u64);
+        self.limit = self.limit.min(limit);
+    }
+
+    /// The text, and below it a line for everything that is not in it as it was: bytes that are no
+    /// UTF-8 (`U+FFFD`), NUL characters (`U+2400`), and what the limit cut off. A character that the
+    /// limit cuts in two is left out.
     pub(crate) fn into_text(mut self) -> String {
         if self.dropped > 0
             && let Err(error) = std::str::from_utf8(&self.kept)
@@ -33,12 +52,32 @@ impl Capped {
         {
             self.kept.truncate(error.valid_up_to());
         }
+        let invalid: usize = self
+            .kept
+            .utf8_chunks()
+            .map(|chunk| chunk.invalid().len())
+            .sum();
         let mut text = String::from_utf8_lossy(&self.kept).into_owned();
-        if self.dropped > 0 {
-            if !text.ends_with('\n') {
+        let nuls = text.matches('\0').count();
+        if nuls > 0 {
+            text = text.replace('\0', "\u{2400}");
+        }
+        let mut note = |line: String| {
+            if !text.is_empty() && !text.ends_with('\n') {
                 text.push('\n');
             }
-            text.push_str(&format!(
+            text.push_str(&line);
+        };
+        if invalid > 0 {
+            note(format!(
+                "[{invalid} bytes are not UTF-8 and are shown as \u{FFFD}]"
+            ));
+        }
+        if nuls > 0 {
+            note(format!("[{nuls} NUL bytes are shown as \u{2400}]"));
+        }
+        if self.dropped > 0 {
+            note(format!(
                 "[output cut at {} bytes; {} more bytes were dropped]",
                 self.limit, self.dropped
             ));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::builtin::Pages;
-use crate::{Fetcher, Roots, SearchEngine};
+use crate::{Fetcher, Roots, SearchEngine, ShellOptions};
 
 /// What built-in tools may reach. Files below the roots may be read and written, except for those
 /// that say what is allowed; the network is off unless a fetcher is given.
@@ -25,6 +25,7 @@ pub struct Reach {
     pub(crate) kept: Vec<PathBuf>,
     pub(crate) written: Written,
     pub(crate) network: Option<Arc<Fetcher>>,
+    pub(crate) python: ShellOptions,
     pub(crate) search: Option<Arc<SearchEngine>>,
     /// The pages that the browser tools of the run have opened.
     pub(crate) pages: Pages,
@@ -57,6 +58,7 @@ impl Reach {
             kept: Vec::new(),
             written: Written::default(),
             network: None,
+            python: ShellOptions::default(),
             search: None,
             pages: Pages::default(),
         }
@@ -90,6 +92,13 @@ impl Reach {
     #[must_use]
     pub fn with_network(mut self, network: Arc<Fetcher>) -> Self {
         self.network = Some(network);
+        self
+    }
+
+    /// The same with what programs in Python may cost and reach.
+    #[must_use]
+    pub fn with_python(mut self, options: ShellOptions) -> Self {
+        self.python = options;
         self
     }
 

@@ -385,8 +385,9 @@ async fn a_call_that_takes_too_long_ends_with_its_processes() {
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
             ..ShellOptions::default()
         };
-        let folder = folder.path().canonicalize().unwrap();
-        Arc::new(ShellTool::new("wait", "sleep", None, folder, options)) as Arc<dyn Tool>
+        let roots = Roots::new([folder.path().to_owned()]).unwrap();
+        let tool = ShellTool::new("wait", "sleep", None, &roots, options);
+        Arc::new(tool.unwrap()) as Arc<dyn Tool>
     };
     // The deadline of the call is shorter, and then the tool's own limit is.
     let table = [
@@ -509,7 +510,8 @@ async fn a_batch_that_is_dropped_leaves_no_process() {
         ..ShellOptions::default()
     };
     let place = folder.path().canonicalize().unwrap();
-    let tool = ShellTool::new("wait", "sh", None, place.clone(), options);
+    let roots = Roots::new([place.clone()]).unwrap();
+    let tool = ShellTool::new("wait", "sh", None, &roots, options).unwrap();
     let router = router([Arc::new(tool) as Arc<dyn Tool>]);
     let script = "sleep 300 & touch began-$0; wait";
     let calls: Vec<ToolCall> = (0..6)

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use logue_message::Arguments;
-use logue_tools::{Call, Outcome, ShellOptions, ShellTool, Tool as _};
+use logue_tools::{Call, CommandError, Outcome, Roots, ShellOptions, ShellTool, Tool as _};
 
 fn options() -> ShellOptions {
     let path = std::env::var_os("PATH").unwrap();
@@ -19,7 +19,8 @@ fn options() -> ShellOptions {
 }
 
 async fn run(folder: &Path, command: &str, arguments: &str, options: ShellOptions) -> Outcome {
-    let tool = ShellTool::new("t", command, None, folder.to_owned(), options);
+    let roots = Roots::new([folder.to_owned()]).unwrap();
+    let tool = ShellTool::new("t", command, None, &roots, options).unwrap();
     let arguments = Arguments::from_text(arguments);
     tool.call(Call::new("c", &arguments)).await
 }
@@ -85,7 +86,7 @@ async fn both_streams_and_the_exit_status_are_told() {
     assert!(outcome.text.ends_with("[exit status 3]"), "{outcome:?}");
     let command = script(folder.path(), "kill -9 $$");
     let outcome = run(folder.path(), &command, r#"{"arguments":[]}"#, options()).await;
-    assert_eq!(outcome, Outcome::failed("[killed by signal 9]"));
+    assert_eq!(outcome, Outcome::failed("[killed by signal 9, SIGKILL]"));
 }
 
 #[tokio::test]
@@ -102,7 +103,7 @@ async fn output_is_cut_at_its_limit() {
         options,
     )
     .await;
-    assert!(outcome.text.len() < 300);
+    assert!(outcome.text.len() < 500);
     assert!(
         outcome.text.contains("cut at 100 bytes; 4999900 more"),
         "{}",
@@ -195,4 +196,51 @@ async fn wrong_arguments_start_nothing() {
     )
     .await;
     assert!(outcome.text.contains("could not be started"), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_declared_command_is_taken_apart_without_a_shell() {
+    let folder = tempfile::tempdir().unwrap();
+    for (command, words) in [
+        ("a  b\tc", vec!["a", "b", "c"]),
+        (r"'a b' c", vec!["a b", "c"]),
+        (r#""a b" c"#, vec!["a b", "c"]),
+        (r#"a' 'b" "c"#, vec!["a b c"]),
+        (r#"'' """#, vec!["", ""]),
+        (r"a%20b '%20' %2", vec!["a b", "%20", "%2"]),
+        (r"a\ b \' \\ \%20", vec!["a b", "'", r"\", "%20"]),
+        (r#""\" \\ \n" '\'"#, vec![r#"" \ \n"#, r"\"]),
+        (
+            r"$HOME * ; | > x `id` ~ #c",
+            vec!["$HOME", "*", ";", "|", ">", "x", "`id`", "~", "#c"],
+        ),
+        ("ä\u{a0}ö", vec!["ä", "ö"]),
+    ] {
+        let command = format!("printf [%s] {command}");
+        let outcome = run(
+            folder.path(),
+            &command,
+            r#"{"arguments":["\"last one\""]}"#,
+            options(),
+        )
+        .await;
+        let words = words.join("][");
+        assert_eq!(
+            outcome.text,
+            format!("[{words}][\"last one\"]\n[exit status 0]"),
+            "{command}"
+        );
+    }
+    let roots = Roots::new([folder.path().to_owned()]).unwrap();
+    for (command, error) in [
+        ("", CommandError::Empty),
+        (" \t", CommandError::Empty),
+        ("a 'b", CommandError::UnclosedQuote('\'')),
+        ("a \"b\\\"", CommandError::UnclosedQuote('"')),
+        ("a\\", CommandError::LoneBackslash),
+        ("a\0", CommandError::Nul),
+    ] {
+        let tool = ShellTool::new("t", command, None, &roots, options());
+        assert_eq!(tool.unwrap_err(), error, "{command:?}");
+    }
 }

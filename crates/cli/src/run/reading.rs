@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::exit::Failure;
 use crate::language::Language;
 use crate::mcp;
+use crate::programs;
 use crate::terminal::{complain, error_style};
 
 /// The same with agents, whose tools are as the prompt's are.
@@ -51,7 +52,7 @@ pub(crate) fn surroundings(
     if let Some(path) = input.prompt_file() {
         world = world.of_file(path);
     }
-    let mut surroundings = Surroundings::new(world, config.shell_options());
+    let mut surroundings = Surroundings::new(world, config.shell_policy());
     if let Some(transcript) = &input.transcript {
         surroundings = surroundings.keeping(transcript.path());
     }
@@ -107,6 +108,7 @@ pub(crate) async fn load(input: &Input, surroundings: &Surroundings) -> Result<P
         complain(&format!("{}\n", map.render(warning, error_style())));
     }
     drop(map);
+    programs::tell(&prompt, surroundings.shell());
     Ok(prompt)
 }
 

@@ -22,6 +22,7 @@ mod fix;
 mod fmt;
 mod formats;
 mod hostile;
+mod hostile_tools;
 mod killed;
 mod limits;
 mod mcp;

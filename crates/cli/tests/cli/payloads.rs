@@ -101,7 +101,12 @@ fn hostile_and_huge_output_leaves_the_transcript_whole() {
                 String::from_utf8_lossy(&ran.stderr)
             );
             // What is no text is shown by replacement characters, and the model is told that.
-            let shown = format!("{}\n[exit status 0]", String::from_utf8_lossy(output));
+            let times = output.len() / HOSTILE.len();
+            let shown = format!(
+                "{}\n[{} bytes are not UTF-8 and are shown as \u{FFFD}]\n[{times} NUL bytes are shown as \u{2400}]\n[exit status 0]",
+                String::from_utf8_lossy(output).replace('\0', "\u{2400}"),
+                4 * times,
+            );
             let told = server.received()[1].body["messages"][2]["content"].clone();
             assert_eq!(told.as_str().unwrap(), shown);
             // The next run reads the same.

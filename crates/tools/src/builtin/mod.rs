@@ -6,6 +6,7 @@ mod browser;
 mod changing;
 mod find_and_replace;
 mod given;
+mod python;
 mod read_directory;
 mod read_file;
 mod search;
@@ -19,6 +20,7 @@ pub use apply_patch::ApplyPatch;
 pub(crate) use browser::Pages;
 pub use browser::{BrowserFind, BrowserOpen, BrowserSearch, ResultFields, SearchEngine};
 pub use find_and_replace::FindAndReplace;
+pub use python::Python;
 pub use read_directory::ReadDirectory;
 pub use read_file::ReadFile;
 pub use search::{Search, SearchLimits};
@@ -43,6 +45,8 @@ pub enum Builtin {
     ApplyPatch,
     /// `webpage_to_markdown`.
     WebpageToMarkdown,
+    /// `python`.
+    Python,
     /// `search`.
     Search,
     /// `write_file`.
@@ -65,6 +69,8 @@ pub enum BuiltinPower {
     Network,
     /// It changes files below the roots.
     Writes,
+    /// It runs programs that the model writes, in a sandbox.
+    Runs,
 }
 
 impl Builtin {
@@ -79,6 +85,7 @@ impl Builtin {
             Self::AppendToFile | Self::FindAndReplace | Self::ApplyPatch | Self::WriteFile => {
                 BuiltinPower::Writes
             }
+            Self::Python => BuiltinPower::Runs,
         }
     }
 
@@ -91,6 +98,7 @@ impl Builtin {
             "find_and_replace" => Self::FindAndReplace,
             "apply_patch" => Self::ApplyPatch,
             "webpage_to_markdown" => Self::WebpageToMarkdown,
+            "python" => Self::Python,
             "search" => Self::Search,
             "write_file" => Self::WriteFile,
             "browser.search" => Self::BrowserSearch,
@@ -146,6 +154,7 @@ impl Builtin {
             Self::BrowserOpen => Arc::new(BrowserOpen::new(reach.clone())),
             Self::BrowserFind => Arc::new(BrowserFind::new(reach.clone())),
             Self::WebpageToMarkdown => Arc::new(WebpageToMarkdown::new(reach.network.clone())),
+            Self::Python => Arc::new(Python::new(&reach.roots, reach.python.clone())),
         }
     }
 }

@@ -1,0 +1,133 @@
+//! `python`: a short program, run once.
+
+use std::ffi::{OsStr, OsString};
+use std::time::Duration;
+
+use logue_message::{Arguments, ToolDefinition};
+use serde_json::{Value, json};
+
+use crate::sandbox::Sandbox;
+use crate::shell::{Program, ShellOptions, outcome};
+use crate::shown::shown;
+use crate::{BoxFuture, Call, Outcome, Preview, Roots, Tool};
+
+/// Where Python is looked for when no folder of `PATH` has one that the sandbox can read.
+const USUAL: &str = "/usr/bin:/usr/local/bin:/bin";
+
+/// Bytes of memory that a program of a model gets.
+const MEMORY: u64 = 1 << 30;
+
+/// The longest time that a program of a model gets, however long other commands may run.
+const TIME: Duration = Duration::from_secs(120);
+
+/// Runs Python programs in a private empty folder, without network. The roots can be read.
+#[derive(Clone, Debug)]
+pub struct Python {
+    definition: ToolDefinition,
+    options: ShellOptions,
+    sandbox: Sandbox,
+}
+
+impl Python {
+    /// A runner of programs that may read the roots. The network stays closed unless the options
+    /// that were given for it open it.
+    pub fn new(roots: &Roots, mut options: ShellOptions) -> Self {
+        let description = "Runs a Python 3 program and tells what it prints. Each call begins anew, \
+             in an empty folder of its own: nothing is kept, and only what is printed is seen. There \
+             is no network.";
+        let parameters = json!({
+            "type": "object",
+            "properties": {
+                "code": {"type": "string", "description": "The program"},
+            },
+            "required": ["code"],
+            "additionalProperties": false,
+        });
+        options.timeout = options.timeout.min(TIME);
+        let mut sandbox = options.sandbox.clone().looking_at(roots.folders());
+        let memory = sandbox.limits.memory_bytes.unwrap_or(MEMORY).min(MEMORY);
+        sandbox.limits.memory_bytes = Some(memory);
+        Self {
+            definition: ToolDefinition::new("python", description, parameters),
+            options,
+            sandbox,
+        }
+    }
+
+    async fn run(&self, arguments: &Arguments) -> Outcome {
+        let code = match code(arguments) {
+            Ok(code) => code,
+            Err(why) => return Outcome::error("E-CALL-SCHEMA", why),
+        };
+        let is_path = |(name, _): &&(OsString, OsString)| name == "PATH";
+        let path = self.options.environment.iter().find(is_path);
+        let path = path.map(|(_, value)| value.as_os_str());
+        let name = OsStr::new("python3");
+        let found = self
+            .sandbox
+            .find(name, path)
+            .or_else(|_| self.sandbox.find(name, Some(OsStr::new(USUAL))));
+        let Ok(python) = found else {
+            return Outcome::failed(
+                "there is no `python3` here that the sandbox can read, so the program was not run",
+            );
+        };
+        let program = Program {
+            words: vec![python.into(), "-I".into(), "-".into()],
+            folder: None,
+            input: Some(code),
+            sandbox: self.sandbox.clone(),
+            options: &self.options,
+        };
+        outcome(program.run().await, &self.options)
+    }
+}
+
+impl Tool for Python {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+        Box::pin(self.run(call.arguments))
+    }
+
+    /// What is no JSON is a program.
+    fn checks_arguments(&self) -> bool {
+        true
+    }
+
+    /// The program itself.
+    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
+        let text = match code(call.arguments) {
+            Ok(code) => {
+                let lines: Vec<String> = code.lines().map(shown).collect();
+                format!("Runs this in Python:\n{}\n", lines.join("\n"))
+            }
+            Err(why) => format!("The call would fail: {}\n", shown(&why)),
+        };
+        Box::pin(std::future::ready(Some(Preview::new(text))))
+    }
+}
+
+/// The program: the parameter `code`, or all of the text, as models say it that were taught so.
+fn code(arguments: &Arguments) -> Result<String, String> {
+    let code = match arguments.object() {
+        Ok(object) => {
+            if let Some(other) = object.keys().find(|key| *key != "code") {
+                return Err(format!(
+                    "`{other}` is no parameter of this tool; the only one is `code`"
+                ));
+            }
+            match object.get("code") {
+                Some(Value::String(code)) => code.clone(),
+                _ => return Err("code: is required, a string".to_owned()),
+            }
+        }
+        Err(_) => arguments.as_str().to_owned(),
+    };
+    if code.contains('\0') {
+        return Err("code: no program can hold a NUL character".to_owned());
+    }
+    Ok(code)
+}

@@ -1,0 +1,49 @@
+//! Bubblewrap: the launcher in namespaces of its own, where only what is allowed exists.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::places;
+
+/// What bubblewrap is told, up to and without the program that it starts.
+pub(super) fn arguments(
+    launcher: &Path,
+    readable: &[PathBuf],
+    writable: &[PathBuf],
+    network: bool,
+) -> Vec<OsString> {
+    let fixed = [
+        "--die-with-parent",
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
+    ];
+    let mut words: Vec<OsString> = fixed.iter().map(OsString::from).collect();
+    if !network {
+        words.push("--unshare-net".into());
+    }
+    words.extend(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"].map(OsString::from));
+    let is_covered = |path: &Path| writable.iter().any(|folder| path.starts_with(folder));
+    // The launcher is a program like others, wherever it is.
+    let reads = readable.iter().map(PathBuf::as_path).chain([launcher]);
+    let reads = reads
+        .filter(|path| !is_covered(path) && !path.starts_with("/proc"))
+        .map(|path| ("--ro-bind-try", path));
+    let writes = writable.iter().map(|path| ("--bind-try", path.as_path()));
+    let mut binds: Vec<(&str, &Path)> = reads.chain(writes).collect();
+    // What lies in another folder is mounted upon it.
+    binds.sort_by_key(|(_, path)| path.components().count());
+    for (how, path) in binds {
+        words.extend([how.into(), path.into(), path.into()]);
+    }
+    for path in places::secrets() {
+        if path.is_dir() {
+            words.extend(["--tmpfs".into(), path.into()]);
+        } else {
+            words.extend(["--ro-bind".into(), "/dev/null".into(), path.into()]);
+        }
+    }
+    words.push("--".into());
+    words
+}

@@ -1,0 +1,264 @@
+//! The launcher: a process between the program and a command that it runs.
+//!
+//! It stays outside of the sandbox. It takes an [`Order`] from its standard input, starts the
+//! command in a confined thread, waits for it, watches what it costs, ends everything that is left
+//! of it, and reports. If the program that gave the order goes away or closes its end, everything
+//! is ended at once; so a killed program leaves nothing running.
+
+use std::fs::{DirBuilder, File};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, WaitStatus, pidfd_open, setrlimit};
+
+use super::order::{Confinement, Excess, LARGEST_ORDER, Order, Report};
+use super::{brood, confine, filter};
+
+/// The shortest time between two looks at what a command costs.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Looking may take this part of the time.
+const SHARE: u32 = 30;
+
+/// Where private folders are.
+const PRIVATE: &str = "/tmp";
+
+/// Does what the launcher is there for, until the command is gone.
+pub(super) fn launch() -> ExitCode {
+    match serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn serve() -> io::Result<()> {
+    // A terminal's signals and its input are for the program, not for its tools.
+    let _ = rustix::process::setsid();
+    let mut control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let order = read_order(&control)?;
+    let report = match brood::adopt() {
+        Ok(()) => carry_out(order, &control),
+        Err(error) => Report::NotStarted(format!("it could not be watched: {error}")),
+    };
+    let mut line = serde_json::to_vec(&report)?;
+    line.push(b'\n');
+    control.write_all(&line)
+}
+
+fn read_order(control: &UnixStream) -> io::Result<Order> {
+    let limit = u64::try_from(LARGEST_ORDER).unwrap_or(u64::MAX);
+    let mut line = Vec::new();
+    BufReader::new(control)
+        .take(limit)
+        .read_until(b'\n', &mut line)?;
+    Ok(serde_json::from_slice(&line)?)
+}
+
+fn carry_out(order: Order, control: &UnixStream) -> Report {
+    let needs_private = order.folder.is_none() || order.confinement.is_some();
+    let private = match needs_private.then(Private::make).transpose() {
+        Ok(private) => private,
+        Err(error) => return Report::NotStarted(format!("it has no private folder: {error}")),
+    };
+    let limits = order.limits;
+    // They hold for this process too, which needs little.
+    let mut limited = [
+        (Resource::Core, Some(0)),
+        (Resource::Fsize, limits.file_bytes),
+        (Resource::Data, limits.memory_bytes),
+    ]
+    .into_iter()
+    .filter_map(|(resource, limit)| Some((resource, limit?)))
+    .map(|(resource, limit)| lower(resource, limit));
+    if let Some(Err(error)) = limited.find(Result::is_err) {
+        return Report::NotStarted(format!("it could not be limited: {error}"));
+    }
+    let mut child = match start(order, private.as_ref().map(|private| private.0.clone())) {
+        Ok(child) => child,
+        Err(report) => return report,
+    };
+    feed(&mut child.0, child.1.take());
+    let Some(pid) = i32::try_from(child.0.id()).ok().and_then(Pid::from_raw) else {
+        return Report::NotStarted("it has no process id".to_owned());
+    };
+    let watch = Watch {
+        pid,
+        processes: limits.processes,
+        memory: limits.memory_bytes,
+    };
+    let (ended, stopped) = watch.until_the_end(control);
+    if ended.is_some() {
+        brood::settle(pid);
+    }
+    let (count, late) = brood::end(pid);
+    let own = usize::from(ended.is_none());
+    let status = ended.or(late);
+    Report::Ended {
+        code: status.and_then(WaitStatus::exit_status),
+        signal: status.and_then(WaitStatus::terminating_signal),
+        stopped,
+        left: count.saturating_sub(own),
+    }
+}
+
+/// A limit that this process has, lowered.
+fn lower(resource: Resource, limit: u64) -> io::Result<()> {
+    let now = rustix::process::getrlimit(resource);
+    let least = |had: Option<u64>| Some(had.map_or(limit, |had| had.min(limit)));
+    let new = Rlimit {
+        current: least(now.current),
+        maximum: least(now.maximum),
+    };
+    Ok(setrlimit(resource, new)?)
+}
+
+/// Starts the command from a thread that is confined; the thread ends, the confinement stays with
+/// the command.
+fn start(order: Order, private: Option<PathBuf>) -> Result<(Child, Option<String>), Report> {
+    let starting = std::thread::spawn(move || {
+        let Order {
+            words,
+            folder,
+            environment,
+            input,
+            limits: _,
+            confinement,
+        } = order;
+        let Some((program, arguments)) = words.split_first() else {
+            return Err(Report::NotStarted("no command was given".to_owned()));
+        };
+        // There is one wherever it is needed.
+        let private = private.as_deref().unwrap_or(Path::new("/"));
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .env_clear()
+            .envs(environment)
+            .current_dir(folder.as_deref().map_or(private, Path::new))
+            .stdin(if input.is_some() {
+                Stdio::piped()
+            } else {
+                Stdio::null()
+            })
+            // What it sends to its own group does not reach the launcher.
+            .process_group(0);
+        if let Some(confinement) = &confinement {
+            enter(confinement, private).map_err(Report::NotConfined)?;
+            let folders = ["TMPDIR", "TEMP", "TMP"];
+            command.envs(folders.into_iter().map(|name| (name, private)));
+            if !confinement.home {
+                command.env("HOME", private);
+            }
+        }
+        match command.spawn() {
+            Ok(child) => Ok((child, input)),
+            Err(error) => Err(Report::NotStarted(error.to_string())),
+        }
+    });
+    let gone = || Report::NotStarted("the launcher failed".to_owned());
+    starting.join().unwrap_or_else(|_| Err(gone()))
+}
+
+fn enter(confinement: &Confinement, private: &Path) -> Result<(), String> {
+    confine::restrict(confinement, private)?;
+    confine::drop_privileges()?;
+    if !confinement.network && filter::is_possible() {
+        filter::close_network()?;
+    }
+    Ok(())
+}
+
+/// Gives the command its input. One that does not read it does not hold anything up.
+fn feed(child: &mut Child, input: Option<String>) {
+    if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
+        drop(std::thread::spawn(move || {
+            // A command that ends before it has read everything closes the pipe.
+            drop(stdin.write_all(input.as_bytes()));
+        }));
+    }
+}
+
+/// What is waited for.
+struct Watch {
+    pid: Pid,
+    processes: Option<usize>,
+    memory: Option<u64>,
+}
+
+impl Watch {
+    /// Waits until the command has ended, has had too much, or is not wanted any more.
+    fn until_the_end(&self, control: &UnixStream) -> (Option<WaitStatus>, Option<Excess>) {
+        // Kernels before 5.3 have none; looking often enough does it too.
+        let handle = pidfd_open(self.pid, PidfdFlags::empty()).ok();
+        let mut pause = TICK;
+        loop {
+            let (status, _) = brood::reap(self.pid);
+            if status.is_some() {
+                return (status, None);
+            }
+            if let Some(excess) = self.excess(&mut pause) {
+                return (None, Some(excess));
+            }
+            if !wait_for(control, handle.as_ref(), pause) {
+                return (None, None);
+            }
+        }
+    }
+
+    fn excess(&self, pause: &mut Duration) -> Option<Excess> {
+        let looked = Instant::now();
+        let cost = brood::cost();
+        *pause = (looked.elapsed() * SHARE).max(TICK);
+        if self.processes.is_some_and(|most| cost.processes > most) {
+            return Some(Excess::Processes);
+        }
+        self.memory
+            .is_some_and(|most| cost.memory > most)
+            .then_some(Excess::Memory)
+    }
+}
+
+/// Waits for the end of the process, for a while at most. False: nobody wants it any more.
+fn wait_for(control: &UnixStream, handle: Option<&std::os::fd::OwnedFd>, pause: Duration) -> bool {
+    let mut watched = vec![PollFd::new(control, PollFlags::IN)];
+    watched.extend(handle.map(|handle| PollFd::new(handle, PollFlags::IN)));
+    let pause = if handle.is_some() {
+        pause
+    } else {
+        Duration::from_millis(5)
+    };
+    let timeout = Timespec::try_from(pause).ok();
+    let _ = poll(&mut watched, timeout.as_ref());
+    // Nothing is said after the order: what can be read is the end.
+    watched
+        .first()
+        .is_none_or(|control| control.revents().is_empty())
+}
+
+/// A folder that goes when the command has gone.
+struct Private(PathBuf);
+
+impl Private {
+    fn make() -> io::Result<Self> {
+        let mut name = [0_u8; 8];
+        File::open("/dev/urandom")?.read_exact(&mut name)?;
+        let folder = format!("{PRIVATE}/logue-{:016x}", u64::from_le_bytes(name));
+        // Somebody else's folder of that name is an error, never used.
+        DirBuilder::new().mode(0o700).create(&folder)?;
+        Ok(Self(PathBuf::from(folder)))
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        // What a command has made unreadable stays; it can be nobody else's.
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}

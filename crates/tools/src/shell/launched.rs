@@ -1,0 +1,169 @@
+//! A program behind the launcher of its sandbox.
+
+use std::os::fd::OwnedFd;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::Command;
+
+use super::program::{End, Pipes, Program, Streams, piped};
+use crate::sandbox::{Excess, Order, Report, Start, end_session};
+
+/// Time that the launcher has to end everything and say so.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// Runs the program; how it ended, and how many processes it left behind.
+///
+/// The launcher has one end of a socket, this future the other. When it is dropped the socket is
+/// closed, and the launcher ends everything.
+pub(super) async fn run(
+    program: &Program<'_>,
+    start: Start,
+    streams: &mut Streams,
+) -> (End, usize) {
+    let Start {
+        program: path,
+        arguments,
+        confinement,
+    } = start;
+    let order = Order {
+        words: program.words.clone(),
+        folder: program.folder.clone().map(Into::into),
+        environment: program.options.environment.clone(),
+        input: program.input.clone(),
+        limits: program.sandbox.limits,
+        confinement,
+    };
+    let lost = |why: String| (End::Lost(why), 0);
+    let socket = || {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        Ok::<_, std::io::Error>((UnixStream::from_std(ours)?, theirs))
+    };
+    let (ours, theirs) = match socket() {
+        Ok(pair) => pair,
+        Err(error) => return lost(error.to_string()),
+    };
+    let mut command = Command::new(&path);
+    command.args(arguments).env_clear();
+    piped(&mut command, Stdio::from(OwnedFd::from(theirs)));
+    let mut launcher = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            let why = format!("the launcher {} does not start: {error}", path.display());
+            return (End::Refused(why), 0);
+        }
+    };
+    let session = launcher.id();
+    // The other end must be the launcher's alone, or its going would not be noticed.
+    drop(command);
+    let mut pipes = Pipes::new(launcher.stdout.take(), launcher.stderr.take());
+    let (reading, writing) = ours.into_split();
+    let mut control = Control {
+        reading: BufReader::new(reading),
+        writing: Some(writing),
+        line: Vec::new(),
+    };
+    if let Err(error) = control.send(&order).await {
+        return lost(format!("the launcher takes no order: {error}"));
+    }
+    let deadline = tokio::time::sleep(program.options.timeout);
+    tokio::pin!(deadline);
+    let mut stopped = None;
+    let report = loop {
+        tokio::select! {
+            report = control.report() => break report,
+            () = &mut deadline => {
+                if stopped.is_some() {
+                    break None;
+                }
+                stopped = Some(End::TimedOut);
+                control.stop();
+                deadline.as_mut().reset(tokio::time::Instant::now() + FAREWELL);
+            }
+            () = pipes.read(streams) => if stopped.is_none() && streams.is_flooded() {
+                stopped = Some(End::Flooded);
+                control.stop();
+                deadline.as_mut().reset(tokio::time::Instant::now() + FAREWELL);
+            }
+        }
+    };
+    // What was written before the end is in the pipes.
+    pipes.drain(streams).await;
+    if report.is_none() {
+        // It reports whatever happens, so it is dead, or about to be. What it started is not.
+        drop(launcher.start_kill());
+        if let Some(session) = session {
+            end_session(session);
+        }
+    }
+    drop(control);
+    drop(tokio::time::timeout(FAREWELL, launcher.wait()).await);
+    match (report, stopped) {
+        (Some(Report::Ended { left, .. }), Some(end)) => (end, left),
+        (Some(report), _) => told(report),
+        (None, Some(end)) => (end, 0),
+        (None, None) => {
+            let why = "the process that watched the command is gone".to_owned();
+            (End::Lost(why), 0)
+        }
+    }
+}
+
+fn told(report: Report) -> (End, usize) {
+    match report {
+        Report::NotStarted(why) => (
+            End::NotStarted(format!("the command could not be started: {why}")),
+            0,
+        ),
+        Report::NotConfined(why) => (End::Refused(why), 0),
+        Report::Ended {
+            code,
+            signal,
+            stopped,
+            left,
+        } => {
+            let end = match (stopped, code, signal) {
+                (Some(Excess::Memory), ..) => End::Excessive("memory"),
+                (Some(Excess::Processes), ..) => End::Excessive("processes"),
+                (None, Some(code), _) => End::Exited(code),
+                (None, None, Some(signal)) => End::Signalled(signal),
+                (None, None, None) => End::Lost("nobody knows how it ended".to_owned()),
+            };
+            (end, left)
+        }
+    }
+}
+
+/// This end of the launcher's socket.
+struct Control {
+    reading: BufReader<OwnedReadHalf>,
+    /// Closed, it tells the launcher to end everything.
+    writing: Option<OwnedWriteHalf>,
+    line: Vec<u8>,
+}
+
+impl Control {
+    async fn send(&mut self, order: &Order) -> std::io::Result<()> {
+        let mut line = serde_json::to_vec(order)?;
+        line.push(b'\n');
+        match &mut self.writing {
+            Some(writing) => writing.write_all(&line).await,
+            None => Ok(()),
+        }
+    }
+
+    /// What the launcher says at the end; `None` if it is gone without a word. Cancelling loses
+    /// nothing.
+    async fn report(&mut self) -> Option<Report> {
+        self.reading.read_until(b'\n', &mut self.line).await.ok()?;
+        serde_json::from_slice(&self.line).ok()
+    }
+
+    fn stop(&mut self) {
+        self.writing = None;
+    }
+}

@@ -1,0 +1,224 @@
+//! A program that runs once: started, watched, and ended with everything that it started.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::process::{ChildStderr, ChildStdout};
+
+use super::ShellOptions;
+use crate::output::Capped;
+use crate::sandbox::Sandbox;
+
+/// Bytes of output behind the limit after which a program is ended: it does not stop by itself.
+const FLOOD: u64 = 16 * 1024 * 1024;
+
+/// Time that output already written may take to arrive after the program has ended.
+pub(super) const DRAIN: Duration = Duration::from_millis(500);
+
+/// What is run.
+#[derive(Debug)]
+pub(crate) struct Program<'a> {
+    /// The program and its arguments.
+    pub(crate) words: Vec<OsString>,
+    /// Where; `None` is a private empty folder, for which there has to be a launcher.
+    pub(crate) folder: Option<PathBuf>,
+    /// What it reads.
+    pub(crate) input: Option<String>,
+    /// What it may reach.
+    pub(crate) sandbox: Sandbox,
+    /// What it may cost, and what it sees.
+    pub(crate) options: &'a ShellOptions,
+}
+
+/// How it ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// By itself.
+    Exited(i32),
+    /// By a signal that did not come from here.
+    Signalled(i32),
+    /// It never ran; why.
+    NotStarted(String),
+    /// It never ran because it could not be confined; why.
+    Refused(String),
+    /// Its time was up.
+    TimedOut,
+    /// It wrote too much.
+    Flooded,
+    /// It had too much of something else.
+    Excessive(&'static str),
+    /// It was lost sight of; why.
+    Lost(String),
+}
+
+/// What a run left.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) streams: Streams,
+    pub(crate) end: End,
+    /// Processes that it left behind.
+    pub(crate) left: usize,
+}
+
+impl Ran {
+    fn never(end: End) -> Self {
+        Self {
+            streams: Streams::new(0),
+            end,
+            left: 0,
+        }
+    }
+}
+
+impl Program<'_> {
+    /// Runs it. Dropping the future ends it.
+    pub(crate) async fn run(mut self) -> Ran {
+        let start = match self.sandbox.start() {
+            Ok(start) => start,
+            Err(error) => return Ran::never(End::Refused(error.to_string())),
+        };
+        if let Err(end) = self.resolve() {
+            return Ran::never(end);
+        }
+        let mut streams = Streams::new(self.options.output_bytes);
+        #[cfg(target_os = "linux")]
+        let (end, left) = match start {
+            Some(start) => super::launched::run(&self, start, &mut streams).await,
+            None => (super::group::run(&self, &mut streams).await, 0),
+        };
+        #[cfg(not(target_os = "linux"))]
+        let (end, left) = {
+            debug_assert!(start.is_none(), "only Linux has launchers");
+            (super::group::run(&self, &mut streams).await, 0)
+        };
+        Ran { streams, end, left }
+    }
+
+    /// Puts the path of the program in the place of its name, as far as it can be known, so that
+    /// one that lies outside of the sandbox is not just "not there".
+    fn resolve(&mut self) -> Result<(), End> {
+        let Some(name) = self.words.first_mut() else {
+            return Err(End::NotStarted("no command is named".to_owned()));
+        };
+        let path = if name.as_encoded_bytes().contains(&b'/') {
+            let folder = self.folder.clone().unwrap_or_default();
+            let path = folder.join(&*name);
+            if path.is_file() && !self.sandbox.can_read(&path) {
+                Err(Some(path))
+            } else {
+                Ok(path)
+            }
+        } else {
+            let is_path = |(name, _): &&(OsString, OsString)| name == "PATH";
+            let path = self.options.environment.iter().find(is_path);
+            self.sandbox
+                .find(name, path.map(|(_, value)| OsStr::new(value)))
+        };
+        match path {
+            Ok(path) => {
+                *name = path.into();
+                Ok(())
+            }
+            Err(None) => Err(End::NotStarted(format!(
+                "`{}` could not be started: no folder of PATH has it",
+                name.display()
+            ))),
+            Err(Some(closed)) => Err(End::Refused(format!(
+                "{} is outside of what the sandbox can read; name its folder under `readable` in \
+                 `[tools]` of your own configuration",
+                closed.display()
+            ))),
+        }
+    }
+}
+
+/// Both streams of a program, kept apart and cut at their limit.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    pub(crate) out: Capped,
+    pub(crate) err: Capped,
+}
+
+impl Streams {
+    fn new(limit: usize) -> Self {
+        Self {
+            out: Capped::new(limit),
+            err: Capped::new(limit),
+        }
+    }
+
+    pub(super) fn is_flooded(&self) -> bool {
+        self.out.dropped().saturating_add(self.err.dropped()) > FLOOD
+    }
+}
+
+/// The ends from which the streams are read.
+pub(super) struct Pipes {
+    out: Option<ChildStdout>,
+    err: Option<ChildStderr>,
+    blocks: (Vec<u8>, Vec<u8>),
+}
+
+impl Pipes {
+    pub(super) fn new(out: Option<ChildStdout>, err: Option<ChildStderr>) -> Self {
+        let block = || vec![0; 16 * 1024];
+        Self {
+            out,
+            err,
+            blocks: (block(), block()),
+        }
+    }
+
+    /// Whether nothing will come any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.out.is_none() && self.err.is_none()
+    }
+
+    /// Reads what comes next; pending for ever when nothing will. Cancelling loses nothing.
+    pub(super) async fn read(&mut self, streams: &mut Streams) {
+        let (out_block, err_block) = &mut self.blocks;
+        // A stream that cannot be read any more is one that has ended.
+        tokio::select! {
+            read = read_some(&mut self.out, out_block), if self.out.is_some() => match read {
+                Ok(count @ 1..) => streams.out.push(out_block.get(..count).unwrap_or_default()),
+                _ => self.out = None,
+            },
+            read = read_some(&mut self.err, err_block), if self.err.is_some() => match read {
+                Ok(count @ 1..) => streams.err.push(err_block.get(..count).unwrap_or_default()),
+                _ => self.err = None,
+            },
+            else => std::future::pending().await,
+        }
+    }
+
+    /// Reads what has been written already, for a moment.
+    pub(super) async fn drain(&mut self, streams: &mut Streams) {
+        let rest = async {
+            while !self.is_closed() && !streams.is_flooded() {
+                self.read(streams).await;
+            }
+        };
+        drop(tokio::time::timeout(DRAIN, rest).await);
+    }
+}
+
+async fn read_some<R: AsyncRead + Unpin>(
+    stream: &mut Option<R>,
+    block: &mut [u8],
+) -> std::io::Result<usize> {
+    match stream {
+        Some(stream) => stream.read(block).await,
+        None => Ok(0),
+    }
+}
+
+/// What every command of this crate has for streams.
+pub(super) fn piped(command: &mut tokio::process::Command, stdin: Stdio) {
+    command
+        .stdin(stdin)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+}

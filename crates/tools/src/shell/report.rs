@@ -1,0 +1,115 @@
+//! What the model is told of a program that ran.
+
+use super::ShellOptions;
+use super::program::{End, Ran, Streams};
+use crate::Outcome;
+
+/// Both streams and how it ended. Standard output stands by itself; where there is something on
+/// standard error, each has its heading.
+pub(crate) fn outcome(ran: Ran, options: &ShellOptions) -> Outcome {
+    let Ran { streams, end, left } = ran;
+    let ok = end == End::Exited(0);
+    let mut text = told(streams, options.output_bytes);
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(&format!("[{}]", describe(&end, options)));
+    if left > 0 && ok {
+        text.push_str(&format!(
+            "\n[it left {left} running, which ended with it: nothing goes on in the background]"
+        ));
+    }
+    if ok {
+        return Outcome::done(text);
+    }
+    let failed = Outcome::failed_saying(text);
+    match code(&end) {
+        Some(code) => failed.with_code(code),
+        None => failed,
+    }
+}
+
+/// The stable code of an end, if it has one.
+fn code(end: &End) -> Option<&'static str> {
+    Some(match end {
+        End::TimedOut => "E-TOOL-TIMEOUT",
+        End::Flooded | End::Excessive(_) => "E-TOOL-LIMIT",
+        End::Refused(_) => "E-SANDBOX",
+        End::Exited(_) | End::Signalled(_) | End::NotStarted(_) | End::Lost(_) => return None,
+    })
+}
+
+fn told(streams: Streams, limit: usize) -> String {
+    let Streams { mut out, mut err } = streams;
+    if out.len() + err.len() > limit {
+        // Neither stream displaces the other.
+        let half = limit / 2;
+        let of_err = err.len().min(half.max(limit.saturating_sub(out.len())));
+        err.shorten(of_err);
+        out.shorten(limit - of_err);
+    }
+    let (out, err) = (out.into_text(), err.into_text());
+    if err.is_empty() {
+        return out;
+    }
+    let mut text = String::new();
+    for (heading, stream) in [("[stdout]\n", out), ("[stderr]\n", err)] {
+        if stream.is_empty() {
+            continue;
+        }
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(heading);
+        text.push_str(&stream);
+    }
+    text
+}
+
+fn describe(end: &End, options: &ShellOptions) -> String {
+    match end {
+        End::Exited(code) => format!("exit status {code}"),
+        End::Signalled(signal) => match name(*signal) {
+            Some(name) => format!("killed by signal {signal}, {name}"),
+            None => format!("killed by signal {signal}"),
+        },
+        End::NotStarted(why) => why.clone(),
+        End::Refused(why) => format!("E-SANDBOX: the command was not run: {why}"),
+        End::TimedOut => format!(
+            "E-TOOL-TIMEOUT: the command was killed after {} s",
+            options.timeout.as_secs_f64()
+        ),
+        End::Flooded => {
+            "E-TOOL-LIMIT: the command was killed because it did not stop writing output".to_owned()
+        }
+        End::Excessive(what) => {
+            format!("E-TOOL-LIMIT: the command was killed because it used too much of its {what}")
+        }
+        End::Lost(why) => format!("the end of the command is not known: {why}"),
+    }
+}
+
+/// The names of signals that programs die from, by the numbers that they have on Linux.
+fn name(signal: i32) -> Option<&'static str> {
+    let (number, name) = [
+        (1, "SIGHUP"),
+        (2, "SIGINT"),
+        (3, "SIGQUIT"),
+        (4, "SIGILL: an illegal instruction"),
+        (5, "SIGTRAP"),
+        (6, "SIGABRT: it gave up by itself"),
+        (8, "SIGFPE: a fault of arithmetic"),
+        (9, "SIGKILL"),
+        (11, "SIGSEGV: a fault of memory"),
+        (13, "SIGPIPE: nobody read its output"),
+        (14, "SIGALRM"),
+        (15, "SIGTERM"),
+        (24, "SIGXCPU: too much time of the processor"),
+        (25, "SIGXFSZ: a file grew too large"),
+        (31, "SIGSYS: a forbidden system call"),
+    ]
+    .into_iter()
+    .find(|(number, _)| *number == signal)?;
+    // Other systems have other numbers behind those that POSIX fixes.
+    (cfg!(target_os = "linux") || number <= 15).then_some(name)
+}
