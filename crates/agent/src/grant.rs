@@ -52,19 +52,16 @@ impl Declared {
     pub(crate) fn of<'d>(tools: impl Iterator<Item = &'d ToolDecl>, folder: &Path) -> Self {
         let mut declared = Self::default();
         for tool in tools {
-            match power(tool, folder) {
-                Some((canonical, line)) => {
-                    let names = tool.exposed_names().into_iter().map(str::to_owned);
-                    let is_server = matches!(tool.kind, ToolKind::McpServer { .. });
-                    let names = (!is_server).then(|| names.collect());
-                    declared
-                        .powers
-                        .insert(canonical.to_string(), Power { names, line });
-                }
-                None => {
-                    let names = tool.exposed_names().into_iter();
-                    declared.harmless.extend(names.map(str::to_owned));
-                }
+            let names = tool.exposed_names().into_iter().map(str::to_owned);
+            if let Some((canonical, line)) = power(tool, folder) {
+                // What a server exposes is known when it was asked.
+                let is_server = matches!(tool.kind, ToolKind::McpServer { .. });
+                let names = (!is_server).then(|| names.collect());
+                declared
+                    .powers
+                    .insert(canonical.to_string(), Power { names, line });
+            } else {
+                declared.harmless.extend(names);
             }
         }
         declared

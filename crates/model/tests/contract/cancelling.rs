@@ -86,7 +86,7 @@ async fn a_dropped_request_is_not_made_again() {
     let told = Arc::clone(&waits);
     let provider = Retrying::new(client(server.base_url()), budget);
     ask_until(provider, false, waits.notified(), move |_| {
-        told.notify_one()
+        told.notify_one();
     })
     .await;
     tokio::time::sleep(Duration::from_millis(250)).await;

@@ -393,13 +393,12 @@ async fn rule_settings() {
     for (format, rules) in kinds() {
         for (name, settings) in &all {
             let result = sent(format, rules, &Request::new("m", &messages, settings)).await;
-            match rules.settings.iter().find(|(known, _)| known == name) {
-                Some((_, key)) => assert!(result.unwrap().get(key).is_some(), "{name}"),
-                None => {
-                    let error = result.unwrap_err();
-                    assert_eq!(error.category, Category::InvalidRequest);
-                    assert!(error.message.contains(name), "{error}");
-                }
+            if let Some((_, key)) = rules.settings.iter().find(|(known, _)| known == name) {
+                assert!(result.unwrap().get(key).is_some(), "{name}");
+            } else {
+                let error = result.unwrap_err();
+                assert_eq!(error.category, Category::InvalidRequest);
+                assert!(error.message.contains(name), "{error}");
             }
         }
     }
