@@ -6,6 +6,7 @@
 mod folders;
 mod model;
 mod programs;
+mod sandbox;
 mod settings;
 
 use logue_source::{Style, visible};
@@ -90,6 +91,7 @@ pub(crate) fn doctor(arguments: &DoctorArgs) -> Result<Exit, Failure> {
     };
     findings.extend(runtime.block_on(model::check(arguments, &config)));
     findings.extend(runtime.block_on(folders::check(arguments, &config)));
+    findings.push(sandbox::check(&config));
     findings.extend(programs::check());
     let bad = findings
         .iter()
