@@ -8,6 +8,7 @@
 mod limits;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -360,6 +361,15 @@ impl Config {
             .collect();
         let home = etcetera::home_dir().ok();
         programs::policy(&layers, std::env::current_exe().ok(), home.as_deref())
+    }
+
+    /// What programs find in their environment, those of MCP servers too.
+    pub(crate) fn environment(&self) -> Vec<(OsString, OsString)> {
+        let layers = self.layers.iter();
+        let layers: Vec<programs::Layer<'_>> = layers
+            .map(|layer| (&layer.file.tools, layer.folder.as_path()))
+            .collect();
+        programs::environment(&layers)
     }
 
     /// What prompts may reach: the hosts of the flags and of the files.

@@ -269,7 +269,8 @@ fn placed(path: &Path, folder: &Path, home: Option<&Path>) -> PathBuf {
     }
 }
 
-fn environment(layers: &[Layer<'_>]) -> Vec<(OsString, OsString)> {
+/// The whole environment of programs: what they need, and what the files name.
+pub(crate) fn environment(layers: &[Layer<'_>]) -> Vec<(OsString, OsString)> {
     let extra = layers.iter().flat_map(|(tools, _)| &tools.environment);
     let standard = ShellOptions::STANDARD_ENVIRONMENT.iter().copied();
     let names = standard.chain(extra.map(String::as_str));

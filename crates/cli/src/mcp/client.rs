@@ -39,8 +39,6 @@ fn options(config: &Config) -> McpOptions {
     let seconds = |pick, default| first(pick).map_or(default, Duration::from_secs);
     let minutes = first(|mcp| mcp.cache_minutes).unwrap_or(5);
     let cache = cache_folder("mcp").filter(|_| minutes > 0);
-    // A program that serves tools sees what every command sees.
-    let shell = config.shell_policy();
     McpOptions {
         start: seconds(|mcp| mcp.start_seconds, base.start),
         call: seconds(|mcp| mcp.call_seconds, base.call),
@@ -48,7 +46,7 @@ fn options(config: &Config) -> McpOptions {
             .mcp()
             .find_map(|mcp| mcp.output_bytes)
             .unwrap_or(base.output_bytes),
-        environment: shell.of("").environment.clone(),
+        environment: config.environment(),
         cache: cache.map(|folder| CatalogCache::new(folder, Duration::from_secs(60 * minutes))),
         tokens: tokens(),
         servers: settings(config),

@@ -16,6 +16,7 @@ mod outcome;
 mod process;
 mod quiet;
 mod server;
+mod tokens;
 mod tool;
 
 use std::collections::BTreeMap;
@@ -28,7 +29,8 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 
 pub use catalog::CatalogCache;
-pub use oauth::{TokenStore, login};
+pub use oauth::login;
+pub use tokens::TokenStore;
 
 use crate::{
     BoxFuture, FetchCategory, Fetcher, ToolServerError, ToolServerFault, ToolServers, ToolSource,

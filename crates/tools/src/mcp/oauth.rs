@@ -6,9 +6,6 @@
 //! renewed when they are old. Every address on the way has to be allowed, as all of the network has,
 //! and is encrypted unless it is on this machine.
 
-use std::fs;
-use std::io::Write as _;
-use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
@@ -18,11 +15,11 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use super::McpSettings;
 use super::address::Address;
-use super::catalog::private;
+use super::tokens::TokenStore;
 use crate::Fetcher;
 
 /// Bytes of an answer of an authorization server.
@@ -33,41 +30,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A token counts as old so many seconds before it is.
 const EARLY: u64 = 60;
-
-/// A folder of tokens, one private file for each server.
-#[derive(Clone, Debug)]
-pub struct TokenStore {
-    folder: PathBuf,
-}
-
-impl TokenStore {
-    /// A store in `folder`, which is made when it is needed.
-    pub fn new(folder: PathBuf) -> Self {
-        Self { folder }
-    }
-
-    /// The file of a server.
-    pub fn file(&self, url: &str) -> PathBuf {
-        self.folder.join(format!("{:x}.json", Sha256::digest(url)))
-    }
-
-    fn get(&self, url: &str) -> Option<Value> {
-        serde_json::from_slice(&fs::read(self.file(url)).ok()?).ok()
-    }
-
-    fn put(&self, url: &str, grant: &Value) -> std::io::Result<()> {
-        fs::create_dir_all(&self.folder)?;
-        let file = self.file(url);
-        let unfinished = file.with_extension(std::process::id().to_string());
-        // An older file may have been made with other permissions.
-        drop(fs::remove_file(&unfinished));
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create_new(true);
-        let mut stream = private(&mut options).open(&unfinished)?;
-        stream.write_all(grant.to_string().as_bytes())?;
-        fs::rename(unfinished, file)
-    }
-}
 
 /// The token for a server, if there is one: kept from a login and renewed if it is old, or asked for
 /// with the program's own account.
@@ -443,10 +405,8 @@ async fn body(url: &Url, asked: reqwest::RequestBuilder) -> Result<Value, String
 async fn returned(listener: &TcpListener, state: &str) -> Result<String, String> {
     loop {
         let (mut stream, _) = listener.accept().await.map_err(|error| error.to_string())?;
-        let mut head = vec![0_u8; 16 * 1024];
-        let read = tokio::time::timeout(Duration::from_secs(5), stream.read(&mut head)).await;
-        let Ok(Ok(count @ 1..)) = read else { continue };
-        let text = String::from_utf8_lossy(head.get(..count).unwrap_or_default()).into_owned();
+        let head = tokio::time::timeout(Duration::from_secs(5), head(&mut stream)).await;
+        let Ok(Some(text)) = head else { continue };
         let target = text.split(' ').nth(1).unwrap_or_default();
         let Ok(url) = Url::parse(&format!("http://127.0.0.1{target}")) else {
             continue;
@@ -479,6 +439,20 @@ async fn returned(listener: &TcpListener, state: &str) -> Result<String, String>
             return result;
         }
     }
+}
+
+/// The head of a request, which may come in pieces.
+async fn head(stream: &mut TcpStream) -> Option<String> {
+    let mut head = Vec::new();
+    let mut block = [0_u8; 1024];
+    while !head.ends_with(b"\r\n\r\n") {
+        let count = stream.read(&mut block).await.ok()?;
+        if count == 0 || head.len() > 16 * 1024 {
+            return None;
+        }
+        head.extend_from_slice(block.get(..count)?);
+    }
+    String::from_utf8(head).ok()
 }
 
 /// A parameter of a challenge, `name="value"`.
