@@ -34,6 +34,9 @@ pub(super) fn check(config: &Config) -> Finding {
         .with_fact("landlock", machine.landlock)
         .with_fact(
             "bubblewrap",
-            machine.bubblewrap.as_ref().map(|path| path.display().to_string()),
+            machine
+                .bubblewrap
+                .as_ref()
+                .map(|path| path.display().to_string()),
         )
 }
