@@ -462,12 +462,12 @@ fn an_approved_call_of_a_file_that_was_killed_does_not_run_again() {
     let results: Vec<&Value> = results
         .filter(|message| message["role"] == "tool")
         .collect();
-    assert!(results.iter().all(|result| {
-        result["content"]
-            .as_str()
-            .unwrap()
-            .starts_with("E-TOOL-CANCELLED")
-    }));
+    // The calls ran side by side: the other one may have ended before the program was killed.
+    for (result, name) in results.iter().zip(["deploy", "look"]) {
+        let text = result["content"].as_str().unwrap();
+        let is_cancelled = text.starts_with("E-TOOL-CANCELLED");
+        assert!(is_cancelled || (name == "look" && text.starts_with("seen")));
+    }
     assert_eq!(runs(folder.path()), "ran\n");
 }
 
