@@ -115,7 +115,7 @@ pub(crate) fn chatmd(bytes: usize) -> String {
         text.push_str(&write::user(&turn.question));
         text.push_str(&write::reasoning(&format!("r{number}"), &[turn.reasoning]));
         for (id, arguments, result) in &turn.calls {
-            text.push_str(&write::tool_call(&write::ToolCall {
+            text.push_str(&write::tool_call(&write::ToolCallRecord {
                 id: None,
                 tool_call_id: id,
                 function_name: "read_file",
@@ -123,7 +123,7 @@ pub(crate) fn chatmd(bytes: usize) -> String {
                 signature: None,
                 payload: write::Payload::Inline(arguments),
             }));
-            text.push_str(&write::tool_response(&write::ToolResponse {
+            text.push_str(&write::tool_response(&write::ToolResponseRecord {
                 id: None,
                 tool_call_id: id,
                 custom: false,

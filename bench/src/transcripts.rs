@@ -14,13 +14,13 @@ pub fn written(frames: &[FrameBuf]) -> String {
         let element = match frame.role {
             Role::System => write::system(&frame.body),
             Role::Developer => write::developer(&frame.body),
-            Role::Tool => write::tool_response(&write::ToolResponse {
+            Role::Tool => write::tool_response(&write::ToolResponseRecord {
                 id: None,
                 tool_call_id: id,
                 custom: false,
                 payload: Payload::Inline(&frame.body),
             }),
-            Role::Assistant if frame.is_call() => write::tool_call(&write::ToolCall {
+            Role::Assistant if frame.is_call() => write::tool_call(&write::ToolCallRecord {
                 id: None,
                 tool_call_id: id,
                 function_name: "read_file",

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use chatmd::{
-    Config, Document, Element as DocumentElement, Evaluation, Loaded, Part, ToolDecl, ToolKind,
-    World, evaluate, load, source_map,
+    Config, Document, Element as DocumentElement, Evaluation, ExpandedDocument, SourcePart,
+    ToolDecl, ToolKind, World, evaluate, load, source_map,
 };
 use futures_util::future::join_all;
 use logue_message::{ChatMessage, Repair, Role, ToolCall, repair_history};
@@ -35,7 +35,7 @@ pub struct Prompt {
     /// Everything that was found wrong or worth knowing, of parsing, typing and evaluating, in the
     /// order of the text. A prompt with an error cannot be run.
     pub diagnostics: Vec<Diagnostic>,
-    parts: Vec<Part<'static>>,
+    parts: Vec<SourcePart<'static>>,
     reasoning_count: usize,
     transcribed: Option<Box<Transcribed>>,
 }
@@ -54,11 +54,11 @@ impl Prompt {
     }
 
     /// A document that has errors.
-    pub(crate) fn unevaluated(loaded: Loaded<'_>) -> Self {
+    pub(crate) fn unevaluated(loaded: ExpandedDocument<'_>) -> Self {
         Self::evaluated(loaded, Evaluation::default())
     }
 
-    pub(crate) fn evaluated(loaded: Loaded<'_>, evaluation: Evaluation) -> Self {
+    pub(crate) fn evaluated(loaded: ExpandedDocument<'_>, evaluation: Evaluation) -> Self {
         let mut diagnostics = loaded.diagnostics().to_vec();
         diagnostics.extend(evaluation.diagnostics);
         diagnostics.sort_by_key(|diagnostic| diagnostic.primary.start);
@@ -71,7 +71,7 @@ impl Prompt {
             parts: loaded
                 .into_parts()
                 .into_iter()
-                .map(Part::into_owned)
+                .map(SourcePart::into_owned)
                 .collect(),
             reasoning_count,
             transcribed: None,
@@ -87,7 +87,7 @@ impl Prompt {
         diagnostics: Vec<Diagnostic>,
         transcribed: Transcribed,
     ) -> Self {
-        let part = Part {
+        let part = SourcePart {
             name: name.into(),
             text: text.into(),
             base: 0,

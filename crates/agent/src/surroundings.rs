@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chatmd::{
-    Answer, DocumentText, Evaluator, Request, RequestId, RequestKind, World as _, WorldError,
-    WorldErrorKind, load,
+    DocumentText, EvaluationRequest, EvaluationResponse, Evaluator, RequestId, RequestKind,
+    World as _, WorldError, WorldErrorKind, load,
 };
 use logue_message::Block;
 use logue_tools::{FetchCategory, Fetcher, Reach, SearchEngine, ShellPolicy, ToolServers};
@@ -151,7 +151,7 @@ impl Surroundings {
                 break;
             }
             for (id, answer) in self.fetch(&requests).await {
-                evaluator.answer(id, answer);
+                evaluator.resolve(id, answer);
             }
         }
         Prompt::evaluated(loaded, evaluator.finish())
@@ -165,8 +165,8 @@ impl Surroundings {
 
     async fn fetch(
         &self,
-        requests: &[Request<'_>],
-    ) -> Vec<(RequestId, Result<Answer, WorldError>)> {
+        requests: &[EvaluationRequest<'_>],
+    ) -> Vec<(RequestId, Result<EvaluationResponse, WorldError>)> {
         let permits = Arc::new(Semaphore::new(AT_ONCE));
         let mut running = JoinSet::new();
         for request in requests {
@@ -194,21 +194,29 @@ impl Surroundings {
         answers
     }
 
-    async fn run(self, errand: Errand) -> Result<Answer, WorldError> {
+    async fn run(self, errand: Errand) -> Result<EvaluationResponse, WorldError> {
         match errand {
-            Errand::Document(src, false, ..) => self.page(&src).await.map(Answer::Document),
+            Errand::Document(src, false, ..) => {
+                self.page(&src).await.map(EvaluationResponse::Document)
+            }
             Errand::Document(src, local, strip, markdown) => {
-                let mut request = chatmd::DocRequest::local(&src);
+                let mut request = chatmd::DocumentRequest::local(&src);
                 (request.local, request.strip, request.markdown) = (local, strip, markdown);
-                self.world.clone().document(&request).map(Answer::Document)
+                self.world
+                    .clone()
+                    .document(&request)
+                    .map(EvaluationResponse::Document)
             }
             Errand::Image(src) => {
-                let request = chatmd::ImgRequest::local(&src);
-                self.world.clone().image(&request).map(Answer::Image)
+                let request = chatmd::ImageRequest::local(&src);
+                self.world
+                    .clone()
+                    .image(&request)
+                    .map(EvaluationResponse::Image)
             }
             Errand::Agent(src, local, input) => {
                 let asked = self.ask_agent(&src, local, input, Freshness::MayRepeat, None);
-                asked.await.map(Answer::Agent)
+                asked.await.map(EvaluationResponse::Agent)
             }
         }
     }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chatmd::{
-    DocRequest, DocumentText, ImgRequest, ImportRequest, Imported, Picture, World, WorldError,
-    WorldErrorKind,
+    DocumentRequest, DocumentText, ImageData, ImageRequest, ImportRequest, ImportedText, World,
+    WorldError, WorldErrorKind,
 };
 use logue_tools::{RootError, Roots, Written};
 
@@ -126,7 +126,7 @@ impl FileWorld {
 }
 
 impl World for FileWorld {
-    fn document(&mut self, request: &DocRequest<'_>) -> Result<DocumentText, WorldError> {
+    fn document(&mut self, request: &DocumentRequest<'_>) -> Result<DocumentText, WorldError> {
         let src = request.src;
         if !request.local {
             return Err(network_is_off(src));
@@ -141,7 +141,7 @@ impl World for FileWorld {
         })
     }
 
-    fn import(&mut self, request: &ImportRequest<'_>) -> Result<Imported, WorldError> {
+    fn import(&mut self, request: &ImportRequest<'_>) -> Result<ImportedText, WorldError> {
         // The importing file is where its own canonical path says; the roots still decide.
         let folder = request.importer.and_then(|path| Path::new(path).parent());
         let path = match folder {
@@ -159,21 +159,21 @@ impl World for FileWorld {
             Ok(inside) => inside.display().to_string(),
             Err(_) => real.display().to_string(),
         };
-        Ok(Imported {
+        Ok(ImportedText {
             text: into_text(&name, bytes)?,
             id: real.display().to_string(),
             name,
         })
     }
 
-    fn image(&mut self, request: &ImgRequest<'_>) -> Result<Picture, WorldError> {
+    fn image(&mut self, request: &ImageRequest<'_>) -> Result<ImageData, WorldError> {
         let bytes = read(&self.roots, request.src, MAX_DOCUMENT)?;
         let media_type = picture_type(&bytes).ok_or_else(|| {
             let message = format!("{}: is no PNG, JPEG, GIF or WebP picture", request.src);
             WorldError::new(WorldErrorKind::Other, message)
                 .with_help("convert it to one of the four; what a file is is told by its content")
         })?;
-        Ok(Picture {
+        Ok(ImageData {
             media_type: media_type.to_owned(),
             base64: STANDARD.encode(bytes),
         })

@@ -127,7 +127,7 @@ impl Writing {
             Element::ToolCall(call) => {
                 let text = call.arguments.as_str();
                 let place = self.place(Payload::Call, call, text, held)?;
-                write::tool_call(&write::ToolCall {
+                write::tool_call(&write::ToolCallRecord {
                     id: None,
                     tool_call_id: &call.id,
                     function_name: &call.name,
@@ -138,7 +138,7 @@ impl Writing {
             }
             Element::ToolResponse { call, text } => {
                 let place = self.place(Payload::Result, call, text, held)?;
-                write::tool_response(&write::ToolResponse {
+                write::tool_response(&write::ToolResponseRecord {
                     id: None,
                     tool_call_id: &call.id,
                     custom: call.kind == CallKind::Custom,
@@ -155,12 +155,12 @@ impl Writing {
                 text,
                 signature,
                 preamble,
-            } => write::answer(&write::Answer {
+            } => write::assistant_message(&write::AssistantMessage {
                 preamble: *preamble,
                 signature: signature.as_deref(),
                 continued,
                 text,
-                ..write::Answer::default()
+                ..write::AssistantMessage::default()
             }),
             Block::Thinking {
                 text,
@@ -169,26 +169,26 @@ impl Writing {
             } => {
                 let text = text.as_str();
                 let summaries = if text.is_empty() { &[][..] } else { &[text] };
-                self.reasoning(write::Reasoning {
+                self.reasoning(write::ReasoningElement {
                     id: id.as_deref(),
                     signature: signature.as_deref(),
                     continued,
                     summaries,
-                    ..write::Reasoning::default()
+                    ..write::ReasoningElement::default()
                 })
             }
-            Block::RedactedThinking { data } => self.reasoning(write::Reasoning {
+            Block::RedactedThinking { data } => self.reasoning(write::ReasoningElement {
                 encrypted: Some(data),
                 continued,
-                ..write::Reasoning::default()
+                ..write::ReasoningElement::default()
             }),
             _ => String::new(),
         }
     }
 
-    fn reasoning(&mut self, record: write::Reasoning<'_>) -> String {
+    fn reasoning(&mut self, record: write::ReasoningElement<'_>) -> String {
         self.reasoning_count += 1;
-        write::reasoning_record(&write::Reasoning {
+        write::reasoning_record(&write::ReasoningElement {
             number: self.reasoning_count,
             ..record
         })

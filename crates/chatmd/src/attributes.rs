@@ -8,14 +8,14 @@ use std::borrow::Cow;
 use logue_source::Span;
 use memchr::{memchr, memchr_iter, memchr2};
 
-use crate::blank::{is_space, skip_spaces};
 use crate::tag::Tag;
+use crate::whitespace::{is_space, skip_spaces};
 
 /// One attribute of a tag (ChatMD §1.4).
 #[derive(Clone, Copy, Debug)]
 pub struct Attribute<'t> {
     text: &'t str,
-    part: Part,
+    part: AttributeSpans,
 }
 
 impl<'t> Attribute<'t> {
@@ -210,7 +210,7 @@ fn holds_tag(value: &[u8]) -> bool {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct AttributeSpans {
     name: Span,
     value: Option<Value>,
     /// Behind the closing quote, the value, the `=` without one, or the name.
@@ -226,7 +226,7 @@ struct Value {
 
 /// The next attribute in `bytes[*at..end]`; stops at the `>` of the tag. Bytes that can be no part
 /// of an attribute are passed over.
-fn next_part(bytes: &[u8], at: &mut usize, end: usize) -> Option<Part> {
+fn next_part(bytes: &[u8], at: &mut usize, end: usize) -> Option<AttributeSpans> {
     let bytes = bytes.get(..end)?;
     let name_start = loop {
         match bytes.get(*at)? {
@@ -241,7 +241,7 @@ fn next_part(bytes: &[u8], at: &mut usize, end: usize) -> Option<Part> {
     let name = Span::new(name_start, *at);
     let equals = skip_spaces(bytes, *at, end);
     if bytes.get(equals) != Some(&b'=') {
-        return Some(Part {
+        return Some(AttributeSpans {
             name,
             value: None,
             end: name.end,
@@ -278,7 +278,7 @@ fn next_part(bytes: &[u8], at: &mut usize, end: usize) -> Option<Part> {
         Some(_) => *at,
         None => equals + 1,
     };
-    Some(Part { name, value, end })
+    Some(AttributeSpans { name, value, end })
 }
 
 const fn is_name(byte: u8) -> bool {

@@ -5,13 +5,13 @@
 
 use logue_source::{Code, Diagnostic, Span};
 
-use crate::blank::{is_blank, trim, trim_start};
 use crate::findings::Findings;
 use crate::lexer::{Lexeme, Lexer, Problem, TokenKind};
 use crate::repair::{FIX, is_cut};
 use crate::tag::Tag;
 use crate::tree::{Slot, Tree};
 use crate::view::RAW_SUMMARY;
+use crate::whitespace::{is_blank, trim, trim_start};
 
 /// Unclosed elements that are reported one by one at the end of a text.
 const UNCLOSED_SHOWN: usize = 4;
@@ -38,7 +38,7 @@ pub fn parse(text: &str) -> Tree<'_> {
         return Tree::new(text, slots, vec![error]);
     }
     let mut builder = Builder::new(text);
-    Lexer::new(text).tell(|lexeme| builder.push(lexeme));
+    Lexer::new(text).run(|lexeme| builder.push(lexeme));
     builder.finish()
 }
 

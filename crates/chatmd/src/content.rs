@@ -3,12 +3,12 @@
 use logue_source::{Code, Diagnostic};
 
 use crate::Tag;
-use crate::document::{Agent, Doc, Img, Item, MAX_AGENT_DEPTH, Text};
+use crate::attribute_rules;
+use crate::document::{Agent, ContentItem, DocumentRef, Image, MAX_AGENT_DEPTH, Text};
 use crate::findings::Findings;
 use crate::repair::FIX;
-use crate::tree::{Child, Node, TextRun, Tree};
+use crate::tree::{Child, ElementNode, TextRun, Tree};
 use crate::view::{dropped, import, literal, source};
-use crate::vocabulary;
 
 /// Where content stands, which decides about imports (ChatMD §9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,11 @@ pub(crate) enum Place {
 }
 
 /// The content of an element.
-pub(crate) fn content(node: Node<'_>, place: Place, findings: &mut Findings) -> Vec<Item> {
+pub(crate) fn content(
+    node: ElementNode<'_>,
+    place: Place,
+    findings: &mut Findings,
+) -> Vec<ContentItem> {
     let within = format!("`<{}>`", node.tag());
     let within = Within {
         what: &within,
@@ -30,7 +34,7 @@ pub(crate) fn content(node: Node<'_>, place: Place, findings: &mut Findings) -> 
 }
 
 /// The content that a whole text contributes to a message which imports it.
-pub(crate) fn fragment(tree: &Tree<'_>, findings: &mut Findings) -> Vec<Item> {
+pub(crate) fn fragment(tree: &Tree<'_>, findings: &mut Findings) -> Vec<ContentItem> {
     let within = Within {
         what: "a text that a message imports",
         mended: false,
@@ -53,25 +57,25 @@ fn items<'t>(
     place: Place,
     depth: usize,
     findings: &mut Findings,
-) -> Vec<Item> {
+) -> Vec<ContentItem> {
     let mut items = Vec::new();
     for child in children {
         let inner = match child {
             Child::Text(run) => {
-                items.push(Item::Text(text(run)));
+                items.push(ContentItem::Text(text(run)));
                 continue;
             }
             Child::Node(inner) => inner,
         };
         match inner.tag() {
-            Tag::Doc | Tag::Img | Tag::Agent => vocabulary::check(inner, findings),
-            Tag::Import if place == Place::WithImports => vocabulary::check(inner, findings),
+            Tag::Doc | Tag::Img | Tag::Agent => attribute_rules::check(inner, findings),
+            Tag::Import if place == Place::WithImports => attribute_rules::check(inner, findings),
             _ => {}
         }
         match inner.tag() {
             Tag::Doc => {
                 stub(inner, findings);
-                items.push(Item::Doc(Doc {
+                items.push(ContentItem::Doc(DocumentRef {
                     span: inner.span(),
                     src: source(inner, findings),
                     local: inner.has("local"),
@@ -81,7 +85,7 @@ fn items<'t>(
             }
             Tag::Img => {
                 stub(inner, findings);
-                items.push(Item::Img(Img {
+                items.push(ContentItem::Img(Image {
                     span: inner.span(),
                     src: source(inner, findings),
                     local: inner.has("local"),
@@ -108,7 +112,7 @@ fn items<'t>(
                     depth + 1,
                     findings,
                 );
-                items.push(Item::Agent(Agent {
+                items.push(ContentItem::Agent(Agent {
                     span: inner.span(),
                     src,
                     local: inner.has("local"),
@@ -117,9 +121,9 @@ fn items<'t>(
             }
             Tag::Import if place == Place::WithImports => {
                 stub(inner, findings);
-                items.push(Item::Import(import(inner, findings)));
+                items.push(ContentItem::Import(import(inner, findings)));
             }
-            Tag::Import => items.push(Item::Text(Text {
+            Tag::Import => items.push(ContentItem::Text(Text {
                 span: inner.span(),
                 text: literal(inner),
                 payload: None,
@@ -146,7 +150,7 @@ fn text(run: TextRun<'_>) -> Text {
 }
 
 /// Reports what stands inside an element that is all attributes.
-fn stub(node: Node<'_>, findings: &mut Findings) {
+fn stub(node: ElementNode<'_>, findings: &mut Findings) {
     let says_something = node.children().any(|child| match child {
         Child::Node(_) => true,
         Child::Text(run) => !run.is_blank(),

@@ -2,9 +2,9 @@
 
 use logue_source::{Code, Diagnostic, Span};
 
-use crate::blank::trim;
 use crate::findings::Findings;
-use crate::tree::Node;
+use crate::tree::ElementNode;
+use crate::whitespace::trim;
 
 /// A `<tool>` declaration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,9 +69,8 @@ impl ToolDecl {
     /// none for a server, which names its own.
     pub fn exposed_names(&self) -> Vec<&str> {
         match &self.kind {
-            ToolKind::Builtin { name } => {
-                Builtin::find(name).map_or_else(|| vec![name.as_str()], |it| it.exposed.to_vec())
-            }
+            ToolKind::Builtin { name } => BuiltinDeclaration::find(name)
+                .map_or_else(|| vec![name.as_str()], |it| it.exposed.to_vec()),
             ToolKind::Command { name, .. } | ToolKind::Agent { name, .. } => vec![name],
             ToolKind::McpServer { .. } => Vec::new(),
         }
@@ -80,7 +79,7 @@ impl ToolDecl {
 
 /// A built-in tool that some program knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Builtin {
+pub struct BuiltinDeclaration {
     /// The name in a declaration.
     pub declared: &'static str,
     /// The names that the model calls: one, or those of a namespace.
@@ -89,7 +88,7 @@ pub struct Builtin {
     pub supported: bool,
 }
 
-impl Builtin {
+impl BuiltinDeclaration {
     const fn new(
         declared: &'static str,
         exposed: &'static [&'static str],
@@ -109,37 +108,37 @@ impl Builtin {
 }
 
 /// Every built-in: those that exist here, and those that only ochat has.
-pub const BUILTINS: &[Builtin] = &[
-    Builtin::new("read_file", &["read_file"], true),
-    Builtin::new("get_contents", &["read_file"], true),
-    Builtin::new("read_dir", &["read_directory"], true),
-    Builtin::new("apply_patch", &["apply_patch"], true),
-    Builtin::new("append_to_file", &["append_to_file"], true),
-    Builtin::new("find_and_replace", &["find_and_replace"], true),
-    Builtin::new("webpage_to_markdown", &["webpage_to_markdown"], true),
-    Builtin::new("search", &["search"], true),
-    Builtin::new("write_file", &["write_file"], true),
-    Builtin::new(
+pub const BUILTINS: &[BuiltinDeclaration] = &[
+    BuiltinDeclaration::new("read_file", &["read_file"], true),
+    BuiltinDeclaration::new("get_contents", &["read_file"], true),
+    BuiltinDeclaration::new("read_dir", &["read_directory"], true),
+    BuiltinDeclaration::new("apply_patch", &["apply_patch"], true),
+    BuiltinDeclaration::new("append_to_file", &["append_to_file"], true),
+    BuiltinDeclaration::new("find_and_replace", &["find_and_replace"], true),
+    BuiltinDeclaration::new("webpage_to_markdown", &["webpage_to_markdown"], true),
+    BuiltinDeclaration::new("search", &["search"], true),
+    BuiltinDeclaration::new("write_file", &["write_file"], true),
+    BuiltinDeclaration::new(
         "browser",
         &["browser.search", "browser.open", "browser.find"],
         true,
     ),
-    Builtin::new("browser.search", &["browser.search"], true),
-    Builtin::new("browser.open", &["browser.open"], true),
-    Builtin::new("browser.find", &["browser.find"], true),
-    Builtin::new("python", &["python"], true),
-    Builtin::new("import_image", &["import_image"], false),
-    Builtin::new("fork", &["fork"], false),
-    Builtin::new("meta_refine", &["meta_refine"], false),
-    Builtin::new("index_markdown_docs", &["index_markdown_docs"], false),
-    Builtin::new("markdown_search", &["markdown_search"], false),
-    Builtin::new("odoc_search", &["odoc_search"], false),
-    Builtin::new("index_ocaml_code", &["index_ocaml_code"], false),
-    Builtin::new("query_vector_db", &["query_vector_db"], false),
+    BuiltinDeclaration::new("browser.search", &["browser.search"], true),
+    BuiltinDeclaration::new("browser.open", &["browser.open"], true),
+    BuiltinDeclaration::new("browser.find", &["browser.find"], true),
+    BuiltinDeclaration::new("python", &["python"], true),
+    BuiltinDeclaration::new("import_image", &["import_image"], false),
+    BuiltinDeclaration::new("fork", &["fork"], false),
+    BuiltinDeclaration::new("meta_refine", &["meta_refine"], false),
+    BuiltinDeclaration::new("index_markdown_docs", &["index_markdown_docs"], false),
+    BuiltinDeclaration::new("markdown_search", &["markdown_search"], false),
+    BuiltinDeclaration::new("odoc_search", &["odoc_search"], false),
+    BuiltinDeclaration::new("index_ocaml_code", &["index_ocaml_code"], false),
+    BuiltinDeclaration::new("query_vector_db", &["query_vector_db"], false),
 ];
 
 /// The declaration that a `<tool>` makes, or `None` if it breaks the rules of ChatMD §5.5.
-pub(crate) fn read(node: Node<'_>, findings: &mut Findings) -> Option<ToolDecl> {
+pub(crate) fn read(node: ElementNode<'_>, findings: &mut Findings) -> Option<ToolDecl> {
     let shapes: Vec<_> = ["command", "agent", "mcp_server"]
         .into_iter()
         .filter_map(|name| node.attribute(name))
@@ -221,7 +220,7 @@ pub(crate) fn read(node: Node<'_>, findings: &mut Findings) -> Option<ToolDecl> 
 }
 
 /// `name` selects one tool; `include`, else `includes`, a list; nothing selects all.
-fn mcp_names(node: Node<'_>) -> Option<Vec<String>> {
+fn mcp_names(node: ElementNode<'_>) -> Option<Vec<String>> {
     let name = node.value("name").filter(|name| !trim(name).is_empty());
     if let Some(name) = name {
         return Some(vec![trim(&name).to_owned()]);
@@ -230,7 +229,7 @@ fn mcp_names(node: Node<'_>) -> Option<Vec<String>> {
     Some(list.split(',').map(|name| trim(name).to_owned()).collect())
 }
 
-fn no_name(node: Node<'_>) -> Diagnostic {
+fn no_name(node: ElementNode<'_>) -> Diagnostic {
     let names: Vec<&str> = BUILTINS
         .iter()
         .filter(|builtin| builtin.supported)

@@ -9,7 +9,7 @@ use logue_source::{Diagnostic, Span};
 use crate::Tag;
 use crate::declaration::ToolDecl;
 use crate::tree::Tree;
-use crate::{crosscheck, view};
+use crate::{document_checks, view};
 
 /// A document: its elements in order.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,7 +40,7 @@ impl Document {
     /// ```
     pub fn from_tree(tree: &Tree<'_>) -> (Self, Vec<Diagnostic>) {
         let (document, mut findings) = view::document(tree);
-        crosscheck::check(&document, &mut findings);
+        document_checks::check(&document, &mut findings);
         (document, findings.finish())
     }
 
@@ -70,7 +70,7 @@ pub enum Element {
     /// `<tool>`
     Tool(ToolDecl),
     /// `<user>`, `<assistant>`, `<system>`, `<developer>` or a `<msg>` with such a role.
-    Message(Message),
+    Message(MessageElement),
     /// `<tool_call>`, or `<msg role="tool" tool_call>`.
     ToolCall(ToolCallElement),
     /// `<tool_response>`, or `<msg role="tool">`.
@@ -120,7 +120,7 @@ pub struct Config {
 
 /// Who speaks in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Speaker {
+pub enum MessageRole {
     /// The person.
     User,
     /// The model.
@@ -131,7 +131,7 @@ pub enum Speaker {
     Developer,
 }
 
-impl Speaker {
+impl MessageRole {
     /// The role as `<msg>` names it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -145,7 +145,7 @@ impl Speaker {
 
 /// A message (ChatMD §6).
 #[derive(Clone, Debug, PartialEq)]
-pub struct Message {
+pub struct MessageElement {
     /// Where it is.
     pub span: Span,
     /// Where its opening tag is.
@@ -153,7 +153,7 @@ pub struct Message {
     /// The element that it is written as: the speaker's own, or `<msg>`.
     pub tag: Tag,
     /// Who speaks.
-    pub speaker: Speaker,
+    pub role: MessageRole,
     /// The provider's id of an assistant message.
     pub id: Option<String>,
     /// The provider's status of an assistant message.
@@ -168,7 +168,7 @@ pub struct Message {
     /// one; ours, not in the reference.
     pub continued: bool,
     /// What is said.
-    pub content: Vec<Item>,
+    pub content: Vec<ContentItem>,
 }
 
 /// A record of a tool call (ChatMD §7).
@@ -191,7 +191,7 @@ pub struct ToolCallElement {
     /// A provider's signature over the call; ours, not in the reference.
     pub signature: Option<String>,
     /// The arguments.
-    pub content: Vec<Item>,
+    pub content: Vec<ContentItem>,
 }
 
 /// A record of what a tool answered (ChatMD §7).
@@ -210,7 +210,7 @@ pub struct ToolResponseElement {
     /// The provider's id of the record.
     pub id: Option<String>,
     /// The answer.
-    pub content: Vec<Item>,
+    pub content: Vec<ContentItem>,
 }
 
 /// A record of the model's reasoning (ChatMD §3.2).
@@ -221,7 +221,7 @@ pub struct Reasoning {
     /// The id of the record; without it the view has an error.
     pub id: Option<String>,
     /// Whether the id is the provider's although it looks like one of
-    /// [`numbered`](crate::write::numbered) records; ours, not in the reference.
+    /// [`reasoning_id`](crate::write::numbered) records; ours, not in the reference.
     pub provider_id: bool,
     /// The provider's status of the record.
     pub status: Option<String>,
@@ -257,20 +257,20 @@ pub struct Import {
 /// One piece of a message or payload.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Item {
+pub enum ContentItem {
     /// Text, verbatim.
     Text(Text),
     /// `<doc>`
-    Doc(Doc),
+    Doc(DocumentRef),
     /// `<img>`
-    Img(Img),
+    Img(Image),
     /// `<agent>`
     Agent(Agent),
     /// `<import>`
     Import(Import),
 }
 
-impl Item {
+impl ContentItem {
     /// Where it is.
     pub fn span(&self) -> Span {
         match self {
@@ -296,7 +296,7 @@ pub struct Text {
 
 /// `<doc>`: a document in place (ChatMD §8.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Doc {
+pub struct DocumentRef {
     /// Where it is.
     pub span: Span,
     /// Path or address.
@@ -311,7 +311,7 @@ pub struct Doc {
 
 /// `<img>`: a picture in place (ChatMD §8.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Img {
+pub struct Image {
     /// Where it is.
     pub span: Span,
     /// Path or address.
@@ -330,7 +330,7 @@ pub struct Agent {
     /// Whether it is a file rather than an address.
     pub local: bool,
     /// What the agent is told. Agents nest at most [`MAX_AGENT_DEPTH`] deep.
-    pub content: Vec<Item>,
+    pub content: Vec<ContentItem>,
 }
 
 /// How deep `<agent>` elements may stand inside one another.

@@ -24,9 +24,9 @@ use logue_source::{Diagnostic, Span};
 
 use crate::Tag;
 use crate::attributes::{is_attribute_name, write_value};
-use crate::blank::{is_blank, trim};
 use crate::lexer::{COMMENT_CLOSE, COMMENT_OPEN, RAW_OPEN};
-use crate::tree::{Node, Tree};
+use crate::tree::{ElementNode, Tree};
+use crate::whitespace::{is_blank, trim};
 use crate::write::raw;
 
 /// One change: what stands at `span` becomes `text`.
@@ -178,7 +178,7 @@ impl<'t, 'a> Edits<'t, 'a> {
     /// No attribute can have this name, or the node is of another tree.
     pub fn set_attribute(
         &mut self,
-        node: Node<'t>,
+        node: ElementNode<'t>,
         name: &str,
         value: &str,
     ) -> Result<(), EditError> {
@@ -189,7 +189,7 @@ impl<'t, 'a> Edits<'t, 'a> {
     ///
     /// # Errors
     /// Those of [`Self::set_attribute`].
-    pub fn set_flag(&mut self, node: Node<'t>, name: &str) -> Result<(), EditError> {
+    pub fn set_flag(&mut self, node: ElementNode<'t>, name: &str) -> Result<(), EditError> {
         self.attribute(node, name, Attribute::Flag)
     }
 
@@ -197,7 +197,7 @@ impl<'t, 'a> Edits<'t, 'a> {
     ///
     /// # Errors
     /// Those of [`Self::set_attribute`].
-    pub fn remove_attribute(&mut self, node: Node<'t>, name: &str) -> Result<(), EditError> {
+    pub fn remove_attribute(&mut self, node: ElementNode<'t>, name: &str) -> Result<(), EditError> {
         self.attribute(node, name, Attribute::Removed)
     }
 
@@ -215,7 +215,7 @@ impl<'t, 'a> Edits<'t, 'a> {
     /// assert_eq!(edits.apply()?, "<user>\nRAW|What is <doc>?|RAW</user>");
     /// # Ok::<(), chatmd::edit::EditError>(())
     /// ```
-    pub fn set_content(&mut self, node: Node<'t>, text: &str) -> Result<(), EditError> {
+    pub fn set_content(&mut self, node: ElementNode<'t>, text: &str) -> Result<(), EditError> {
         self.own(node)?;
         if node.tag().is_stub() {
             return Err(EditError::NoContent(node.tag()));
@@ -235,7 +235,7 @@ impl<'t, 'a> Edits<'t, 'a> {
     ///
     /// # Errors
     /// `elements` is anything but elements, or the node is of another tree.
-    pub fn replace(&mut self, node: Node<'t>, elements: &str) -> Result<(), EditError> {
+    pub fn replace(&mut self, node: ElementNode<'t>, elements: &str) -> Result<(), EditError> {
         self.own(node)?;
         let text = checked(elements)?.to_owned();
         self.changes.push(Replacement {
@@ -250,7 +250,11 @@ impl<'t, 'a> Edits<'t, 'a> {
     ///
     /// # Errors
     /// Those of [`Self::replace`].
-    pub fn insert_before(&mut self, node: Node<'t>, elements: &str) -> Result<(), EditError> {
+    pub fn insert_before(
+        &mut self,
+        node: ElementNode<'t>,
+        elements: &str,
+    ) -> Result<(), EditError> {
         self.own(node)?;
         let mut text = checked(elements)?.to_owned();
         if self.top_level.contains(&node.index()) {
@@ -264,7 +268,7 @@ impl<'t, 'a> Edits<'t, 'a> {
     ///
     /// # Errors
     /// Those of [`Self::replace`].
-    pub fn insert_after(&mut self, node: Node<'t>, elements: &str) -> Result<(), EditError> {
+    pub fn insert_after(&mut self, node: ElementNode<'t>, elements: &str) -> Result<(), EditError> {
         self.own(node)?;
         let mut text = String::new();
         if self.top_level.contains(&node.index()) {
@@ -281,7 +285,7 @@ impl<'t, 'a> Edits<'t, 'a> {
     ///
     /// # Errors
     /// The node is of another tree.
-    pub fn remove(&mut self, node: Node<'t>) -> Result<(), EditError> {
+    pub fn remove(&mut self, node: ElementNode<'t>) -> Result<(), EditError> {
         self.own(node)?;
         let mut span = node.span();
         if self.top_level.contains(&node.index()) {
@@ -302,7 +306,7 @@ impl<'t, 'a> Edits<'t, 'a> {
     pub fn replacements(&self) -> Vec<Replacement> {
         let mut changes = self.changes.clone();
         for (&index, opener) in &self.openers {
-            if let Some(node) = Node::at(self.tree, index) {
+            if let Some(node) = ElementNode::at(self.tree, index) {
                 changes.push(Replacement {
                     span: node.opener(),
                     text: opener.text(node),
@@ -332,7 +336,7 @@ impl<'t, 'a> Edits<'t, 'a> {
         Ok(out)
     }
 
-    fn own(&self, node: Node<'t>) -> Result<(), EditError> {
+    fn own(&self, node: ElementNode<'t>) -> Result<(), EditError> {
         if node.is_in(self.tree) {
             Ok(())
         } else {
@@ -342,7 +346,7 @@ impl<'t, 'a> Edits<'t, 'a> {
 
     fn attribute(
         &mut self,
-        node: Node<'t>,
+        node: ElementNode<'t>,
         name: &str,
         change: Attribute,
     ) -> Result<(), EditError> {
@@ -368,7 +372,7 @@ impl<'t, 'a> Edits<'t, 'a> {
 
 impl Opener {
     /// The tag as it is to be.
-    fn text(&self, node: Node<'_>) -> String {
+    fn text(&self, node: ElementNode<'_>) -> String {
         let source = node.document();
         let opener = node.opener();
         let tail = if node.is_self_closing() { 2 } else { 1 };

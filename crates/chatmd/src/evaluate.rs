@@ -5,8 +5,8 @@
 //! needs next, so whoever drives it decides how to get things and how many at once;
 //! [`evaluate()`] is the driver that asks a [`World`] one by one.
 
+mod content_builder;
 mod messages;
-mod saying;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,12 +14,12 @@ use logue_message::{Block, ChatMessage};
 use logue_source::{Diagnostic, Span};
 
 use crate::declaration::ToolDecl;
-use crate::document::{Agent, Config, Document, Element, Item};
+use crate::document::{Agent, Config, ContentItem, Document, Element};
 use crate::world::{
-    AgentRequest, DocRequest, DocumentText, ImgRequest, Picture, World, WorldError,
+    AgentRequest, DocumentRequest, DocumentText, ImageData, ImageRequest, World, WorldError,
 };
+use content_builder::ContentBuilder;
 use messages::Assembler;
-use saying::Saying;
 
 /// What a document means.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -71,19 +71,21 @@ pub fn evaluate(document: &Document, world: &mut dyn World) -> Evaluation {
             return evaluator.finish();
         }
         for request in requests {
-            let answer = match &request.kind {
-                RequestKind::Document(asked) => world.document(asked).map(Answer::Document),
-                RequestKind::Image(asked) => world.image(asked).map(Answer::Image),
-                RequestKind::Agent(asked) => world.agent(asked).map(Answer::Agent),
+            let response = match &request.kind {
+                RequestKind::Document(asked) => {
+                    world.document(asked).map(EvaluationResponse::Document)
+                }
+                RequestKind::Image(asked) => world.image(asked).map(EvaluationResponse::Image),
+                RequestKind::Agent(asked) => world.agent(asked).map(EvaluationResponse::Agent),
             };
-            evaluator.answer(request.id, answer);
+            evaluator.resolve(request.id, response);
         }
     }
 }
 
 /// Something that evaluation needs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Request<'d> {
+pub struct EvaluationRequest<'d> {
     /// To be handed back with the answer.
     pub id: RequestId,
     /// The element that needs it.
@@ -101,9 +103,9 @@ pub struct RequestId(usize);
 #[non_exhaustive]
 pub enum RequestKind<'d> {
     /// The text of a document (ChatMD §8.1).
-    Document(DocRequest<'d>),
+    Document(DocumentRequest<'d>),
     /// A picture from a file (ChatMD §8.2).
-    Image(ImgRequest<'d>),
+    Image(ImageRequest<'d>),
     /// The final answer of an agent (ChatMD §8.3).
     Agent(AgentRequest<'d>),
 }
@@ -111,11 +113,11 @@ pub enum RequestKind<'d> {
 /// What the world gave.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Answer {
+pub enum EvaluationResponse {
     /// To [`RequestKind::Document`].
     Document(DocumentText),
     /// To [`RequestKind::Image`].
-    Image(Picture),
+    Image(ImageData),
     /// To [`RequestKind::Agent`]: what it said last.
     Agent(String),
 }
@@ -123,14 +125,14 @@ pub enum Answer {
 /// An evaluation that waits for what it needs.
 ///
 /// ```
-/// use chatmd::{Answer, Document, DocumentText, Evaluator};
+/// use chatmd::{EvaluationResponse, Document, DocumentText, Evaluator};
 ///
 /// let tree = chatmd::parse("<user><doc src=\"a.md\" local/> and <doc src=\"b.md\" local/></user>");
 /// let (document, _) = Document::from_tree(&tree);
 /// let mut evaluator = Evaluator::new(&document);
 /// // Both can be fetched at once, in any order.
 /// for request in evaluator.requests().into_iter().rev() {
-///     evaluator.answer(request.id, Ok(Answer::Document(DocumentText::from("text".to_owned()))));
+///     evaluator.resolve(request.id, Ok(EvaluationResponse::Document(DocumentText::from("text".to_owned()))));
 /// }
 /// assert!(evaluator.requests().is_empty());
 /// assert_eq!(evaluator.finish().messages[0].text(), "text and text");
@@ -139,11 +141,11 @@ pub enum Answer {
 pub struct Evaluator<'d> {
     document: &'d Document,
     asked: BTreeSet<RequestId>,
-    answers: Answers,
+    responses: Responses,
 }
 
 /// What the world gave for the elements of a document.
-type Answers = BTreeMap<RequestId, Result<Answer, WorldError>>;
+type Responses = BTreeMap<RequestId, Result<EvaluationResponse, WorldError>>;
 
 impl<'d> Evaluator<'d> {
     /// An evaluation that has been told nothing yet.
@@ -151,7 +153,7 @@ impl<'d> Evaluator<'d> {
         Self {
             document,
             asked: BTreeSet::new(),
-            answers: BTreeMap::new(),
+            responses: BTreeMap::new(),
         }
     }
 
@@ -160,7 +162,7 @@ impl<'d> Evaluator<'d> {
     /// there may be new ones; when there are none, evaluation can be finished.
     ///
     /// Linear in the size of the document.
-    pub fn requests(&mut self) -> Vec<Request<'d>> {
+    pub fn requests(&mut self) -> Vec<EvaluationRequest<'d>> {
         let mut requests = Vec::new();
         for element in &self.document.elements {
             match element {
@@ -175,37 +177,39 @@ impl<'d> Evaluator<'d> {
     }
 
     /// Tells what a request gave.
-    pub fn answer(&mut self, id: RequestId, answer: Result<Answer, WorldError>) {
-        self.answers.insert(id, answer);
+    pub fn resolve(&mut self, id: RequestId, response: Result<EvaluationResponse, WorldError>) {
+        self.responses.insert(id, response);
     }
 
     /// The evaluation from what it was told. What it was not told is an error at its place.
     pub fn finish(self) -> Evaluation {
-        Assembler::new(&self.answers).assemble(self.document)
+        Assembler::new(&self.responses).assemble(self.document)
     }
 
     /// Adds what the items need, and says whether nothing is missing. Agents nest at most
     /// [`crate::MAX_AGENT_DEPTH`] deep.
-    fn needs(&self, items: &'d [Item], requests: &mut Vec<Request<'d>>) -> bool {
+    fn needs(&self, items: &'d [ContentItem], requests: &mut Vec<EvaluationRequest<'d>>) -> bool {
         let mut complete = true;
         for item in items {
             let kind = match item {
-                Item::Doc(doc) if !doc.src.is_empty() => RequestKind::Document(DocRequest {
-                    src: &doc.src,
-                    local: doc.local,
-                    strip: doc.strip,
-                    markdown: doc.markdown,
-                }),
-                Item::Img(img) if img.local && !img.src.is_empty() => {
-                    RequestKind::Image(ImgRequest { src: &img.src })
+                ContentItem::Doc(doc) if !doc.src.is_empty() => {
+                    RequestKind::Document(DocumentRequest {
+                        src: &doc.src,
+                        local: doc.local,
+                        strip: doc.strip,
+                        markdown: doc.markdown,
+                    })
                 }
-                Item::Agent(agent) if !agent.src.is_empty() => {
+                ContentItem::Img(img) if img.local && !img.src.is_empty() => {
+                    RequestKind::Image(ImageRequest { src: &img.src })
+                }
+                ContentItem::Agent(agent) if !agent.src.is_empty() => {
                     if !self.needs(&agent.content, requests) {
                         complete = false;
                         continue;
                     }
                     if self.asked.contains(&id_of(item)) {
-                        complete &= self.answers.contains_key(&id_of(item));
+                        complete &= self.responses.contains_key(&id_of(item));
                         continue;
                     }
                     RequestKind::Agent(self.agent(agent))
@@ -213,33 +217,33 @@ impl<'d> Evaluator<'d> {
                 _ => continue,
             };
             let id = id_of(item);
-            complete &= self.answers.contains_key(&id);
+            complete &= self.responses.contains_key(&id);
             if !self.asked.contains(&id) {
                 let span = item.span();
-                requests.push(Request { id, span, kind });
+                requests.push(EvaluationRequest { id, span, kind });
             }
         }
         complete
     }
 
     fn agent(&self, agent: &'d Agent) -> AgentRequest<'d> {
-        let mut said = Saying::new(&self.answers, None);
-        said.content(&agent.content);
-        let blank = said.is_blank();
+        let mut builder = ContentBuilder::new(&self.responses, None);
+        builder.content(&agent.content);
+        let blank = builder.is_blank();
         AgentRequest {
             src: &agent.src,
             local: agent.local,
             input: if blank {
                 Vec::new()
             } else {
-                said.into_blocks()
+                builder.into_blocks()
             },
         }
     }
 }
 
 /// Every item begins at an address of its own.
-fn id_of(item: &Item) -> RequestId {
+fn id_of(item: &ContentItem) -> RequestId {
     RequestId(item.span().start)
 }
 

@@ -8,11 +8,11 @@ use logue_source::{Diagnostic, Span};
 
 use crate::Tag;
 use crate::attributes::{fits_double_quotes, write_value};
-use crate::blank::is_blank;
 use crate::document::Document;
 use crate::edit::{Replacement, apply};
 use crate::lexer::TokenKind;
-use crate::tree::{Node, Tree};
+use crate::tree::{ElementNode, Tree};
+use crate::whitespace::is_blank;
 
 /// A text in its canonical layout.
 ///
@@ -112,7 +112,7 @@ impl Layout<'_, '_> {
         while let Some(slot) = self.tree.slots().get(at) {
             let (kind, span, next) = match slot.kind {
                 TokenKind::Open(tag) | TokenKind::Empty(tag) => {
-                    let Some(node) = Node::at(self.tree, at) else {
+                    let Some(node) = ElementNode::at(self.tree, at) else {
                         return;
                     };
                     let kind = if tag.is_entry() {
@@ -173,7 +173,7 @@ impl Layout<'_, '_> {
             at += 1;
             match kind {
                 TokenKind::Open(tag) | TokenKind::Empty(tag) => {
-                    let Some(node) = Node::at(self.tree, at - 1) else {
+                    let Some(node) = ElementNode::at(self.tree, at - 1) else {
                         return;
                     };
                     let is_text =
@@ -220,7 +220,7 @@ impl Layout<'_, '_> {
     }
 
     /// An opening tag that ends in `tail`.
-    fn tag(&self, node: Node<'_>, tail: &str) -> String {
+    fn tag(&self, node: ElementNode<'_>, tail: &str) -> String {
         let source = self.tree.source();
         let opener = node.opener();
         let old_tail = if node.is_self_closing() { 2 } else { 1 };

@@ -3,7 +3,7 @@
 //! Every import gets the text that it names as a part of its own, in one address space with the
 //! document: the document's own offsets stay what they are, and a span in an imported text says by
 //! itself which text that is and which import led there. So elements and findings of all texts are
-//! ordinary elements and findings, and [`Loaded::source_map`] shows where each of them is.
+//! ordinary elements and findings, and [`ExpandedDocument::source_map`] shows where each of them is.
 //!
 //! What an imported text contributes depends on where the import stands and on what the text is. At
 //! the top level its elements take the import's place. Inside a message it contributes what a
@@ -14,16 +14,16 @@ use std::collections::BTreeMap;
 
 use logue_source::{Code, Diagnostic, SourceMap, Span};
 
-use crate::blank::is_blank;
 use crate::builder::parse;
 use crate::content;
-use crate::crosscheck;
-use crate::document::{Document, Element, Import, Item, Text};
+use crate::document::{ContentItem, Document, Element, Import, Text};
+use crate::document_checks;
 use crate::findings::Findings;
-use crate::shift::Shift as _;
+use crate::offset_spans::OffsetSpans as _;
 use crate::tool_use;
 use crate::tree::{Child, Tree};
 use crate::view;
+use crate::whitespace::is_blank;
 use crate::world::{ImportRequest, World};
 
 /// How deep imports may stand inside one another.
@@ -37,16 +37,16 @@ const MAX_IMPORTED_BYTES: usize = 64 * 1024 * 1024;
 
 /// A document, its imports expanded.
 #[derive(Clone, Debug)]
-pub struct Loaded<'a> {
+pub struct ExpandedDocument<'a> {
     document: Document,
     diagnostics: Vec<Diagnostic>,
-    parts: Vec<Part<'a>>,
-    targets: BTreeMap<usize, Target>,
+    parts: Vec<SourcePart<'a>>,
+    targets: BTreeMap<usize, ImportTarget>,
 }
 
-/// One text of a [`Loaded`] document: the document's own, or one that an import named.
+/// One text of a [`ExpandedDocument`] document: the document's own, or one that an import named.
 #[derive(Clone, Debug)]
-pub struct Part<'a> {
+pub struct SourcePart<'a> {
     /// What reports call it.
     pub name: Cow<'a, str>,
     /// Its text.
@@ -57,10 +57,10 @@ pub struct Part<'a> {
     pub imported_at: Option<usize>,
 }
 
-impl Part<'_> {
+impl SourcePart<'_> {
     /// The same, borrowing nothing.
-    pub fn into_owned(self) -> Part<'static> {
-        Part {
+    pub fn into_owned(self) -> SourcePart<'static> {
+        SourcePart {
             name: Cow::Owned(self.name.into_owned()),
             text: Cow::Owned(self.text.into_owned()),
             base: self.base,
@@ -71,7 +71,7 @@ impl Part<'_> {
 
 /// What an import stands for: the part with that index, taken as what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum ImportTarget {
     /// A ChatMD document: its elements.
     Document(usize),
     /// Text that may hold `doc`, `img`, `agent` and `import` elements, as a message may.
@@ -99,11 +99,11 @@ pub enum Target {
 /// let evaluation = chatmd::evaluate(loaded.document(), &mut world);
 /// assert_eq!(evaluation.messages[0].text(), "Be brief.");
 /// ```
-pub fn load<'a>(name: &'a str, text: &'a str, world: &mut dyn World) -> Loaded<'a> {
+pub fn load<'a>(name: &'a str, text: &'a str, world: &mut dyn World) -> ExpandedDocument<'a> {
     let root = world.root_id().unwrap_or_else(|| name.to_owned());
     let mut loader = Loader {
         world,
-        parts: vec![Part {
+        parts: vec![SourcePart {
             name: Cow::Borrowed(name),
             text: Cow::Borrowed(text),
             base: 0,
@@ -126,11 +126,11 @@ pub fn load<'a>(name: &'a str, text: &'a str, world: &mut dyn World) -> Loaded<'
     let elements = loader.elements(document.elements);
     let document = Document { elements };
     let mut findings = loader.findings;
-    crosscheck::check(&document, &mut findings);
+    document_checks::check(&document, &mut findings);
     let mut diagnostics = loader.diagnostics;
     diagnostics.extend(findings.finish());
     diagnostics.sort_by_key(|diagnostic| diagnostic.primary.start);
-    Loaded {
+    ExpandedDocument {
         document,
         diagnostics,
         parts: loader.parts,
@@ -138,8 +138,8 @@ pub fn load<'a>(name: &'a str, text: &'a str, world: &mut dyn World) -> Loaded<'
     }
 }
 
-impl<'a> Loaded<'a> {
-    /// The document with its imports expanded. Spans are addresses of [`Loaded::source_map`].
+impl<'a> ExpandedDocument<'a> {
+    /// The document with its imports expanded. Spans are addresses of [`ExpandedDocument::source_map`].
     pub fn document(&self) -> &Document {
         &self.document
     }
@@ -165,17 +165,17 @@ impl<'a> Loaded<'a> {
     }
 
     /// The document's text and the imported ones, in the order of their addresses.
-    pub fn parts(&self) -> &[Part<'a>] {
+    pub fn parts(&self) -> &[SourcePart<'a>] {
         &self.parts
     }
 
     /// The parts alone.
-    pub fn into_parts(self) -> Vec<Part<'a>> {
+    pub fn into_parts(self) -> Vec<SourcePart<'a>> {
         self.parts
     }
 
     /// What the import at an address stands for; `None` where it was not expanded.
-    pub fn target(&self, import: usize) -> Option<Target> {
+    pub fn target(&self, import: usize) -> Option<ImportTarget> {
         self.targets.get(&import).copied()
     }
 
@@ -186,7 +186,7 @@ impl<'a> Loaded<'a> {
 }
 
 /// The map of the parts of a document. Linear in the length of all texts.
-pub fn source_map<'p>(parts: &'p [Part<'_>]) -> SourceMap<'p> {
+pub fn source_map<'p>(parts: &'p [SourcePart<'_>]) -> SourceMap<'p> {
     let mut map = SourceMap::new();
     for part in parts {
         map.push(&*part.name, part.text.as_bytes(), part.imported_at);
@@ -196,8 +196,8 @@ pub fn source_map<'p>(parts: &'p [Part<'_>]) -> SourceMap<'p> {
 
 struct Loader<'a, 'w> {
     world: &'w mut dyn World,
-    parts: Vec<Part<'a>>,
-    targets: BTreeMap<usize, Target>,
+    parts: Vec<SourcePart<'a>>,
+    targets: BTreeMap<usize, ImportTarget>,
     /// Of the texts, each already limited in number.
     diagnostics: Vec<Diagnostic>,
     /// Of the imports themselves.
@@ -242,22 +242,23 @@ impl Loader<'_, '_> {
 
     /// Recursion ends at [`MAX_IMPORT_DEPTH`], between two of which stand at most
     /// [`crate::MAX_AGENT_DEPTH`] agents.
-    fn items(&mut self, items: Vec<Item>) -> Vec<Item> {
-        let is_plain = |item: &Item| !matches!(item, Item::Import(_) | Item::Agent(_));
+    fn items(&mut self, items: Vec<ContentItem>) -> Vec<ContentItem> {
+        let is_plain =
+            |item: &ContentItem| !matches!(item, ContentItem::Import(_) | ContentItem::Agent(_));
         if items.iter().all(is_plain) {
             return items;
         }
         let mut expanded = Vec::with_capacity(items.len());
         for mut item in items {
             match &mut item {
-                Item::Import(import) => {
+                ContentItem::Import(import) => {
                     self.imported_items(import, &mut expanded);
                     continue;
                 }
-                Item::Agent(agent) => {
+                ContentItem::Agent(agent) => {
                     agent.content = self.items(std::mem::take(&mut agent.content));
                 }
-                Item::Text(_) | Item::Doc(_) | Item::Img(_) => {}
+                ContentItem::Text(_) | ContentItem::Doc(_) | ContentItem::Img(_) => {}
             }
             expanded.push(item);
         }
@@ -269,7 +270,7 @@ impl Loader<'_, '_> {
             return;
         };
         match target {
-            Target::Document(part) => {
+            ImportTarget::Document(part) => {
                 let elements = self.read(part, |tree, findings, base| {
                     let (document, found) = view::document(tree);
                     *findings = found;
@@ -279,7 +280,7 @@ impl Loader<'_, '_> {
                 });
                 out.extend(self.elements(elements));
             }
-            Target::Fragment(part) | Target::Verbatim(part) => {
+            ImportTarget::Fragment(part) | ImportTarget::Verbatim(part) => {
                 if !self.parts.get(part).is_none_or(|part| is_blank(&part.text)) {
                     self.findings.push(
                         Diagnostic::error(
@@ -295,25 +296,25 @@ impl Loader<'_, '_> {
         self.stack.pop();
     }
 
-    fn imported_items(&mut self, import: &Import, out: &mut Vec<Item>) {
+    fn imported_items(&mut self, import: &Import, out: &mut Vec<ContentItem>) {
         let Some(target) = self.open(import) else {
             return;
         };
         match target {
-            Target::Document(part) | Target::Fragment(part) => {
+            ImportTarget::Document(part) | ImportTarget::Fragment(part) => {
                 let mut items = self.read(part, |tree, findings, base| {
                     let mut items = content::fragment(tree, findings);
                     items.shift(base);
                     items
                 });
-                if matches!(target, Target::Document(_)) {
-                    items.retain(|item| !matches!(item, Item::Text(_)));
+                if matches!(target, ImportTarget::Document(_)) {
+                    items.retain(|item| !matches!(item, ContentItem::Text(_)));
                 }
                 out.extend(self.items(items));
             }
-            Target::Verbatim(index) => {
+            ImportTarget::Verbatim(index) => {
                 if let Some(part) = self.parts.get(index) {
-                    out.push(Item::Text(Text {
+                    out.push(ContentItem::Text(Text {
                         span: Span::new(part.base, part.base + part.text.len()),
                         text: part.text.clone().into_owned(),
                         payload: None,
@@ -351,7 +352,7 @@ impl Loader<'_, '_> {
     }
 
     /// The part that an import names, pushed on the stack.
-    fn open(&mut self, import: &Import) -> Option<Target> {
+    fn open(&mut self, import: &Import) -> Option<ImportTarget> {
         // The view has reported it.
         if import.src.is_empty() {
             return None;
@@ -416,7 +417,7 @@ impl Loader<'_, '_> {
             name: imported.name.clone(),
             import: Some(import.span),
         });
-        self.parts.push(Part {
+        self.parts.push(SourcePart {
             name: Cow::Owned(imported.name),
             text: Cow::Owned(imported.text),
             base,
@@ -435,10 +436,10 @@ impl Loader<'_, '_> {
     }
 }
 
-fn classify(text: &str, name: &str, part: usize) -> Target {
+fn classify(text: &str, name: &str, part: usize) -> ImportTarget {
     let tree = parse(text);
     if is_document(&tree, name) {
-        return Target::Document(part);
+        return ImportTarget::Document(part);
     }
     let is_inline = |child: Child<'_>| match child {
         Child::Node(node) => !node.tag().is_entry() && !node.tag().is_setting(),
@@ -449,9 +450,9 @@ fn classify(text: &str, name: &str, part: usize) -> Target {
         .iter()
         .all(|found| found.code == Code::MdTopLevelText);
     if is_sound && tree.children().all(is_inline) {
-        Target::Fragment(part)
+        ImportTarget::Fragment(part)
     } else {
-        Target::Verbatim(part)
+        ImportTarget::Verbatim(part)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::import::{Loaded, Target};
-use crate::tree::{Node, Tree};
+use crate::import::{ExpandedDocument, ImportTarget};
+use crate::tree::{ElementNode, Tree};
 use crate::walk::{Step, Walk};
 use crate::{Tag, parse};
 
@@ -32,7 +32,7 @@ impl Tree<'_> {
     }
 }
 
-impl Loaded<'_> {
+impl ExpandedDocument<'_> {
     /// The same with what each import stands for in its place. An import that was not expanded is
     /// an element.
     ///
@@ -71,7 +71,7 @@ struct Writer<'l> {
     /// Text that more text may follow.
     text: Option<String>,
     /// Whose imports are expanded.
-    loaded: Option<&'l Loaded<'l>>,
+    loaded: Option<&'l ExpandedDocument<'l>>,
     /// The address of the tree that is written.
     base: usize,
 }
@@ -135,31 +135,31 @@ impl Writer<'_> {
     }
 
     /// Writes what an import stands for, if that is known.
-    fn import(&mut self, node: Node<'_>, is_inside: bool) -> bool {
+    fn import(&mut self, node: ElementNode<'_>, is_inside: bool) -> bool {
         let Some(loaded) = self.loaded.filter(|_| node.tag() == Tag::Import) else {
             return false;
         };
         match loaded.target(self.base + node.span().start) {
-            Some(Target::Document(part)) => {
+            Some(ImportTarget::Document(part)) => {
                 self.part(part, Level::Document);
                 true
             }
-            Some(Target::Fragment(part)) if is_inside => {
+            Some(ImportTarget::Fragment(part)) if is_inside => {
                 self.part(part, Level::Content);
                 true
             }
-            Some(Target::Verbatim(part)) if is_inside => {
+            Some(ImportTarget::Verbatim(part)) if is_inside => {
                 let part = loaded.parts().get(part);
                 let text = part.map(|part| part.text.as_ref()).unwrap_or_default();
                 self.text.get_or_insert_default().push_str(text);
                 true
             }
             // Text has no place at the top level.
-            Some(Target::Fragment(_) | Target::Verbatim(_)) | None => false,
+            Some(ImportTarget::Fragment(_) | ImportTarget::Verbatim(_)) | None => false,
         }
     }
 
-    fn enter(&mut self, node: Node<'_>) {
+    fn enter(&mut self, node: ElementNode<'_>) {
         self.flush();
         separate(&mut self.json, &mut self.first);
         self.json.push_str("{\"tag\":");

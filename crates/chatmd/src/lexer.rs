@@ -13,8 +13,8 @@ use std::collections::VecDeque;
 use memchr::{memchr, memchr2, memmem, memrchr};
 
 use crate::attributes::{TagEnd, TagProblem, tag_end};
-use crate::blank::{is_space, skip_spaces};
 use crate::tag::{LONGEST_NAME, Tag, is_name_byte};
+use crate::whitespace::{is_space, skip_spaces};
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,19 +110,19 @@ impl<'a> Lexer<'a> {
         self.waiting.clear();
     }
 
-    /// Tells every token, in order.
-    pub(crate) fn tell(mut self, mut told: impl FnMut(Lexeme)) {
+    /// Emits every token, in order.
+    pub(crate) fn run(mut self, mut emit: impl FnMut(Lexeme)) {
         while self.at < self.bytes.len() {
-            self.step(&mut told);
+            self.step(&mut emit);
         }
     }
 
-    /// Tells the next markup or RAW block and what stands before it.
-    fn step(&mut self, told: &mut impl FnMut(Lexeme)) {
+    /// Emits the next markup or RAW block and what stands before it.
+    fn step(&mut self, emit: &mut impl FnMut(Lexeme)) {
         let start = self.at;
         if start == 0 && self.bytes.starts_with(BYTE_ORDER_MARK.as_bytes()) {
             self.at = BYTE_ORDER_MARK.len();
-            told(Lexeme::new(TokenKind::Trivia, 0, self.at));
+            emit(Lexeme::new(TokenKind::Trivia, 0, self.at));
             return;
         }
         // Behind a pipe or unknown markup a new run of text begins: white space there and before
@@ -135,7 +135,7 @@ impl<'a> Lexer<'a> {
                 let rest = self.bytes.get(run..).unwrap_or_default();
                 let Some(found) = memchr2(b'<', b'|', rest) else {
                     self.at = self.bytes.len();
-                    told(Lexeme::new(TokenKind::Text, start, self.at));
+                    emit(Lexeme::new(TokenKind::Text, start, self.at));
                     return;
                 };
                 run + found
@@ -153,8 +153,8 @@ impl<'a> Lexer<'a> {
             match found {
                 Ok(lexeme) => {
                     self.at = lexeme.end;
-                    self.tell_before(&lexeme, start, run, told);
-                    told(lexeme);
+                    self.emit_before(&lexeme, start, run, emit);
+                    emit(lexeme);
                     return;
                 }
                 Err(end) => run = end,
@@ -162,13 +162,13 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Tells the text between `start` and `lexeme`, whose last run begins at `run`.
-    fn tell_before(
+    /// Emits the text between `start` and `lexeme`, whose last run begins at `run`.
+    fn emit_before(
         &self,
         lexeme: &Lexeme,
         start: usize,
         run: usize,
-        told: &mut impl FnMut(Lexeme),
+        emit: &mut impl FnMut(Lexeme),
     ) {
         let mut end = lexeme.start;
         if lexeme.kind == TokenKind::Raw && run > start {
@@ -178,10 +178,10 @@ impl<'a> Lexer<'a> {
             }
         }
         if start < end {
-            told(Lexeme::new(TokenKind::Text, start, end));
+            emit(Lexeme::new(TokenKind::Text, start, end));
         }
         if end < lexeme.start {
-            told(Lexeme::new(TokenKind::Trivia, end, lexeme.start));
+            emit(Lexeme::new(TokenKind::Trivia, end, lexeme.start));
         }
     }
 

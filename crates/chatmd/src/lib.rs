@@ -25,13 +25,13 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod attribute_rules;
 mod attributes;
-mod blank;
 mod builder;
 mod content;
-mod crosscheck;
 mod declaration;
 mod document;
+mod document_checks;
 pub mod edit;
 mod evaluate;
 mod findings;
@@ -39,39 +39,41 @@ mod format;
 mod import;
 mod json;
 mod lexer;
-mod near;
+mod offset_spans;
 mod outline;
 mod reference;
 pub mod refine;
 mod repair;
-mod shift;
+mod suggest;
 mod tag;
 mod tool_use;
 mod tree;
 mod view;
-mod vocabulary;
 mod walk;
+mod whitespace;
 mod world;
 pub mod write;
 
 pub use attributes::{Attribute, Attributes};
 pub use builder::parse;
-pub use declaration::{BUILTINS, Builtin, ToolDecl, ToolKind};
+pub use declaration::{BUILTINS, BuiltinDeclaration, ToolDecl, ToolKind};
 pub use document::{
-    Agent, Config, Doc, Document, Element, Img, Import, Item, MAX_AGENT_DEPTH, Message, Reasoning,
-    Speaker, Summary, Text, ToolCallElement, ToolResponseElement,
+    Agent, Config, ContentItem, Document, DocumentRef, Element, Image, Import, MAX_AGENT_DEPTH,
+    MessageElement, MessageRole, Reasoning, Summary, Text, ToolCallElement, ToolResponseElement,
 };
-pub use evaluate::{Answer, Evaluation, Evaluator, Request, RequestId, RequestKind, evaluate};
+pub use evaluate::{
+    Evaluation, EvaluationRequest, EvaluationResponse, Evaluator, RequestId, RequestKind, evaluate,
+};
 pub use format::{format, format_changes};
-pub use import::{Loaded, MAX_IMPORT_DEPTH, Part, Target, load, source_map};
+pub use import::{ExpandedDocument, ImportTarget, MAX_IMPORT_DEPTH, SourcePart, load, source_map};
 pub use lexer::TokenKind;
 pub use reference::{Reference, ReferenceKind};
 pub use repair::{Change, Repair, RepairKind, repair};
 pub use tag::Tag;
-pub use tree::{Child, Children, Node, Piece, TextRun, Token, Tree};
+pub use tree::{Child, Children, ElementNode, SyntaxToken, TextPiece, TextRun, Tree};
 pub use world::{
-    AgentRequest, DocRequest, DocumentText, ImgRequest, ImportRequest, Imported, MemoryWorld,
-    Picture, World, WorldError, WorldErrorKind,
+    AgentRequest, DocumentRequest, DocumentText, ImageData, ImageRequest, ImportRequest,
+    ImportedText, MemoryWorld, World, WorldError, WorldErrorKind,
 };
 
 use logue_source::Diagnostic;

@@ -3,7 +3,7 @@
 use logue_source::Span;
 
 use crate::declaration::ToolKind;
-use crate::document::{Document, Element, Item};
+use crate::document::{ContentItem, Document, Element};
 
 /// One thing that a document names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,14 +81,14 @@ impl Document {
 }
 
 /// Recursion ends at [`crate::MAX_AGENT_DEPTH`], which content never exceeds.
-fn items<'d>(content: &'d [Item], found: &mut Vec<Reference<'d>>) {
+fn items<'d>(content: &'d [ContentItem], found: &mut Vec<Reference<'d>>) {
     for item in content {
         let (kind, src, local) = match item {
-            Item::Text(_) => continue,
-            Item::Doc(doc) => (ReferenceKind::Document, &doc.src, doc.local),
-            Item::Img(img) => (ReferenceKind::Image, &img.src, img.local),
-            Item::Agent(agent) => (ReferenceKind::Agent, &agent.src, agent.local),
-            Item::Import(import) => (ReferenceKind::Import, &import.src, true),
+            ContentItem::Text(_) => continue,
+            ContentItem::Doc(doc) => (ReferenceKind::Document, &doc.src, doc.local),
+            ContentItem::Img(img) => (ReferenceKind::Image, &img.src, img.local),
+            ContentItem::Agent(agent) => (ReferenceKind::Agent, &agent.src, agent.local),
+            ContentItem::Import(import) => (ReferenceKind::Import, &import.src, true),
         };
         found.push(Reference {
             kind,
@@ -96,7 +96,7 @@ fn items<'d>(content: &'d [Item], found: &mut Vec<Reference<'d>>) {
             local,
             span: item.span(),
         });
-        if let Item::Agent(agent) = item {
+        if let ContentItem::Agent(agent) = item {
             items(&agent.content, found);
         }
     }

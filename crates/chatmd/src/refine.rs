@@ -4,7 +4,7 @@
 //! here is what decides whether it is wanted, which part of a file is the prompt, and whether what
 //! came back may stand in its place: only words may change, no permission and no setting.
 
-use crate::document::{Document, Element, Item, Speaker};
+use crate::document::{ContentItem, Document, Element, MessageRole};
 use crate::lexer::{COMMENT_CLOSE, COMMENT_OPEN, TokenKind};
 use crate::tree::Tree;
 use crate::{Tag, parse};
@@ -112,9 +112,9 @@ fn tools(document: &Document) -> Vec<crate::ToolKind> {
     document.tools().map(|tool| tool.kind.clone()).collect()
 }
 
-fn speakers(document: &Document) -> Vec<Speaker> {
+fn speakers(document: &Document) -> Vec<MessageRole> {
     let speaker = |element: &Element| match element {
-        Element::Message(message) => Some(message.speaker),
+        Element::Message(message) => Some(message.role),
         _ => None,
     };
     document.elements.iter().filter_map(speaker).collect()
@@ -136,14 +136,14 @@ fn references(document: &Document) -> Vec<(&'static str, String, bool)> {
 }
 
 /// Agents nest at most [`crate::MAX_AGENT_DEPTH`] deep.
-fn items(items: &[Item], found: &mut Vec<(&'static str, String, bool)>) {
+fn items(items: &[ContentItem], found: &mut Vec<(&'static str, String, bool)>) {
     for item in items {
         match item {
-            Item::Text(_) => {}
-            Item::Doc(doc) => found.push(("document", doc.src.clone(), doc.local)),
-            Item::Img(img) => found.push(("picture", img.src.clone(), img.local)),
-            Item::Import(import) => found.push(("import", import.src.clone(), true)),
-            Item::Agent(agent) => {
+            ContentItem::Text(_) => {}
+            ContentItem::Doc(doc) => found.push(("document", doc.src.clone(), doc.local)),
+            ContentItem::Img(img) => found.push(("picture", img.src.clone(), img.local)),
+            ContentItem::Import(import) => found.push(("import", import.src.clone(), true)),
+            ContentItem::Agent(agent) => {
                 found.push(("agent", agent.src.clone(), agent.local));
                 self::items(&agent.content, found);
             }

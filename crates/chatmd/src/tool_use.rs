@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use logue_source::{Code, Diagnostic, Severity};
 
-use crate::declaration::{Builtin, ToolKind};
-use crate::document::{Document, Element, Item, Speaker};
+use crate::declaration::{BuiltinDeclaration, ToolKind};
+use crate::document::{ContentItem, Document, Element, MessageRole};
 use crate::findings::Findings;
-use crate::near::nearest;
+use crate::suggest::suggest;
 
 /// What the history of a conversation says about its declarations. It concerns whoever looks after
 /// the file, not whoever runs it: what was called was called.
@@ -53,7 +53,7 @@ fn offered(document: &Document) -> Offered<'_> {
                 open |= message
                     .content
                     .iter()
-                    .any(|item| matches!(item, Item::Import(_)));
+                    .any(|item| matches!(item, ContentItem::Import(_)));
             }
             _ => {}
         }
@@ -82,7 +82,7 @@ fn undeclared(document: &Document, findings: &mut Findings) {
                 format!("the tool {name:?} is called here, but nothing declares it"),
                 call.opener,
             );
-            finding.with_help(match nearest(name, offered.names.iter().copied()) {
+            finding.with_help(match suggest(name, offered.names.iter().copied()) {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => "declare it with `<tool …/>`; the model may only call what is declared"
                     .to_owned(),
@@ -95,7 +95,7 @@ fn undeclared(document: &Document, findings: &mut Findings) {
 /// A prompt that nobody has answered yet is none.
 fn unused(document: &Document) -> Option<Diagnostic> {
     let answered = document.elements.iter().any(|element| match element {
-        Element::Message(message) => message.speaker == Speaker::Assistant,
+        Element::Message(message) => message.role == MessageRole::Assistant,
         Element::ToolCall(_) => true,
         _ => false,
     });
@@ -114,7 +114,7 @@ fn unused(document: &Document) -> Option<Diagnostic> {
         let names = match &tool.kind {
             ToolKind::Builtin { name } => {
                 // Of others it is said already that they cannot be called.
-                Builtin::find(name).filter(|builtin| builtin.supported)?;
+                BuiltinDeclaration::find(name).filter(|builtin| builtin.supported)?;
                 let mut names = tool.exposed_names();
                 names.insert(0, name);
                 names

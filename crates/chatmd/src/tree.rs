@@ -1,16 +1,16 @@
 //! The lossless tree of a text, and walking it.
 //!
 //! Tokens tile the text, so [`Tree::print`] gives every text back, valid or not. The tree is one
-//! list in preorder; [`Node`] and [`TextRun`] are views of it that cost nothing to make.
+//! list in preorder; [`ElementNode`] and [`TextRun`] are views of it that cost nothing to make.
 
 use std::borrow::Cow;
 
 use logue_source::{Diagnostic, Span};
 
 use crate::attributes::{Attribute, Attributes};
-use crate::blank::is_blank;
 use crate::lexer::{RAW_CLOSE, RAW_OPEN, TokenKind};
 use crate::tag::Tag;
+use crate::whitespace::is_blank;
 
 /// One token of the tree: where it begins, and the index behind its last descendant (on a closer,
 /// the index of its opener). Its text ends where the next token begins.
@@ -54,7 +54,7 @@ pub struct Tree<'a> {
 
 /// One token: a part of the text that is not divided further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Token {
+pub struct SyntaxToken {
     /// What it is.
     pub kind: TokenKind,
     /// Where it is.
@@ -65,7 +65,7 @@ pub struct Token {
 #[derive(Clone, Copy, Debug)]
 pub enum Child<'t> {
     /// An element.
-    Node(Node<'t>),
+    Node(ElementNode<'t>),
     /// Text up to the next element.
     Text(TextRun<'t>),
 }
@@ -96,11 +96,14 @@ impl<'a> Tree<'a> {
     }
 
     /// The tokens, which tile the text.
-    pub fn tokens(&self) -> impl Iterator<Item = Token> + '_ {
-        self.slots.iter().enumerate().map(|(index, slot)| Token {
-            kind: slot.kind,
-            span: self.span(index),
-        })
+    pub fn tokens(&self) -> impl Iterator<Item = SyntaxToken> + '_ {
+        self.slots
+            .iter()
+            .enumerate()
+            .map(|(index, slot)| SyntaxToken {
+                kind: slot.kind,
+                span: self.span(index),
+            })
     }
 
     /// The text of all tokens in order: equal to [`Tree::source`] for every text.
@@ -129,7 +132,7 @@ impl<'a> Tree<'a> {
     }
 
     /// The top-level elements.
-    pub fn elements(&self) -> impl Iterator<Item = Node<'_>> {
+    pub fn elements(&self) -> impl Iterator<Item = ElementNode<'_>> {
         self.children().filter_map(|child| match child {
             Child::Node(node) => Some(node),
             Child::Text(_) => None,
@@ -156,13 +159,13 @@ impl<'a> Tree<'a> {
 
 /// An element.
 #[derive(Clone, Copy, Debug)]
-pub struct Node<'t> {
+pub struct ElementNode<'t> {
     tree: &'t Tree<'t>,
     index: usize,
     tag: Tag,
 }
 
-impl<'t> Node<'t> {
+impl<'t> ElementNode<'t> {
     pub(crate) fn at(tree: &'t Tree<'t>, index: usize) -> Option<Self> {
         match tree.slots.get(index)?.kind {
             TokenKind::Open(tag) | TokenKind::Empty(tag) => Some(Self { tree, index, tag }),
@@ -230,7 +233,7 @@ impl<'t> Node<'t> {
 
     /// Whether something is wrong with its opening tag, so that its attributes may be no attributes.
     /// Logarithmic in the number of findings, which come in the order of the text.
-    pub(crate) fn is_doubtful(&self) -> bool {
+    pub(crate) fn has_tag_error(&self) -> bool {
         let opener = self.opener();
         let found = self.tree.diagnostics();
         let next = found.partition_point(|finding| finding.primary.start < opener.start);
@@ -302,7 +305,7 @@ impl<'t> Iterator for Children<'t> {
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.at < self.end {
-            if let Some(node) = Node::at(self.tree, self.at) {
+            if let Some(node) = ElementNode::at(self.tree, self.at) {
                 self.at = node.end();
                 return Some(Child::Node(node));
             }
@@ -329,7 +332,7 @@ pub struct TextRun<'t> {
 
 /// One piece of a [`TextRun`].
 #[derive(Clone, Copy, Debug)]
-pub struct Piece<'t> {
+pub struct TextPiece<'t> {
     /// What it says, without RAW delimiters.
     pub text: &'t str,
     /// Whether it is a RAW block.
@@ -363,20 +366,20 @@ impl<'t> TextRun<'t> {
     }
 
     /// The pieces that make up the text.
-    pub fn pieces(&self) -> impl Iterator<Item = Piece<'t>> + use<'t> {
+    pub fn pieces(&self) -> impl Iterator<Item = TextPiece<'t>> + use<'t> {
         let tree = self.tree;
         (self.start..self.end).filter_map(move |index| {
             let span = tree.span(index);
             let text = tree.slice(span);
             match tree.slots.get(index)?.kind {
-                TokenKind::Text => Some(Piece {
+                TokenKind::Text => Some(TextPiece {
                     text,
                     raw: false,
                     span,
                 }),
                 TokenKind::Raw => {
                     let inside = text.strip_prefix(RAW_OPEN).unwrap_or(text);
-                    Some(Piece {
+                    Some(TextPiece {
                         text: inside.strip_suffix(RAW_CLOSE).unwrap_or(inside),
                         raw: true,
                         span,

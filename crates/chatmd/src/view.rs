@@ -1,6 +1,6 @@
 //! Tree to typed view, one element at a time.
 //!
-//! Each reader takes a [`Node`] and gives the typed element or says why it cannot. Whatever it does
+//! Each reader takes a [`ElementNode`] and gives the typed element or says why it cannot. Whatever it does
 //! not carry over it reports, so that nobody believes the model saw it.
 
 use std::fmt::Write as _;
@@ -9,17 +9,17 @@ use logue_message::CallKind;
 use logue_source::{Code, Diagnostic};
 
 use crate::Tag;
+use crate::attribute_rules;
 use crate::attributes::write_attribute;
 use crate::content::{Place, content};
 use crate::declaration;
 use crate::document::{
-    Config, Document, Element, Import, Message, Reasoning, Speaker, Summary, ToolCallElement,
-    ToolResponseElement,
+    Config, Document, Element, Import, MessageElement, MessageRole, Reasoning, Summary,
+    ToolCallElement, ToolResponseElement,
 };
 use crate::findings::Findings;
 use crate::repair::FIX;
-use crate::tree::{Child, Node, Tree};
-use crate::vocabulary;
+use crate::tree::{Child, ElementNode, Tree};
 
 /// The typed view of a tree; what concerns several elements is not looked at.
 pub(crate) fn document(tree: &Tree<'_>) -> (Document, Findings) {
@@ -31,9 +31,9 @@ pub(crate) fn document(tree: &Tree<'_>) -> (Document, Findings) {
     (Document { elements }, findings)
 }
 
-fn element(node: Node<'_>, findings: &mut Findings) -> Option<Element> {
+fn element(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> {
     if !matches!(node.tag(), Tag::Doc | Tag::Img | Tag::Agent | Tag::Summary) {
-        vocabulary::check(node, findings);
+        attribute_rules::check(node, findings);
     }
     match node.tag() {
         Tag::Config => {
@@ -44,10 +44,10 @@ fn element(node: Node<'_>, findings: &mut Findings) -> Option<Element> {
             no_content(node, findings);
             declaration::read(node, findings).map(Element::Tool)
         }
-        Tag::User => Some(message(node, Speaker::User, findings)),
-        Tag::Assistant => Some(message(node, Speaker::Assistant, findings)),
-        Tag::System => Some(message(node, Speaker::System, findings)),
-        Tag::Developer => Some(message(node, Speaker::Developer, findings)),
+        Tag::User => Some(message(node, MessageRole::User, findings)),
+        Tag::Assistant => Some(message(node, MessageRole::Assistant, findings)),
+        Tag::System => Some(message(node, MessageRole::System, findings)),
+        Tag::Developer => Some(message(node, MessageRole::Developer, findings)),
         Tag::Msg => msg(node, findings),
         Tag::ToolCall => tool_call(node, findings),
         Tag::ToolResponse => Some(tool_response(node, findings)),
@@ -75,7 +75,7 @@ fn element(node: Node<'_>, findings: &mut Findings) -> Option<Element> {
     }
 }
 
-fn config(node: Node<'_>, findings: &mut Findings) -> Config {
+fn config(node: ElementNode<'_>, findings: &mut Findings) -> Config {
     Config {
         span: node.span(),
         opener: node.opener(),
@@ -95,7 +95,7 @@ fn config(node: Node<'_>, findings: &mut Findings) -> Config {
 }
 
 fn number<T>(
-    node: Node<'_>,
+    node: ElementNode<'_>,
     name: &str,
     expected: &str,
     parse: impl Fn(&str) -> Option<T>,
@@ -140,16 +140,16 @@ fn float(text: &str) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-fn message(node: Node<'_>, speaker: Speaker, findings: &mut Findings) -> Element {
-    let place = match speaker {
-        Speaker::Assistant => Place::WithoutImports,
-        Speaker::User | Speaker::System | Speaker::Developer => Place::WithImports,
+fn message(node: ElementNode<'_>, role: MessageRole, findings: &mut Findings) -> Element {
+    let place = match role {
+        MessageRole::Assistant => Place::WithoutImports,
+        MessageRole::User | MessageRole::System | MessageRole::Developer => Place::WithImports,
     };
-    Element::Message(Message {
+    Element::Message(MessageElement {
         span: node.span(),
         opener: node.opener(),
         tag: node.tag(),
-        speaker,
+        role,
         id: text(node, "id"),
         status: text(node, "status"),
         name: text(node, "name"),
@@ -160,16 +160,16 @@ fn message(node: Node<'_>, speaker: Speaker, findings: &mut Findings) -> Element
     })
 }
 
-fn msg(node: Node<'_>, findings: &mut Findings) -> Option<Element> {
+fn msg(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> {
     let Some(role) = node.attribute("role") else {
         findings.push(missing(node, "role", "`role=\"user\"`"));
         return None;
     };
     let speaker = match role.value().as_ref() {
-        "user" => Speaker::User,
-        "assistant" => Speaker::Assistant,
-        "system" => Speaker::System,
-        "developer" => Speaker::Developer,
+        "user" => MessageRole::User,
+        "assistant" => MessageRole::Assistant,
+        "system" => MessageRole::System,
+        "developer" => MessageRole::Developer,
         "tool" if node.has("tool_call") => return tool_call(node, findings),
         "tool" => return Some(tool_response(node, findings)),
         other => {
@@ -188,7 +188,7 @@ fn msg(node: Node<'_>, findings: &mut Findings) -> Option<Element> {
     Some(message(node, speaker, findings))
 }
 
-fn tool_call(node: Node<'_>, findings: &mut Findings) -> Option<Element> {
+fn tool_call(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> {
     let content = content(node, Place::WithoutImports, findings);
     let tool_call_id = required(node, "tool_call_id", findings);
     let function_name = required(node, "function_name", findings);
@@ -217,7 +217,7 @@ fn tool_call(node: Node<'_>, findings: &mut Findings) -> Option<Element> {
     }))
 }
 
-fn tool_response(node: Node<'_>, findings: &mut Findings) -> Element {
+fn tool_response(node: ElementNode<'_>, findings: &mut Findings) -> Element {
     Element::ToolResponse(ToolResponseElement {
         span: node.span(),
         opener: node.opener(),
@@ -229,14 +229,14 @@ fn tool_response(node: Node<'_>, findings: &mut Findings) -> Element {
     })
 }
 
-fn call_kind(node: Node<'_>) -> CallKind {
+fn call_kind(node: ElementNode<'_>) -> CallKind {
     match node.value("type").as_deref() {
         Some("custom_tool_call") => CallKind::Custom,
         _ => CallKind::Function,
     }
 }
 
-fn reasoning(node: Node<'_>, findings: &mut Findings) -> Reasoning {
+fn reasoning(node: ElementNode<'_>, findings: &mut Findings) -> Reasoning {
     let mut summaries = Vec::new();
     for child in node.children() {
         match child {
@@ -267,8 +267,8 @@ fn reasoning(node: Node<'_>, findings: &mut Findings) -> Reasoning {
     }
 }
 
-fn summary(node: Node<'_>, findings: &mut Findings) -> Summary {
-    vocabulary::check(node, findings);
+fn summary(node: ElementNode<'_>, findings: &mut Findings) -> Summary {
+    attribute_rules::check(node, findings);
     let mut only_text = true;
     let mut text = String::new();
     let mut payload = String::new();
@@ -305,7 +305,7 @@ pub(crate) const RAW_SUMMARY: &str =
 
 /// The error that a summary holds an element. A summary is text, so it was meant as text; reading
 /// on without it would change what the model is sent as its own reasoning.
-fn quoted_tag(node: Node<'_>) -> Diagnostic {
+fn quoted_tag(node: ElementNode<'_>) -> Diagnostic {
     let tag = node.tag();
     Diagnostic::error(
         Code::MdSummaryElement,
@@ -316,7 +316,7 @@ fn quoted_tag(node: Node<'_>) -> Diagnostic {
     .with_help(FIX)
 }
 
-pub(crate) fn import(node: Node<'_>, findings: &mut Findings) -> Import {
+pub(crate) fn import(node: ElementNode<'_>, findings: &mut Findings) -> Import {
     Import {
         span: node.span(),
         src: source(node, findings),
@@ -324,7 +324,7 @@ pub(crate) fn import(node: Node<'_>, findings: &mut Findings) -> Import {
 }
 
 /// The `src` of an element that is nothing without it.
-pub(crate) fn source(node: Node<'_>, findings: &mut Findings) -> String {
+pub(crate) fn source(node: ElementNode<'_>, findings: &mut Findings) -> String {
     let src = node.attribute("src");
     let value = src.map(|src| src.value()).unwrap_or_default();
     if value.is_empty() {
@@ -339,7 +339,7 @@ pub(crate) fn source(node: Node<'_>, findings: &mut Findings) -> String {
 }
 
 /// An element as the text that it is where imports do not expand (ChatMD §9).
-pub(crate) fn literal(node: Node<'_>) -> String {
+pub(crate) fn literal(node: ElementNode<'_>) -> String {
     if node.children().next().is_some() {
         return node.source().to_owned();
     }
@@ -354,7 +354,7 @@ pub(crate) fn literal(node: Node<'_>) -> String {
 }
 
 /// The warning that an element inside another one does not reach the model.
-pub(crate) fn dropped(node: Node<'_>, within: &str) -> Diagnostic {
+pub(crate) fn dropped(node: ElementNode<'_>, within: &str) -> Diagnostic {
     let tag = node.tag();
     let written = if node.is_self_closing() {
         format!("<{tag} …/>")
@@ -372,7 +372,7 @@ pub(crate) fn dropped(node: Node<'_>, within: &str) -> Diagnostic {
 }
 
 /// Reports content where none has a meaning.
-fn no_content(node: Node<'_>, findings: &mut Findings) {
+fn no_content(node: ElementNode<'_>, findings: &mut Findings) {
     let tag = node.tag();
     for child in node.children() {
         match child {
@@ -390,7 +390,7 @@ fn no_content(node: Node<'_>, findings: &mut Findings) {
     }
 }
 
-fn required(node: Node<'_>, name: &str, findings: &mut Findings) -> Option<String> {
+fn required(node: ElementNode<'_>, name: &str, findings: &mut Findings) -> Option<String> {
     let value = text(node, name);
     if value.is_none() {
         findings.push(missing(node, name, &format!("`{name}=\"…\"`")));
@@ -398,7 +398,7 @@ fn required(node: Node<'_>, name: &str, findings: &mut Findings) -> Option<Strin
     value
 }
 
-fn missing(node: Node<'_>, name: &str, expected: &str) -> Diagnostic {
+fn missing(node: ElementNode<'_>, name: &str, expected: &str) -> Diagnostic {
     let tag = node.tag();
     Diagnostic::error(
         Code::MdMissingAttribute,
@@ -409,6 +409,6 @@ fn missing(node: Node<'_>, name: &str, expected: &str) -> Diagnostic {
     .with_help(format!("write `<{tag} {name}=\"…\" …>`"))
 }
 
-fn text(node: Node<'_>, name: &str) -> Option<String> {
+fn text(node: ElementNode<'_>, name: &str) -> Option<String> {
     node.value(name).map(std::borrow::Cow::into_owned)
 }

@@ -3,13 +3,13 @@
 
 use crate::lexer::TokenKind;
 use crate::tag::Tag;
-use crate::tree::{Node, TextRun, Tree};
+use crate::tree::{ElementNode, TextRun, Tree};
 
 /// What comes next in a tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step<'t> {
     /// An element begins.
-    Enter(Node<'t>),
+    Enter(ElementNode<'t>),
     /// The innermost element ends.
     Leave,
     /// Text, which may consist of comments and trivia only.
@@ -55,7 +55,7 @@ impl<'t> Iterator for Walk<'t> {
             let slot = slots.get(self.at)?;
             let at = self.at;
             self.at += 1;
-            if let Some(node) = Node::at(self.tree, at) {
+            if let Some(node) = ElementNode::at(self.tree, at) {
                 self.ends.push(slot.end());
                 return Some(Step::Enter(node));
             }

@@ -16,13 +16,13 @@ pub trait World {
     ///
     /// # Errors
     /// The document cannot be had; evaluation reports it where the document is named.
-    fn document(&mut self, request: &DocRequest<'_>) -> Result<DocumentText, WorldError>;
+    fn document(&mut self, request: &DocumentRequest<'_>) -> Result<DocumentText, WorldError>;
 
     /// The text that an import names.
     ///
     /// # Errors
     /// The text cannot be had; a world that does not say otherwise has none.
-    fn import(&mut self, request: &ImportRequest<'_>) -> Result<Imported, WorldError> {
+    fn import(&mut self, request: &ImportRequest<'_>) -> Result<ImportedText, WorldError> {
         Err(unsupported(&format!(
             "{}: imports are not at hand",
             request.src
@@ -33,7 +33,7 @@ pub trait World {
     ///
     /// # Errors
     /// The picture cannot be had; a world that does not say otherwise has none.
-    fn image(&mut self, request: &ImgRequest<'_>) -> Result<Picture, WorldError> {
+    fn image(&mut self, request: &ImageRequest<'_>) -> Result<ImageData, WorldError> {
         Err(unsupported(&format!(
             "{}: pictures are not at hand",
             request.src
@@ -51,7 +51,7 @@ pub trait World {
         )))
     }
 
-    /// What [`Imported::id`] is for the document itself, so that an import of it is known as a
+    /// What [`ImportedText::id`] is for the document itself, so that an import of it is known as a
     /// cycle at once.
     fn root_id(&self) -> Option<String> {
         None
@@ -63,13 +63,13 @@ pub trait World {
 pub struct ImportRequest<'a> {
     /// The path, as written; relative to the importing file.
     pub src: &'a str,
-    /// The [`Imported::id`] of the importing file; `None` if that is the document itself.
+    /// The [`ImportedText::id`] of the importing file; `None` if that is the document itself.
     pub importer: Option<&'a str>,
 }
 
 /// The text that an import names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportedText {
     /// What it is: equal for two imports of the same file. Given back as
     /// [`ImportRequest::importer`] for the imports in it.
     pub id: String,
@@ -82,7 +82,7 @@ pub struct Imported {
 /// A request for a document: the attributes of its `<doc>` (ChatMD §8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct DocRequest<'a> {
+pub struct DocumentRequest<'a> {
     /// Path or address, as written.
     pub src: &'a str,
     /// Whether it is a file rather than an address.
@@ -93,7 +93,7 @@ pub struct DocRequest<'a> {
     pub markdown: bool,
 }
 
-impl<'a> DocRequest<'a> {
+impl<'a> DocumentRequest<'a> {
     /// A request for the file `src` as it is.
     pub fn local(src: &'a str) -> Self {
         Self {
@@ -126,12 +126,12 @@ impl From<String> for DocumentText {
 /// A request for a picture from a file: the `src` of an `<img local>` (ChatMD §8.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ImgRequest<'a> {
+pub struct ImageRequest<'a> {
     /// The path, as written.
     pub src: &'a str,
 }
 
-impl<'a> ImgRequest<'a> {
+impl<'a> ImageRequest<'a> {
     /// A request for the file `src`.
     pub fn local(src: &'a str) -> Self {
         Self { src }
@@ -140,7 +140,7 @@ impl<'a> ImgRequest<'a> {
 
 /// A picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Picture {
+pub struct ImageData {
     /// Its media type, such as `image/png`.
     pub media_type: String,
     /// Its bytes in base64.
@@ -242,12 +242,12 @@ impl WorldErrorKind {
 /// A world whose documents are in memory. A leading `./` of a path means nothing.
 ///
 /// ```
-/// use chatmd::{DocRequest, DocumentText, MemoryWorld, World};
+/// use chatmd::{DocumentRequest, DocumentText, MemoryWorld, World};
 ///
 /// let mut world = MemoryWorld::new().with("notes.md", "Be brief.");
-/// let found = world.document(&DocRequest::local("./notes.md"));
+/// let found = world.document(&DocumentRequest::local("./notes.md"));
 /// assert_eq!(found, Ok(DocumentText::from("Be brief.".to_owned())));
-/// assert!(world.document(&DocRequest::local("other.md")).is_err());
+/// assert!(world.document(&DocumentRequest::local("other.md")).is_err());
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct MemoryWorld {
@@ -275,7 +275,7 @@ impl MemoryWorld {
 }
 
 impl World for MemoryWorld {
-    fn document(&mut self, request: &DocRequest<'_>) -> Result<DocumentText, WorldError> {
+    fn document(&mut self, request: &DocumentRequest<'_>) -> Result<DocumentText, WorldError> {
         if !request.local {
             return Err(unsupported("only local documents are at hand"));
         }
@@ -286,10 +286,10 @@ impl World for MemoryWorld {
             .ok_or_else(|| WorldError::new(WorldErrorKind::NotFound, "there is no such document"))
     }
 
-    fn import(&mut self, request: &ImportRequest<'_>) -> Result<Imported, WorldError> {
+    fn import(&mut self, request: &ImportRequest<'_>) -> Result<ImportedText, WorldError> {
         let path = resolve(request.importer, request.src);
         match self.documents.get(&path) {
-            Some(text) => Ok(Imported {
+            Some(text) => Ok(ImportedText {
                 id: path.clone(),
                 name: path,
                 text: text.clone(),

@@ -7,7 +7,7 @@
 //! ```
 //! use chatmd::write;
 //!
-//! let call = write::tool_call(&write::ToolCall {
+//! let call = write::tool_call(&write::ToolCallRecord {
 //!     id: None,
 //!     tool_call_id: "call_1",
 //!     function_name: "read_file",
@@ -25,7 +25,7 @@ use memchr::memmem;
 
 use crate::attributes::write_attribute;
 use crate::lexer::{RAW_CLOSE, RAW_OPEN};
-use crate::{Speaker, Tag};
+use crate::{MessageRole, Tag};
 
 /// Where the payload of a tool call or response is (ChatMD §7.2, §7.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub enum Payload<'a> {
 
 /// A tool call to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ToolCall<'a> {
+pub struct ToolCallRecord<'a> {
     /// The provider's id of the record.
     pub id: Option<&'a str>,
     /// The id that the response names.
@@ -55,7 +55,7 @@ pub struct ToolCall<'a> {
 
 /// A tool response to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ToolResponse<'a> {
+pub struct ToolResponseRecord<'a> {
     /// The provider's id of the record.
     pub id: Option<&'a str>,
     /// The call that it answers.
@@ -70,7 +70,7 @@ pub struct ToolResponse<'a> {
 ///
 /// `signature` and `continued` are attributes of ours, which other readers of ChatMD ignore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Answer<'a> {
+pub struct AssistantMessage<'a> {
     /// The provider's id of the record.
     pub id: Option<&'a str>,
     /// The provider's status of the record, which says something only where there is an id.
@@ -90,7 +90,7 @@ pub struct Answer<'a> {
 /// `signature`, `encrypted` and `continued` are attributes of ours, which other readers of ChatMD
 /// ignore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reasoning<'a> {
+pub struct ReasoningElement<'a> {
     /// The provider's id of the record.
     pub id: Option<&'a str>,
     /// Which reasoning record of the file it is: its id, where the provider gave none.
@@ -109,7 +109,7 @@ pub struct Reasoning<'a> {
 
 /// Settings to be written (ChatMD §4).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Config<'a> {
+pub struct ConfigElement<'a> {
     /// The model's name.
     pub model: Option<&'a str>,
     /// The most tokens of an answer.
@@ -125,10 +125,10 @@ pub struct Config<'a> {
 /// ```
 /// use chatmd::write;
 ///
-/// let config = write::Config { model: Some("gpt-4o"), temperature: Some(0.5), ..write::Config::default() };
+/// let config = write::ConfigElement { model: Some("gpt-4o"), temperature: Some(0.5), ..write::ConfigElement::default() };
 /// assert_eq!(write::config(&config), "<config model=\"gpt-4o\" temperature=\"0.5\"/>\n");
 /// ```
-pub fn config(config: &Config<'_>) -> String {
+pub fn config(config: &ConfigElement<'_>) -> String {
     let max_tokens = config.max_tokens.map(|count| count.to_string());
     let temperature = config.temperature.filter(|value| value.is_finite());
     let temperature = temperature.map(|value| value.to_string());
@@ -151,9 +151,9 @@ pub fn config(config: &Config<'_>) -> String {
 
 /// A message to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message<'a> {
+pub struct MessageRecord<'a> {
     /// Who speaks; the element is the speaker's own.
-    pub speaker: Speaker,
+    pub role: MessageRole,
     /// A participant's name.
     pub name: Option<&'a str>,
     /// The provider's id of an assistant message.
@@ -165,22 +165,22 @@ pub struct Message<'a> {
 /// A message with everything that it may carry.
 ///
 /// ```
-/// use chatmd::{Speaker, write};
+/// use chatmd::{MessageRole, write};
 ///
-/// let message = write::Message {
-///     speaker: Speaker::User,
+/// let message = write::MessageRecord {
+///     role: MessageRole::User,
 ///     name: Some("Ada"),
 ///     id: None,
 ///     text: "Hello",
 /// };
 /// assert_eq!(write::message(&message), "<user name=\"Ada\">\nRAW|Hello|RAW</user>\n");
 /// ```
-pub fn message(message: &Message<'_>) -> String {
-    let tag = match message.speaker {
-        Speaker::User => Tag::User,
-        Speaker::Assistant => Tag::Assistant,
-        Speaker::System => Tag::System,
-        Speaker::Developer => Tag::Developer,
+pub fn message(message: &MessageRecord<'_>) -> String {
+    let tag = match message.role {
+        MessageRole::User => Tag::User,
+        MessageRole::Assistant => Tag::Assistant,
+        MessageRole::System => Tag::System,
+        MessageRole::Developer => Tag::Developer,
     };
     let attributes = [("name", message.name), ("id", message.id)];
     element(tag, &attributes, Payload::Inline(message.text))
@@ -211,13 +211,13 @@ pub fn assistant(text: &str, id: Option<&str>) -> String {
 /// ```
 /// use chatmd::write;
 ///
-/// let answer = write::Answer { preamble: true, text: "Let me look.", ..write::Answer::default() };
+/// let answer = write::AssistantMessage { preamble: true, text: "Let me look.", ..write::AssistantMessage::default() };
 /// assert_eq!(
-///     write::answer(&answer),
+///     write::assistant_message(&answer),
 ///     "<assistant phase=\"commentary\">\nRAW|Let me look.|RAW</assistant>\n"
 /// );
 /// ```
-pub fn answer(answer: &Answer<'_>) -> String {
+pub fn assistant_message(answer: &AssistantMessage<'_>) -> String {
     let mut out = String::new();
     let attributes = [
         ("id", answer.id),
@@ -250,14 +250,14 @@ pub fn reasoning<S: AsRef<str>>(id: &str, summaries: &[S]) -> String {
 /// ```
 /// use chatmd::write;
 ///
-/// let reasoning = write::Reasoning { number: 1, summaries: &["Hm."], ..write::Reasoning::default() };
+/// let reasoning = write::ReasoningElement { number: 1, summaries: &["Hm."], ..write::ReasoningElement::default() };
 /// assert_eq!(
 ///     write::reasoning_record(&reasoning),
 ///     "<reasoning id=\"reasoning_1\">\n<summary>\nRAW|Hm.|RAW</summary>\n</reasoning>\n"
 /// );
 /// ```
-pub fn reasoning_record(reasoning: &Reasoning<'_>) -> String {
-    let own = numbered(reasoning.number);
+pub fn reasoning_record(reasoning: &ReasoningElement<'_>) -> String {
+    let own = reasoning_id(reasoning.number);
     let attributes = [
         ("id", Some(reasoning.id.unwrap_or(&own))),
         ("status", reasoning.status),
@@ -265,7 +265,7 @@ pub fn reasoning_record(reasoning: &Reasoning<'_>) -> String {
         ("encrypted", reasoning.encrypted),
     ];
     let flags = [
-        ("provider_id", reasoning.id.is_some_and(is_numbered)),
+        ("provider_id", reasoning.id.is_some_and(is_reasoning_id)),
         ("continued", reasoning.continued),
     ];
     let mut out = String::new();
@@ -276,19 +276,19 @@ pub fn reasoning_record(reasoning: &Reasoning<'_>) -> String {
 
 /// The id of the n-th reasoning record of a file, where the provider gave it none: ChatMD wants one.
 /// Read back, such an id is no id.
-pub fn numbered(number: usize) -> String {
+pub fn reasoning_id(number: usize) -> String {
     format!("{NUMBERED}{number}")
 }
 
-/// Whether an id is one of [`numbered`].
-pub(crate) fn is_numbered(id: &str) -> bool {
+/// Whether an id is one of [`reasoning_id`].
+pub(crate) fn is_reasoning_id(id: &str) -> bool {
     id.strip_prefix(NUMBERED).is_some_and(|digits| {
         !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
     })
 }
 
 /// `<tool_call>`
-pub fn tool_call(call: &ToolCall<'_>) -> String {
+pub fn tool_call(call: &ToolCallRecord<'_>) -> String {
     let attributes = [
         ("type", call.custom.then_some(CUSTOM)),
         ("tool_call_id", Some(call.tool_call_id)),
@@ -300,7 +300,7 @@ pub fn tool_call(call: &ToolCall<'_>) -> String {
 }
 
 /// `<tool_response>`
-pub fn tool_response(response: &ToolResponse<'_>) -> String {
+pub fn tool_response(response: &ToolResponseRecord<'_>) -> String {
     let attributes = [
         ("type", response.custom.then_some(CUSTOM)),
         ("tool_call_id", Some(response.tool_call_id)),

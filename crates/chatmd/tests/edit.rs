@@ -1,13 +1,13 @@
 //! An edit changes the node that it names and nothing else.
 
 use chatmd::edit::{EditError, Edits, Replacement, apply};
-use chatmd::{Child, Node, Tag, Tree, parse, write};
+use chatmd::{Child, ElementNode, Tag, Tree, parse, write};
 use proptest::prelude::*;
 
 /// Every node of a tree, in the order of the text.
-fn nodes<'t>(tree: &'t Tree<'_>) -> Vec<Node<'t>> {
-    let mut found: Vec<Node<'t>> = Vec::new();
-    let mut waiting: Vec<Node<'t>> = tree.elements().collect();
+fn nodes<'t>(tree: &'t Tree<'_>) -> Vec<ElementNode<'t>> {
+    let mut found: Vec<ElementNode<'t>> = Vec::new();
+    let mut waiting: Vec<ElementNode<'t>> = tree.elements().collect();
     while let Some(node) = waiting.pop() {
         found.push(node);
         waiting.extend(node.children().filter_map(|child| match child {
@@ -343,7 +343,7 @@ proptest! {
         }
         let found = nodes(&tree);
         let node = found[pick.index(found.len())];
-        let outside = |other: &&Node<'_>| {
+        let outside = |other: &&ElementNode<'_>| {
             other.span().start < node.span().start || other.span().start >= node.span().end
         };
         let others: Vec<String> = found.iter().filter(outside).map(|node| node.opener().text(&text).unwrap().to_owned()).collect();

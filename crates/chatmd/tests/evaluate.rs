@@ -1,8 +1,9 @@
 //! What a model is sent.
 
 use chatmd::{
-    AgentRequest, Answer, DocRequest, Document, DocumentText, Evaluation, Evaluator, ImgRequest,
-    MemoryWorld, Picture, Request, RequestKind, World, WorldError, WorldErrorKind, evaluate, parse,
+    AgentRequest, Document, DocumentRequest, DocumentText, Evaluation, EvaluationRequest,
+    EvaluationResponse, Evaluator, ImageData, ImageRequest, MemoryWorld, RequestKind, World,
+    WorldError, WorldErrorKind, evaluate, parse,
 };
 use logue_message::{Block, CallKind, ChatMessage, Content, ImageSource, ToolCall};
 use logue_source::Code;
@@ -238,7 +239,7 @@ fn what_is_not_evaluated_is_an_error_at_its_place() {
 struct Refusing(WorldErrorKind);
 
 impl World for Refusing {
-    fn document(&mut self, request: &DocRequest<'_>) -> Result<DocumentText, WorldError> {
+    fn document(&mut self, request: &DocumentRequest<'_>) -> Result<DocumentText, WorldError> {
         Err(WorldError::new(self.0, format!("no {}", request.src)))
     }
 }
@@ -271,12 +272,12 @@ fn a_document_that_cannot_be_had_is_an_error_where_it_is_named() {
 struct Echoing;
 
 impl World for Echoing {
-    fn document(&mut self, request: &DocRequest<'_>) -> Result<DocumentText, WorldError> {
+    fn document(&mut self, request: &DocumentRequest<'_>) -> Result<DocumentText, WorldError> {
         Ok(DocumentText::from(format!("[{}]", request.src)))
     }
 
-    fn image(&mut self, request: &ImgRequest<'_>) -> Result<Picture, WorldError> {
-        Ok(Picture {
+    fn image(&mut self, request: &ImageRequest<'_>) -> Result<ImageData, WorldError> {
+        Ok(ImageData {
             media_type: "image/png".to_owned(),
             base64: request.src.to_owned(),
         })
@@ -314,8 +315,8 @@ fn what_does_not_depend_on_one_another_is_asked_for_at_once() {
     );
     let (document, _) = Document::from_tree(&tree);
     let mut evaluator = Evaluator::new(&document);
-    let names = |requests: &[Request<'_>]| -> Vec<String> {
-        let name = |request: &Request<'_>| match &request.kind {
+    let names = |requests: &[EvaluationRequest<'_>]| -> Vec<String> {
+        let name = |request: &EvaluationRequest<'_>| match &request.kind {
             RequestKind::Document(asked) => asked.src.to_owned(),
             RequestKind::Agent(asked) => asked.src.to_owned(),
             other => format!("{other:?}"),
@@ -327,10 +328,10 @@ fn what_does_not_depend_on_one_another_is_asked_for_at_once() {
     assert_eq!(evaluator.requests(), []);
     for request in first {
         let answer = match request.kind {
-            RequestKind::Agent(_) => Answer::Agent("said".to_owned()),
-            _ => Answer::Document(DocumentText::from("text".to_owned())),
+            RequestKind::Agent(_) => EvaluationResponse::Agent("said".to_owned()),
+            _ => EvaluationResponse::Document(DocumentText::from("text".to_owned())),
         };
-        evaluator.answer(request.id, Ok(answer));
+        evaluator.resolve(request.id, Ok(answer));
     }
     let second = evaluator.requests();
     assert_eq!(names(&second), ["2"]);

@@ -1,6 +1,6 @@
 //! Formatting changes layout and nothing else, and what is formatted stays as it is.
 
-use chatmd::{Agent, Document, Element, Item, check, format, parse, write};
+use chatmd::{Agent, ContentItem, Document, Element, check, format, parse, write};
 use logue_source::Span;
 use proptest::prelude::*;
 
@@ -129,16 +129,16 @@ fn errors_come_back_instead() {
 
 #[test]
 fn what_the_writer_writes_is_formatted() {
-    let mut text = write::config(&write::Config {
+    let mut text = write::config(&write::ConfigElement {
         model: Some("m"),
-        ..write::Config::default()
+        ..write::ConfigElement::default()
     });
     text.push('\n');
     for element in [
         write::system("Be brief."),
         write::user("a\n\n  <b> |RAW "),
         write::reasoning("r", &["thinking"]),
-        write::tool_call(&write::ToolCall {
+        write::tool_call(&write::ToolCallRecord {
             id: None,
             tool_call_id: "c",
             function_name: "f",
@@ -146,7 +146,7 @@ fn what_the_writer_writes_is_formatted() {
             signature: None,
             payload: write::Payload::External("./.chatmd/0.json"),
         }),
-        write::tool_response(&write::ToolResponse {
+        write::tool_response(&write::ToolResponseRecord {
             id: Some("i"),
             tool_call_id: "c",
             custom: true,
@@ -197,13 +197,13 @@ fn meaning(text: &str) -> Document {
     document
 }
 
-fn forget(item: &mut Item) {
+fn forget(item: &mut ContentItem) {
     match item {
-        Item::Text(text) => text.span = Span::default(),
-        Item::Doc(doc) => doc.span = Span::default(),
-        Item::Img(img) => img.span = Span::default(),
-        Item::Import(import) => import.span = Span::default(),
-        Item::Agent(Agent { span, content, .. }) => {
+        ContentItem::Text(text) => text.span = Span::default(),
+        ContentItem::Doc(doc) => doc.span = Span::default(),
+        ContentItem::Img(img) => img.span = Span::default(),
+        ContentItem::Import(import) => import.span = Span::default(),
+        ContentItem::Agent(Agent { span, content, .. }) => {
             *span = Span::default();
             content.iter_mut().for_each(forget);
         }

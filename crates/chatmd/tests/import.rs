@@ -1,6 +1,8 @@
 //! Imports: what they contribute where, and what is said of those that cannot be expanded.
 
-use chatmd::{ImportRequest, Imported, MemoryWorld, Target, World, WorldError, evaluate, load};
+use chatmd::{
+    ImportRequest, ImportTarget, ImportedText, MemoryWorld, World, WorldError, evaluate, load,
+};
 use logue_source::{Code, Style};
 
 fn world(files: &[(&str, &str)]) -> MemoryWorld {
@@ -165,14 +167,14 @@ struct Endless(usize);
 impl World for Endless {
     fn document(
         &mut self,
-        request: &chatmd::DocRequest<'_>,
+        request: &chatmd::DocumentRequest<'_>,
     ) -> Result<chatmd::DocumentText, WorldError> {
         MemoryWorld::new().document(request)
     }
 
-    fn import(&mut self, request: &ImportRequest<'_>) -> Result<Imported, WorldError> {
+    fn import(&mut self, request: &ImportRequest<'_>) -> Result<ImportedText, WorldError> {
         self.0 += 1;
-        Ok(Imported {
+        Ok(ImportedText {
             id: self.0.to_string(),
             name: format!("{}.md", self.0),
             text: format!("<import src=\"{0}\"/>", request.src).repeat(2),
@@ -222,10 +224,10 @@ fn each_import_says_what_it_stands_for() {
     let mut world = world(&[("a.md", "words"), ("b.md", "<user>x</user>")]);
     let text = "<user><import src=\"a.md\"/></user><import src=\"b.md\"/>";
     let loaded = load("prompt.md", text, &mut world);
-    assert_eq!(loaded.target(6), Some(Target::Fragment(1)));
+    assert_eq!(loaded.target(6), Some(ImportTarget::Fragment(1)));
     assert_eq!(
         loaded.target(text.rfind('<').unwrap_or(0)),
-        Some(Target::Document(2))
+        Some(ImportTarget::Document(2))
     );
     let names: Vec<&str> = loaded
         .parts()

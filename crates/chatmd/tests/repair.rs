@@ -1,6 +1,6 @@
 //! Damaged transcripts become readable, and nothing that anybody said is lost.
 
-use chatmd::{Document, Element, Item, RepairKind, check, parse, repair, write};
+use chatmd::{ContentItem, Document, Element, RepairKind, check, parse, repair, write};
 use proptest::prelude::*;
 
 /// The repairs of a text, by name.
@@ -156,7 +156,7 @@ fn mentions_in_messages_become_text() {
         let [Element::Message(message)] = &document.elements[..] else {
             panic!("one message: {}", repaired.text)
         };
-        let [Item::Text(text_item)] = &message.content[..] else {
+        let [ContentItem::Text(text_item)] = &message.content[..] else {
             panic!("one text: {}", repaired.text)
         };
         assert_eq!(text_item.text, said, "of {text:?}");
@@ -458,9 +458,9 @@ proptest! {
         let quotes = summaries.iter().any(|summary| summary.contains("<!--") || summary.contains("RAW|"));
         prop_assert!(quotes || said == expected, "{said:?} instead of {expected:?}");
         prop_assert_eq!(said.len(), expected.len());
-        prop_assert!(matches!(&call.content[..], [Item::Text(_), Item::Doc(doc), Item::Text(_)] if doc.local));
-        let payload = |content: &[Item]| match content {
-            [Item::Text(text)] => text.payload.clone(),
+        prop_assert!(matches!(&call.content[..], [ContentItem::Text(_), ContentItem::Doc(doc), ContentItem::Text(_)] if doc.local));
+        let payload = |content: &[ContentItem]| match content {
+            [ContentItem::Text(text)] => text.payload.clone(),
             other => panic!("one text: {other:?}"),
         };
         prop_assert_eq!(payload(&response.content), Some(format!("\n{result}\n")));

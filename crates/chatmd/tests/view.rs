@@ -1,6 +1,6 @@
 //! What elements say, and what is reported about those that say it wrongly.
 
-use chatmd::{BUILTINS, Document, Element, Item, Speaker, Tag, ToolKind, check, parse};
+use chatmd::{BUILTINS, ContentItem, Document, Element, MessageRole, Tag, ToolKind, check, parse};
 use logue_message::CallKind;
 use logue_source::{Code, Severity};
 
@@ -53,7 +53,7 @@ fn a_flag_is_on_whatever_its_value() {
     let [_, Element::Message(message)] = document.elements.as_slice() else {
         panic!("{document:?}");
     };
-    assert!(matches!(&message.content[0], Item::Doc(doc) if doc.local));
+    assert!(matches!(&message.content[0], ContentItem::Doc(doc) if doc.local));
 }
 
 #[test]
@@ -70,10 +70,10 @@ fn the_first_config_wins() {
 #[test]
 fn messages_of_all_forms_have_a_speaker() {
     for (name, speaker) in [
-        ("user", Speaker::User),
-        ("assistant", Speaker::Assistant),
-        ("system", Speaker::System),
-        ("developer", Speaker::Developer),
+        ("user", MessageRole::User),
+        ("assistant", MessageRole::Assistant),
+        ("system", MessageRole::System),
+        ("developer", MessageRole::Developer),
     ] {
         for (text, tag) in [
             (
@@ -89,7 +89,7 @@ fn messages_of_all_forms_have_a_speaker() {
             let [Element::Message(message)] = document.elements.as_slice() else {
                 panic!("{document:?}");
             };
-            assert_eq!(message.speaker, speaker);
+            assert_eq!(message.role, speaker);
             assert_eq!(Some(message.tag), tag);
             assert_eq!(message.id.as_deref(), Some("i"));
             assert_eq!(message.name.as_deref(), Some("n"));
@@ -210,10 +210,10 @@ fn content_is_typed_and_carries_its_places() {
     );
     let [
         _,
-        Item::Doc(doc),
-        Item::Img(img),
-        Item::Agent(agent),
-        Item::Import(import),
+        ContentItem::Doc(doc),
+        ContentItem::Img(img),
+        ContentItem::Agent(agent),
+        ContentItem::Import(import),
         _,
     ] = message.content.as_slice()
     else {
@@ -236,7 +236,7 @@ fn an_import_is_text_where_it_does_not_expand() {
         .content
         .iter()
         .map(|item| match item {
-            Item::Text(text) => text.text.as_str(),
+            ContentItem::Text(text) => text.text.as_str(),
             other => panic!("{other:?}"),
         })
         .collect();

@@ -32,7 +32,7 @@ fn messages(text: &str) -> Vec<ChatMessage> {
 }
 
 fn response(id: &str, payload: &str) -> String {
-    write::tool_response(&write::ToolResponse {
+    write::tool_response(&write::ToolResponseRecord {
         id: Some(id),
         tool_call_id: id,
         custom: false,
@@ -41,7 +41,7 @@ fn response(id: &str, payload: &str) -> String {
 }
 
 fn call(id: &str, payload: &str) -> String {
-    write::tool_call(&write::ToolCall {
+    write::tool_call(&write::ToolCallRecord {
         id: Some(id),
         tool_call_id: id,
         function_name: id,
@@ -157,7 +157,7 @@ fn the_layout_of_elements() {
          RAW|a|RAW</tool_call>\n"
     );
     assert_eq!(
-        write::tool_call(&write::ToolCall {
+        write::tool_call(&write::ToolCallRecord {
             id: None,
             tool_call_id: "c",
             function_name: "f",
@@ -193,7 +193,7 @@ fn a_newline_separates_an_appended_element_only_where_one_is_needed() {
 #[test]
 fn external_payloads_are_read_from_the_world() {
     let path = "./.chatmd/0 \"quoted\" & <odd>\\";
-    let text = write::tool_response(&write::ToolResponse {
+    let text = write::tool_response(&write::ToolResponseRecord {
         id: None,
         tool_call_id: "c",
         custom: false,
@@ -258,7 +258,7 @@ proptest! {
 
     #[test]
     fn any_id_and_name_come_back(id in hostile(), item in hostile(), name in hostile()) {
-        let text = write::tool_call(&write::ToolCall {
+        let text = write::tool_call(&write::ToolCallRecord {
             id: Some(&item),
             tool_call_id: &id,
             function_name: &name,

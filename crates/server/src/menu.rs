@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use chatmd::{Document, Element, Item, Speaker, parse};
+use chatmd::{ContentItem, Document, Element, MessageRole, parse};
 use logue_agent::{into_text, read_bytes};
 
 /// The longest name that clients accept.
@@ -75,11 +75,11 @@ fn description(file: &Path) -> Option<String> {
     let text = into_text(&name, read_bytes(file).ok()?).ok()?;
     let tree = parse(&text);
     let (document, _) = Document::from_tree(&tree);
-    let said = |speakers: &[Speaker]| {
+    let said = |speakers: &[MessageRole]| {
         document.elements.iter().find_map(|element| match element {
-            Element::Message(message) if speakers.contains(&message.speaker) => {
+            Element::Message(message) if speakers.contains(&message.role) => {
                 message.content.iter().find_map(|item| match item {
-                    Item::Text(text) => {
+                    ContentItem::Text(text) => {
                         let words = text.payload.as_deref().unwrap_or(&text.text);
                         let line = words.lines().map(str::trim).find(|line| !line.is_empty())?;
                         Some(line.chars().take(LONGEST_DESCRIPTION).collect::<String>())
@@ -90,6 +90,7 @@ fn description(file: &Path) -> Option<String> {
             _ => None,
         })
     };
-    let said = said(&[Speaker::System, Speaker::Developer]).or_else(|| said(&[Speaker::User]));
+    let said =
+        said(&[MessageRole::System, MessageRole::Developer]).or_else(|| said(&[MessageRole::User]));
     Some(said.unwrap_or_else(|| format!("Runs the prompt {name}")))
 }

@@ -1,6 +1,6 @@
 //! ChatMD: any text is read, nothing of it is lost, and what is said of it has a place.
 
-use chatmd::{Child, Document, MemoryWorld, Node, Tree, check, evaluate, load, parse};
+use chatmd::{Child, Document, ElementNode, MemoryWorld, Tree, check, evaluate, load, parse};
 use logue_source::Diagnostic;
 
 /// The tokens of any text tile it, its tree is sound and the same as JSON, every finding lies in
@@ -73,7 +73,7 @@ fn list<'t>(children: impl Iterator<Item = Child<'t>>) -> serde_json::Value {
     children.map(json).collect()
 }
 
-fn node(node: Node<'_>) -> serde_json::Value {
+fn node(node: ElementNode<'_>) -> serde_json::Value {
     let span = node.span();
     for place in [node.opener()].into_iter().chain(node.closer()) {
         assert!(span.start <= place.start && place.end <= span.end);

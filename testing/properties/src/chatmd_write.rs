@@ -1,7 +1,7 @@
 //! ChatMD: whoever controls a payload, an id or a path controls nothing around it.
 
 use chatmd::write::{self, Payload};
-use chatmd::{Document, Element, Item, Tag, parse};
+use chatmd::{ContentItem, Document, Element, Tag, parse};
 use logue_message::CallKind;
 
 use crate::input::Input;
@@ -50,8 +50,8 @@ fn assert_says(element: &Element, text: &str) {
 }
 
 /// One text that is a payload.
-fn assert_inline(content: &[Item], payload: &str) {
-    let [Item::Text(text)] = content else {
+fn assert_inline(content: &[ContentItem], payload: &str) {
+    let [ContentItem::Text(text)] = content else {
         panic!("{content:?} for {payload:?}");
     };
     assert_eq!(text.text, payload);
@@ -123,7 +123,7 @@ impl Values {
             Tag::Developer => write::developer(&self.payload),
             Tag::Assistant => write::assistant(&self.payload, id),
             Tag::Reasoning => write::reasoning(&self.call, &self.summaries()),
-            Tag::ToolCall => write::tool_call(&write::ToolCall {
+            Tag::ToolCall => write::tool_call(&write::ToolCallRecord {
                 id,
                 tool_call_id: &self.call,
                 function_name: &self.name,
@@ -131,13 +131,13 @@ impl Values {
                 signature: id,
                 payload: self.payload(),
             }),
-            Tag::ToolResponse => write::tool_response(&write::ToolResponse {
+            Tag::ToolResponse => write::tool_response(&write::ToolResponseRecord {
                 id,
                 tool_call_id: &self.call,
                 custom: self.custom,
                 payload: self.payload(),
             }),
-            _ => write::config(&write::Config {
+            _ => write::config(&write::ConfigElement {
                 model: Some(&self.name),
                 max_tokens: Some(self.call.len() as u64),
                 temperature: Some(self.temperature),
@@ -191,11 +191,16 @@ impl Values {
         }
     }
 
-    fn assert_payload(&self, content: &[Item]) {
+    fn assert_payload(&self, content: &[ContentItem]) {
         let Some(path) = &self.external else {
             return assert_inline(content, &self.payload);
         };
-        let [Item::Text(before), Item::Doc(doc), Item::Text(behind)] = content else {
+        let [
+            ContentItem::Text(before),
+            ContentItem::Doc(doc),
+            ContentItem::Text(behind),
+        ] = content
+        else {
             panic!("{content:?}");
         };
         assert!(before.text.trim().is_empty() && behind.text.trim().is_empty());

@@ -13,8 +13,8 @@
 //! case that is not met one way is tried the other way.
 
 use chatmd::{
-    DocRequest, DocumentText, ImportRequest, Imported, MemoryWorld, Tag, Tree, World, WorldError,
-    check, load, parse,
+    DocumentRequest, DocumentText, ImportRequest, ImportedText, MemoryWorld, Tag, Tree, World,
+    WorldError, check, load, parse,
 };
 use logue_source::{Code, Diagnostic};
 use serde_json::{Value, json};
@@ -60,11 +60,11 @@ fn files(case: &Value) -> MemoryWorld {
 struct FromTheFirst(MemoryWorld);
 
 impl World for FromTheFirst {
-    fn document(&mut self, request: &DocRequest<'_>) -> Result<DocumentText, WorldError> {
+    fn document(&mut self, request: &DocumentRequest<'_>) -> Result<DocumentText, WorldError> {
         self.0.document(request)
     }
 
-    fn import(&mut self, request: &ImportRequest<'_>) -> Result<Imported, WorldError> {
+    fn import(&mut self, request: &ImportRequest<'_>) -> Result<ImportedText, WorldError> {
         self.0.import(&ImportRequest {
             importer: None,
             ..*request

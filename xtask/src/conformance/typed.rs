@@ -1,8 +1,8 @@
 //! The typed view of ChatMD as the cases spell it.
 
 use chatmd::{
-    Config, Element, Item, Message, Node, Tag, ToolCallElement, ToolDecl, ToolKind,
-    ToolResponseElement,
+    Config, ContentItem, Element, ElementNode, MessageElement, Tag, ToolCallElement, ToolDecl,
+    ToolKind, ToolResponseElement,
 };
 use logue_message::CallKind;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ pub(super) fn element(element: &Element) -> Value {
 }
 
 /// Attributes that the cases give of every message, whether they mean something there or not.
-pub(super) fn as_written(element: &mut Value, node: Node<'_>) {
+pub(super) fn as_written(element: &mut Value, node: ElementNode<'_>) {
     if element.get("content").is_none() {
         return;
     }
@@ -48,33 +48,33 @@ pub(super) fn has_known_role(element: &Value) -> bool {
 }
 
 /// Nothing is `null`, one text is a string, everything else is a list.
-fn items(items: &[Item]) -> Value {
+fn items(items: &[ContentItem]) -> Value {
     match items {
         [] => Value::Null,
-        [Item::Text(text)] => json!(text.text),
+        [ContentItem::Text(text)] => json!(text.text),
         _ => items.iter().map(item).collect(),
     }
 }
 
-fn item(item: &Item) -> Value {
+fn item(item: &ContentItem) -> Value {
     match item {
-        Item::Text(text) => json!({"text": text.text}),
-        Item::Doc(doc) => json!({
+        ContentItem::Text(text) => json!({"text": text.text}),
+        ContentItem::Doc(doc) => json!({
             "doc": doc.src, "local": doc.local, "strip": doc.strip, "markdown": doc.markdown
         }),
-        Item::Img(img) => json!({"img": img.src, "local": img.local}),
-        Item::Agent(agent) => {
+        ContentItem::Img(img) => json!({"img": img.src, "local": img.local}),
+        ContentItem::Agent(agent) => {
             let inner: Vec<Value> = agent.content.iter().map(self::item).collect();
             json!({"agent": agent.src, "local": agent.local, "items": inner})
         }
-        Item::Import(import) => json!({"import": import.src}),
+        ContentItem::Import(import) => json!({"import": import.src}),
         other => json!(format!("{other:?}")),
     }
 }
 
-fn message(message: &Message) -> Value {
+fn message(message: &MessageElement) -> Value {
     json!({
-        "kind": message.tag.as_str(), "role": message.speaker.as_str(),
+        "kind": message.tag.as_str(), "role": message.role.as_str(),
         "content": items(&message.content), "id": message.id, "status": message.status,
         "type": null, "name": message.name, "tool_call_id": null, "tool_call": null,
     })

@@ -9,19 +9,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use logue_message::{Arguments, Block, ChatMessage, Content, ToolCall};
 use logue_source::{Code, Diagnostic, Span};
 
-use super::saying::Saying;
-use super::{Answers, Evaluation, text_of};
-use crate::blank::is_blank;
-use crate::declaration::{Builtin, ToolDecl, ToolKind};
+use super::content_builder::ContentBuilder;
+use super::{Evaluation, Responses, text_of};
+use crate::declaration::{BuiltinDeclaration, ToolDecl, ToolKind};
 use crate::document::{
-    Document, Element, Item, Message, Reasoning, Speaker, ToolCallElement, ToolResponseElement,
+    ContentItem, Document, Element, MessageElement, MessageRole, Reasoning, ToolCallElement,
+    ToolResponseElement,
 };
 use crate::findings::Findings;
-use crate::write::{COMMENTARY, is_numbered};
+use crate::whitespace::is_blank;
+use crate::write::{COMMENTARY, is_reasoning_id};
 
 /// Puts the messages of a document together from its elements and what the world gave for them.
 pub(super) struct Assembler<'d, 'a> {
-    answers: &'a Answers,
+    responses: &'a Responses,
     findings: Findings,
     messages: Vec<ChatMessage>,
     /// The model's response that is being put together.
@@ -38,7 +39,7 @@ struct Response<'d> {
     name: Option<String>,
     calls: Vec<ToolCall>,
     /// Elements of white space, which say something only beside something else.
-    blank: Vec<&'d Message>,
+    blank: Vec<&'d MessageElement>,
 }
 
 impl Response<'_> {
@@ -75,9 +76,9 @@ impl Response<'_> {
 }
 
 impl<'d, 'a> Assembler<'d, 'a> {
-    pub(super) fn new(answers: &'a Answers) -> Self {
+    pub(super) fn new(responses: &'a Responses) -> Self {
         Self {
-            answers,
+            responses,
             findings: Findings::default(),
             messages: Vec::new(),
             response: Response::default(),
@@ -123,23 +124,23 @@ impl<'d, 'a> Assembler<'d, 'a> {
         }
     }
 
-    fn message(&mut self, message: &'d Message) {
-        if message.speaker != Speaker::Assistant || !self.response.takes(message.continued) {
+    fn message(&mut self, message: &'d MessageElement) {
+        if message.role != MessageRole::Assistant || !self.response.takes(message.continued) {
             self.end_response();
         }
-        let mut said = Saying::new(self.answers, Some(&mut self.findings));
-        said.content(&message.content);
-        if said.is_blank() {
-            if message.speaker != Speaker::Assistant || !is_deliberate(message) {
+        let mut builder = ContentBuilder::new(self.responses, Some(&mut self.findings));
+        builder.content(&message.content);
+        if builder.is_blank() {
+            if message.role != MessageRole::Assistant || !is_deliberate(message) {
                 self.left_out(message);
                 return;
             }
             self.response.blank.push(message);
         }
-        let content = said.into_content();
-        let mut evaluated = match message.speaker {
-            Speaker::User => ChatMessage::user(content),
-            Speaker::Assistant => {
+        let content = builder.into_content();
+        let mut evaluated = match message.role {
+            MessageRole::User => ChatMessage::user(content),
+            MessageRole::Assistant => {
                 let text = self.only_text(content, message.opener);
                 self.response.has_words = true;
                 self.response.blocks.push(Block::Text {
@@ -152,8 +153,10 @@ impl<'d, 'a> Assembler<'d, 'a> {
                 }
                 return;
             }
-            Speaker::System => ChatMessage::system(self.only_text(content, message.opener)),
-            Speaker::Developer => ChatMessage::developer(self.only_text(content, message.opener)),
+            MessageRole::System => ChatMessage::system(self.only_text(content, message.opener)),
+            MessageRole::Developer => {
+                ChatMessage::developer(self.only_text(content, message.opener))
+            }
         };
         evaluated.name.clone_from(&message.name);
         self.messages.push(evaluated);
@@ -179,18 +182,18 @@ impl<'d, 'a> Assembler<'d, 'a> {
     }
 
     /// Warns of a message without words, unless what it lacks is already reported.
-    fn left_out(&mut self, message: &Message) {
+    fn left_out(&mut self, message: &MessageElement) {
         if message
             .content
             .iter()
-            .all(|item| matches!(item, Item::Text(_)))
+            .all(|item| matches!(item, ContentItem::Text(_)))
         {
             self.findings.push(
                 Diagnostic::warning(
                     Code::ContentDropped,
                     format!(
                         "the model does not see this message of the {}, because it is empty",
-                        message.speaker.as_str()
+                        message.role.as_str()
                     ),
                     message.opener,
                 )
@@ -216,7 +219,7 @@ impl<'d, 'a> Assembler<'d, 'a> {
             self.response.blocks.push(Block::Thinking {
                 text,
                 signature,
-                id: id.filter(|id| reasoning.provider_id || !is_numbered(id)),
+                id: id.filter(|id| reasoning.provider_id || !is_reasoning_id(id)),
             });
         }
         if let Some(data) = reasoning.encrypted.clone() {
@@ -252,10 +255,10 @@ impl<'d, 'a> Assembler<'d, 'a> {
     }
 
     /// What a payload holds.
-    fn payload(&mut self, items: &[Item], place: Span) -> String {
-        let mut said = Saying::new(self.answers, Some(&mut self.findings));
-        said.payload(items);
-        let content = said.into_content();
+    fn payload(&mut self, items: &[ContentItem], place: Span) -> String {
+        let mut builder = ContentBuilder::new(self.responses, Some(&mut self.findings));
+        builder.payload(items);
+        let content = builder.into_content();
         self.only_text(content, place)
     }
 
@@ -273,8 +276,8 @@ impl<'d, 'a> Assembler<'d, 'a> {
 
 /// Whether white space is what an assistant's element says, rather than its layout: it stands in a
 /// RAW block, or a provider signed it.
-fn is_deliberate(message: &Message) -> bool {
-    let [Item::Text(text)] = message.content.as_slice() else {
+fn is_deliberate(message: &MessageElement) -> bool {
+    let [ContentItem::Text(text)] = message.content.as_slice() else {
         return false;
     };
     text.payload
@@ -287,7 +290,8 @@ fn tools(document: &Document) -> Vec<ToolDecl> {
     let mut names = BTreeSet::new();
     let mut tools = Vec::new();
     for tool in document.tools() {
-        if matches!(&tool.kind, ToolKind::Builtin { name } if Builtin::find(name).is_none()) {
+        if matches!(&tool.kind, ToolKind::Builtin { name } if BuiltinDeclaration::find(name).is_none())
+        {
             continue;
         }
         let exposed = tool.exposed_names();

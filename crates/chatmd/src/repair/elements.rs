@@ -4,22 +4,22 @@ use std::ops::Range;
 
 use logue_source::Span;
 
-use super::{Draft, RepairKind, insert, wrap};
+use super::{Proposal, RepairKind, insert, wrap};
 use crate::Tag;
 use crate::attributes::tag_end;
-use crate::blank::{is_blank, trim_end};
 use crate::lexer::TokenKind;
-use crate::tree::{Node, Tree};
+use crate::tree::{ElementNode, Tree};
+use crate::whitespace::{is_blank, trim_end};
 
-pub(super) fn drafts(tree: &Tree<'_>) -> Vec<Draft> {
+pub(super) fn proposals(tree: &Tree<'_>) -> Vec<Proposal> {
     let mut walk = Walk {
         tree,
-        drafts: Vec::new(),
+        proposals: Vec::new(),
         mentions: Vec::new(),
     };
     let mut at = 0;
     while let Some(slot) = tree.slots().get(at) {
-        if let Some(node) = Node::at(tree, at) {
+        if let Some(node) = ElementNode::at(tree, at) {
             match node.tag() {
                 // Its summaries were looked at as text.
                 Tag::Reasoning => {}
@@ -37,7 +37,7 @@ pub(super) fn drafts(tree: &Tree<'_>) -> Vec<Draft> {
 
 struct Walk<'t, 'a> {
     tree: &'t Tree<'a>,
-    drafts: Vec<Draft>,
+    proposals: Vec<Proposal>,
     /// Tokens that are to be text, in order.
     mentions: Vec<Range<usize>>,
 }
@@ -57,7 +57,7 @@ impl Walk<'_, '_> {
             if matches!(slot.kind, TokenKind::Stray(_)) {
                 self.mentions.push(at..at + 1);
             }
-            let Some(node) = Node::at(self.tree, at) else {
+            let Some(node) = ElementNode::at(self.tree, at) else {
                 at += 1;
                 continue;
             };
@@ -79,7 +79,7 @@ impl Walk<'_, '_> {
     }
 
     /// Gives a tag that is all attributes the slash that it lacks.
-    fn stub(&mut self, node: Node<'_>) {
+    fn stub(&mut self, node: ElementNode<'_>) {
         let opener = node.opener();
         let text = opener.text(self.tree.source()).unwrap_or_default();
         let lacks = node.tag().is_stub() && !node.is_self_closing() && node.closer().is_none();
@@ -89,7 +89,7 @@ impl Walk<'_, '_> {
                 .problem
                 .is_none();
         if lacks && named && sound {
-            self.drafts.push(Draft {
+            self.proposals.push(Proposal {
                 span: opener,
                 kind: RepairKind::Stub,
                 what: format!("end `<{}>` in `/>`", node.tag()),
@@ -98,7 +98,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn finish(mut self) -> Vec<Draft> {
+    fn finish(mut self) -> Vec<Proposal> {
         let mut merged: Vec<Range<usize>> = Vec::new();
         for mention in std::mem::take(&mut self.mentions) {
             match merged.last_mut() {
@@ -110,10 +110,10 @@ impl Walk<'_, '_> {
             }
         }
         for mention in merged {
-            let draft = self.mention(mention);
-            self.drafts.push(draft);
+            let proposal = self.mention(mention);
+            self.proposals.push(proposal);
         }
-        self.drafts
+        self.proposals
     }
 
     /// Where the block for a mention begins. White space before a RAW block counts only behind text
@@ -157,7 +157,7 @@ impl Walk<'_, '_> {
     }
 
     /// Puts tokens into RAW blocks; blocks and comments among them stay what they are.
-    fn mention(&self, mention: Range<usize>) -> Draft {
+    fn mention(&self, mention: Range<usize>) -> Proposal {
         let text = self.tree.source();
         let mut edits = Vec::new();
         let mut part = Some(Span::empty(self.start(mention.start)));
@@ -189,7 +189,7 @@ impl Walk<'_, '_> {
             .span(mention.start)
             .join(self.tree.span(mention.end.saturating_sub(1)));
         let (tag, span) = tag.unwrap_or((Tag::Tool, whole));
-        Draft {
+        Proposal {
             span,
             kind: RepairKind::Mention,
             what: format!("put `<{tag}>`, which is only mentioned, into a RAW block"),

@@ -2,15 +2,15 @@
 
 use logue_source::Span;
 
-use super::{Draft, RepairKind, insert, remove};
+use super::{Proposal, RepairKind, insert, remove};
 use crate::Tag;
-use crate::blank::{is_blank, skip_spaces};
 use crate::lexer::{COMMENT_CLOSE, RAW_CLOSE, TokenKind};
-use crate::tree::{Child, Node, Tree};
+use crate::tree::{Child, ElementNode, Tree};
+use crate::whitespace::{is_blank, skip_spaces};
 
-pub(super) fn drafts(tree: &Tree<'_>) -> Vec<Draft> {
+pub(super) fn proposals(tree: &Tree<'_>) -> Vec<Proposal> {
     match unclosed(tree) {
-        Some(draft) => vec![draft],
+        Some(proposal) => vec![proposal],
         // In a broken text an empty message may be part of something else.
         None if tree.has_errors() => Vec::new(),
         None => templates(tree),
@@ -37,7 +37,7 @@ pub(super) fn holds_entry(text: &str) -> bool {
 }
 
 /// Closes the last element.
-fn unclosed(tree: &Tree<'_>) -> Option<Draft> {
+fn unclosed(tree: &Tree<'_>) -> Option<Proposal> {
     let text = tree.source();
     let node = tree.elements().last()?;
     let first = tree.slots().len().checked_sub(1)?;
@@ -71,7 +71,7 @@ fn unclosed(tree: &Tree<'_>) -> Option<Draft> {
         return None;
     }
     closing.push_str(&format!("</{tag}>\n"));
-    Some(Draft {
+    Some(Proposal {
         span: node.opener(),
         kind: RepairKind::Unclosed,
         what: format!("close `<{tag}>` at the end of the text"),
@@ -84,7 +84,7 @@ fn is_closed_block(block: &str) -> bool {
 }
 
 /// Whether an element inside this one lacks its end, too.
-fn holds_unclosed(node: Node<'_>) -> bool {
+fn holds_unclosed(node: ElementNode<'_>) -> bool {
     let mut waiting = vec![node];
     while let Some(node) = waiting.pop() {
         for child in node.children() {
@@ -100,9 +100,9 @@ fn holds_unclosed(node: Node<'_>) -> bool {
 }
 
 /// Removes messages of the user that say nothing, where a transcript ends or another one follows.
-fn templates(tree: &Tree<'_>) -> Vec<Draft> {
+fn templates(tree: &Tree<'_>) -> Vec<Proposal> {
     let text = tree.source();
-    let mut drafts = Vec::new();
+    let mut proposals = Vec::new();
     let mut answered = false;
     let mut nodes = tree.elements().peekable();
     while let Some(node) = nodes.next() {
@@ -114,7 +114,7 @@ fn templates(tree: &Tree<'_>) -> Vec<Draft> {
             let gap = Span::new(span.end, end);
             let blank = gap.text(text).is_some_and(is_blank);
             let end = if blank { end } else { span.end };
-            drafts.push(Draft {
+            proposals.push(Proposal {
                 span,
                 kind: RepairKind::Template,
                 what: "remove an empty `<user>`".to_owned(),
@@ -126,11 +126,11 @@ fn templates(tree: &Tree<'_>) -> Vec<Draft> {
             Tag::Assistant | Tag::ToolCall | Tag::ToolResponse | Tag::Reasoning
         );
     }
-    drafts
+    proposals
 }
 
 /// Whether an element is a `<user>` with nothing but white space in it, comments neither.
-fn is_template(tree: &Tree<'_>, node: Node<'_>) -> bool {
+fn is_template(tree: &Tree<'_>, node: ElementNode<'_>) -> bool {
     let inside = node
         .closer()
         .and_then(|closer| tree.source().get(node.opener().end..closer.start));

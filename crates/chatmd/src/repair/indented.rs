@@ -7,22 +7,22 @@
 use logue_source::Span;
 use memchr::memmem;
 
-use super::{Draft, RepairKind, remove};
+use super::{Proposal, RepairKind, remove};
 use crate::Tag;
 use crate::lexer::{RAW_CLOSE, RAW_OPEN};
-use crate::tree::{Node, Tree};
+use crate::tree::{ElementNode, Tree};
 
 const BEFORE: &str = "\n\t";
 const LINE: &str = "\n\t\t";
 const BEHIND: &str = "\n";
 
-pub(super) fn drafts(tree: &Tree<'_>) -> Vec<Draft> {
+pub(super) fn proposals(tree: &Tree<'_>) -> Vec<Proposal> {
     tree.elements()
-        .filter_map(|node| draft(tree, node))
+        .filter_map(|node| proposal(tree, node))
         .collect()
 }
 
-fn draft(tree: &Tree<'_>, node: Node<'_>) -> Option<Draft> {
+fn proposal(tree: &Tree<'_>, node: ElementNode<'_>) -> Option<Proposal> {
     if !matches!(
         node.tag(),
         Tag::Assistant | Tag::ToolCall | Tag::ToolResponse
@@ -53,7 +53,7 @@ fn draft(tree: &Tree<'_>, node: Node<'_>) -> Option<Draft> {
     let later = memmem::find_iter(body.as_bytes(), LINE).skip(1);
     edits.extend(later.map(|at| remove(Span::new(start + at + 1, start + at + LINE.len()))));
     edits.push(remove(Span::new(end, end + BEFORE.len())));
-    Some(Draft {
+    Some(Proposal {
         span: Span::new(start - RAW_OPEN.len(), end + BEFORE.len() + RAW_CLOSE.len()),
         kind: RepairKind::Indentation,
         what: format!("take the indentation out of the text of `<{}>`", node.tag()),

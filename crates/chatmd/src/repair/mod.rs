@@ -116,23 +116,23 @@ pub fn repair(text: &str) -> Repair {
     let mut changes = Vec::new();
     let mut origin = Origin::default();
     for _ in 0..PASSES {
-        let drafts = drafts(&repaired);
-        if drafts.is_empty() {
+        let proposals = proposals(&repaired);
+        if proposals.is_empty() {
             break;
         }
-        let edits = drafts
+        let edits = proposals
             .iter()
-            .flat_map(|draft| draft.edits.clone())
+            .flat_map(|proposal| proposal.edits.clone())
             .collect();
         let Ok(next) = apply(&repaired, edits) else {
             break;
         };
-        changes.extend(drafts.iter().map(|draft| Change {
-            span: origin.span(text, draft.span),
-            kind: draft.kind,
-            what: draft.what.clone(),
+        changes.extend(proposals.iter().map(|proposal| Change {
+            span: origin.span(text, proposal.span),
+            kind: proposal.kind,
+            what: proposal.what.clone(),
         }));
-        origin.push(&drafts);
+        origin.push(&proposals);
         repaired = next;
     }
     changes.sort_by_key(|change| change.span.start);
@@ -152,24 +152,24 @@ pub fn repair(text: &str) -> Repair {
 }
 
 /// What one pass changes: first the summaries, because what they quote may hide everything else.
-fn drafts(text: &str) -> Vec<Draft> {
-    let found = summaries::drafts(text);
+fn proposals(text: &str) -> Vec<Proposal> {
+    let found = summaries::proposals(text);
     if !found.is_empty() {
         return found;
     }
     let tree = crate::parse(text);
-    let mut found = elements::drafts(&tree);
+    let mut found = elements::proposals(&tree);
     if found.is_empty() {
-        found = ends::drafts(&tree);
+        found = ends::proposals(&tree);
     }
     if found.is_empty() {
-        found = indented::drafts(&tree);
+        found = indented::proposals(&tree);
     }
     found
 }
 
 /// A change with the edits that make it, which only insert or only remove.
-struct Draft {
+struct Proposal {
     span: Span,
     kind: RepairKind,
     what: String,
@@ -214,8 +214,11 @@ struct Moved {
 }
 
 impl Origin {
-    fn push(&mut self, drafts: &[Draft]) {
-        let mut edits: Vec<&Replacement> = drafts.iter().flat_map(|draft| &draft.edits).collect();
+    fn push(&mut self, proposals: &[Proposal]) {
+        let mut edits: Vec<&Replacement> = proposals
+            .iter()
+            .flat_map(|proposal| &proposal.edits)
+            .collect();
         edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
         let (mut added, mut removed) = (0, 0);
         let moves = edits.into_iter().flat_map(|edit| {

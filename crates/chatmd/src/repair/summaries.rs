@@ -9,14 +9,14 @@
 use logue_source::Span;
 use memchr::memmem;
 
-use super::{Draft, RepairKind, insert, wrap};
+use super::{Proposal, RepairKind, insert, wrap};
 use crate::Tag;
 use crate::attributes::tag_end;
-use crate::blank::{is_space, skip_spaces};
 use crate::lexer::{COMMENT_CLOSE, COMMENT_OPEN, Lexer, RAW_CLOSE, RAW_OPEN, TokenKind};
+use crate::whitespace::{is_space, skip_spaces};
 
-pub(super) fn drafts(text: &str) -> Vec<Draft> {
-    let mut drafts = Vec::new();
+pub(super) fn proposals(text: &str) -> Vec<Proposal> {
+    let mut proposals = Vec::new();
     let mut lexer = Lexer::new(text);
     while let Some(lexeme) = lexer.next() {
         let opens = lexeme.kind == TokenKind::Open(Tag::Reasoning) && lexeme.problem.is_none();
@@ -25,10 +25,10 @@ pub(super) fn drafts(text: &str) -> Vec<Draft> {
             let mut record = Record::new(text, lexeme.end, limit);
             record.read();
             lexer.skip_to(record.at);
-            drafts.append(&mut record.drafts);
+            proposals.append(&mut record.proposals);
         }
     }
-    drafts
+    proposals
 }
 
 /// Whether a record begins at `at`: a `<reasoning` with attributes that begins a line or follows a
@@ -104,7 +104,7 @@ struct Record<'a> {
     ends: Vec<usize>,
     /// The `|RAW` that was looked for last: from where, and where it is.
     raw_close: Option<(usize, usize)>,
-    drafts: Vec<Draft>,
+    proposals: Vec<Proposal>,
 }
 
 impl<'a> Record<'a> {
@@ -150,7 +150,7 @@ impl<'a> Record<'a> {
             in_lines,
             ends,
             raw_close: None,
-            drafts: Vec::new(),
+            proposals: Vec::new(),
         }
     }
 
@@ -198,7 +198,7 @@ impl<'a> Record<'a> {
         if is_damaged(self.text, tag.end, end) {
             let mut edits = Vec::new();
             wrap(self.text, Span::new(tag.end, end.start), &mut edits);
-            self.drafts.push(Draft {
+            self.proposals.push(Proposal {
                 span: tag,
                 kind: RepairKind::Summary,
                 what: "put the text of a summary that quotes tags into RAW blocks".to_owned(),
@@ -275,7 +275,7 @@ impl<'a> Record<'a> {
             wrap(self.text, Span::new(tag.end, end), &mut edits);
         }
         edits.push(insert(end, "</summary>\n</reasoning>\n"));
-        self.drafts.push(Draft {
+        self.proposals.push(Proposal {
             span: tag,
             kind: RepairKind::Unclosed,
             what: "close a summary and its `<reasoning>` at the end of the text".to_owned(),

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use chatmd::{Document, Element, Item, ToolKind};
+use chatmd::{ContentItem, Document, Element, ToolKind};
 use logue_message::CallKind;
 
 pub(crate) fn dump(document: &Document) -> String {
@@ -36,7 +36,7 @@ fn line(element: &Element) -> String {
         }
         Element::Tool(tool) => self::tool(&tool.kind),
         Element::Message(message) => {
-            let mut out = format!("<{}> {}", message.tag, message.speaker.as_str());
+            let mut out = format!("<{}> {}", message.tag, message.role.as_str());
             attribute(&mut out, "id", message.id.as_deref());
             attribute(&mut out, "status", message.status.as_deref());
             attribute(&mut out, "name", message.name.as_deref());
@@ -109,35 +109,35 @@ fn tool(kind: &ToolKind) -> String {
     }
 }
 
-fn content(items: &[Item]) -> String {
+fn content(items: &[ContentItem]) -> String {
     let items: Vec<String> = items.iter().map(item).collect();
     format!(" [{}]", items.join(", "))
 }
 
-fn item(item: &Item) -> String {
+fn item(item: &ContentItem) -> String {
     match item {
-        Item::Text(text) => match &text.payload {
+        ContentItem::Text(text) => match &text.payload {
             Some(payload) if *payload != text.text => format!("{:?} = {payload:?}", text.text),
             _ => format!("{:?}", text.text),
         },
-        Item::Doc(doc) => {
+        ContentItem::Doc(doc) => {
             let mut out = format!("doc {:?}", doc.src);
             flag(&mut out, "local", doc.local);
             flag(&mut out, "strip", doc.strip);
             flag(&mut out, "markdown", doc.markdown);
             out
         }
-        Item::Img(img) => {
+        ContentItem::Img(img) => {
             let mut out = format!("img {:?}", img.src);
             flag(&mut out, "local", img.local);
             out
         }
-        Item::Agent(agent) => {
+        ContentItem::Agent(agent) => {
             let mut out = format!("agent {:?}", agent.src);
             flag(&mut out, "local", agent.local);
             out + &content(&agent.content)
         }
-        Item::Import(import) => format!("import {:?}", import.src),
+        ContentItem::Import(import) => format!("import {:?}", import.src),
         other => format!("{other:?}"),
     }
 }

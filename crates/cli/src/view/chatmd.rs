@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ::chatmd::{Document, Element, Item, Speaker};
+use ::chatmd::{ContentItem, Document, Element, MessageRole};
 
 use super::report;
 use super::shown::{Payload, Shown};
@@ -42,7 +42,7 @@ pub(super) fn messages(
 }
 
 fn shown_element(element: &Element, text: &str, folder: Option<&Path>) -> Option<Shown> {
-    let content: &[Item] = match element {
+    let content: &[ContentItem] = match element {
         Element::Message(message) => &message.content,
         Element::ToolCall(call) => &call.content,
         Element::ToolResponse(response) => &response.content,
@@ -65,8 +65,8 @@ fn shown_element(element: &Element, text: &str, folder: Option<&Path>) -> Option
     match element {
         Element::Message(message) => {
             detail("name", message.name.as_ref());
-            message.speaker.as_str().clone_into(&mut shown.role);
-            shown.hidden = matches!(message.speaker, Speaker::System | Speaker::Developer);
+            message.role.as_str().clone_into(&mut shown.role);
+            shown.hidden = matches!(message.role, MessageRole::System | MessageRole::Developer);
         }
         Element::ToolCall(call) => {
             detail("to", Some(&call.function_name));
@@ -94,12 +94,12 @@ fn shown_element(element: &Element, text: &str, folder: Option<&Path>) -> Option
 
 /// The files that a payload is kept in (ChatMD §7.3); empty where it says something itself.
 /// Nothing of them is read.
-fn payloads(items: &[Item], folder: Option<&Path>) -> Vec<Payload> {
+fn payloads(items: &[ContentItem], folder: Option<&Path>) -> Vec<Payload> {
     let mut payloads = Vec::new();
     for item in items {
         match item {
-            Item::Text(text) if text.text.trim().is_empty() && text.payload.is_none() => {}
-            Item::Doc(doc) if doc.local && !doc.strip && !doc.markdown => {
+            ContentItem::Text(text) if text.text.trim().is_empty() && text.payload.is_none() => {}
+            ContentItem::Doc(doc) if doc.local && !doc.strip && !doc.markdown => {
                 let metadata = folder.map(|folder| std::fs::metadata(folder.join(&doc.src)));
                 let metadata = metadata.and_then(Result::ok);
                 let file = metadata.filter(std::fs::Metadata::is_file);
@@ -116,9 +116,9 @@ fn payloads(items: &[Item], folder: Option<&Path>) -> Vec<Payload> {
 }
 
 /// Content as text: what is inlined when the prompt runs is shown as it is written.
-fn items(items: &[Item], text: &str) -> String {
+fn items(items: &[ContentItem], text: &str) -> String {
     let shown = items.iter().map(|item| match item {
-        Item::Text(run) => run.text.clone(),
+        ContentItem::Text(run) => run.text.clone(),
         other => other.span().text(text).unwrap_or_default().to_owned(),
     });
     shown.collect::<String>().trim_matches('\n').to_owned()

@@ -245,12 +245,12 @@ fn name() -> impl Strategy<Value = Option<String>> {
 fn turn() -> impl Strategy<Value = String> {
     let said = (0..3_usize, name(), words()).prop_map(|(who, name, text)| {
         let speakers = [
-            chatmd::Speaker::User,
-            chatmd::Speaker::System,
-            chatmd::Speaker::Developer,
+            chatmd::MessageRole::User,
+            chatmd::MessageRole::System,
+            chatmd::MessageRole::Developer,
         ];
-        write::message(&write::Message {
-            speaker: speakers[who],
+        write::message(&write::MessageRecord {
+            role: speakers[who],
             name: name.as_deref(),
             id: None,
             text: &text,
@@ -269,8 +269,8 @@ fn turn() -> impl Strategy<Value = String> {
             text.push_str(&write::reasoning("r", &[thought]));
         }
         if let Some((name, said)) = &said {
-            text.push_str(&write::message(&write::Message {
-                speaker: chatmd::Speaker::Assistant,
+            text.push_str(&write::message(&write::MessageRecord {
+                role: chatmd::MessageRole::Assistant,
                 name: name.as_deref(),
                 id: None,
                 text: said,
@@ -284,7 +284,7 @@ fn turn() -> impl Strategy<Value = String> {
             } else {
                 json!({ "text": arguments }).to_string()
             };
-            text.push_str(&write::tool_call(&write::ToolCall {
+            text.push_str(&write::tool_call(&write::ToolCallRecord {
                 id: None,
                 tool_call_id: &id,
                 function_name: "look_up",
@@ -292,7 +292,7 @@ fn turn() -> impl Strategy<Value = String> {
                 signature: None,
                 payload: write::Payload::Inline(&arguments),
             }));
-            responses.push_str(&write::tool_response(&write::ToolResponse {
+            responses.push_str(&write::tool_response(&write::ToolResponseRecord {
                 id: None,
                 tool_call_id: &id,
                 custom: *custom,
@@ -313,13 +313,13 @@ fn document() -> impl Strategy<Value = String> {
     );
     (config, prop::collection::vec(turn(), 1..6)).prop_map(|(config, turns)| {
         let (model, max_tokens, temperature, effort) = config;
-        let config = write::Config {
+        let config = write::ConfigElement {
             model: model.as_deref(),
             max_tokens: max_tokens.map(u64::from),
             temperature: temperature.map(|value| f64::from(value) / 100.0),
             reasoning_effort: effort.as_deref(),
         };
-        let config = if config == write::Config::default() {
+        let config = if config == write::ConfigElement::default() {
             String::new()
         } else {
             write::config(&config)

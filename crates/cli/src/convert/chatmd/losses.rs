@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use chatmd::{
-    Child, Document, Element, Evaluation, Node, ReferenceKind, Tag, TokenKind, ToolDecl, ToolKind,
-    Tree,
+    Child, Document, Element, ElementNode, Evaluation, ReferenceKind, Tag, TokenKind, ToolDecl,
+    ToolKind, Tree,
 };
 use logue_message::{Block, CallKind, ChatMessage, Content, ToolCall};
 use logue_source::{Code, Diagnostic, Source, Span};
@@ -74,7 +74,8 @@ impl Reading<'_> {
 
     fn attributes(&self) -> Vec<Loss> {
         let mut lost: BTreeMap<(Tag, &str), usize> = BTreeMap::new();
-        let mut count = |node: Node<'_>, name| *lost.entry((node.tag(), name)).or_default() += 1;
+        let mut count =
+            |node: ElementNode<'_>, name| *lost.entry((node.tag(), name)).or_default() += 1;
         let mut first_config = true;
         for node in self.tree.elements() {
             // Declarations are listed as a whole, and so is a configuration without effect.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::{Component, Path};
 
-use chatmd::{DocRequest, DocumentText, World, WorldError, WorldErrorKind};
+use chatmd::{DocumentRequest, DocumentText, World, WorldError, WorldErrorKind};
 use logue_tools::Roots;
 
 /// The folder beside a transcript that holds them.
@@ -36,7 +36,7 @@ impl Payloads {
         self.read.contains(src)
     }
 
-    fn text(&self, request: &DocRequest<'_>) -> Option<String> {
+    fn text(&self, request: &DocumentRequest<'_>) -> Option<String> {
         if !request.local || request.strip || request.markdown {
             return None;
         }
@@ -52,7 +52,7 @@ impl Payloads {
 }
 
 impl World for Payloads {
-    fn document(&mut self, request: &DocRequest<'_>) -> Result<DocumentText, WorldError> {
+    fn document(&mut self, request: &DocumentRequest<'_>) -> Result<DocumentText, WorldError> {
         let text = self.text(request).ok_or_else(|| {
             WorldError::new(
                 WorldErrorKind::NotFound,

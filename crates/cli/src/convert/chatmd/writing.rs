@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chatmd::{Speaker, write as element};
+use chatmd::{MessageRole, write as element};
 use logue_message::{Block, CallKind, ChatMessage, Content, Role};
 use openchatml::{HeaderBuf, Loss, Subject, Transcript, messages_from_frames};
 use serde_json::Value;
@@ -34,7 +34,7 @@ pub(crate) fn write(transcript: &Transcript) -> Text {
 
 fn config(header: &HeaderBuf, out: &mut String, losses: &mut Vec<Loss>) {
     let settings = &header.generation_settings;
-    let values = element::Config {
+    let values = element::ConfigElement {
         model: header.model.as_deref(),
         max_tokens: settings.get("max_tokens").and_then(Value::as_u64),
         temperature: settings.get("temperature").and_then(Value::as_f64),
@@ -53,7 +53,7 @@ fn config(header: &HeaderBuf, out: &mut String, losses: &mut Vec<Loss>) {
     for key in header.extra.keys() {
         losses.push(whole(format!("the key {key:?} of the header dropped")));
     }
-    if values != element::Config::default() {
+    if values != element::ConfigElement::default() {
         out.push_str(&element::config(&values));
     }
 }
@@ -74,9 +74,9 @@ impl Writing<'_> {
         let speaker = match message.role {
             Role::Assistant => return self.assistant(message, calls),
             Role::Tool => return self.reply(message, calls),
-            Role::User => Speaker::User,
-            Role::System if message.developer => Speaker::Developer,
-            Role::System => Speaker::System,
+            Role::User => MessageRole::User,
+            Role::System if message.developer => MessageRole::Developer,
+            Role::System => MessageRole::System,
         };
         self.said(speaker, &message.text(), message.name.as_deref());
     }
@@ -92,7 +92,7 @@ impl Writing<'_> {
             self.note("the name of a tool dropped, as its call does not say it");
         }
         self.out
-            .push_str(&element::tool_response(&element::ToolResponse {
+            .push_str(&element::tool_response(&element::ToolResponseRecord {
                 id: None,
                 tool_call_id: id,
                 custom: call.is_some_and(|(kind, _)| *kind == CallKind::Custom),
@@ -107,7 +107,7 @@ impl Writing<'_> {
             Content::Absent => {}
             Content::Text(text) => {
                 named = true;
-                self.said(Speaker::Assistant, text, name);
+                self.said(MessageRole::Assistant, text, name);
             }
             Content::Blocks(blocks) => {
                 for block in blocks {
@@ -120,7 +120,7 @@ impl Writing<'_> {
                                 self.note("a message of several texts becomes several messages");
                             }
                             named = true;
-                            self.said(Speaker::Assistant, text, name);
+                            self.said(MessageRole::Assistant, text, name);
                         }
                         Block::Thinking {
                             text,
@@ -131,12 +131,12 @@ impl Writing<'_> {
                                 self.note("reasoning behind a text begins a message of its own");
                             }
                             *self.reasoning += 1;
-                            let record = element::Reasoning {
+                            let record = element::ReasoningElement {
                                 id: id.as_deref(),
                                 number: *self.reasoning,
                                 signature: signature.as_deref(),
                                 summaries: &[text],
-                                ..element::Reasoning::default()
+                                ..element::ReasoningElement::default()
                             };
                             self.out.push_str(&element::reasoning_record(&record));
                         }
@@ -150,27 +150,29 @@ impl Writing<'_> {
         }
         for call in &message.tool_calls {
             calls.insert(&call.id, (call.kind, &call.name));
-            self.out.push_str(&element::tool_call(&element::ToolCall {
-                id: None,
-                tool_call_id: &call.id,
-                function_name: &call.name,
-                custom: call.kind == CallKind::Custom,
-                signature: call.signature.as_deref(),
-                payload: element::Payload::Inline(call.arguments.as_str()),
-            }));
+            self.out
+                .push_str(&element::tool_call(&element::ToolCallRecord {
+                    id: None,
+                    tool_call_id: &call.id,
+                    function_name: &call.name,
+                    custom: call.kind == CallKind::Custom,
+                    signature: call.signature.as_deref(),
+                    payload: element::Payload::Inline(call.arguments.as_str()),
+                }));
         }
     }
 
-    fn said(&mut self, speaker: Speaker, text: &str, name: Option<&str>) {
+    fn said(&mut self, speaker: MessageRole, text: &str, name: Option<&str>) {
         if text.trim().is_empty() {
             self.note("a message of white space, which nobody reads back");
         }
-        self.out.push_str(&element::message(&element::Message {
-            speaker,
-            name,
-            id: None,
-            text,
-        }));
+        self.out
+            .push_str(&element::message(&element::MessageRecord {
+                role: speaker,
+                name,
+                id: None,
+                text,
+            }));
     }
 
     fn note(&mut self, text: &str) {

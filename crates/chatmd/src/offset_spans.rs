@@ -4,24 +4,24 @@ use logue_source::{Diagnostic, Span};
 
 use crate::declaration::ToolDecl;
 use crate::document::{
-    Agent, Config, Doc, Element, Img, Import, Item, Message, Reasoning, Summary, Text,
-    ToolCallElement, ToolResponseElement,
+    Agent, Config, ContentItem, DocumentRef, Element, Image, Import, MessageElement, Reasoning,
+    Summary, Text, ToolCallElement, ToolResponseElement,
 };
 
 /// Something that holds spans.
-pub(crate) trait Shift {
+pub(crate) trait OffsetSpans {
     /// Adds `by` to every offset in it.
     fn shift(&mut self, by: usize);
 }
 
-impl Shift for Span {
+impl OffsetSpans for Span {
     fn shift(&mut self, by: usize) {
         self.start += by;
         self.end += by;
     }
 }
 
-impl<T: Shift> Shift for Vec<T> {
+impl<T: OffsetSpans> OffsetSpans for Vec<T> {
     fn shift(&mut self, by: usize) {
         for item in self {
             item.shift(by);
@@ -29,7 +29,7 @@ impl<T: Shift> Shift for Vec<T> {
     }
 }
 
-impl Shift for Diagnostic {
+impl OffsetSpans for Diagnostic {
     fn shift(&mut self, by: usize) {
         self.primary.shift(by);
         for label in &mut self.labels {
@@ -38,11 +38,11 @@ impl Shift for Diagnostic {
     }
 }
 
-impl Shift for Element {
+impl OffsetSpans for Element {
     fn shift(&mut self, by: usize) {
         match self {
             Self::Config(Config { span, opener, .. }) => [span, opener].map(|at| at.shift(by)),
-            Self::Message(Message {
+            Self::Message(MessageElement {
                 span,
                 opener,
                 content,
@@ -80,7 +80,7 @@ impl Shift for Element {
     }
 }
 
-impl Shift for Item {
+impl OffsetSpans for ContentItem {
     fn shift(&mut self, by: usize) {
         match self {
             Self::Agent(Agent { span, content, .. }) => {
@@ -88,8 +88,8 @@ impl Shift for Item {
                 span.shift(by);
             }
             Self::Text(Text { span, .. })
-            | Self::Doc(Doc { span, .. })
-            | Self::Img(Img { span, .. })
+            | Self::Doc(DocumentRef { span, .. })
+            | Self::Img(Image { span, .. })
             | Self::Import(Import { span, .. }) => span.shift(by),
         }
     }

@@ -11,7 +11,7 @@ const COMPARED: usize = 500;
 
 /// The candidate that a name was most likely meant to be: one that differs in case or punctuation
 /// only, in a few letters, or that the name is the beginning of. The first of several equally near.
-pub(crate) fn nearest<'c>(
+pub(crate) fn suggest<'c>(
     name: &str,
     candidates: impl IntoIterator<Item = &'c str>,
 ) -> Option<&'c str> {

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use logue_source::{Code, Diagnostic, Span};
 
-use crate::declaration::{BUILTINS, Builtin, ToolKind};
+use crate::declaration::{BUILTINS, BuiltinDeclaration, ToolKind};
 use crate::document::{Document, Element};
 use crate::findings::Findings;
-use crate::near::nearest;
+use crate::suggest::suggest;
 
 pub(crate) fn check(document: &Document, findings: &mut Findings) {
     configs(document, findings);
@@ -42,7 +42,7 @@ fn tools(document: &Document, findings: &mut Findings) {
     let mut names: BTreeMap<&str, Span> = BTreeMap::new();
     for tool in document.tools() {
         if let ToolKind::Builtin { name } = &tool.kind {
-            match Builtin::find(name) {
+            match BuiltinDeclaration::find(name) {
                 None => {
                     findings.push_made(Code::MdUnknownTool, || unknown(name, tool.span));
                     continue;
@@ -91,9 +91,9 @@ fn unknown(name: &str, span: Span) -> Diagnostic {
         .iter()
         .flat_map(|builtin| builtin.exposed.iter().copied().chain([builtin.declared]));
     // What the model calls a tool is not always what declares it.
-    let meant = nearest(name, names)
+    let meant = suggest(name, names)
         .and_then(|meant| {
-            let exact = Builtin::find(meant);
+            let exact = BuiltinDeclaration::find(meant);
             exact.or_else(|| BUILTINS.iter().find(|builtin| builtin.exposed == [meant]))
         })
         .map(|builtin| format!("did you mean `{}`?", builtin.declared));

@@ -7,10 +7,10 @@ use logue_source::{Code, Diagnostic};
 
 use crate::Tag;
 use crate::attributes::Attribute;
-use crate::blank::is_blank;
 use crate::findings::Findings;
-use crate::near::nearest;
-use crate::tree::Node;
+use crate::suggest::suggest;
+use crate::tree::ElementNode;
+use crate::whitespace::is_blank;
 
 /// Attributes that only have to be there.
 const FLAGS: &[&str] = &[
@@ -28,8 +28,8 @@ const OFF: &[&str] = &["false", "no", "off", "0"];
 
 /// Reports what the attributes of an element do not do. Of a tag that is an error itself nothing
 /// more is said.
-pub(crate) fn check(node: Node<'_>, findings: &mut Findings) {
-    if node.is_doubtful() {
+pub(crate) fn check(node: ElementNode<'_>, findings: &mut Findings) {
+    if node.has_tag_error() {
         return;
     }
     let mut seen: BTreeMap<&str, Attribute<'_>> = BTreeMap::new();
@@ -145,7 +145,7 @@ const fn known(tag: Tag) -> &'static [&'static str] {
 fn unknown(tag: Tag, attribute: Attribute<'_>) -> Diagnostic {
     let name = attribute.name();
     let known = known(tag);
-    let help = match nearest(name, known.iter().copied()) {
+    let help = match suggest(name, known.iter().copied()) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None if known.is_empty() => format!("remove it; `<{tag}>` has no attributes"),
         None => format!("remove it; `<{tag}>` knows {}", known.join(", ")),

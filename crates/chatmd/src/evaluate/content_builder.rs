@@ -6,36 +6,36 @@ use logue_html::Options;
 use logue_message::{Block, Content, ImageSource};
 use logue_source::{Code, Diagnostic, Span};
 
-use super::{Answer, Answers, id_of};
-use crate::blank::is_blank;
-use crate::document::{Doc, Img, Item, Text};
+use super::{EvaluationResponse, Responses, id_of};
+use crate::document::{ContentItem, DocumentRef, Image, Text};
 use crate::findings::Findings;
+use crate::whitespace::is_blank;
 use crate::world::{DocumentText, WorldError};
 
 /// Bytes that a short page may become.
 const MIN_OUTPUT: usize = 64 * 1024;
 
 /// Words and pictures, as they are put together.
-pub(super) struct Saying<'a> {
-    answers: &'a Answers,
+pub(super) struct ContentBuilder<'a> {
+    responses: &'a Responses,
     /// Where what is missing is reported; somebody else does it if this is `None`.
     findings: Option<&'a mut Findings>,
     blocks: Vec<Block>,
 }
 
-impl<'a> Saying<'a> {
-    pub(super) fn new(answers: &'a Answers, findings: Option<&'a mut Findings>) -> Self {
+impl<'a> ContentBuilder<'a> {
+    pub(super) fn new(responses: &'a Responses, findings: Option<&'a mut Findings>) -> Self {
         Self {
-            answers,
+            responses,
             findings,
             blocks: Vec::new(),
         }
     }
 
     /// Adds what a message says.
-    pub(super) fn content(&mut self, items: &[Item]) {
+    pub(super) fn content(&mut self, items: &[ContentItem]) {
         if let [
-            Item::Text(Text {
+            ContentItem::Text(Text {
                 payload: Some(payload),
                 ..
             }),
@@ -50,9 +50,9 @@ impl<'a> Saying<'a> {
     }
 
     /// Adds what a payload holds: white space around blocks and documents is layout.
-    pub(super) fn payload(&mut self, items: &[Item]) {
+    pub(super) fn payload(&mut self, items: &[ContentItem]) {
         let laid_out = items.iter().any(|item| match item {
-            Item::Text(text) => text.payload.is_some(),
+            ContentItem::Text(text) => text.payload.is_some(),
             _ => true,
         });
         for item in items {
@@ -81,26 +81,26 @@ impl<'a> Saying<'a> {
         }
     }
 
-    fn item(&mut self, item: &Item, laid_out: bool) {
+    fn item(&mut self, item: &ContentItem, laid_out: bool) {
         match item {
-            Item::Text(text) if laid_out => match &text.payload {
+            ContentItem::Text(text) if laid_out => match &text.payload {
                 Some(payload) => self.text(payload),
                 None if is_blank(&text.text) => {}
                 None => self.text(&text.text),
             },
-            Item::Text(text) => self.text(&text.text),
-            Item::Doc(doc) => self.doc(doc, item),
-            Item::Img(img) => self.img(img, item),
-            Item::Agent(agent) if agent.src.is_empty() => {}
-            Item::Agent(agent) => match self.answers.get(&id_of(item)) {
-                Some(Ok(Answer::Agent(text))) => self.text(text),
+            ContentItem::Text(text) => self.text(&text.text),
+            ContentItem::Doc(doc) => self.doc(doc, item),
+            ContentItem::Img(img) => self.img(img, item),
+            ContentItem::Agent(agent) if agent.src.is_empty() => {}
+            ContentItem::Agent(agent) => match self.responses.get(&id_of(item)) {
+                Some(Ok(EvaluationResponse::Agent(text))) => self.text(text),
                 answer => self.missing(
                     &format!("the agent {:?} gave no answer", agent.src),
                     answer,
                     agent.span,
                 ),
             },
-            Item::Import(import) => self.report(
+            ContentItem::Import(import) => self.report(
                 Diagnostic::error(
                     Code::MdUnsupported,
                     "an import is not expanded here",
@@ -111,13 +111,13 @@ impl<'a> Saying<'a> {
         }
     }
 
-    fn doc(&mut self, doc: &Doc, item: &Item) {
+    fn doc(&mut self, doc: &DocumentRef, item: &ContentItem) {
         // The view has reported it.
         if doc.src.is_empty() {
             return;
         }
-        match self.answers.get(&id_of(item)) {
-            Some(Ok(Answer::Document(found))) => {
+        match self.responses.get(&id_of(item)) {
+            Some(Ok(EvaluationResponse::Document(found))) => {
                 let text = readable(doc, found);
                 self.text(&text);
             }
@@ -129,13 +129,13 @@ impl<'a> Saying<'a> {
         }
     }
 
-    fn img(&mut self, img: &Img, item: &Item) {
+    fn img(&mut self, img: &Image, item: &ContentItem) {
         if img.src.is_empty() {
             return;
         }
         let (source, media_type) = if img.local {
-            match self.answers.get(&id_of(item)) {
-                Some(Ok(Answer::Image(picture))) => (
+            match self.responses.get(&id_of(item)) {
+                Some(Ok(EvaluationResponse::Image(picture))) => (
                     ImageSource::Inline(picture.base64.clone()),
                     Some(picture.media_type.clone()),
                 ),
@@ -164,7 +164,12 @@ impl<'a> Saying<'a> {
         }
     }
 
-    fn missing(&mut self, message: &str, answer: Option<&Result<Answer, WorldError>>, span: Span) {
+    fn missing(
+        &mut self,
+        message: &str,
+        answer: Option<&Result<EvaluationResponse, WorldError>>,
+        span: Span,
+    ) {
         let diagnostic = match answer {
             Some(Err(error)) => {
                 let found =
@@ -194,7 +199,7 @@ impl<'a> Saying<'a> {
 
 /// The text of a document as its element asks for it (ChatMD §8.1): `strip` wins over `markdown`,
 /// and both leave alone what is no HTML.
-fn readable<'t>(doc: &Doc, found: &'t DocumentText) -> Cow<'t, str> {
+fn readable<'t>(doc: &DocumentRef, found: &'t DocumentText) -> Cow<'t, str> {
     let is_html = match &found.media_type {
         Some(kind) => {
             let kind = kind.split(';').next().unwrap_or_default().trim();
