@@ -8,7 +8,6 @@
 
 mod bench;
 mod conformance;
-mod edges;
 mod o200k;
 mod tidy;
 mod wasm;
@@ -16,12 +15,14 @@ mod wasm;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | bench [BYTES] | codegen o200k [--check] [ASSET]
+const USAGE: &str =
+    "usage: cargo xtask tidy [--prose PATH] | bench [BYTES] | codegen o200k [--check] [ASSET]
                    | bench openchatml|chatmd [--size MB] | bench harness|turn
                    | wasm
                    | conformance --harmony FILE | conformance --chatmd FILE
                    | conformance --openarmature FOLDER
-  tidy          crate edges, file sizes, forbidden names, settings of the pure crates
+  tidy          crate edges, import cycles, long functions, file sizes, names, prose, packages;
+                --prose PATH lists every finding of prose below PATH
   bench         start-up time and parser throughput, each against a baseline of the same run;
                 openchatml: every job of the envelope beside a scan or a peer, over 64 MB;
                 chatmd: reading transcripts, whole and hostile, and `logue check`;
@@ -38,7 +39,8 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
-        ["tidy"] => tidy::tidy(&root()),
+        ["tidy"] => tidy::tidy(&root(), None),
+        ["tidy", "--prose", below] => tidy::tidy(&root(), Some(Path::new(below))),
         ["bench", rest @ ..] => bench::bench(&root(), rest),
         ["conformance", "--harmony", file] => conformance::harmony(Path::new(file)),
         ["conformance", "--chatmd", file] => conformance::chatmd(Path::new(file)),

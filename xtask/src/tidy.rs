@@ -1,14 +1,20 @@
-//! Rules of the house that the compiler does not check.
+//! Rules of this workspace that the compiler does not check.
+
+pub(crate) mod edges;
+mod lexer;
+mod names;
+mod packages;
+mod prose;
+mod rules;
+mod structure;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::edges;
-
-/// Lines that a file may have; a file over it holds more than one idea.
+/// The most lines of a file; a longer one contains more than one idea.
 const MAX_LINES: usize = 800;
 
-/// Drawers: a helper lives with its first user and moves when a concept appears.
+/// File names that name no concept.
 const FORBIDDEN: &[&str] = &[
     "util", "utils", "helper", "helpers", "common", "misc", "core", "lib2",
 ];
@@ -23,30 +29,39 @@ const PURE: &[&str] = &[
     "harness",
 ];
 
-pub(crate) fn tidy(root: &Path) -> Result<(), String> {
-    let mut faults = Vec::new();
-    edges::check(root, &mut faults)?;
+/// Checks the whole workspace; `shown` lists the findings of prose below a path as well.
+pub(crate) fn tidy(root: &Path, shown: Option<&Path>) -> Result<(), String> {
+    let mut violations = Vec::new();
+    let packages = edges::check(root, &mut violations)?;
+    packages::check(root, &packages, &mut violations);
     let files = tracked(root)?;
     for file in &files {
-        check_name(file, &mut faults);
-        if file.extension().is_some_and(|ending| ending == "rs") {
-            check_source(root, file, &mut faults)?;
+        check_name(file, &mut violations);
+        if file.extension().is_some_and(|extension| extension == "rs") {
+            check_source(root, file, &mut violations)?;
         }
     }
-    check_pure_settings(root, &mut faults)?;
-    if faults.is_empty() {
-        println!("tidy: {} files, nothing to say", files.len());
+    check_pure_settings(root, &mut violations)?;
+    let rust: Vec<PathBuf> = files
+        .iter()
+        .filter(|file| file.extension().is_some_and(|extension| extension == "rs"))
+        .cloned()
+        .collect();
+    let types = structure::check(root, &rust, &mut violations)?;
+    names::check(root, &types, &mut violations)?;
+    prose::check(root, &files, shown, &mut violations)?;
+    if violations.is_empty() {
+        println!("tidy: {} files, no violations", files.len());
         return Ok(());
     }
-    faults.sort();
     Err(format!(
-        "{}\ntidy: {} faults",
-        faults.join("\n"),
-        faults.len()
+        "{}\ntidy: {} violations",
+        violations.join("\n"),
+        violations.len()
     ))
 }
 
-/// The files that belong to the project: tracked, or new and not ignored.
+/// Returns the files of the project: tracked, or new and not ignored.
 fn tracked(root: &Path) -> Result<Vec<PathBuf>, String> {
     let output = Command::new("git")
         .args([
@@ -70,7 +85,7 @@ fn tracked(root: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(paths.filter(|path| root.join(path).is_file()).collect())
 }
 
-fn check_name(file: &Path, faults: &mut Vec<String>) {
+fn check_name(file: &Path, violations: &mut Vec<String>) {
     let in_code =
         file.starts_with("crates") || file.starts_with("testing") || file.starts_with("xtask");
     if !in_code {
@@ -80,20 +95,20 @@ fn check_name(file: &Path, faults: &mut Vec<String>) {
         let part = part.as_os_str().to_string_lossy();
         let stem = part.split('.').next().unwrap_or_default();
         if FORBIDDEN.contains(&stem) {
-            faults.push(format!(
-                "{}: `{stem}` is no name for one idea",
+            violations.push(format!(
+                "{}: `{stem}` does not name a concept",
                 file.display()
             ));
         }
     }
 }
 
-fn check_source(root: &Path, file: &Path, faults: &mut Vec<String>) -> Result<(), String> {
+fn check_source(root: &Path, file: &Path, violations: &mut Vec<String>) -> Result<(), String> {
     let text = std::fs::read_to_string(root.join(file))
         .map_err(|error| format!("{}: {error}", file.display()))?;
     let lines = text.lines().count();
     if lines > MAX_LINES {
-        faults.push(format!(
+        violations.push(format!(
             "{}: {lines} lines, more than {MAX_LINES}",
             file.display()
         ));
@@ -103,25 +118,24 @@ fn check_source(root: &Path, file: &Path, faults: &mut Vec<String>) -> Result<()
         .find(|line| !line.trim().is_empty())
         .unwrap_or_default();
     if !opens.starts_with("//!") && !opens.starts_with("#!") {
-        faults.push(format!(
-            "{}: does not open with a paragraph that says what it is",
+        violations.push(format!(
+            "{}: does not open with a module comment",
             file.display()
         ));
     }
     if file.ends_with("src/lib.rs") && !text.contains("#![warn(missing_docs)]") {
-        faults.push(format!("{}: lacks #![warn(missing_docs)]", file.display()));
+        violations.push(format!("{}: lacks #![warn(missing_docs)]", file.display()));
     }
-    // The one library that stands in front of the C library cannot do without.
-    let unsafe_by_trade = file.starts_with("testing/faultfs");
-    if file.ends_with("src/lib.rs") && !unsafe_by_trade && !text.contains("#![forbid(unsafe_code)]")
-    {
-        faults.push(format!("{}: lacks #![forbid(unsafe_code)]", file.display()));
+    // The preloaded library replaces functions of the C library.
+    let may_be_unsafe = file.starts_with("testing/faultfs");
+    if file.ends_with("src/lib.rs") && !may_be_unsafe && !text.contains("#![forbid(unsafe_code)]") {
+        violations.push(format!("{}: lacks #![forbid(unsafe_code)]", file.display()));
     }
     Ok(())
 }
 
-/// The list of forbidden calls is one list: its copies in the pure crates must not drift apart.
-fn check_pure_settings(root: &Path, faults: &mut Vec<String>) -> Result<(), String> {
+/// Compares the copies of the list of forbidden calls in the pure crates.
+fn check_pure_settings(root: &Path, violations: &mut Vec<String>) -> Result<(), String> {
     let read = |name: &str| {
         let path = root.join("crates").join(name).join("clippy.toml");
         std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
@@ -129,7 +143,7 @@ fn check_pure_settings(root: &Path, faults: &mut Vec<String>) -> Result<(), Stri
     let first = read(PURE[0])?;
     for name in &PURE[1..] {
         if read(name)? != first {
-            faults.push(format!(
+            violations.push(format!(
                 "crates/{name}/clippy.toml differs from crates/{}/clippy.toml",
                 PURE[0]
             ));
