@@ -1,7 +1,7 @@
 //! A prompt as a tool (ChatMD §5.3): the model hands it a text and gets its answer.
 
 use logue_message::{Block, ToolDefinition};
-use logue_tools::{BoxFuture, Call, Outcome, Tool};
+use logue_tools::{BoxFuture, Tool, ToolInvocation, ToolResult};
 use serde_json::{Value, json};
 
 use crate::agents::Freshness;
@@ -50,12 +50,12 @@ impl Tool for AgentTool {
         &self.definition
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         Box::pin(async move {
             let object = call.arguments.object().unwrap_or_default();
             let input = object.get("input").and_then(Value::as_str);
             let Some(input) = input.filter(|input| !input.trim().is_empty()) else {
-                return Outcome::error(
+                return ToolResult::error(
                     "E-CALL-SCHEMA",
                     "the arguments are not an object with the string `input`, such as {\"input\": \"…\"}",
                 );
@@ -66,8 +66,8 @@ impl Tool for AgentTool {
                 .ask_agent(&self.src, self.local, told, Freshness::Fresh, Some(call.id))
                 .await
             {
-                Ok(answer) => Outcome::done(answer),
-                Err(error) => Outcome::error(error.kind.code().as_str(), error),
+                Ok(answer) => ToolResult::success(answer),
+                Err(error) => ToolResult::error(error.kind.code().as_str(), error),
             }
         })
     }

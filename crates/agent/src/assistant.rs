@@ -21,7 +21,7 @@ use logue_harness::{
 };
 use logue_message::{ChatMessage, ToolCall};
 use logue_model::{Event, Provider, ProviderError, Request, Settings, Structured};
-use logue_tools::{BoxFuture, Outcome, Routed, Router, Toolbox, Unchecked};
+use logue_tools::{BoxFuture, Router, SchemaWarning, ToolRequest, ToolResult, Toolbox};
 use serde_json::{Value, json};
 use tracing::Instrument as _;
 
@@ -280,7 +280,7 @@ impl Shared {
                     batch.add(is_exclusive, Box::pin(agents.clone().for_agents(running)));
                 }
                 Err(refusal) => {
-                    let refused = std::future::ready(Outcome::failed(refusal));
+                    let refused = std::future::ready(ToolResult::failure(refusal));
                     batch.add(false, Box::pin(refused));
                 }
             }
@@ -292,10 +292,10 @@ impl Shared {
             let (Some(gated), Some(place)) = (calls.get(index), results.get_mut(index)) else {
                 continue;
             };
-            for Unchecked { tool, why } in self.router.take_unchecked() {
+            for SchemaWarning { tool, reason } in self.router.take_schema_warnings() {
                 ctx.emit(RunEvent::Custom {
                     name: UNCHECKED.to_owned(),
-                    value: json!({"tool": tool, "why": why}),
+                    value: json!({"tool": tool, "why": reason}),
                 });
             }
             let call = &gated.call;
@@ -326,12 +326,12 @@ fn run_tool<'a>(
     ctx: &'a NodeContext,
     router: &'a Router,
     gated: &'a GatedCall,
-) -> BoxFuture<'a, Outcome> {
+) -> BoxFuture<'a, ToolResult> {
     let call = &gated.call;
-    let running = router.call(Routed {
+    let running = router.call(ToolRequest {
         conversation: ctx.session_id(),
         approved: gated.fingerprint(),
-        ..Routed::from(call)
+        ..ToolRequest::from(call)
     });
     Box::pin(async move {
         let (id, name) = (call.id.clone(), call.name.clone());

@@ -1,7 +1,7 @@
 //! A function that somebody declares and nothing here can run.
 
 use logue_message::ToolDefinition;
-use logue_tools::{BoxFuture, Call, Outcome, Tool};
+use logue_tools::{BoxFuture, Tool, ToolInvocation, ToolResult};
 
 /// Offered to the model; a turn ends where it is called.
 #[derive(Debug)]
@@ -12,9 +12,9 @@ impl Tool for Declared {
         &self.0
     }
 
-    fn call<'a>(&'a self, _: Call<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, _: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         let name = &self.0.name;
-        let outcome = Outcome::failed(format!("nothing here can run `{name}`"));
+        let outcome = ToolResult::failure(format!("nothing here can run `{name}`"));
         Box::pin(std::future::ready(outcome))
     }
 

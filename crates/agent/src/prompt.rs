@@ -12,8 +12,8 @@ use logue_message::{ChatMessage, Repair, Role, ToolCall, repair_history};
 use logue_model::Settings;
 use logue_source::{Code, Diagnostic, SourceMap};
 use logue_tools::{
-    Builtin, CommandError, Outcome, ShellOptions, ShellTool, Tool, ToolServerError,
-    ToolServerFault, ToolSource, Toolbox, WantedTools, envelope,
+    Builtin, CommandError, ServerToolRequest, ShellOptions, ShellTool, Tool, ToolResult,
+    ToolServerError, ToolServerErrorKind, ToolSource, Toolbox, envelope,
 };
 
 use crate::agent_tool::AgentTool;
@@ -169,7 +169,7 @@ impl Prompt {
             if self.transcribed.is_some() {
                 let code = Code::ToolCancelled.as_str();
                 let words = text.trim_start_matches(code).trim_start_matches(": ");
-                text = envelope(&Outcome::error(code, words)).to_string();
+                text = envelope(&ToolResult::error(code, words)).to_string();
             }
             Some(Element::ToolResponse {
                 call: call.clone(),
@@ -256,8 +256,8 @@ pub async fn toolbox(
                 match sources.next() {
                     Some(Ok(source)) => toolbox.add_source(source),
                     Some(Err(error)) => {
-                        let code = match error.fault {
-                            ToolServerFault::Denied => Code::NetworkDenied,
+                        let code = match error.kind {
+                            ToolServerErrorKind::Denied => Code::NetworkDenied,
                             _ => Code::McpTool,
                         };
                         let refused = refused(code, error.message);
@@ -309,7 +309,7 @@ async fn sources(
         return Vec::new();
     };
     let roots = surroundings.world.roots();
-    let wanted: Vec<WantedTools> = prompt
+    let wanted: Vec<ServerToolRequest> = prompt
         .tools
         .iter()
         .filter_map(|declaration| match &declaration.kind {
@@ -317,7 +317,7 @@ async fn sources(
                 server,
                 names,
                 strict,
-            } => Some(WantedTools {
+            } => Some(ServerToolRequest {
                 server: server.clone(),
                 names: names.clone(),
                 strict: *strict,

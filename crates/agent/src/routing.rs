@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use logue_message::ToolCall;
-use logue_tools::{DEFAULT_CONCURRENCY, Outcome, Router, RouterHandle, Toolbox, envelope};
+use logue_tools::{DEFAULT_CONCURRENCY, Router, RouterHandle, ToolResult, Toolbox, envelope};
 
 /// How the calls of an answer are run.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ impl Routing {
     }
 
     /// What the model is told of an outcome.
-    pub(crate) fn told(&self, outcome: &Outcome) -> String {
+    pub(crate) fn told(&self, outcome: &ToolResult) -> String {
         if self.envelope {
             envelope(outcome).to_string()
         } else {

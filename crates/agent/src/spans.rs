@@ -7,7 +7,7 @@ use std::time::Duration;
 use logue_harness::NodeContext;
 use logue_message::ToolCall;
 use logue_model::{Category, ProviderError, Request, Response};
-use logue_tools::Outcome;
+use logue_tools::ToolResult;
 use tracing::field::Empty;
 use tracing::{Span, info_span};
 
@@ -94,7 +94,7 @@ pub(crate) fn calling(ctx: &NodeContext, call: &ToolCall) -> Span {
 }
 
 /// Says how a call ended.
-pub(crate) fn called(span: &Span, outcome: &Outcome) {
+pub(crate) fn called(span: &Span, outcome: &ToolResult) {
     if outcome.ok {
         span.record("otel.status_code", "OK");
         return;

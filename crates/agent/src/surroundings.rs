@@ -13,7 +13,7 @@ use chatmd::{
     World as _, WorldError, WorldErrorKind, load,
 };
 use logue_message::Block;
-use logue_tools::{FetchCategory, Fetcher, Reach, SearchEngine, ShellPolicy, ToolServers};
+use logue_tools::{AccessScope, FetchCategory, Fetcher, SearchEngine, ShellPolicy, ToolServers};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
@@ -96,19 +96,21 @@ impl Surroundings {
     /// What the built-in tools of a prompt in these surroundings can get at: what the surroundings
     /// themselves can, but the prompts that are being run, what they import and the agents that
     /// they may call stay as they are.
-    pub(crate) fn reach(&self, prompt: &Prompt) -> Reach {
+    pub(crate) fn reach(&self, prompt: &Prompt) -> AccessScope {
         let roots = self.world.roots();
-        let reach = Reach::new(Arc::clone(roots))
-            .noting(self.world.written().clone())
+        let reach = AccessScope::new(Arc::clone(roots))
+            .with_write_log(self.world.written().clone())
             .with_python(self.shell.of("python").clone());
         let own = self.callers.iter().chain(&self.kept).cloned();
         let named = prompt.prompt_files().into_iter();
         let named = named.filter_map(|name| roots.find(name).ok().map(|found| found.path));
-        let reach = own.chain(named).fold(reach, Reach::keeping);
+        let reach = own
+            .chain(named)
+            .fold(reach, AccessScope::with_protected_file);
         let network = self.network.iter().cloned();
-        let reach = network.fold(reach, Reach::with_network);
+        let reach = network.fold(reach, AccessScope::with_network);
         let search = self.search.iter().cloned();
-        search.fold(reach, Reach::with_search)
+        search.fold(reach, AccessScope::with_search)
     }
 
     /// The same with servers that offer tools.

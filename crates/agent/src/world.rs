@@ -10,7 +10,7 @@ use chatmd::{
     DocumentRequest, DocumentText, ImageData, ImageRequest, ImportRequest, ImportedText, World,
     WorldError, WorldErrorKind,
 };
-use logue_tools::{RootError, Roots, Written};
+use logue_tools::{RootError, Roots, WrittenFiles};
 
 use crate::payload::is_as_named;
 use crate::source_file::MAX_SOURCE_BYTES;
@@ -32,7 +32,7 @@ pub struct FileWorld {
     roots: Arc<Roots>,
     payloads: PathBuf,
     file: Option<PathBuf>,
-    written: Written,
+    written: WrittenFiles,
 }
 
 impl FileWorld {
@@ -42,7 +42,7 @@ impl FileWorld {
             roots,
             payloads: transcript_folder.join(PAYLOAD_FOLDER),
             file: None,
-            written: Written::default(),
+            written: WrittenFiles::default(),
         }
     }
 
@@ -54,7 +54,7 @@ impl FileWorld {
     }
 
     /// What tools write that run in this world.
-    pub(crate) fn written(&self) -> &Written {
+    pub(crate) fn written(&self) -> &WrittenFiles {
         &self.written
     }
 

@@ -18,7 +18,7 @@ use logue_model::{
     BoxFuture, Category, Event as Heard, EventSink, FinishReason, Provider, ProviderError, Request,
     Response, Settings, Usage,
 };
-use logue_tools::{Call, Outcome, Tool, Toolbox};
+use logue_tools::{Tool, ToolInvocation, ToolResult, Toolbox};
 use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -191,10 +191,10 @@ fn calls(calls: &[(&str, &str)]) -> Response {
 }
 
 /// A tool that ends as it is told to.
-struct Probe(ToolDefinition, Outcome);
+struct Probe(ToolDefinition, ToolResult);
 
 impl Probe {
-    fn shared(name: &str, outcome: Outcome) -> Arc<dyn Tool> {
+    fn shared(name: &str, outcome: ToolResult) -> Arc<dyn Tool> {
         let description = format!("told only to the model: {MARKER}");
         let parameters = json!({"type": "object", "properties": {"input": {"type": "string"}}});
         Arc::new(Self(
@@ -209,7 +209,7 @@ impl Tool for Probe {
         &self.0
     }
 
-    fn call<'a>(&'a self, _: Call<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, _: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         Box::pin(async move {
             tokio::task::yield_now().await;
             self.1.clone()
@@ -232,13 +232,13 @@ impl Clock for StillClock {
 fn harness(answers: impl IntoIterator<Item = Result<Response, ProviderError>>) -> ChatHarness {
     let mut toolbox = Toolbox::new();
     for (name, outcome) in [
-        ("works", Outcome::done(MARKER)),
-        ("fails", Outcome::failed(format!("{MARKER}: it broke"))),
+        ("works", ToolResult::success(MARKER)),
+        ("fails", ToolResult::failure(format!("{MARKER}: it broke"))),
         (
             "refuses",
-            Outcome::failed(format!("E-CALL-SCHEMA: {MARKER}")),
+            ToolResult::failure(format!("E-CALL-SCHEMA: {MARKER}")),
         ),
-        ("asked", Outcome::done(MARKER)),
+        ("asked", ToolResult::success(MARKER)),
     ] {
         toolbox.add(Probe::shared(name, outcome)).unwrap();
     }

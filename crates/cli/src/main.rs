@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     // Started by itself between a tool's command and the program that runs it.
     if std::env::args_os()
         .nth(1)
-        .is_some_and(|first| first == sandbox::LAUNCH)
+        .is_some_and(|first| first == sandbox::LAUNCHER_ARG)
     {
         return sandbox::launch();
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use chatmd::ToolKind;
 use logue_agent::Prompt;
 use logue_source::Span;
-use logue_tools::sandbox::{Mode, Sandbox};
+use logue_tools::sandbox::{Sandbox, SandboxMode};
 use logue_tools::{ShellOptions, ShellPolicy};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -67,7 +67,7 @@ enum Choice {
     Off,
 }
 
-impl From<Choice> for Mode {
+impl From<Choice> for SandboxMode {
     fn from(choice: Choice) -> Self {
         match choice {
             Choice::Auto => Self::Auto,

@@ -3,7 +3,7 @@
 
 use serde_json::{Number, Value, json};
 
-use crate::Outcome;
+use crate::ToolResult;
 
 /// A result as `{ok, content, error, provenance}`.
 ///
@@ -13,14 +13,14 @@ use crate::Outcome;
 /// change by being read, because its numbers are longer than those of a program, stays a text.
 ///
 /// ```
-/// use logue_tools::{Outcome, envelope};
+/// use logue_tools::{ToolResult, envelope};
 ///
-/// let done = envelope(&Outcome::done(r#"{"temperature": 21}"#));
+/// let done = envelope(&ToolResult::success(r#"{"temperature": 21}"#));
 /// assert_eq!(done["content"]["temperature"], 21);
-/// let failed = envelope(&Outcome::error("E-TOOL-TIMEOUT", "it took longer than 5 s"));
+/// let failed = envelope(&ToolResult::error("E-TOOL-TIMEOUT", "it took longer than 5 s"));
 /// assert_eq!(failed["error"]["code"], "E-TOOL-TIMEOUT");
 /// ```
-pub fn envelope(outcome: &Outcome) -> Value {
+pub fn envelope(outcome: &ToolResult) -> Value {
     let provenance = outcome.provenance.as_ref().map(|provenance| {
         json!({
             "source": provenance.source,
@@ -85,7 +85,7 @@ fn digits(number: &str) -> String {
 }
 
 /// What went wrong, without the code that stands for itself.
-fn message_of(outcome: &Outcome) -> &str {
+fn message_of(outcome: &ToolResult) -> &str {
     let text = outcome.text.as_str();
     let rest = outcome.code.and_then(|code| text.strip_prefix(code));
     rest.and_then(|rest| rest.strip_prefix(": "))

@@ -11,23 +11,23 @@
 //! names and from no other.
 //!
 //! A call never fails the turn: what goes wrong is told to the model as the result
-//! ([`Outcome::failed`]). This crate knows no model, session or transcript.
+//! ([`ToolResult::failure`]). This crate knows no model, session or transcript.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod builtin;
 mod envelope;
+mod escape;
 mod fetch;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 mod output;
 mod patch;
-mod reach;
 mod roots;
 mod router;
 pub mod sandbox;
+mod scope;
 mod shell;
-mod shown;
 mod tool;
 mod tool_source;
 mod toolbox;
@@ -41,12 +41,16 @@ pub use builtin::{
 pub use envelope::envelope;
 pub use fetch::{
     FetchCategory, FetchError, FetchKey, FetchPolicy, Fetched, Fetcher, HostRule, HostRuleError,
-    Lookup,
+    Resolver,
 };
-pub use reach::{Reach, Written};
+/// The boxed future that the methods of [`Tool`] return.
+pub use futures_util::future::BoxFuture;
 pub use roots::{Opened, RootError, Roots};
-pub use router::{Batch, DEFAULT_CONCURRENCY, Routed, Router, RouterHandle, Unchecked};
+pub use router::{Batch, DEFAULT_CONCURRENCY, Router, RouterHandle, SchemaWarning, ToolRequest};
+pub use scope::{AccessScope, WrittenFiles};
 pub use shell::{CommandError, ShellOptions, ShellPolicy, ShellTool, command_words};
-pub use tool::{BoxFuture, Call, Outcome, Preview, Provenance, Tool};
-pub use tool_source::{ToolServerError, ToolServerFault, ToolServers, ToolSource, WantedTools};
+pub use tool::{Preview, Provenance, Tool, ToolInvocation, ToolResult};
+pub use tool_source::{
+    ServerToolRequest, ToolServerError, ToolServerErrorKind, ToolServers, ToolSource,
+};
 pub use toolbox::{Toolbox, ToolboxError};

@@ -2,13 +2,13 @@
 
 /// Collects bytes up to a limit and counts the rest.
 #[derive(Debug)]
-pub(crate) struct Capped {
+pub(crate) struct BoundedBuffer {
     limit: usize,
     kept: Vec<u8>,
     dropped: u64,
 }
 
-impl Capped {
+impl BoundedBuffer {
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             limit,

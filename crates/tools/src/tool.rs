@@ -1,12 +1,7 @@
 //! The seam between a turn and what it can do.
 
-use std::future::Future;
-use std::pin::Pin;
-
+use futures_util::future::BoxFuture;
 use logue_message::{Arguments, ToolCall, ToolDefinition};
-
-/// A boxed future, as the seams that are used as trait objects return it.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Something a model can call.
 ///
@@ -15,8 +10,8 @@ pub trait Tool: Send + Sync {
     /// What the model is told of the tool.
     fn definition(&self) -> &ToolDefinition;
 
-    /// Runs one call. It never fails: what goes wrong is an [`Outcome`] that says so.
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome>;
+    /// Runs one call. It never fails: what goes wrong is an [`ToolResult`] that says so.
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult>;
 
     /// Whether no other call of an answer may run beside one of this tool: it changes what others
     /// read or write, so the order of the calls is part of what they mean.
@@ -34,9 +29,9 @@ pub trait Tool: Send + Sync {
     /// What a person is shown who is asked whether a call may run: the exact command, or the change
     /// to files as a unified diff. `None` where the arguments say it all. Nothing happens.
     ///
-    /// If the preview has a fingerprint, a call that is approved carries it as [`Call::approved`],
+    /// If the preview has a fingerprint, a call that is approved carries it as [`ToolInvocation::approved`],
     /// and fails without any effect if it would do something else by then.
-    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
+    fn preview<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, Option<Preview>> {
         let _ = call;
         Box::pin(std::future::ready(None))
     }
@@ -51,7 +46,7 @@ pub trait Tool: Send + Sync {
 /// One call of a tool, as the tool is told it: never the reasoning that led to it
 /// (OpenChatML 2.2 §8.3).
 #[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
+pub struct ToolInvocation<'a> {
     /// The call's id, unique in its conversation.
     pub id: &'a str,
     /// What the tool is called with, as the model said it.
@@ -61,7 +56,7 @@ pub struct Call<'a> {
     pub approved: Option<&'a str>,
 }
 
-impl<'a> Call<'a> {
+impl<'a> ToolInvocation<'a> {
     /// A call that nobody was asked about.
     pub fn new(id: &'a str, arguments: &'a Arguments) -> Self {
         Self {
@@ -73,13 +68,13 @@ impl<'a> Call<'a> {
 
     /// The same after somebody approved the preview with that fingerprint.
     #[must_use]
-    pub fn approved_as(mut self, fingerprint: Option<&'a str>) -> Self {
+    pub fn with_approval(mut self, fingerprint: Option<&'a str>) -> Self {
         self.approved = fingerprint;
         self
     }
 }
 
-impl<'a> From<&'a ToolCall> for Call<'a> {
+impl<'a> From<&'a ToolCall> for ToolInvocation<'a> {
     fn from(call: &'a ToolCall) -> Self {
         Self::new(&call.id, &call.arguments)
     }
@@ -116,7 +111,7 @@ impl Preview {
 /// The result of a call, as the model is told it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Outcome {
+pub struct ToolResult {
     /// The text that the model gets.
     pub text: String,
     /// Whether the call did what it was asked to.
@@ -147,9 +142,9 @@ pub struct Provenance {
     pub checksum: Option<String>,
 }
 
-impl Outcome {
+impl ToolResult {
     /// The result of a call that worked.
-    pub fn done(text: impl Into<String>) -> Self {
+    pub fn success(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
             ok: true,
@@ -160,19 +155,19 @@ impl Outcome {
 
     /// The result of a call that did not work: the text says why. If that begins with the code of a
     /// result, as in `E-CALL-SCHEMA: …`, it is the code of this one.
-    pub fn failed(text: impl Into<String>) -> Self {
+    pub fn failure(text: impl Into<String>) -> Self {
         let text = text.into();
         let first = text.split_once(": ").map(|(first, _)| first);
         let code = first.and_then(|first| CODES.iter().find(|code| **code == first).copied());
         Self {
             code,
-            ..Self::failed_saying(text)
+            ..Self::failure_with_text(text)
         }
     }
 
     /// The result of a call that did not work and whose text is somebody else's, such as what a
     /// command wrote: nothing is read into how it begins.
-    pub fn failed_saying(text: impl Into<String>) -> Self {
+    pub fn failure_with_text(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
             ok: false,
@@ -184,7 +179,7 @@ impl Outcome {
     /// The result of a call that did not work, with the stable code of why. The text begins with
     /// the code.
     pub fn error(code: &'static str, message: impl std::fmt::Display) -> Self {
-        Self::failed_saying(format!("{code}: {message}")).with_code(code)
+        Self::failure_with_text(format!("{code}: {message}")).with_code(code)
     }
 
     /// The same with the stable code of what went wrong.

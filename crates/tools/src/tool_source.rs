@@ -28,7 +28,7 @@ pub trait ToolServers: Send + Sync + fmt::Debug {
     /// error, because a turn has to survive it.
     fn source<'a>(
         &'a self,
-        wanted: &'a WantedTools,
+        wanted: &'a ServerToolRequest,
     ) -> BoxFuture<'a, Result<Arc<dyn ToolSource>, ToolServerError>>;
 
     /// Ends every connection and every program that was started, within a few seconds.
@@ -37,7 +37,7 @@ pub trait ToolServers: Send + Sync + fmt::Debug {
 
 /// What a declaration wants of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WantedTools {
+pub struct ServerToolRequest {
     /// The server's address as declared.
     pub server: String,
     /// The tools to take; `None` takes all, and empty names mean nothing.
@@ -53,7 +53,7 @@ pub struct WantedTools {
 /// Why a declaration of a server is wrong, by who can correct it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum ToolServerFault {
+pub enum ToolServerErrorKind {
     /// The address is none.
     Address,
     /// Nobody allowed the server's host.
@@ -66,8 +66,8 @@ pub enum ToolServerFault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolServerError {
-    /// The kind of fault.
-    pub fault: ToolServerFault,
+    /// The kind of error.
+    pub kind: ToolServerErrorKind,
     /// What is wrong.
     pub message: String,
     /// What to do about it.
@@ -76,9 +76,9 @@ pub struct ToolServerError {
 
 impl ToolServerError {
     /// An error without help.
-    pub fn new(fault: ToolServerFault, message: impl Into<String>) -> Self {
+    pub fn new(kind: ToolServerErrorKind, message: impl Into<String>) -> Self {
         Self {
-            fault,
+            kind,
             message: message.into(),
             help: None,
         }

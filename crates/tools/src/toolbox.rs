@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use logue_message::{ToolCall, ToolDefinition};
 
-use crate::{BoxFuture, Call, Outcome, Preview, Tool, ToolSource};
+use crate::{BoxFuture, Preview, Tool, ToolInvocation, ToolResult, ToolSource};
 
 /// The declared tools in the order of their declaration.
 ///
@@ -41,7 +41,7 @@ impl Tool for Renamed {
         &self.definition
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         self.tool.call(call)
     }
 
@@ -57,7 +57,7 @@ impl Tool for Renamed {
         self.tool.is_runnable()
     }
 
-    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
+    fn preview<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, Option<Preview>> {
         self.tool.preview(call)
     }
 }
@@ -167,20 +167,21 @@ impl Toolbox {
     }
 
     /// Runs a call; a tool that nobody declared is refused.
-    pub async fn call(&self, call: &ToolCall) -> Outcome {
+    pub async fn call(&self, call: &ToolCall) -> ToolResult {
         self.call_approved(call, None).await
     }
 
     /// Runs a call as it was approved: `approved` is the fingerprint of the preview that was shown.
-    pub async fn call_approved(&self, call: &ToolCall, approved: Option<&str>) -> Outcome {
+    pub async fn call_approved(&self, call: &ToolCall, approved: Option<&str>) -> ToolResult {
         let Some(tool) = self.get(&call.name) else {
             return self.undeclared(&call.name);
         };
-        tool.call(Call::from(call).approved_as(approved)).await
+        tool.call(ToolInvocation::from(call).with_approval(approved))
+            .await
     }
 
     /// The outcome of a call of a tool that is not here.
-    pub(crate) fn undeclared(&self, name: &str) -> Outcome {
+    pub(crate) fn undeclared(&self, name: &str) -> ToolResult {
         let declared = self
             .definitions
             .iter()
@@ -191,7 +192,7 @@ impl Toolbox {
         } else {
             declared.join(", ")
         };
-        Outcome::error(
+        ToolResult::error(
             "E-CALL-SCHEMA",
             format_args!(
                 "no tool named `{name}` is declared, so it was not run. Declared tools: {declared}"

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use logue_message::ToolCall;
 use logue_tools::{
-    Builtin, FetchKey, FetchPolicy, Fetcher, Outcome, Reach, ResultFields, Roots, SearchEngine,
-    Toolbox,
+    AccessScope, Builtin, FetchKey, FetchPolicy, Fetcher, ResultFields, Roots, SearchEngine,
+    ToolResult, Toolbox,
 };
 use serde_json::{Value, json};
 
@@ -38,11 +38,11 @@ impl Site {
         format!("http://127.0.0.1:{}/{path}", self.port)
     }
 
-    fn reach(&self) -> Reach {
+    fn scope(&self) -> AccessScope {
         let mut policy = FetchPolicy::allowing([format!("127.0.0.1:{}", self.port)]).unwrap();
         policy.max_bytes = 64 * 1024 * 1024;
         let roots = Roots::new([std::env::temp_dir()]).unwrap();
-        Reach::new(Arc::new(roots)).with_network(Arc::new(Fetcher::new(policy).unwrap()))
+        AccessScope::new(Arc::new(roots)).with_network(Arc::new(Fetcher::new(policy).unwrap()))
     }
 }
 
@@ -72,15 +72,15 @@ fn html(body: impl Into<String>) -> (String, String) {
     ("200 OK\ncontent-type: text/html".to_owned(), body.into())
 }
 
-fn browser(reach: &Reach) -> Toolbox {
+fn browser(scope: &AccessScope) -> Toolbox {
     let mut toolbox = Toolbox::new();
     for builtin in Builtin::by_names(&["browser"]).unwrap() {
-        toolbox.add(builtin.tool(reach)).unwrap();
+        toolbox.add(builtin.tool(scope)).unwrap();
     }
     toolbox
 }
 
-async fn call(toolbox: &Toolbox, name: &str, arguments: Value) -> Outcome {
+async fn call(toolbox: &Toolbox, name: &str, arguments: Value) -> ToolResult {
     let name = format!("browser.{name}");
     let call = ToolCall::new("c", name, arguments.to_string());
     toolbox.call(&call).await
@@ -108,7 +108,7 @@ async fn pages_are_opened_by_address_and_link_and_scrolled_by_line() {
         }
         _ => ("404 Not Found".to_owned(), String::new()),
     });
-    let toolbox = browser(&site.reach());
+    let toolbox = browser(&site.scope());
     let home = call(&toolbox, "open", json!({"url": site.url("")})).await;
     let (root, long, gone) = (site.url(""), site.url("long"), site.url("gone"));
     assert_eq!(
@@ -184,7 +184,7 @@ async fn a_text_is_found_over_line_ends_and_in_any_case() {
         words(40)
     );
     let site = Site::serve(move |_| html(page.clone()));
-    let toolbox = browser(&site.reach());
+    let toolbox = browser(&site.scope());
     let outcome = call(&toolbox, "find", json!({"pattern": "x"})).await;
     assert!(!outcome.ok && outcome.text.contains("no page is open"));
     text(&toolbox, "open", json!({"url": site.url("")})).await;
@@ -234,7 +234,7 @@ async fn nothing_in_a_page_looks_like_what_we_say() {
             };
             let head = format!("200 OK\ncontent-type: {kind}; charset=utf-8");
             let site = Site::serve(move |_| (head.clone(), body.clone()));
-            let toolbox = browser(&site.reach());
+            let toolbox = browser(&site.scope());
             let shown = text(&toolbox, "open", json!({"url": site.url("")})).await;
             let ours: Vec<&str> = shown
                 .lines()
@@ -285,7 +285,7 @@ async fn huge_and_deep_pages_are_cut_in_time() {
         ),
         _ => html("<table><tr><td>".repeat(deep / 15)),
     });
-    let toolbox = browser(&site.reach());
+    let toolbox = browser(&site.scope());
     let started = Instant::now();
     for path in ["deep", "lists", "links", "line", "spaces", "tables"] {
         let outcome = call(&toolbox, "open", json!({"url": site.url(path)})).await;
@@ -315,7 +315,7 @@ async fn huge_and_deep_pages_are_cut_in_time() {
 #[tokio::test]
 async fn only_so_many_pages_stay_open() {
     let site = Site::serve(|path| html(format!("<p>page {path}")));
-    let toolbox = browser(&site.reach());
+    let toolbox = browser(&site.scope());
     for number in 0..40 {
         text(
             &toolbox,
@@ -329,10 +329,10 @@ async fn only_so_many_pages_stay_open() {
     let outcome = call(&toolbox, "open", json!({"cursor": 7})).await;
     assert_eq!(
         outcome,
-        Outcome::failed("page [7] is not kept any more; open its address again")
+        ToolResult::failure("page [7] is not kept any more; open its address again")
     );
     // Another run has pages of its own.
-    let other = browser(&site.reach());
+    let other = browser(&site.scope());
     let outcome = call(&other, "open", json!({"cursor": 8})).await;
     assert!(!outcome.ok, "{outcome:?}");
 }
@@ -377,7 +377,7 @@ async fn a_search_asks_the_engine_that_is_configured() {
         let engine = SearchEngine::new(site.url(path)).unwrap();
         let engine = engine.with_results("web.results", fields.clone());
         let key = FetchKey::new("X-Key", "hush").unwrap();
-        browser(&site.reach().with_search(Arc::new(engine.with_key(key))))
+        browser(&site.scope().with_search(Arc::new(engine.with_key(key))))
     };
     let toolbox = with("api?q={query}&n={count}");
     let query = json!({"query": "what & why? {count} é", "topn": 2});
@@ -421,7 +421,7 @@ async fn a_search_asks_the_engine_that_is_configured() {
         assert!(!outcome.ok && outcome.text.contains(said), "{outcome:?}");
         assert!(!outcome.text.contains("hush"));
     }
-    let none = call(&browser(&site.reach()), "search", json!({"query": "x"})).await;
+    let none = call(&browser(&site.scope()), "search", json!({"query": "x"})).await;
     assert!(
         !none.ok && none.text.starts_with("no search engine is configured"),
         "{none:?}"

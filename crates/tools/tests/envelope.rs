@@ -1,12 +1,12 @@
 //! Results as `{ok, content, error, provenance}`.
 
-use logue_tools::{Outcome, Provenance, envelope};
+use logue_tools::{Provenance, ToolResult, envelope};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 #[test]
 fn a_result_keeps_its_form() {
-    let from = |text: &str| envelope(&Outcome::done(text))["content"].clone();
+    let from = |text: &str| envelope(&ToolResult::success(text))["content"].clone();
     let long = "123456789012345678901234567890";
     let table = [
         (
@@ -46,7 +46,7 @@ fn a_result_keeps_its_form() {
 
 #[test]
 fn a_failure_has_a_code_where_there_is_one() {
-    let error = |outcome: &Outcome| {
+    let error = |outcome: &ToolResult| {
         let envelope = envelope(outcome);
         assert_eq!(
             (&envelope["ok"], &envelope["content"]),
@@ -56,28 +56,28 @@ fn a_failure_has_a_code_where_there_is_one() {
     };
     let table = [
         (
-            Outcome::error("E-TOOL-TIMEOUT", "it took longer than 5 s"),
+            ToolResult::error("E-TOOL-TIMEOUT", "it took longer than 5 s"),
             json!({"code": "E-TOOL-TIMEOUT", "message": "it took longer than 5 s"}),
         ),
         (
-            Outcome::failed("E-CALL-SCHEMA: path: is required"),
+            ToolResult::failure("E-CALL-SCHEMA: path: is required"),
             json!({"code": "E-CALL-SCHEMA", "message": "path: is required"}),
         ),
         (
-            Outcome::failed("no such file"),
+            ToolResult::failure("no such file"),
             json!({"code": null, "message": "no such file"}),
         ),
         (
-            Outcome::failed_saying("E-TOOL-TIMEOUT: says the command"),
+            ToolResult::failure_with_text("E-TOOL-TIMEOUT: says the command"),
             json!({"code": null, "message": "E-TOOL-TIMEOUT: says the command"}),
         ),
         (
-            Outcome::failed_saying("half of it\n[E-TOOL-TIMEOUT: killed]")
+            ToolResult::failure_with_text("half of it\n[E-TOOL-TIMEOUT: killed]")
                 .with_code("E-TOOL-TIMEOUT"),
             json!({"code": "E-TOOL-TIMEOUT", "message": "half of it\n[E-TOOL-TIMEOUT: killed]"}),
         ),
         (
-            Outcome::failed(r#"{"reason": "full"}"#),
+            ToolResult::failure(r#"{"reason": "full"}"#),
             json!({"code": null, "message": r#"{"reason": "full"}"#}),
         ),
     ];
@@ -88,8 +88,11 @@ fn a_failure_has_a_code_where_there_is_one() {
 
 #[test]
 fn provenance_is_told_where_it_is_known() {
-    assert_eq!(envelope(&Outcome::done("x"))["provenance"], Value::Null);
-    let outcome = Outcome::done("x").with_provenance(Provenance {
+    assert_eq!(
+        envelope(&ToolResult::success("x"))["provenance"],
+        Value::Null
+    );
+    let outcome = ToolResult::success("x").with_provenance(Provenance {
         source: "https://example.org/".to_owned(),
         timestamp: Some("2026-03-01T00:00:00Z".to_owned()),
         checksum: None,
@@ -112,7 +115,7 @@ fn provenance_is_told_where_it_is_known() {
 proptest! {
     #[test]
     fn no_text_is_lost(text in any::<String>(), ok in any::<bool>()) {
-        let outcome = if ok { Outcome::done(&*text) } else { Outcome::failed_saying(&*text) };
+        let outcome = if ok { ToolResult::success(&*text) } else { ToolResult::failure_with_text(&*text) };
         let envelope = envelope(&outcome);
         let back: Value = serde_json::from_str(&envelope.to_string())?;
         prop_assert_eq!(&back, &envelope);
@@ -127,7 +130,7 @@ proptest! {
     #[test]
     fn no_number_changes(number in "-?(0|[1-9][0-9]{0,24})(\\.[0-9]{1,24})?") {
         let text = format!(r#"{{"a\"1": [{number}]}}"#);
-        let content = envelope(&Outcome::done(&*text))["content"].clone();
+        let content = envelope(&ToolResult::success(&*text))["content"].clone();
         if content != json!(text) {
             let read = content["a\"1"][0].to_string();
             let digits = |text: &str| text.replace(['-', '.'], "").trim_matches('0').to_owned();

@@ -11,8 +11,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use logue_message::ToolCall;
 use logue_tools::{
-    BoxFuture, Builtin, FetchCategory, FetchError, FetchPolicy, Fetched, Fetcher, HostRule, Lookup,
-    Outcome, Reach, Roots, Toolbox,
+    AccessScope, BoxFuture, Builtin, FetchCategory, FetchError, FetchPolicy, Fetched, Fetcher,
+    HostRule, Resolver, Roots, ToolResult, Toolbox,
 };
 
 /// Answers each request by its path, until the test's process ends.
@@ -235,7 +235,7 @@ impl Script {
     }
 }
 
-impl Lookup for Script {
+impl Resolver for Script {
     fn lookup<'a>(&'a self, _host: &'a str) -> BoxFuture<'a, std::io::Result<Vec<IpAddr>>> {
         self.1.fetch_add(1, Ordering::SeqCst);
         Box::pin(async { Ok(self.0.lock().unwrap().clone()) })
@@ -548,16 +548,16 @@ fn text_is_told_from_other_bytes() {
     }
 }
 
-async fn page(network: Option<Fetcher>, arguments: &str) -> Outcome {
+async fn page(network: Option<Fetcher>, arguments: &str) -> ToolResult {
     let mut toolbox = Toolbox::new();
     let roots = Arc::new(Roots::new([]).unwrap());
-    let reach = network
+    let scope = network
         .into_iter()
-        .fold(Reach::new(roots), |reach, network| {
-            reach.with_network(Arc::new(network))
+        .fold(AccessScope::new(roots), |scope, network| {
+            scope.with_network(Arc::new(network))
         });
     toolbox
-        .add(Builtin::WebpageToMarkdown.tool(&reach))
+        .add(Builtin::WebpageToMarkdown.tool(&scope))
         .unwrap();
     toolbox
         .call(&ToolCall::new("c", "webpage_to_markdown", arguments))
@@ -588,11 +588,11 @@ async fn the_tool_gives_pages_as_markdown() {
     };
     assert_eq!(
         get("page").await,
-        Outcome::done(format!(
+        ToolResult::success(format!(
             "# News\n\nOne [big](http://127.0.0.1:{port}/b) thing."
         ))
     );
-    assert_eq!(get("text").await, Outcome::done("* as it is\n"));
+    assert_eq!(get("text").await, ToolResult::success("* as it is\n"));
     assert!(get("empty").await.text.ends_with("the page holds no text"));
     let long = get("long").await;
     assert!(long.ok && long.text.ends_with("ä\n[cut after 380928 bytes]"));

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use logue_message::ToolCall;
-use logue_tools::{Builtin, Outcome, Reach, Roots, Toolbox};
+use logue_tools::{AccessScope, Builtin, Roots, ToolResult, Toolbox};
 
-async fn call(root: &Path, name: &str, arguments: &str) -> Outcome {
+async fn call(root: &Path, name: &str, arguments: &str) -> ToolResult {
     let roots = Arc::new(Roots::new([root.to_owned()]).unwrap());
     let mut toolbox = Toolbox::new();
     for declared in ["read_file", "read_dir"] {
@@ -18,7 +18,7 @@ async fn call(root: &Path, name: &str, arguments: &str) -> Outcome {
             .add(
                 Builtin::declared(declared)
                     .unwrap()
-                    .tool(&Reach::new(roots.clone())),
+                    .tool(&AccessScope::new(roots.clone())),
             )
             .unwrap();
     }
@@ -42,7 +42,7 @@ async fn a_file_is_shown_with_its_lines() {
     let shown = call(&root, "read_file", r#"{"file":"a.txt"}"#).await;
     assert_eq!(
         shown,
-        Outcome::done("a.txt:1-3\ntotal lines: 3\none\ntwo\nthree\n")
+        ToolResult::success("a.txt:1-3\ntotal lines: 3\none\ntwo\nthree\n")
     );
     let shown = call(
         &root,
@@ -50,9 +50,12 @@ async fn a_file_is_shown_with_its_lines() {
         r#"{"path":"a.txt","offset":1,"line_count":1}"#,
     )
     .await;
-    assert_eq!(shown, Outcome::done("a.txt:2-2\ntotal lines: 3\ntwo\n"));
+    assert_eq!(
+        shown,
+        ToolResult::success("a.txt:2-2\ntotal lines: 3\ntwo\n")
+    );
     let shown = call(&root, "read_file", r#"{"file":"a.txt","offset":9}"#).await;
-    assert_eq!(shown, Outcome::done("a.txt:9-9\ntotal lines: 3\n"));
+    assert_eq!(shown, ToolResult::success("a.txt:9-9\ntotal lines: 3\n"));
 }
 
 #[tokio::test]
@@ -60,7 +63,7 @@ async fn a_folder_is_listed_in_order() {
     let folder = project();
     let root = folder.path().join("project");
     let listed = call(&root, "read_directory", r#"{"path":"."}"#).await;
-    assert_eq!(listed, Outcome::done("a.txt\nsrc/"));
+    assert_eq!(listed, ToolResult::success("a.txt\nsrc/"));
 }
 
 #[tokio::test]

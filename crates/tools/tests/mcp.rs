@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use logue_message::ToolCall;
 use logue_tools::mcp::{CatalogCache, McpOptions, McpServers, McpSettings};
 use logue_tools::{
-    FetchPolicy, Fetcher, Outcome, ToolServerError, ToolServerFault, ToolServers as _, ToolSource,
-    Toolbox, WantedTools,
+    FetchPolicy, Fetcher, ServerToolRequest, ToolResult, ToolServerError, ToolServerErrorKind,
+    ToolServers as _, ToolSource, Toolbox,
 };
 use testkit::mcp::{McpServer, serve_stdio};
 
@@ -70,9 +70,9 @@ fn hasty() -> McpOptions {
 }
 
 impl Around {
-    fn wanted(&self, server: &str) -> WantedTools {
+    fn wanted(&self, server: &str) -> ServerToolRequest {
         let folder = self.folder.path().to_owned();
-        WantedTools {
+        ServerToolRequest {
             server: server.to_owned(),
             names: None,
             strict: false,
@@ -102,7 +102,7 @@ async fn names(toolbox: &Toolbox) -> Vec<String> {
     definitions.map(|tool| tool.name.clone()).collect()
 }
 
-async fn call(toolbox: &Toolbox, name: &str, arguments: &str) -> Outcome {
+async fn call(toolbox: &Toolbox, name: &str, arguments: &str) -> ToolResult {
     let call = ToolCall::new("c", name, arguments);
     toolbox.current().await.call(&call).await
 }
@@ -172,7 +172,7 @@ async fn declarations_take_what_they_name_and_no_empty_name() {
     assert_eq!(taken, [("echo".into(), true), ("fail".into(), true)]);
     assert_eq!(take(&[""], false).await.unwrap(), []);
     let error = take(&["echo", "weather"], false).await.unwrap_err();
-    assert_eq!(error.fault, ToolServerFault::NoSuchTool);
+    assert_eq!(error.kind, ToolServerErrorKind::NoSuchTool);
     assert!(error.message.contains("`weather`"), "{error}");
     assert_eq!(
         error.help.unwrap(),
@@ -532,7 +532,7 @@ async fn servers_lead_nowhere_that_was_not_allowed() {
     // No network at all, another port, and names that lead to this machine.
     let off = around_with(hasty(), None);
     let denied = off.source(&server.url()).await.err().unwrap();
-    assert_eq!(denied.fault, ToolServerFault::Denied);
+    assert_eq!(denied.kind, ToolServerErrorKind::Denied);
     assert!(
         denied
             .help
@@ -548,5 +548,5 @@ async fn servers_lead_nowhere_that_was_not_allowed() {
         assert!(!denied.message.contains("pw@"), "{denied}");
     }
     let not = around.source("ftp://x/").await.err().unwrap();
-    assert_eq!(not.fault, ToolServerFault::Address);
+    assert_eq!(not.kind, ToolServerErrorKind::Address);
 }

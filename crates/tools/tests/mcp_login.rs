@@ -13,7 +13,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use logue_tools::mcp::{McpOptions, McpServers, McpSettings, TokenStore, login};
-use logue_tools::{FetchPolicy, Fetcher, ToolServers as _, WantedTools};
+use logue_tools::{FetchPolicy, Fetcher, ServerToolRequest, ToolServers as _};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -139,9 +139,9 @@ async fn tools(host: &str, store: &TokenStore, settings: McpSettings) -> Vec<Str
         ..McpOptions::default()
     };
     let servers = McpServers::new(options, Some(fetcher(host)));
-    let wanted = WantedTools {
+    let wanted = ServerToolRequest {
         server: url,
-        ..WantedTools::default()
+        ..ServerToolRequest::default()
     };
     let source = servers.source(&wanted).await.unwrap();
     let tools = source.tools().await;

@@ -7,15 +7,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use logue_message::ToolCall;
-use logue_tools::{Builtin, Outcome, Reach, Roots, Toolbox};
+use logue_tools::{AccessScope, Builtin, Roots, ToolResult, Toolbox};
 use proptest::prelude::*;
 use similar::{ChangeTag, TextDiff};
 
-fn apply(root: &Path, patch: &str) -> Outcome {
+fn apply(root: &Path, patch: &str) -> ToolResult {
     let roots = Arc::new(Roots::new([root.to_owned()]).unwrap());
     let mut toolbox = Toolbox::new();
     toolbox
-        .add(Builtin::ApplyPatch.tool(&Reach::new(roots)))
+        .add(Builtin::ApplyPatch.tool(&AccessScope::new(roots)))
         .unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()

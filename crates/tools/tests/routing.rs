@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use logue_message::{ToolCall, ToolDefinition};
 use logue_tools::{
-    Batch, BoxFuture, Builtin, Call, Outcome, Reach, Roots, Routed, Router, RouterHandle,
-    ShellOptions, ShellTool, Tool, Toolbox,
+    AccessScope, Batch, BoxFuture, Builtin, Roots, Router, RouterHandle, ShellOptions, ShellTool,
+    Tool, ToolInvocation, ToolRequest, ToolResult, Toolbox,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use tokio::sync::{Barrier, Notify};
 /// Long enough for every machine, and never waited for by a test that passes.
 const HANG: Duration = Duration::from_secs(60);
 
-type Work = dyn Fn(Value) -> BoxFuture<'static, Outcome> + Send + Sync;
+type Work = dyn Fn(Value) -> BoxFuture<'static, ToolResult> + Send + Sync;
 
 /// A tool that keeps the text of its arguments.
 struct Verbatim(ToolDefinition, Arc<Mutex<String>>);
@@ -29,10 +29,10 @@ impl Tool for Verbatim {
         &self.0
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         let text = call.arguments.as_str();
         text.clone_into(&mut self.1.lock().unwrap());
-        Box::pin(std::future::ready(Outcome::done("")))
+        Box::pin(std::future::ready(ToolResult::success("")))
     }
 }
 
@@ -52,7 +52,7 @@ impl Tool for Fake {
         self.exclusive
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         (self.work)(serde_json::from_str(call.arguments.as_str()).unwrap_or_default())
     }
 }
@@ -60,7 +60,7 @@ impl Tool for Fake {
 fn fake(
     name: &str,
     exclusive: bool,
-    work: impl Fn(Value) -> BoxFuture<'static, Outcome> + Send + Sync + 'static,
+    work: impl Fn(Value) -> BoxFuture<'static, ToolResult> + Send + Sync + 'static,
 ) -> Arc<dyn Tool> {
     with_schema(name, json!({"type": "object"}), exclusive, work)
 }
@@ -69,7 +69,7 @@ fn with_schema(
     name: &str,
     schema: Value,
     exclusive: bool,
-    work: impl Fn(Value) -> BoxFuture<'static, Outcome> + Send + Sync + 'static,
+    work: impl Fn(Value) -> BoxFuture<'static, ToolResult> + Send + Sync + 'static,
 ) -> Arc<dyn Tool> {
     Arc::new(Fake {
         definition: ToolDefinition::new(name, name, schema),
@@ -87,7 +87,7 @@ fn router(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Router {
 }
 
 /// The outcomes of calls that are run as one answer, in the order in which they ended.
-async fn ended(router: &Router, calls: &[ToolCall]) -> Vec<(usize, Outcome)> {
+async fn ended(router: &Router, calls: &[ToolCall]) -> Vec<(usize, ToolResult)> {
     let mut batch = router.batch();
     for call in calls {
         batch.add(router.is_exclusive(call), router.call(call.into()));
@@ -110,7 +110,7 @@ async fn two_calls_that_wait_for_one_another_both_end() {
         let barrier = Arc::clone(&barrier);
         Box::pin(async move {
             barrier.wait().await;
-            Outcome::done("met")
+            ToolResult::success("met")
         })
     });
     let router = router([meet]);
@@ -137,7 +137,7 @@ async fn so_many_run_at_once_and_no_more() {
                     tokio::task::yield_now().await;
                 }
                 counts.0.fetch_sub(1, Ordering::SeqCst);
-                Outcome::done("")
+                ToolResult::success("")
             })
         });
         let router = router([work]).with_concurrency(most);
@@ -172,7 +172,7 @@ proptest! {
                         tokio::task::yield_now().await;
                     }
                     log.lock().unwrap().push((number, false));
-                    Outcome::done("")
+                    ToolResult::success("")
                 }));
             }
             while batch.next().await.is_some() {}
@@ -198,10 +198,10 @@ proptest! {
 async fn what_one_answer_appends_stands_in_its_order() {
     let folder = tempfile::tempdir().unwrap();
     let roots = Arc::new(Roots::new([folder.path().to_owned()]).unwrap());
-    let reach = Reach::new(roots);
+    let scope = AccessScope::new(roots);
     let router = router([
-        Builtin::AppendToFile.tool(&reach),
-        Builtin::ReadFile.tool(&reach),
+        Builtin::AppendToFile.tool(&scope),
+        Builtin::ReadFile.tool(&scope),
     ]);
     let mut calls = Vec::new();
     for number in 0..20 {
@@ -232,7 +232,7 @@ async fn what_one_answer_appends_stands_in_its_order() {
 async fn a_deadline_is_the_routers_unless_the_tool_declares_it() {
     let echo = |schema: Value| {
         with_schema("echo", schema, false, |arguments| {
-            Box::pin(async move { Outcome::done(arguments.to_string()) })
+            Box::pin(async move { ToolResult::success(arguments.to_string()) })
         })
     };
     let plain = json!({"type": "object", "properties": {"x": {}}});
@@ -272,7 +272,7 @@ async fn a_deadline_is_the_routers_unless_the_tool_declares_it() {
     for (schema, arguments, expected) in table {
         let router = router([echo(schema.clone())]);
         let call = ToolCall::new("c", "echo", arguments);
-        let outcome = in_time(router.call(Routed::from(&call))).await;
+        let outcome = in_time(router.call(ToolRequest::from(&call))).await;
         assert_eq!(outcome.text, expected, "{arguments}");
     }
 }
@@ -284,7 +284,7 @@ async fn arguments_that_do_not_fit_never_reach_the_tool() {
         let ran = Arc::clone(&ran);
         with_schema("t", schema, false, move |_| {
             ran.fetch_add(1, Ordering::SeqCst);
-            Box::pin(std::future::ready(Outcome::done("ran")))
+            Box::pin(std::future::ready(ToolResult::success("ran")))
         })
     };
     let schema = json!({
@@ -316,7 +316,7 @@ async fn arguments_that_do_not_fit_never_reach_the_tool() {
     let router = router([tool(schema)]);
     for (arguments, fault) in table {
         let call = ToolCall::new("c", "t", arguments);
-        let outcome = in_time(router.call(Routed::from(&call))).await;
+        let outcome = in_time(router.call(ToolRequest::from(&call))).await;
         let times = ran.swap(0, Ordering::SeqCst);
         match fault {
             None => assert_eq!((outcome.text.as_str(), times), ("ran", 1), "{arguments}"),
@@ -334,13 +334,14 @@ async fn arguments_that_do_not_fit_never_reach_the_tool() {
             }
         }
     }
-    assert_eq!(router.take_unchecked(), []);
+    assert_eq!(router.take_schema_warnings(), []);
 }
 
 #[tokio::test]
 async fn a_schema_that_is_of_no_use_is_noted_once_and_stops_nothing() {
-    let done =
-        |_| -> BoxFuture<'static, Outcome> { Box::pin(std::future::ready(Outcome::done("ran"))) };
+    let done = |_| -> BoxFuture<'static, ToolResult> {
+        Box::pin(std::future::ready(ToolResult::success("ran")))
+    };
     let hostile = [
         json!({"type": 5}),
         json!({"$ref": "https://example.org/schema.json"}),
@@ -352,12 +353,15 @@ async fn a_schema_that_is_of_no_use_is_noted_once_and_stops_nothing() {
         let router = router([with_schema("t", schema.clone(), false, done)]);
         for _ in 0..2 {
             let call = ToolCall::new("c", "t", r#"{"x": 1}"#);
-            assert_eq!(in_time(router.call(Routed::from(&call))).await.text, "ran");
+            assert_eq!(
+                in_time(router.call(ToolRequest::from(&call))).await.text,
+                "ran"
+            );
         }
-        let notes = router.take_unchecked();
+        let notes = router.take_schema_warnings();
         assert_eq!(notes.len(), 1, "{notes:?}");
         assert_eq!(notes[0].tool, "t");
-        assert_eq!(router.take_unchecked(), []);
+        assert_eq!(router.take_schema_warnings(), []);
     }
 }
 
@@ -371,7 +375,7 @@ async fn a_tool_gets_what_is_beside_the_deadline_verbatim() {
         "v",
         r#"{"id": 123456789012345678901234567890, "deadline_ms": 9000, "e": 1e0, "s": "\u0041"}"#,
     );
-    in_time(router.call(Routed::from(&call))).await;
+    in_time(router.call(ToolRequest::from(&call))).await;
     let expected = r#"{"e":1e0,"id":123456789012345678901234567890,"s":"\u0041"}"#;
     assert_eq!(*heard.lock().unwrap(), expected);
 }
@@ -402,7 +406,7 @@ async fn a_call_that_takes_too_long_ends_with_its_processes() {
         let router = router([shell(timeout)]);
         let arguments = json!({"arguments": ["300"], "deadline_ms": deadline}).to_string();
         let call = ToolCall::new("c", "wait", arguments);
-        let outcome = in_time(router.call(Routed::from(&call))).await;
+        let outcome = in_time(router.call(ToolRequest::from(&call))).await;
         assert_eq!((outcome.ok, outcome.code), (false, Some("E-TOOL-TIMEOUT")));
         assert!(outcome.text.contains(expected), "{}", outcome.text);
     }
@@ -484,9 +488,9 @@ async fn calls_are_cancelled_while_they_run_and_while_they_wait() {
 async fn a_call_of_another_conversation_goes_on() {
     let (router, handle, _) = endless();
     let call = ToolCall::new("call_0", "wait", "{}");
-    let within = |conversation| Routed {
+    let within = |conversation| ToolRequest {
         conversation: Some(conversation),
-        ..Routed::from(&call)
+        ..ToolRequest::from(&call)
     };
     let (mut one, mut other) = (router.call(within("one")), router.call(within("other")));
     assert!(handle.cancel_in("one", "call_0", "stop"));

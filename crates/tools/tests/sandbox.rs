@@ -12,34 +12,34 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use logue_message::Arguments;
-use logue_tools::sandbox::{Guard, Mode, Sandbox, probe};
-use logue_tools::{Call, Outcome, Python, Roots, ShellOptions, ShellTool, Tool};
+use logue_tools::sandbox::{Protection, Sandbox, SandboxMode, probe};
+use logue_tools::{Python, Roots, ShellOptions, ShellTool, Tool, ToolInvocation, ToolResult};
 use serde_json::json;
 
-fn options(mode: Mode) -> ShellOptions {
+fn options(mode: SandboxMode) -> ShellOptions {
     ShellOptions {
         environment: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
-        sandbox: Sandbox::with_launcher(env!("CARGO_BIN_EXE_logue-sandbox")).by(mode),
+        sandbox: Sandbox::with_launcher(env!("CARGO_BIN_EXE_logue-sandbox")).with_mode(mode),
         ..ShellOptions::default()
     }
 }
 
 /// The ways of confinement that this machine has. Everything is tested with each.
-fn modes() -> Vec<Mode> {
-    let mut modes = vec![Mode::Auto];
+fn modes() -> Vec<SandboxMode> {
+    let mut modes = vec![SandboxMode::Auto];
     if probe().bubblewrap.is_some() {
-        modes.push(Mode::Bubblewrap);
+        modes.push(SandboxMode::Bubblewrap);
     }
     modes
 }
 
-async fn call(tool: &dyn Tool, arguments: serde_json::Value) -> Outcome {
+async fn call(tool: &dyn Tool, arguments: serde_json::Value) -> ToolResult {
     let arguments = Arguments::from_text(arguments.to_string());
-    let call = Call::new("c", &arguments);
+    let call = ToolInvocation::new("c", &arguments);
     tool.call(call).await
 }
 
-async fn sh(folder: &Path, script: &str, options: ShellOptions) -> Outcome {
+async fn sh(folder: &Path, script: &str, options: ShellOptions) -> ToolResult {
     let roots = Roots::new([folder.to_owned()]).unwrap();
     let tool = ShellTool::new("t", "sh -c", None, &roots, options).unwrap();
     call(&tool, json!({"arguments": [script]})).await
@@ -68,7 +68,7 @@ async fn common_tools_work_inside() {
             let outcome = sh(folder.path(), script, options(mode)).await;
             assert_eq!(
                 outcome,
-                Outcome::done(format!("{says}[exit status 0]")),
+                ToolResult::success(format!("{says}[exit status 0]")),
                 "{mode:?}: {script}"
             );
         }
@@ -100,7 +100,7 @@ impl Outside {
     }
 
     /// What a program tries that the sandbox keeps it from, and by which guard.
-    fn attempts(&self) -> Vec<(Guard, String)> {
+    fn attempts(&self) -> Vec<(Protection, String)> {
         let python = |code: String| format!("python3 -c '{code}'");
         let socket = |kind: &str, rest: String| {
             python(format!(
@@ -114,82 +114,88 @@ impl Outside {
         let here = std::process::id();
         vec![
             (
-                Guard::Files,
+                Protection::Files,
                 format!("cat {} && echo REACHED", self.path("secret")),
             ),
             (
-                Guard::Files,
+                Protection::Files,
                 format!("ls {} && echo REACHED", self.path(".")),
             ),
-            (Guard::Files, "cat /etc/shadow && echo REACHED".to_owned()),
             (
-                Guard::Files,
+                Protection::Files,
+                "cat /etc/shadow && echo REACHED".to_owned(),
+            ),
+            (
+                Protection::Files,
                 format!("cat /proc/{here}/environ && echo REACHED"),
             ),
             (
-                Guard::Files,
+                Protection::Files,
                 format!("echo x > {} && echo REACHED", self.path("new")),
             ),
             (
-                Guard::Files,
+                Protection::Files,
                 format!("echo x >> {} && echo REACHED", self.path("secret")),
             ),
             (
-                Guard::Files,
+                Protection::Files,
                 format!("rm {} && echo REACHED", self.path("secret")),
             ),
             (
-                Guard::Files,
+                Protection::Files,
                 format!("mv {} here && echo REACHED", self.path("secret")),
             ),
             (
-                Guard::Files,
+                Protection::Files,
                 format!(
                     "ln {} here && cat here && echo REACHED",
                     self.path("secret")
                 ),
             ),
             (
-                Guard::Files,
+                Protection::Files,
                 format!(
                     "ln -s {} there; cat there && echo REACHED",
                     self.path("secret")
                 ),
             ),
             (
-                Guard::Files,
+                Protection::Files,
                 "touch /usr/share/owned && echo REACHED".to_owned(),
             ),
             (
-                Guard::Truncation,
+                Protection::Truncation,
                 python(format!(
                     "import os; os.truncate(\"{}\", 0); print(\"REACHED\")",
                     self.path("secret")
                 )),
             ),
             (
-                Guard::Tcp,
+                Protection::Tcp,
                 socket("", format!("s.connect((\"127.0.0.1\", {}))", tcp.port())),
             ),
             (
-                Guard::Tcp,
+                Protection::Tcp,
                 socket("", "s.bind((\"127.0.0.1\", 0)); s.listen()".to_owned()),
             ),
             (
-                Guard::OtherNetwork,
+                Protection::OtherNetwork,
                 socket(
                     "socket.AF_INET, socket.SOCK_DGRAM",
                     format!("s.connect((\"127.0.0.1\", {})); s.send(b\"x\")", udp.port()),
                 ),
             ),
             (
-                Guard::LocalSockets,
+                Protection::LocalSockets,
                 socket(
                     "socket.AF_UNIX",
                     format!("s.connect(\"{}\")", self.path("service")),
                 ),
             ),
-            (Guard::Signals, format!("kill -0 {here} && echo REACHED")),
+            (
+                Protection::Signals,
+                format!("kill -0 {here} && echo REACHED"),
+            ),
         ]
     }
 
@@ -296,7 +302,7 @@ fn stay(mark: &str) -> String {
 
 #[tokio::test]
 async fn nothing_outlives_a_command() {
-    for mode in modes().into_iter().chain([Mode::Off]) {
+    for mode in modes().into_iter().chain([SandboxMode::Off]) {
         let folder = tempfile::tempdir().unwrap();
         let mark = mark(1);
         let script = stay(&mark);
@@ -319,8 +325,10 @@ async fn nothing_outlives_a_command() {
         let outcome = sh(folder.path(), &format!("{script} sleep {mark}"), late).await;
         assert_eq!(
             outcome,
-            Outcome::failed_saying("started\n[E-TOOL-TIMEOUT: the command was killed after 1 s]")
-                .with_code("E-TOOL-TIMEOUT"),
+            ToolResult::failure_with_text(
+                "started\n[E-TOOL-TIMEOUT: the command was killed after 1 s]"
+            )
+            .with_code("E-TOOL-TIMEOUT"),
             "{mode:?}"
         );
         assert!(
@@ -372,7 +380,7 @@ async fn a_command_has_its_share_and_no_more() {
         let outcome = sh(folder.path(), &forks, few).await;
         assert_eq!(
             outcome,
-            Outcome::failed_saying(
+            ToolResult::failure_with_text(
                 "[E-TOOL-LIMIT: the command was killed because it used too much of its processes]"
             )
             .with_code("E-TOOL-LIMIT"),
@@ -395,7 +403,7 @@ async fn a_command_has_its_share_and_no_more() {
         let outcome = sh(folder.path(), &many, little).await;
         assert_eq!(
             outcome,
-            Outcome::failed_saying(
+            ToolResult::failure_with_text(
                 "[E-TOOL-LIMIT: the command was killed because it used too much of its memory]"
             )
             .with_code("E-TOOL-LIMIT"),
@@ -408,7 +416,7 @@ async fn a_command_has_its_share_and_no_more() {
         let outcome = sh(folder.path(), script, small).await;
         assert_eq!(
             outcome,
-            Outcome::failed("[killed by signal 25, SIGXFSZ: a file grew too large]"),
+            ToolResult::failure("[killed by signal 25, SIGXFSZ: a file grew too large]"),
             "{mode:?}"
         );
         assert_eq!(
@@ -457,7 +465,7 @@ async fn deaths_have_names() {
         ] {
             let script = format!("kill -{signal} $$");
             let outcome = sh(folder.path(), &script, options(mode)).await;
-            assert_eq!(outcome, Outcome::failed(says), "{mode:?}");
+            assert_eq!(outcome, ToolResult::failure(says), "{mode:?}");
         }
         let outcome = sh(
             folder.path(),
@@ -466,7 +474,7 @@ async fn deaths_have_names() {
         )
         .await;
         let says = "[stdout]\nout\n[stderr]\nerr\n[exit status 3]";
-        assert_eq!(outcome, Outcome::failed(says), "{mode:?}");
+        assert_eq!(outcome, ToolResult::failure(says), "{mode:?}");
         // What a command sends to its own group, or to whoever started it, harms nobody else.
         let script = "trap '' TERM; kill -TERM 0; kill -KILL $PPID; echo alive";
         let outcome = sh(folder.path(), script, options(mode)).await;
@@ -474,7 +482,7 @@ async fn deaths_have_names() {
             .sandbox
             .status()
             .enforced
-            .contains(&Guard::Signals)
+            .contains(&Protection::Signals)
         {
             assert!(outcome.text.contains("alive\n"), "{mode:?}: {outcome:?}");
         }
@@ -486,7 +494,7 @@ async fn a_killed_launcher_takes_its_command_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let mark = mark(3);
     let script = format!("kill -KILL $PPID; sleep {mark}");
-    let outcome = sh(folder.path(), &script, options(Mode::Off)).await;
+    let outcome = sh(folder.path(), &script, options(SandboxMode::Off)).await;
     assert_eq!(
         outcome.text,
         "[the end of the command is not known: the process that watched the command is gone]"
@@ -528,7 +536,7 @@ fn a_sandbox_says_what_it_does_not_do() {
     );
     none.check().unwrap();
     let launched = Sandbox::with_launcher(env!("CARGO_BIN_EXE_logue-sandbox"));
-    let off = launched.clone().by(Mode::Off);
+    let off = launched.clone().with_mode(SandboxMode::Off);
     assert_eq!(
         off.status().to_string(),
         "no sandbox: it is switched off; kept from: processes left behind, memory and processes; \
@@ -542,13 +550,13 @@ fn a_sandbox_says_what_it_does_not_do() {
     assert_eq!(required.check().unwrap_err().to_string(), why);
     // What is asked for by name is had or refused; what is not is found or done without.
     for (mode, is_there) in [
-        (Mode::Landlock, probe().landlock.is_some()),
-        (Mode::Bubblewrap, probe().bubblewrap.is_some()),
+        (SandboxMode::Landlock, probe().landlock.is_some()),
+        (SandboxMode::Bubblewrap, probe().bubblewrap.is_some()),
     ] {
-        let asked = launched.clone().by(mode);
+        let asked = launched.clone().with_mode(mode);
         assert_eq!(asked.check().is_ok(), is_there, "{mode:?}");
         assert_eq!(asked.status().confines(), is_there, "{mode:?}");
-        assert!(none.clone().by(mode).check().is_err(), "{mode:?}");
+        assert!(none.clone().with_mode(mode).check().is_err(), "{mode:?}");
     }
     let mut found = launched;
     found.check().unwrap();
@@ -559,14 +567,14 @@ fn a_sandbox_says_what_it_does_not_do() {
 
 #[tokio::test]
 async fn a_program_that_the_sandbox_cannot_read_is_named() {
-    if !options(Mode::Auto).sandbox.status().confines() {
+    if !options(SandboxMode::Auto).sandbox.status().confines() {
         return;
     }
     let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let program = elsewhere.path().join("mine");
     fs::write(&program, "#!/bin/sh\necho mine\n").unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
-    let mut options = options(Mode::Auto);
+    let mut options = options(SandboxMode::Auto);
     let path = format!("/usr/bin:/bin:{}", elsewhere.path().display());
     options.environment = vec![("PATH".into(), path.into())];
     let roots = Roots::new([folder.path().to_owned()]).unwrap();
@@ -582,13 +590,13 @@ async fn a_program_that_the_sandbox_cannot_read_is_named() {
     );
     options.sandbox.readable = vec![elsewhere.path().to_owned()];
     let outcome = call(&tool(options), json!({"arguments": []})).await;
-    assert_eq!(outcome, Outcome::done("mine\n[exit status 0]"));
+    assert_eq!(outcome, ToolResult::success("mine\n[exit status 0]"));
 }
 
-async fn python(folder: &Path, arguments: &str, options: ShellOptions) -> Outcome {
+async fn python(folder: &Path, arguments: &str, options: ShellOptions) -> ToolResult {
     let roots = Roots::new([folder.to_owned()]).unwrap();
     let arguments = Arguments::from_text(arguments);
-    let call = Call::new("c", &arguments);
+    let call = ToolInvocation::new("c", &arguments);
     Python::new(&roots, options).call(call).await
 }
 
@@ -630,14 +638,14 @@ async fn python_runs_in_a_folder_of_its_own() {
         let mut options = options(mode);
         let enforced = options.sandbox.status().enforced;
         for (guard, code, says) in [
-            (Guard::Files, format!("open({data:?}, 'a')"), "[Errno "),
+            (Protection::Files, format!("open({data:?}, 'a')"), "[Errno "),
             (
-                Guard::Tcp,
+                Protection::Tcp,
                 "import socket; socket.create_connection(('127.0.0.1', 9))".to_owned(),
                 "Error",
             ),
             (
-                Guard::Limits,
+                Protection::Limits,
                 "x = b'x' * (2 << 30)".to_owned(),
                 "MemoryError",
             ),
@@ -655,7 +663,7 @@ async fn python_runs_in_a_folder_of_its_own() {
         let says = "[E-TOOL-TIMEOUT: the command was killed after 1 s]";
         assert_eq!(
             outcome,
-            Outcome::failed_saying(says).with_code("E-TOOL-TIMEOUT"),
+            ToolResult::failure_with_text(says).with_code("E-TOOL-TIMEOUT"),
             "{mode:?}"
         );
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use logue_message::Arguments;
-use logue_tools::{Call, Outcome, Roots, Search, SearchLimits, Tool as _};
+use logue_tools::{Roots, Search, SearchLimits, Tool as _, ToolInvocation, ToolResult};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -18,13 +18,15 @@ fn tool(roots: &[&Path], limits: SearchLimits) -> Search {
     Search::new(Arc::new(roots)).with_limits(limits)
 }
 
-async fn search(roots: &[&Path], arguments: Value) -> Outcome {
+async fn search(roots: &[&Path], arguments: Value) -> ToolResult {
     limited(roots, arguments, SearchLimits::default()).await
 }
 
-async fn limited(roots: &[&Path], arguments: Value, limits: SearchLimits) -> Outcome {
+async fn limited(roots: &[&Path], arguments: Value, limits: SearchLimits) -> ToolResult {
     let arguments = Arguments::from_text(arguments.to_string());
-    tool(roots, limits).call(Call::new("c", &arguments)).await
+    tool(roots, limits)
+        .call(ToolInvocation::new("c", &arguments))
+        .await
 }
 
 fn tree(files: &[(&str, &[u8])]) -> tempfile::TempDir {
@@ -90,7 +92,7 @@ async fn lines_come_with_file_and_number_in_the_order_of_the_paths() {
         (json!({"pattern": "absent|gone"}), "no match in 4 files\n"),
     ] {
         let outcome = search(&[root], arguments.clone()).await;
-        assert_eq!(outcome, Outcome::done(expected), "{arguments}");
+        assert_eq!(outcome, ToolResult::success(expected), "{arguments}");
     }
 }
 
@@ -373,7 +375,7 @@ fn a_dropped_call_ends_its_thread() {
         .build()
         .unwrap();
     let ended = runtime.block_on(async {
-        let call = tool.call(Call::new("c", &arguments));
+        let call = tool.call(ToolInvocation::new("c", &arguments));
         tokio::time::timeout(Duration::from_millis(50), call).await
     });
     // The runtime waits for its threads.

@@ -8,7 +8,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use logue_message::Arguments;
-use logue_tools::{Call, CommandError, Outcome, Roots, ShellOptions, ShellTool, Tool as _};
+use logue_tools::{
+    CommandError, Roots, ShellOptions, ShellTool, Tool as _, ToolInvocation, ToolResult,
+};
 
 fn options() -> ShellOptions {
     let path = std::env::var_os("PATH").unwrap();
@@ -18,11 +20,11 @@ fn options() -> ShellOptions {
     }
 }
 
-async fn run(folder: &Path, command: &str, arguments: &str, options: ShellOptions) -> Outcome {
+async fn run(folder: &Path, command: &str, arguments: &str, options: ShellOptions) -> ToolResult {
     let roots = Roots::new([folder.to_owned()]).unwrap();
     let tool = ShellTool::new("t", command, None, &roots, options).unwrap();
     let arguments = Arguments::from_text(arguments);
-    tool.call(Call::new("c", &arguments)).await
+    tool.call(ToolInvocation::new("c", &arguments)).await
 }
 
 /// A script, so that a test can say exactly what the command does.
@@ -58,7 +60,7 @@ async fn arguments_reach_the_command_as_they_are() {
         options(),
     )
     .await;
-    assert_eq!(outcome, Outcome::done("%s| %s|\n[exit status 0]"));
+    assert_eq!(outcome, ToolResult::success("%s| %s|\n[exit status 0]"));
     let outcome = run(
         folder.path(),
         "printf [%s]",
@@ -68,7 +70,7 @@ async fn arguments_reach_the_command_as_they_are() {
     .await;
     assert_eq!(
         outcome,
-        Outcome::done("[$(touch owned); `id`][a b *]\n[exit status 0]")
+        ToolResult::success("[$(touch owned); `id`][a b *]\n[exit status 0]")
     );
     assert!(!folder.path().join("owned").exists());
 }
@@ -86,7 +88,10 @@ async fn both_streams_and_the_exit_status_are_told() {
     assert!(outcome.text.ends_with("[exit status 3]"), "{outcome:?}");
     let command = script(folder.path(), "kill -9 $$");
     let outcome = run(folder.path(), &command, r#"{"arguments":[]}"#, options()).await;
-    assert_eq!(outcome, Outcome::failed("[killed by signal 9, SIGKILL]"));
+    assert_eq!(
+        outcome,
+        ToolResult::failure("[killed by signal 9, SIGKILL]")
+    );
 }
 
 #[tokio::test]

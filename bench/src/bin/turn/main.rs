@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use logue_agent::{NoListener, NoTranscript, Permissions, Turn, TurnEnd};
 use logue_message::ChatMessage;
 use logue_model::{ChatCompletions, ChatOptions, Limits, Provider, Settings};
-use logue_tools::{Builtin, Reach, Roots, Toolbox};
+use logue_tools::{AccessScope, Builtin, Roots, Toolbox};
 use serde_json::json;
 
 use process::{Took, median, run};
@@ -82,7 +82,7 @@ fn in_process(address: SocketAddr, folder: &Path) -> Result<(), Failed> {
         .build()?;
     let roots = Arc::new(Roots::new([folder.to_owned()])?);
     let mut toolbox = Toolbox::new();
-    toolbox.add(Builtin::ReadFile.tool(&Reach::new(roots)))?;
+    toolbox.add(Builtin::ReadFile.tool(&AccessScope::new(roots)))?;
     let mut ours = Vec::with_capacity(TURNS);
     let mut bare = Vec::with_capacity(TURNS);
     let stream = TcpStream::connect(address)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use logue_source::visible;
 use logue_tools::Fetcher;
-use logue_tools::mcp::{CatalogCache, McpOptions, McpServers, McpSettings, Notice, TokenStore};
+use logue_tools::mcp::{CatalogCache, LogFn, McpOptions, McpServers, McpSettings, TokenStore};
 use toml::Spanned;
 
 use crate::config::{Config, cache_folder, state_folder, variable};
@@ -14,7 +14,7 @@ use crate::terminal::complain;
 
 /// No server yet; those that a prompt declares are connected to when they are needed.
 pub(crate) fn servers(config: &Config, network: Option<Arc<Fetcher>>) -> Arc<McpServers> {
-    let notice: Notice = Arc::new(|text| {
+    let notice: LogFn = Arc::new(|text| {
         complain(&format!("warning[E-MCP-SERVER]: {}\n", visible(text)));
     });
     servers_with(config, network, notice)
@@ -24,7 +24,7 @@ pub(crate) fn servers(config: &Config, network: Option<Arc<Fetcher>>) -> Arc<Mcp
 pub(super) fn servers_with(
     config: &Config,
     network: Option<Arc<Fetcher>>,
-    notice: Notice,
+    notice: LogFn,
 ) -> Arc<McpServers> {
     let options = McpOptions {
         notice: Some(notice),

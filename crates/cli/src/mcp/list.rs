@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use chatmd::{ToolKind, load};
 use logue_agent::read_bytes;
 use logue_source::visible;
-use logue_tools::mcp::Notice;
-use logue_tools::{Fetcher, HostRule, ToolServers as _, WantedTools};
+use logue_tools::mcp::LogFn;
+use logue_tools::{Fetcher, HostRule, ServerToolRequest, ToolServers as _};
 use serde_json::json;
 
 use super::client::servers_with;
@@ -22,17 +22,17 @@ use crate::terminal::{closed_pipe_is_done, complain, print};
 pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, Failure> {
     let config = Config::load()?;
     let wanted = if arguments.from.contains("://") || arguments.from.starts_with("stdio:") {
-        vec![WantedTools {
+        vec![ServerToolRequest {
             server: arguments.from.clone(),
             folder: PathBuf::from("."),
-            ..WantedTools::default()
+            ..ServerToolRequest::default()
         }]
     } else {
         declared(Path::new(&arguments.from))?
     };
     let network = network(&arguments.allow_hosts, &config)?;
     let failed = Arc::new(AtomicBool::new(false));
-    let notice: Notice = {
+    let notice: LogFn = {
         let failed = Arc::clone(&failed);
         Arc::new(move |text| {
             failed.store(true, Ordering::Relaxed);
@@ -50,8 +50,8 @@ pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, Failure> {
             for wanted in &wanted {
                 servers.forget(wanted);
                 let source = servers.source(wanted).await.map_err(|error| {
-                    let code = match error.fault {
-                        logue_tools::ToolServerFault::Denied => "E-NETWORK-DENIED",
+                    let code = match error.kind {
+                        logue_tools::ToolServerErrorKind::Denied => "E-NETWORK-DENIED",
                         _ => "E-MCP-TOOL",
                     };
                     let failure = Failure::user(code, error.message);
@@ -107,7 +107,7 @@ fn line(server: &str, tool: &logue_message::ToolDefinition, as_json: bool) -> St
 }
 
 /// The servers that a prompt and what it imports declare.
-fn declared(path: &Path) -> Result<Vec<WantedTools>, Failure> {
+fn declared(path: &Path) -> Result<Vec<ServerToolRequest>, Failure> {
     let name = path.display().to_string();
     let bytes = read_bytes(path).map_err(|error| source_failure(&error))?;
     let text = logue_agent::into_text(&name, bytes).map_err(|error| source_failure(&error))?;
@@ -136,7 +136,7 @@ fn declared(path: &Path) -> Result<Vec<WantedTools>, Failure> {
                 server,
                 names,
                 strict,
-            } => Some(WantedTools {
+            } => Some(ServerToolRequest {
                 server: server.clone(),
                 names: names.clone(),
                 strict: *strict,

@@ -3,21 +3,21 @@
 use logue_message::{Arguments, ToolDefinition};
 use serde_json::json;
 
-use super::changing::{Changing, carry_out, preview};
-use super::given::Given;
-use crate::writing::{Change, Place, Plan};
-use crate::{BoxFuture, Call, Outcome, Preview, Reach, Tool};
+use super::arguments::ArgumentReader;
+use super::file_edit::{FileEdit, carry_out, preview};
+use crate::writing::{Change, Plan, WriteTarget};
+use crate::{AccessScope, BoxFuture, Preview, Tool, ToolInvocation, ToolResult};
 
 /// Appends text to a file, or starts one.
 #[derive(Clone, Debug)]
 pub struct AppendToFile {
     definition: ToolDefinition,
-    reach: Reach,
+    scope: AccessScope,
 }
 
 impl AppendToFile {
     /// A tool that writes what `reach` lets it.
-    pub fn new(reach: Reach) -> Self {
+    pub fn new(scope: AccessScope) -> Self {
         let description = "Appends text to a file, exactly as it is given; begin it with a line break \
              where a new line shall begin. A file that does not exist is made.";
         let parameters = json!({
@@ -31,24 +31,24 @@ impl AppendToFile {
         });
         Self {
             definition: ToolDefinition::new("append_to_file", description, parameters),
-            reach,
+            scope,
         }
     }
 }
 
-impl Changing for AppendToFile {
-    fn reach(&self) -> &Reach {
-        &self.reach
+impl FileEdit for AppendToFile {
+    fn scope(&self) -> &AccessScope {
+        &self.scope
     }
 
     fn plan(&self, arguments: &Arguments) -> Result<Plan, String> {
-        let given = Given::read(arguments, &["path", "file", "content"])?;
+        let given = ArgumentReader::read(arguments, &["path", "file", "content"])?;
         let path = given.text(&["path", "file"])?;
         let content = given.text(&["content"])?;
-        let place = Place::find(&self.reach, path)?;
-        let like = place.metadata.clone();
+        let target = WriteTarget::find(&self.scope, path)?;
+        let like = target.metadata.clone();
         let mut bytes = match like {
-            Some(_) => place.read()?,
+            Some(_) => target.read()?,
             None => Vec::new(),
         };
         bytes.extend_from_slice(content.as_bytes());
@@ -56,7 +56,7 @@ impl Changing for AppendToFile {
         let added = content.len();
         Ok(Plan {
             changes: vec![Change {
-                place,
+                target,
                 content: Some(bytes),
                 like,
             }],
@@ -78,11 +78,11 @@ impl Tool for AppendToFile {
         true
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         carry_out(self, call)
     }
 
-    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
+    fn preview<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, Option<Preview>> {
         preview(self, call)
     }
 }

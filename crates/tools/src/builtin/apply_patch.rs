@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use logue_message::{Arguments, ToolDefinition};
 use serde_json::{Value, json};
 
-use super::changing::{Changing, carry_out, preview};
-use super::given::Given;
+use super::arguments::ArgumentReader;
+use super::file_edit::{FileEdit, carry_out, preview};
 use crate::patch::apply::{Budget, apply};
 use crate::patch::parse::{Action, Hunk, Section, parse};
-use crate::writing::{Change, LARGEST, Place, Plan, text};
-use crate::{BoxFuture, Call, Outcome, Preview, Reach, Tool};
+use crate::writing::{Change, LARGEST, Plan, WriteTarget, text};
+use crate::{AccessScope, BoxFuture, Preview, Tool, ToolInvocation, ToolResult};
 
 /// Bytes that one patch writes, and has in memory before.
 const ALL: usize = 4 * LARGEST;
@@ -21,7 +21,7 @@ const ALL: usize = 4 * LARGEST;
 #[derive(Clone, Debug)]
 pub struct ApplyPatch {
     definition: ToolDefinition,
-    reach: Reach,
+    scope: AccessScope,
 }
 
 const DESCRIPTION: &str = "Changes files by a patch, all of them or none. Its form:\n\
@@ -42,7 +42,7 @@ const DESCRIPTION: &str = "Changes files by a patch, all of them or none. Its fo
 
 impl ApplyPatch {
     /// A tool that writes what `reach` lets it.
-    pub fn new(reach: Reach) -> Self {
+    pub fn new(scope: AccessScope) -> Self {
         let parameters = json!({
             "type": "object",
             "properties": {
@@ -53,14 +53,14 @@ impl ApplyPatch {
         });
         Self {
             definition: ToolDefinition::new("apply_patch", DESCRIPTION, parameters),
-            reach,
+            scope,
         }
     }
 }
 
-impl Changing for ApplyPatch {
-    fn reach(&self) -> &Reach {
-        &self.reach
+impl FileEdit for ApplyPatch {
+    fn scope(&self) -> &AccessScope {
+        &self.scope
     }
 
     fn plan(&self, arguments: &Arguments) -> Result<Plan, String> {
@@ -70,7 +70,7 @@ impl Changing for ApplyPatch {
         }
         let unchanged = |why: String| format!("{why}. Nothing was changed");
         let sections = parse(&patch).map_err(unchanged)?;
-        let mut patched = Patched::new(&self.reach);
+        let mut patched = Patched::new(&self.scope);
         for section in &sections {
             patched.take(section).map_err(unchanged)?;
         }
@@ -93,11 +93,11 @@ impl Tool for ApplyPatch {
         true
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         carry_out(self, call)
     }
 
-    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
+    fn preview<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, Option<Preview>> {
         preview(self, call)
     }
 }
@@ -112,13 +112,13 @@ fn patch_of(arguments: &Arguments) -> Result<String, String> {
     if let Ok(Value::String(patch)) = serde_json::from_str(text) {
         return Ok(patch);
     }
-    let given = Given::read(arguments, &["input", "patch"])?;
+    let given = ArgumentReader::read(arguments, &["input", "patch"])?;
     given.text(&["input", "patch"]).map(str::to_owned)
 }
 
 /// The files as the patch leaves them, before anything is written.
 struct Patched<'a> {
-    reach: &'a Reach,
+    scope: &'a AccessScope,
     files: BTreeMap<PathBuf, Planned>,
     budget: Budget,
     /// Bytes that may still be written.
@@ -129,7 +129,7 @@ struct Patched<'a> {
 
 /// A file of the plan.
 struct Planned {
-    place: Place,
+    target: WriteTarget,
     state: State,
     like: Option<Metadata>,
 }
@@ -147,12 +147,12 @@ impl Planned {
         let content = match self.state {
             State::OnDisk => return None,
             // Made and removed by the same patch.
-            State::Absent if self.place.metadata.is_none() => return None,
+            State::Absent if self.target.metadata.is_none() => return None,
             State::Absent => None,
             State::New(content) => Some(content),
         };
         Some(Change {
-            place: self.place,
+            target: self.target,
             content,
             like: self.like,
         })
@@ -164,9 +164,9 @@ impl Planned {
 }
 
 impl<'a> Patched<'a> {
-    fn new(reach: &'a Reach) -> Self {
+    fn new(scope: &'a AccessScope) -> Self {
         Self {
-            reach,
+            scope,
             files: BTreeMap::new(),
             budget: Budget::default(),
             room: ALL,
@@ -186,7 +186,7 @@ impl<'a> Patched<'a> {
                 if file.is_there() {
                     return Err(format!("{path}: is there already; use `*** Update File:`"));
                 }
-                file.like.clone_from(&file.place.metadata);
+                file.like.clone_from(&file.target.metadata);
                 self.set(path, content.into_bytes())?;
                 self.tell("A", path);
             }
@@ -222,7 +222,7 @@ impl<'a> Patched<'a> {
                     "{path}: there is no such file; use `*** Add File:`"
                 ));
             }
-            State::OnDisk => file.place.read()?,
+            State::OnDisk => file.target.read()?,
             // It gets its new content at once.
             State::New(content) => std::mem::take(content),
         };
@@ -261,15 +261,15 @@ impl<'a> Patched<'a> {
 
     /// The file that a path names, there or not.
     fn file(&mut self, path: &str) -> Result<&mut Planned, String> {
-        let place = Place::find(self.reach, path)?;
-        let real = place.real.clone();
+        let target = WriteTarget::find(self.scope, path)?;
+        let real = target.real.clone();
         Ok(self.files.entry(real).or_insert_with(|| Planned {
-            state: match place.metadata {
+            state: match target.metadata {
                 Some(_) => State::OnDisk,
                 None => State::Absent,
             },
-            like: place.metadata.clone(),
-            place,
+            like: target.metadata.clone(),
+            target,
         }))
     }
 
@@ -279,7 +279,7 @@ impl<'a> Patched<'a> {
         if !file.is_there() {
             return Err(format!("{path}: there is no such file"));
         }
-        if file.place.is_link {
+        if file.target.is_link {
             return Err(format!("{path}: is a link, so it is not removed"));
         }
         Ok(file)

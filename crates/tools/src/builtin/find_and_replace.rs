@@ -3,10 +3,10 @@
 use logue_message::{Arguments, ToolDefinition};
 use serde_json::json;
 
-use super::changing::{Changing, carry_out, preview};
-use super::given::Given;
-use crate::writing::{Change, LARGEST, Place, Plan};
-use crate::{BoxFuture, Call, Outcome, Preview, Reach, Tool};
+use super::arguments::ArgumentReader;
+use super::file_edit::{FileEdit, carry_out, preview};
+use crate::writing::{Change, LARGEST, Plan, WriteTarget};
+use crate::{AccessScope, BoxFuture, Preview, Tool, ToolInvocation, ToolResult};
 
 /// Lines that an error names.
 const NAMED: usize = 10;
@@ -15,12 +15,12 @@ const NAMED: usize = 10;
 #[derive(Clone, Debug)]
 pub struct FindAndReplace {
     definition: ToolDefinition,
-    reach: Reach,
+    scope: AccessScope,
 }
 
 impl FindAndReplace {
     /// A tool that writes what `reach` lets it.
-    pub fn new(reach: Reach) -> Self {
+    pub fn new(scope: AccessScope) -> Self {
         let description = "Replaces a text in a file, compared byte by byte. Without `all` the file must \
              hold it exactly once.";
         let parameters = json!({
@@ -36,19 +36,19 @@ impl FindAndReplace {
         });
         Self {
             definition: ToolDefinition::new("find_and_replace", description, parameters),
-            reach,
+            scope,
         }
     }
 }
 
-impl Changing for FindAndReplace {
-    fn reach(&self) -> &Reach {
-        &self.reach
+impl FileEdit for FindAndReplace {
+    fn scope(&self) -> &AccessScope {
+        &self.scope
     }
 
     fn plan(&self, arguments: &Arguments) -> Result<Plan, String> {
         let known = ["path", "file", "find", "search", "replace", "all"];
-        let given = Given::read(arguments, &known)?;
+        let given = ArgumentReader::read(arguments, &known)?;
         let path = given.text(&["path", "file"])?;
         let find = given.text(&["find", "search"])?;
         let replace = given.text(&["replace"])?;
@@ -56,8 +56,8 @@ impl Changing for FindAndReplace {
         if find.is_empty() {
             return Err("E-CALL-SCHEMA: find: must not be empty".to_owned());
         }
-        let place = Place::find(&self.reach, path)?;
-        let text = place.text()?;
+        let target = WriteTarget::find(&self.scope, path)?;
+        let text = target.text()?;
         let count = text.matches(find).count();
         if count == 0 {
             return Err(format!("{path}: {}", absent(&text, find)));
@@ -78,10 +78,10 @@ impl Changing for FindAndReplace {
         }
         let lines = lines_of(&text, find);
         let content = Some(text.replace(find, replace).into_bytes());
-        let like = place.metadata.clone();
+        let like = target.metadata.clone();
         Ok(Plan {
             changes: vec![Change {
-                place,
+                target,
                 content,
                 like,
             }],
@@ -106,11 +106,11 @@ impl Tool for FindAndReplace {
         true
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         carry_out(self, call)
     }
 
-    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
+    fn preview<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, Option<Preview>> {
         preview(self, call)
     }
 }

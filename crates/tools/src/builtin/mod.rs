@@ -1,11 +1,11 @@
-//! The tools that come with Logue. Each reaches what the [`Reach`] of its run holds and nothing else.
+//! The tools that come with Logue. Each reaches what the [`AccessScope`] of its run holds and nothing else.
 
 mod append_to_file;
 mod apply_patch;
+mod arguments;
 mod browser;
-mod changing;
+mod file_edit;
 mod find_and_replace;
-mod given;
 mod python;
 mod read_directory;
 mod read_file;
@@ -27,7 +27,7 @@ pub use search::{Search, SearchLimits};
 pub use webpage_to_markdown::WebpageToMarkdown;
 pub use write_file::WriteFile;
 
-use crate::{BoxFuture, Outcome, Reach, Tool};
+use crate::{AccessScope, BoxFuture, Tool, ToolResult};
 
 /// A built-in tool, by the names that a prompt may declare it with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -140,21 +140,21 @@ impl Builtin {
     }
 
     /// The tool, confined to `reach`.
-    pub fn tool(self, reach: &Reach) -> Arc<dyn Tool> {
-        let roots = || Arc::clone(&reach.roots);
+    pub fn tool(self, scope: &AccessScope) -> Arc<dyn Tool> {
+        let roots = || Arc::clone(&scope.roots);
         match self {
             Self::ReadFile => Arc::new(ReadFile::new(roots())),
             Self::ReadDirectory => Arc::new(ReadDirectory::new(roots())),
-            Self::AppendToFile => Arc::new(AppendToFile::new(reach.clone())),
-            Self::FindAndReplace => Arc::new(FindAndReplace::new(reach.clone())),
-            Self::ApplyPatch => Arc::new(ApplyPatch::new(reach.clone())),
+            Self::AppendToFile => Arc::new(AppendToFile::new(scope.clone())),
+            Self::FindAndReplace => Arc::new(FindAndReplace::new(scope.clone())),
+            Self::ApplyPatch => Arc::new(ApplyPatch::new(scope.clone())),
             Self::Search => Arc::new(Search::new(roots())),
-            Self::WriteFile => Arc::new(WriteFile::new(reach.clone())),
-            Self::BrowserSearch => Arc::new(BrowserSearch::new(reach.clone())),
-            Self::BrowserOpen => Arc::new(BrowserOpen::new(reach.clone())),
-            Self::BrowserFind => Arc::new(BrowserFind::new(reach.clone())),
-            Self::WebpageToMarkdown => Arc::new(WebpageToMarkdown::new(reach.network.clone())),
-            Self::Python => Arc::new(Python::new(&reach.roots, reach.python.clone())),
+            Self::WriteFile => Arc::new(WriteFile::new(scope.clone())),
+            Self::BrowserSearch => Arc::new(BrowserSearch::new(scope.clone())),
+            Self::BrowserOpen => Arc::new(BrowserOpen::new(scope.clone())),
+            Self::BrowserFind => Arc::new(BrowserFind::new(scope.clone())),
+            Self::WebpageToMarkdown => Arc::new(WebpageToMarkdown::new(scope.network.clone())),
+            Self::Python => Arc::new(Python::new(&scope.roots, scope.python.clone())),
         }
     }
 }
@@ -174,12 +174,12 @@ impl std::error::Error for UnknownBuiltin {}
 /// Runs what waits for the disk where it keeps nobody waiting. What the call says is the outcome.
 fn blocking(
     work: impl FnOnce() -> Result<String, String> + Send + 'static,
-) -> BoxFuture<'static, Outcome> {
+) -> BoxFuture<'static, ToolResult> {
     Box::pin(async move {
         match tokio::task::spawn_blocking(work).await {
-            Ok(Ok(text)) => Outcome::done(text),
-            Ok(Err(why)) => Outcome::failed(why),
-            Err(error) => Outcome::failed(format!("the files could not be reached: {error}")),
+            Ok(Ok(text)) => ToolResult::success(text),
+            Ok(Err(why)) => ToolResult::failure(why),
+            Err(error) => ToolResult::failure(format!("the files could not be reached: {error}")),
         }
     })
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use logue_message::{Arguments, ToolDefinition};
 use serde_json::{Value, json};
 
+use crate::escape::shown;
 use crate::sandbox::Sandbox;
 use crate::shell::{Program, ShellOptions, outcome};
-use crate::shown::shown;
-use crate::{BoxFuture, Call, Outcome, Preview, Roots, Tool};
+use crate::{BoxFuture, Preview, Roots, Tool, ToolInvocation, ToolResult};
 
 /// Where Python is looked for when no folder of `PATH` has one that the sandbox can read.
 const USUAL: &str = "/usr/bin:/usr/local/bin:/bin";
@@ -54,10 +54,10 @@ impl Python {
         }
     }
 
-    async fn run(&self, arguments: &Arguments) -> Outcome {
+    async fn run(&self, arguments: &Arguments) -> ToolResult {
         let code = match code(arguments) {
             Ok(code) => code,
-            Err(why) => return Outcome::error("E-CALL-SCHEMA", why),
+            Err(why) => return ToolResult::error("E-CALL-SCHEMA", why),
         };
         let is_path = |(name, _): &&(OsString, OsString)| name == "PATH";
         let path = self.options.environment.iter().find(is_path);
@@ -68,7 +68,7 @@ impl Python {
             .find(name, path)
             .or_else(|_| self.sandbox.find(name, Some(OsStr::new(USUAL))));
         let Ok(python) = found else {
-            return Outcome::failed(
+            return ToolResult::failure(
                 "there is no `python3` here that the sandbox can read, so the program was not run",
             );
         };
@@ -88,7 +88,7 @@ impl Tool for Python {
         &self.definition
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         Box::pin(self.run(call.arguments))
     }
 
@@ -98,7 +98,7 @@ impl Tool for Python {
     }
 
     /// The program itself.
-    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
+    fn preview<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, Option<Preview>> {
         let text = match code(call.arguments) {
             Ok(code) => {
                 let lines: Vec<String> = code.lines().map(shown).collect();

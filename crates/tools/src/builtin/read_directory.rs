@@ -5,7 +5,7 @@ use std::sync::Arc;
 use logue_message::{Arguments, ToolDefinition};
 use serde_json::{Value, json};
 
-use crate::{BoxFuture, Call, Outcome, Roots, Tool};
+use crate::{BoxFuture, Roots, Tool, ToolInvocation, ToolResult};
 
 /// Entries that one call gives.
 const SHOWN: usize = 2_000;
@@ -83,14 +83,14 @@ impl Tool for ReadDirectory {
         &self.definition
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         let (tool, arguments) = (self.clone(), call.arguments.clone());
         Box::pin(async move {
             let listed = tokio::task::spawn_blocking(move || tool.list(&arguments)).await;
             match listed {
-                Ok(Ok(text)) => Outcome::done(text),
-                Ok(Err(why)) => Outcome::failed(why),
-                Err(error) => Outcome::failed(format!("the folder could not be read: {error}")),
+                Ok(Ok(text)) => ToolResult::success(text),
+                Ok(Err(why)) => ToolResult::failure(why),
+                Err(error) => ToolResult::failure(format!("the folder could not be read: {error}")),
             }
         })
     }

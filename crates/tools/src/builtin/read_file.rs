@@ -6,7 +6,7 @@ use std::sync::Arc;
 use logue_message::{Arguments, ToolDefinition};
 use serde_json::{Map, Value, json};
 
-use crate::{BoxFuture, Call, Outcome, Roots, Tool};
+use crate::{BoxFuture, Roots, Tool, ToolInvocation, ToolResult};
 
 /// Bytes of text that one call gives.
 const SHOWN: usize = 380_928;
@@ -94,14 +94,14 @@ impl Tool for ReadFile {
         true
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         let (tool, arguments) = (self.clone(), call.arguments.clone());
         Box::pin(async move {
             let read = tokio::task::spawn_blocking(move || tool.read(&arguments)).await;
             match read {
-                Ok(Ok(text)) => Outcome::done(text),
-                Ok(Err(why)) => Outcome::failed(why),
-                Err(error) => Outcome::failed(format!("the file could not be read: {error}")),
+                Ok(Ok(text)) => ToolResult::success(text),
+                Ok(Err(why)) => ToolResult::failure(why),
+                Err(error) => ToolResult::failure(format!("the file could not be read: {error}")),
             }
         })
     }

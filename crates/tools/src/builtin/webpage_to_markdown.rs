@@ -5,10 +5,10 @@ use std::sync::Arc;
 use logue_message::{Arguments, ToolDefinition};
 use serde_json::json;
 
-use super::given::Given;
+use super::arguments::ArgumentReader;
 use crate::{
-    BoxFuture, Call, FetchCategory, FetchError, FetchKey, FetchPolicy, Fetched, Fetcher, Outcome,
-    Tool,
+    BoxFuture, FetchCategory, FetchError, FetchKey, FetchPolicy, Fetched, Fetcher, Tool,
+    ToolInvocation, ToolResult,
 };
 
 /// Bytes of text that one call gives.
@@ -41,7 +41,7 @@ impl WebpageToMarkdown {
     }
 
     async fn page(&self, arguments: &Arguments) -> Result<String, String> {
-        let given = Given::read(arguments, &["url"])?;
+        let given = ArgumentReader::read(arguments, &["url"])?;
         let url = given.text(&["url"])?;
         let page = get(self.network.as_deref(), url, None).await?;
         if !page.is_html() && !page.is_text() {
@@ -80,11 +80,11 @@ impl Tool for WebpageToMarkdown {
         &self.definition
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         Box::pin(async move {
             match self.page(call.arguments).await {
-                Ok(text) => Outcome::done(text),
-                Err(why) => Outcome::failed(why),
+                Ok(text) => ToolResult::success(text),
+                Err(why) => ToolResult::failure(why),
             }
         })
     }

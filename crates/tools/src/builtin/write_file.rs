@@ -3,21 +3,21 @@
 use logue_message::{Arguments, ToolDefinition};
 use serde_json::json;
 
-use super::changing::{Changing, carry_out, preview};
-use super::given::Given;
-use crate::writing::{Change, LARGEST, Place, Plan, lines_changed, sha256};
-use crate::{BoxFuture, Call, Outcome, Preview, Reach, Tool};
+use super::arguments::ArgumentReader;
+use super::file_edit::{FileEdit, carry_out, preview};
+use crate::writing::{Change, LARGEST, Plan, WriteTarget, lines_changed, sha256};
+use crate::{AccessScope, BoxFuture, Preview, Tool, ToolInvocation, ToolResult};
 
 /// Makes a file, or gives it another content.
 #[derive(Clone, Debug)]
 pub struct WriteFile {
     definition: ToolDefinition,
-    reach: Reach,
+    scope: AccessScope,
 }
 
 impl WriteFile {
     /// A tool that writes what `reach` lets it.
-    pub fn new(reach: Reach) -> Self {
+    pub fn new(scope: AccessScope) -> Self {
         let description = "Writes the whole content of a file, exactly as it is given. A file that does not \
              exist is made; another one is replaced.";
         let parameters = json!({
@@ -33,19 +33,19 @@ impl WriteFile {
         });
         Self {
             definition: ToolDefinition::new("write_file", description, parameters),
-            reach,
+            scope,
         }
     }
 }
 
-impl Changing for WriteFile {
-    fn reach(&self) -> &Reach {
-        &self.reach
+impl FileEdit for WriteFile {
+    fn scope(&self) -> &AccessScope {
+        &self.scope
     }
 
     fn plan(&self, arguments: &Arguments) -> Result<Plan, String> {
         let known = ["path", "file", "content", "create_only", "expected_sha256"];
-        let given = Given::read(arguments, &known)?;
+        let given = ArgumentReader::read(arguments, &known)?;
         let path = given.text(&["path", "file"])?;
         let content = given.text(&["content"])?;
         let create_only = given.flag("create_only")?;
@@ -63,10 +63,10 @@ impl Changing for WriteFile {
                 content.len()
             ));
         }
-        let place = Place::find(&self.reach, path)?;
+        let target = WriteTarget::find(&self.scope, path)?;
         let size = content.len();
         let digest = sha256(content.as_bytes());
-        let told = if place.metadata.is_none() {
+        let told = if target.metadata.is_none() {
             if expected.is_some() {
                 return Err(format!(
                     "{path}: there is no such file. Nothing was changed"
@@ -78,7 +78,7 @@ impl Changing for WriteFile {
             if create_only {
                 return Err(format!("{path}: is there already. Nothing was changed"));
             }
-            let before = place.read()?;
+            let before = target.read()?;
             let found = sha256(&before);
             if expected.is_some_and(|expected| expected != found) {
                 return Err(format!(
@@ -95,10 +95,10 @@ impl Changing for WriteFile {
             let (added, removed) = lines_changed(&before, content.as_bytes());
             format!("{path}: replaced, {size} bytes, +{added} -{removed} lines, sha256 {digest}")
         };
-        let like = place.metadata.clone();
+        let like = target.metadata.clone();
         Ok(Plan {
             changes: vec![Change {
-                place,
+                target,
                 content: Some(content.as_bytes().to_vec()),
                 like,
             }],
@@ -112,11 +112,11 @@ impl Tool for WriteFile {
         &self.definition
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         carry_out(self, call)
     }
 
-    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
+    fn preview<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, Option<Preview>> {
         preview(self, call)
     }
 }

@@ -24,7 +24,7 @@ use reqwest::{Client, Response, Url};
 pub use error::{FetchCategory, FetchError};
 pub use key::FetchKey;
 pub use policy::{FetchPolicy, HostRule, HostRuleError};
-pub use resolve::Lookup;
+pub use resolve::Resolver;
 
 use body::{Body, BodyError, Packing};
 use resolve::{Checked, OnlyPrivate, System};
@@ -127,10 +127,10 @@ impl Fetcher {
     /// As [`Fetcher::new`].
     pub fn with_lookup(
         policy: FetchPolicy,
-        lookup: impl Lookup + 'static,
+        lookup: impl Resolver + 'static,
     ) -> Result<Self, FetchError> {
         static RING: OnceLock<()> = OnceLock::new();
-        let lookup: Arc<dyn Lookup> = Arc::new(lookup);
+        let lookup: Arc<dyn Resolver> = Arc::new(lookup);
         RING.get_or_init(|| {
             // An embedding program may have installed another provider before; then that one serves.
             drop(rustls::crypto::ring::default_provider().install_default());

@@ -11,12 +11,12 @@ use super::public::is_public;
 use crate::BoxFuture;
 
 /// Where the numbers of a name come from: the operating system, unless a program brings its own.
-pub trait Lookup: Send + Sync {
+pub trait Resolver: Send + Sync {
     /// All numbers of a name.
     fn lookup<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
-impl<T: Lookup + ?Sized> Lookup for Arc<T> {
+impl<T: Resolver + ?Sized> Resolver for Arc<T> {
     fn lookup<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         T::lookup(self, host)
     }
@@ -26,7 +26,7 @@ impl<T: Lookup + ?Sized> Lookup for Arc<T> {
 #[derive(Debug)]
 pub(crate) struct System;
 
-impl Lookup for System {
+impl Resolver for System {
     fn lookup<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
             let found = tokio::net::lookup_host((host, 0)).await?;
@@ -52,7 +52,7 @@ impl std::error::Error for OnlyPrivate {}
 /// Looks a name up once, for the one connection that is made to exactly what was found and checked:
 /// a name that changes its mind in between changes nothing.
 pub(crate) struct Checked {
-    pub(crate) lookup: Arc<dyn Lookup>,
+    pub(crate) lookup: Arc<dyn Resolver>,
     /// Whether addresses that are not public will do.
     pub(crate) private: bool,
 }

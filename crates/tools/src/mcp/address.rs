@@ -1,6 +1,6 @@
 //! Where a server is, as a prompt writes it: `stdio:COMMAND`, or an address of HTTP.
 
-use crate::{ToolServerError, ToolServerFault};
+use crate::{ToolServerError, ToolServerErrorKind};
 
 /// Where a server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Address {
 }
 
 fn fault(message: String) -> ToolServerError {
-    ToolServerError::new(ToolServerFault::Address, message).with_help(
+    ToolServerError::new(ToolServerErrorKind::Address, message).with_help(
         "write `stdio:COMMAND ARGUMENTS…` for a program, or `https://HOST/PATH`; a word with spaces \
          stands between quotes",
     )

@@ -8,13 +8,13 @@
 
 mod address;
 mod catalog;
+mod filtered;
 mod http;
 mod lines;
 mod names;
 mod oauth;
 mod outcome;
 mod process;
-mod quiet;
 mod server;
 mod tokens;
 mod tool;
@@ -33,15 +33,15 @@ pub use oauth::login;
 pub use tokens::TokenStore;
 
 use crate::{
-    BoxFuture, FetchCategory, Fetcher, ToolServerError, ToolServerFault, ToolServers, ToolSource,
-    WantedTools,
+    BoxFuture, FetchCategory, Fetcher, ServerToolRequest, ToolServerError, ToolServerErrorKind,
+    ToolServers, ToolSource,
 };
 use address::Address;
 use server::Server;
 use tool::Declared;
 
 /// Says something to whoever runs the program.
-pub type Notice = Arc<dyn Fn(&str) + Send + Sync>;
+pub type LogFn = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What servers may cost, and what they get.
 #[derive(Clone)]
@@ -63,7 +63,7 @@ pub struct McpOptions {
     /// What is particular to a server, by its address as declared.
     pub servers: BTreeMap<String, McpSettings>,
     /// Who is told of a server that cannot be reached.
-    pub notice: Option<Notice>,
+    pub notice: Option<LogFn>,
 }
 
 impl Default for McpOptions {
@@ -168,13 +168,13 @@ impl McpServers {
     }
 
     /// Forgets what is remembered of a server from earlier runs.
-    pub fn forget(&self, wanted: &WantedTools) {
+    pub fn forget(&self, wanted: &ServerToolRequest) {
         if let Ok(server) = self.find(wanted) {
             server.forget();
         }
     }
 
-    fn find(&self, wanted: &WantedTools) -> Result<Arc<Server>, ToolServerError> {
+    fn find(&self, wanted: &ServerToolRequest) -> Result<Arc<Server>, ToolServerError> {
         let name = wanted.server.trim();
         let address = Address::parse(name)?;
         if let Address::Http(url) = &address {
@@ -208,7 +208,7 @@ impl McpServers {
             let host = host.unwrap_or_default();
             let message = format!("`{url}` was not connected to: the network is off for `{host}`");
             return Err(
-                ToolServerError::new(ToolServerFault::Denied, message).with_help(format!(
+                ToolServerError::new(ToolServerErrorKind::Denied, message).with_help(format!(
                     "if the server may be used, give `--allow-host {host}`, or add \"{host}\" to \
                      `hosts` under [network] in logue.toml"
                 )),
@@ -216,8 +216,8 @@ impl McpServers {
         };
         network.client_for(url).map(drop).map_err(|error| {
             let fault = match error.category {
-                FetchCategory::Denied | FetchCategory::Private => ToolServerFault::Denied,
-                _ => ToolServerFault::Address,
+                FetchCategory::Denied | FetchCategory::Private => ToolServerErrorKind::Denied,
+                _ => ToolServerErrorKind::Address,
             };
             let failed = ToolServerError::new(fault, error.message);
             error
@@ -231,7 +231,7 @@ impl McpServers {
 impl ToolServers for McpServers {
     fn source<'a>(
         &'a self,
-        wanted: &'a WantedTools,
+        wanted: &'a ServerToolRequest,
     ) -> BoxFuture<'a, Result<Arc<dyn ToolSource>, ToolServerError>> {
         Box::pin(async move {
             let server = self.find(wanted)?;
@@ -301,6 +301,6 @@ fn no_such_tool(name: &str, server: &str, catalog: &catalog::Catalog) -> ToolSer
         list.push_str("none");
     }
     let message = format!("`{server}` has no tool named `{name}`");
-    ToolServerError::new(ToolServerFault::NoSuchTool, message)
+    ToolServerError::new(ToolServerErrorKind::NoSuchTool, message)
         .with_help(format!("its tools are {list}"))
 }

@@ -2,12 +2,12 @@
 
 use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
 
-use crate::output::Capped;
-use crate::{Outcome, Provenance};
+use crate::output::BoundedBuffer;
+use crate::{Provenance, ToolResult};
 
 /// The result of a call as text of at most `limit` bytes. What is no text is named, not shown.
-pub(crate) fn outcome(result: &CallToolResult, server: &str, limit: usize) -> Outcome {
-    let mut text = Capped::new(limit);
+pub(crate) fn outcome(result: &CallToolResult, server: &str, limit: usize) -> ToolResult {
+    let mut text = BoundedBuffer::new(limit);
     for (at, block) in result.content.iter().enumerate() {
         if at > 0 {
             text.push(b"\n");
@@ -29,7 +29,7 @@ pub(crate) fn outcome(result: &CallToolResult, server: &str, limit: usize) -> Ou
 }
 
 /// An outcome with what a server said.
-pub(crate) fn told(text: Capped, ok: bool, server: &str) -> Outcome {
+pub(crate) fn told(text: BoundedBuffer, ok: bool, server: &str) -> ToolResult {
     let text = text.into_text();
     let text = match (text.is_empty(), ok) {
         (false, _) => text,
@@ -37,9 +37,9 @@ pub(crate) fn told(text: Capped, ok: bool, server: &str) -> Outcome {
         (true, false) => "[the tool failed and did not say why]".to_owned(),
     };
     let outcome = if ok {
-        Outcome::done(text)
+        ToolResult::success(text)
     } else {
-        Outcome::failed(text)
+        ToolResult::failure(text)
     };
     outcome.with_provenance(Provenance {
         source: server.to_owned(),
@@ -47,7 +47,7 @@ pub(crate) fn told(text: Capped, ok: bool, server: &str) -> Outcome {
     })
 }
 
-fn push(block: &ContentBlock, text: &mut Capped) {
+fn push(block: &ContentBlock, text: &mut BoundedBuffer) {
     match block {
         ContentBlock::Text(said) => text.push(said.text.as_bytes()),
         ContentBlock::Image(image) => unseen(text, "a picture", &image.mime_type, &image.data),
@@ -76,7 +76,7 @@ fn push(block: &ContentBlock, text: &mut Capped) {
 }
 
 /// Names what cannot be shown as text. Four characters of base64 are three bytes.
-fn unseen(text: &mut Capped, what: &str, kind: &str, base64: &str) {
+fn unseen(text: &mut BoundedBuffer, what: &str, kind: &str, base64: &str) {
     let bytes = base64.trim_end_matches('=').len() * 3 / 4;
     text.push(format!("[{what} of {kind}, {bytes} bytes: not shown]").as_bytes());
 }

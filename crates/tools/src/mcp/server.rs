@@ -18,13 +18,13 @@ use tokio::sync::Mutex;
 use super::McpOptions;
 use super::address::Address;
 use super::catalog::{Catalog, CatalogCache, MOST_TOOLS, page, page_of_value};
+use super::filtered::{FilteredTransport, Host};
 use super::http;
 use super::lines::{Faults, Lines};
 use super::outcome::{outcome, told};
 use super::process::Process;
-use super::quiet::{Host, Quiet};
-use crate::output::Capped;
-use crate::{Fetcher, Outcome};
+use crate::output::BoundedBuffer;
+use crate::{Fetcher, ToolResult};
 
 /// How often a server is started or connected to in one run.
 const MOST_STARTS: usize = 5;
@@ -170,12 +170,12 @@ impl Server {
     }
 
     /// Calls a tool. Dropping the future tells the server that nobody waits any more.
-    pub(crate) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Outcome {
+    pub(crate) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> ToolResult {
         let limit = self.options.call;
         let peer = match self.peer().await {
             Ok(peer) => peer,
             Err(why) => {
-                return Outcome::failed(format!(
+                return ToolResult::failure(format!(
                     "E-MCP-SERVER: the MCP server `{}` cannot be reached, so `{tool}` was not run: {why}",
                     self.name
                 ));
@@ -200,14 +200,14 @@ impl Server {
             }
             Ok(Ok(other)) => {
                 // Something that is no result of a tool; the model may make sense of it.
-                let mut text = Capped::new(self.options.output_bytes);
+                let mut text = BoundedBuffer::new(self.options.output_bytes);
                 let value = serde_json::to_string(&other).unwrap_or_default();
                 text.push(b"[the server's answer is no result of a tool] ");
                 text.push(value.as_bytes());
                 told(text, false, &self.name)
             }
             Ok(Err(ServiceError::McpError(error))) => {
-                let mut text = Capped::new(self.options.output_bytes);
+                let mut text = BoundedBuffer::new(self.options.output_bytes);
                 text.push(
                     format!("E-MCP-SERVER: the server answered {}: ", error.code.0).as_bytes(),
                 );
@@ -216,13 +216,13 @@ impl Server {
             }
             Ok(Err(error)) => {
                 let why = self.explain(&error).await;
-                Outcome::failed(format!(
+                ToolResult::failure(format!(
                     "E-MCP-SERVER: the MCP server `{}` failed during the call of `{tool}`, and what \
                      the call did is unknown: {why}",
                     self.name
                 ))
             }
-            Err(_) => Outcome::failed(format!(
+            Err(_) => ToolResult::failure(format!(
                 "E-TOOL-TIMEOUT: the MCP server `{}` did not answer within {} s; the call was cancelled",
                 self.name,
                 limit.as_secs_f64()
@@ -258,7 +258,7 @@ impl Server {
         let (mut process, out, into) = Process::start(words, &self.folder, &self.options)?;
         let faults = Arc::new(Faults::default());
         let lines = Lines::new(out, into, self.options.message_bytes, Arc::clone(&faults));
-        let quiet = Quiet::new(lines, Arc::clone(&self.changed));
+        let quiet = FilteredTransport::new(lines, Arc::clone(&self.changed));
         match tokio::time::timeout(limit, self.host.clone().serve(quiet)).await {
             Ok(Ok(running)) => Ok(Link {
                 running,
@@ -282,7 +282,7 @@ impl Server {
             return Err("the network is off".to_owned());
         };
         let transport = http::transport(network, url, &self.name, &self.options).await?;
-        let quiet = Quiet::new(transport, Arc::clone(&self.changed));
+        let quiet = FilteredTransport::new(transport, Arc::clone(&self.changed));
         match tokio::time::timeout(limit, self.host.clone().serve(quiet)).await {
             Ok(Ok(running)) => Ok(Link {
                 running,

@@ -7,7 +7,7 @@ use logue_message::ToolDefinition;
 use super::catalog::Offer;
 use super::names::wire_safe;
 use super::server::Server;
-use crate::{BoxFuture, Call, Outcome, Tool, ToolSource};
+use crate::{BoxFuture, Tool, ToolInvocation, ToolResult, ToolSource};
 
 /// One tool of a server.
 pub(crate) struct McpTool {
@@ -38,7 +38,7 @@ impl Tool for McpTool {
         &self.definition
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         Box::pin(async move {
             // A tool without parameters may be called with nothing at all.
             let arguments = if call.arguments.as_str().trim().is_empty() {
@@ -47,7 +47,7 @@ impl Tool for McpTool {
                 match call.arguments.object() {
                     Ok(object) => object.into_iter().collect(),
                     Err(error) => {
-                        return Outcome::failed(format!(
+                        return ToolResult::failure(format!(
                             "E-CALL-SCHEMA: the arguments are {error}"
                         ));
                     }

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use super::parse::{Hunk, HunkLine};
 pub(crate) use super::seek::Budget;
-use super::seek::{LIKENESSES, Likeness, Spent, seek};
+use super::seek::{MATCH_MODES, MatchMode, Spent, seek};
 use super::shown;
 
 /// Lines of a hunk that are looked for when it has no place.
@@ -41,7 +41,7 @@ pub(crate) fn apply(
     for (number, hunk) in hunks.iter().enumerate() {
         let place = find(&file, output.next, hunk, budget)
             .map_err(|why| format!("hunk {} (patch line {}): {why}", number + 1, hunk.line))?;
-        if place.likeness != Likeness::Exact {
+        if place.mode != MatchMode::Exact {
             loose.push(place.at + 1);
         }
         output.keep_to(place.at);
@@ -74,10 +74,10 @@ impl<'a> Lines<'a> {
         }
     }
 
-    fn like(&self, likeness: Likeness) -> &[&'a str] {
-        self.forms[likeness as usize].get_or_init(|| {
+    fn like(&self, mode: MatchMode) -> &[&'a str] {
+        self.forms[mode as usize].get_or_init(|| {
             let lines = self.whole.iter();
-            lines.map(|line| likeness.of(unbroken(line))).collect()
+            lines.map(|line| mode.of(unbroken(line))).collect()
         })
     }
 }
@@ -144,7 +144,7 @@ fn spent(_: Spent) -> String {
 struct Found {
     /// Its first line in the old text.
     at: usize,
-    likeness: Likeness,
+    mode: MatchMode,
 }
 
 /// Finds the place of a hunk, not before the line `next`.
@@ -181,20 +181,20 @@ fn find(
         };
         return Ok(Found {
             at,
-            likeness: Likeness::Exact,
+            mode: MatchMode::Exact,
         });
     }
     for start in [from, next] {
-        for likeness in LIKENESSES {
-            let pattern: Vec<&str> = old.iter().map(|line| likeness.of(line)).collect();
+        for mode in MATCH_MODES {
+            let pattern: Vec<&str> = old.iter().map(|line| mode.of(line)).collect();
             let start = if hunk.at_end {
                 start.max(lines.saturating_sub(old.len()))
             } else {
                 start
             };
-            let sought = seek(file.like(likeness), start, &pattern, budget).map_err(spent)?;
+            let sought = seek(file.like(mode), start, &pattern, budget).map_err(spent)?;
             if let Some(at) = sought.at {
-                return Ok(Found { at, likeness });
+                return Ok(Found { at, mode });
             }
         }
         if from == next {
@@ -218,14 +218,14 @@ fn behind_header(
     header: &str,
     budget: &mut Budget,
 ) -> Result<Option<usize>, Spent> {
-    for likeness in LIKENESSES {
-        let pattern = [likeness.of(header)];
-        if let Some(at) = seek(file.like(likeness), from, &pattern, budget)?.at {
+    for mode in MATCH_MODES {
+        let pattern = [mode.of(header)];
+        if let Some(at) = seek(file.like(mode), from, &pattern, budget)?.at {
             return Ok(Some(at + 1));
         }
     }
     let header = header.trim();
-    for (at, line) in file.like(Likeness::Around).iter().enumerate().skip(from) {
+    for (at, line) in file.like(MatchMode::Around).iter().enumerate().skip(from) {
         budget.pay(line)?;
         if line.starts_with(header) {
             return Ok(Some(at + 1));
@@ -242,9 +242,9 @@ fn unplaced(
     at_end: bool,
     budget: &mut Budget,
 ) -> Result<String, Spent> {
-    let likeness = Likeness::Around;
-    let lines = file.like(likeness);
-    let pattern: Vec<&str> = old.iter().map(|line| likeness.of(line)).collect();
+    let mode = MatchMode::Around;
+    let lines = file.like(mode);
+    let pattern: Vec<&str> = old.iter().map(|line| mode.of(line)).collect();
     let sought = seek(lines, 0, &pattern, budget)?;
     let line = |at: usize| {
         let line = file.whole.get(at).copied().map(unbroken);

@@ -6,7 +6,7 @@
 
 /// How lines are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Likeness {
+pub(super) enum MatchMode {
     /// Byte by byte.
     Exact,
     /// Without white space at the end.
@@ -15,9 +15,10 @@ pub(super) enum Likeness {
     Around,
 }
 
-pub(super) const LIKENESSES: [Likeness; 3] = [Likeness::Exact, Likeness::Ends, Likeness::Around];
+pub(super) const MATCH_MODES: [MatchMode; 3] =
+    [MatchMode::Exact, MatchMode::Ends, MatchMode::Around];
 
-impl Likeness {
+impl MatchMode {
     /// What of a line is compared. It has no line break.
     pub(super) fn of(self, line: &str) -> &str {
         match self {
@@ -59,7 +60,7 @@ impl Budget {
 
 /// Where lines were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sought {
+pub(super) struct MatchLocation {
     /// The first line of the first place that has all of them.
     pub(super) at: Option<usize>,
     /// How many of the lines, from the first one on, some place has.
@@ -77,8 +78,8 @@ pub(super) fn seek(
     from: usize,
     pattern: &[&str],
     budget: &mut Budget,
-) -> Result<Sought, Spent> {
-    let mut sought = Sought::default();
+) -> Result<MatchLocation, Spent> {
+    let mut sought = MatchLocation::default();
     if pattern.is_empty() {
         sought.at = Some(from);
         return Ok(sought);

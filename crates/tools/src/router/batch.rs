@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 
-use crate::{BoxFuture, Outcome};
+use crate::{BoxFuture, ToolResult};
 
 /// Calls that are started in the order in which they are added and end in any.
 ///
@@ -16,7 +16,7 @@ pub struct Batch<'a> {
     most: usize,
     added: usize,
     waiting: VecDeque<Waiting<'a>>,
-    running: FuturesUnordered<BoxFuture<'a, (usize, Outcome)>>,
+    running: FuturesUnordered<BoxFuture<'a, (usize, ToolResult)>>,
     /// An exclusive call runs.
     alone: bool,
 }
@@ -24,7 +24,7 @@ pub struct Batch<'a> {
 struct Waiting<'a> {
     index: usize,
     exclusive: bool,
-    future: BoxFuture<'a, Outcome>,
+    future: BoxFuture<'a, ToolResult>,
 }
 
 impl<'a> Batch<'a> {
@@ -40,7 +40,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Adds a call; its number counts from 0.
-    pub fn add(&mut self, exclusive: bool, future: BoxFuture<'a, Outcome>) -> usize {
+    pub fn add(&mut self, exclusive: bool, future: BoxFuture<'a, ToolResult>) -> usize {
         let index = self.added;
         self.added += 1;
         self.waiting.push_back(Waiting {
@@ -53,7 +53,7 @@ impl<'a> Batch<'a> {
 
     /// The number and the outcome of the call that ends next; `None` when all have. Dropping this
     /// future loses nothing.
-    pub async fn next(&mut self) -> Option<(usize, Outcome)> {
+    pub async fn next(&mut self) -> Option<(usize, ToolResult)> {
         self.start();
         let ended = self.running.next().await;
         if self.running.is_empty() {

@@ -26,7 +26,7 @@ struct Entry {
 }
 
 /// A call on its way.
-pub(super) struct Ticket {
+pub(super) struct InFlightCall {
     number: u64,
     handle: RouterHandle,
     cancelled: oneshot::Receiver<String>,
@@ -59,7 +59,7 @@ impl RouterHandle {
         entries.map(|entry| entry.call_id.clone()).collect()
     }
 
-    pub(super) fn enter(&self, conversation: Option<&str>, call_id: &str) -> Ticket {
+    pub(super) fn enter(&self, conversation: Option<&str>, call_id: &str) -> InFlightCall {
         let (cancel, cancelled) = oneshot::channel();
         let mut registry = self.lock();
         let number = registry.next;
@@ -70,7 +70,7 @@ impl RouterHandle {
             cancel,
         };
         registry.entries.insert(number, entry);
-        Ticket {
+        InFlightCall {
             number,
             handle: self.clone(),
             cancelled,
@@ -91,7 +91,7 @@ impl RouterHandle {
     }
 }
 
-impl Ticket {
+impl InFlightCall {
     /// Why the call was cancelled, if it was.
     pub(super) fn is_cancelled(&mut self) -> Option<String> {
         self.cancelled.try_recv().ok()
@@ -106,7 +106,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for InFlightCall {
     fn drop(&mut self) {
         self.handle.lock().entries.remove(&self.number);
     }

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 const DEADLINE: &str = "deadline_ms";
 
 /// What a call is given.
-pub(super) struct Given {
+pub(super) struct SplitArguments {
     /// The tool's own arguments, where they are not the call's verbatim.
     pub(super) arguments: Option<Arguments>,
     pub(super) deadline: Option<Duration>,
@@ -21,8 +21,11 @@ pub(super) struct Given {
 ///
 /// # Errors
 /// The deadline is no time.
-pub(super) fn split(arguments: &Arguments, definition: &ToolDefinition) -> Result<Given, String> {
-    let verbatim = Given {
+pub(super) fn split(
+    arguments: &Arguments,
+    definition: &ToolDefinition,
+) -> Result<SplitArguments, String> {
+    let verbatim = SplitArguments {
         arguments: None,
         deadline: None,
     };
@@ -45,7 +48,7 @@ pub(super) fn split(arguments: &Arguments, definition: &ToolDefinition) -> Resul
         format!("{DEADLINE}: expected a whole number of milliseconds above 0, found {found}")
     })?;
     let rest = serde_json::to_string(&given).map_err(|error| error.to_string())?;
-    Ok(Given {
+    Ok(SplitArguments {
         arguments: Some(Arguments::from_text(rest)),
         deadline: Some(Duration::from_millis(milliseconds)),
     })

@@ -4,7 +4,7 @@
 //! A [`Router`] stands before a [`Toolbox`]. [`Router::call`] is the whole way of one call: the tool
 //! is looked up, `deadline_ms` is taken out of the arguments, what is left is held to the tool's
 //! schema, and then the tool runs until it ends, its time is up or somebody cancels it. A [`Batch`]
-//! runs the calls of one answer side by side. Whatever happens is an [`Outcome`]; what was started by
+//! runs the calls of one answer side by side. Whatever happens is an [`ToolResult`]; what was started by
 //! a call that does not end by itself dies with its future.
 
 mod batch;
@@ -19,11 +19,11 @@ use logue_message::ToolCall;
 
 pub use batch::Batch;
 pub use cancel::RouterHandle;
-pub use schemas::Unchecked;
+pub use schemas::SchemaWarning;
 
-use crate::{BoxFuture, Call, Outcome, Preview, Toolbox};
-use cancel::Ticket;
-use deadline::{Given, split};
+use crate::{BoxFuture, Preview, ToolInvocation, ToolResult, Toolbox};
+use cancel::InFlightCall;
+use deadline::{SplitArguments, split};
 use schemas::Schemas;
 
 /// Calls that run side by side where nothing else is said.
@@ -40,7 +40,7 @@ pub struct Router {
 
 /// One call, and what else is known of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Routed<'a> {
+pub struct ToolRequest<'a> {
     /// The call as the model made it.
     pub call: &'a ToolCall,
     /// The fingerprint of the preview that somebody approved, if anybody was asked.
@@ -49,7 +49,7 @@ pub struct Routed<'a> {
     pub conversation: Option<&'a str>,
 }
 
-impl<'a> From<&'a ToolCall> for Routed<'a> {
+impl<'a> From<&'a ToolCall> for ToolRequest<'a> {
     fn from(call: &'a ToolCall) -> Self {
         Self {
             call,
@@ -119,14 +119,14 @@ impl Router {
 
     /// The tools that were found to have a schema that is of no use, each once: what they are called
     /// with is not checked.
-    pub fn take_unchecked(&self) -> Vec<Unchecked> {
+    pub fn take_schema_warnings(&self) -> Vec<SchemaWarning> {
         self.schemas.take_notes()
     }
 
     /// Runs one call. It can be cancelled from now on, whether or not the future is polled.
-    pub fn call<'a>(&'a self, routed: Routed<'a>) -> BoxFuture<'a, Outcome> {
-        let ticket = self.running.enter(routed.conversation, &routed.call.id);
-        Box::pin(self.run(routed, ticket))
+    pub fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, ToolResult> {
+        let in_flight = self.running.enter(request.conversation, &request.call.id);
+        Box::pin(self.run(request, in_flight))
     }
 
     /// What a call would do, if its tool says more than its arguments do.
@@ -134,35 +134,35 @@ impl Router {
         let tool = self.toolbox.get(&call.name)?;
         let given = split(&call.arguments, tool.definition()).ok()?;
         let arguments = given.arguments.as_ref().unwrap_or(&call.arguments);
-        tool.preview(Call::new(&call.id, arguments)).await
+        tool.preview(ToolInvocation::new(&call.id, arguments)).await
     }
 
-    async fn run(&self, routed: Routed<'_>, mut ticket: Ticket) -> Outcome {
-        let Routed { call, approved, .. } = routed;
+    async fn run(&self, request: ToolRequest<'_>, mut in_flight: InFlightCall) -> ToolResult {
+        let ToolRequest { call, approved, .. } = request;
         let Some(tool) = self.toolbox.get(&call.name) else {
             return self.toolbox.undeclared(&call.name);
         };
-        let Given {
+        let SplitArguments {
             arguments,
             deadline,
         } = match split(&call.arguments, tool.definition()) {
             Ok(given) => given,
-            Err(why) => return Outcome::error("E-CALL-SCHEMA", why),
+            Err(why) => return ToolResult::error("E-CALL-SCHEMA", why),
         };
         let arguments = arguments.as_ref().unwrap_or(&call.arguments);
         if !tool.checks_arguments()
             && let Err(why) = self.schemas.check(call, arguments, tool.definition())
         {
-            return Outcome::error("E-CALL-SCHEMA", why);
+            return ToolResult::error("E-CALL-SCHEMA", why);
         }
-        if let Some(reason) = ticket.is_cancelled() {
+        if let Some(reason) = in_flight.is_cancelled() {
             let what = format!("the call was cancelled before it began ({reason}); it was not run");
-            return Outcome::error("E-TOOL-CANCELLED", what);
+            return ToolResult::error("E-TOOL-CANCELLED", what);
         }
-        let running = tool.call(Call::new(&call.id, arguments).approved_as(approved));
+        let running = tool.call(ToolInvocation::new(&call.id, arguments).with_approval(approved));
         tokio::select! {
             biased;
-            reason = ticket.cancelled() => Outcome::error(
+            reason = in_flight.cancelled() => ToolResult::error(
                 "E-TOOL-CANCELLED",
                 format_args!(
                     "the call was cancelled while it ran ({reason}); what it had done by then is \
@@ -175,13 +175,13 @@ impl Router {
 }
 
 /// The outcome of a call that may take so long.
-async fn within(deadline: Option<Duration>, running: BoxFuture<'_, Outcome>) -> Outcome {
+async fn within(deadline: Option<Duration>, running: BoxFuture<'_, ToolResult>) -> ToolResult {
     let Some(deadline) = deadline else {
         return running.await;
     };
     match tokio::time::timeout(deadline, running).await {
         Ok(outcome) => outcome,
-        Err(_) => Outcome::error(
+        Err(_) => ToolResult::error(
             "E-TOOL-TIMEOUT",
             format_args!(
                 "the call took longer than its deadline_ms, {}, and was ended; what it had done by \

@@ -15,11 +15,11 @@ const FAULTS: usize = 5;
 
 /// A tool whose arguments nobody can check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unchecked {
+pub struct SchemaWarning {
     /// The tool.
     pub tool: String,
     /// Why its schema is of no use.
-    pub why: String,
+    pub reason: String,
 }
 
 /// The schemas of tools, each read when it is needed first.
@@ -33,7 +33,7 @@ struct Known {
     /// By the tool's name: what was read, and what it was read from. A server may give a tool of the
     /// same name other parameters.
     schemas: BTreeMap<String, (Value, Option<Arc<Schema>>)>,
-    notes: Vec<Unchecked>,
+    notes: Vec<SchemaWarning>,
 }
 
 impl Schemas {
@@ -71,7 +71,7 @@ impl Schemas {
     }
 
     /// What was noted since the last time.
-    pub(super) fn take_notes(&self) -> Vec<Unchecked> {
+    pub(super) fn take_notes(&self) -> Vec<SchemaWarning> {
         std::mem::take(&mut self.lock().notes)
     }
 
@@ -87,9 +87,9 @@ impl Schemas {
             // A tool that says nothing of its parameters has none to check.
             Err(_) if definition.parameters.is_null() => None,
             Err(error) => {
-                known.notes.push(Unchecked {
+                known.notes.push(SchemaWarning {
                     tool: definition.name.clone(),
-                    why: error.to_string(),
+                    reason: error.to_string(),
                 });
                 None
             }

@@ -11,7 +11,7 @@ use landlock::{
 
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities, set_no_new_privs};
 
-use super::order::Confinement;
+use super::protocol::SandboxPolicy;
 
 /// The newest interface that the rules here are written for.
 const KNOWN: ABI = ABI::V6;
@@ -53,7 +53,7 @@ pub(super) fn landlock_version() -> Option<u32> {
 ///
 /// # Errors
 /// The kernel refuses; nothing must be started then.
-pub(super) fn restrict(confinement: &Confinement, private: &Path) -> Result<(), String> {
+pub(super) fn restrict(confinement: &SandboxPolicy, private: &Path) -> Result<(), String> {
     let status = ruleset(confinement, private)
         .and_then(RulesetCreated::restrict_self)
         .map_err(|error| format!("Landlock refuses: {error}"))?;
@@ -79,7 +79,7 @@ pub(super) fn drop_privileges() -> Result<(), String> {
     set_capabilities(None, sets).map_err(told)
 }
 
-fn ruleset(confinement: &Confinement, private: &Path) -> Result<RulesetCreated, RulesetError> {
+fn ruleset(confinement: &SandboxPolicy, private: &Path) -> Result<RulesetCreated, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(KNOWN))?

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, WaitStatus, pidfd_open, setrlimit};
 
-use super::order::{Confinement, Excess, LARGEST_ORDER, Order, Report};
-use super::{brood, confine, filter};
+use super::protocol::{LARGEST_ORDER, LaunchRequest, LaunchResult, LimitExceeded, SandboxPolicy};
+use super::{confine, filter, process_tree};
 
 /// The shortest time between two looks at what a command costs.
 const TICK: Duration = Duration::from_millis(100);
@@ -43,16 +43,16 @@ fn serve() -> io::Result<()> {
     let _ = rustix::process::setsid();
     let mut control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let order = read_order(&control)?;
-    let report = match brood::adopt() {
+    let report = match process_tree::become_subreaper() {
         Ok(()) => carry_out(order, &control),
-        Err(error) => Report::NotStarted(format!("it could not be watched: {error}")),
+        Err(error) => LaunchResult::NotStarted(format!("it could not be watched: {error}")),
     };
     let mut line = serde_json::to_vec(&report)?;
     line.push(b'\n');
     control.write_all(&line)
 }
 
-fn read_order(control: &UnixStream) -> io::Result<Order> {
+fn read_order(control: &UnixStream) -> io::Result<LaunchRequest> {
     let limit = u64::try_from(LARGEST_ORDER).unwrap_or(u64::MAX);
     let mut line = Vec::new();
     BufReader::new(control)
@@ -61,11 +61,13 @@ fn read_order(control: &UnixStream) -> io::Result<Order> {
     Ok(serde_json::from_slice(&line)?)
 }
 
-fn carry_out(order: Order, control: &UnixStream) -> Report {
+fn carry_out(order: LaunchRequest, control: &UnixStream) -> LaunchResult {
     let needs_private = order.folder.is_none() || order.confinement.is_some();
     let private = match needs_private.then(Private::make).transpose() {
         Ok(private) => private,
-        Err(error) => return Report::NotStarted(format!("it has no private folder: {error}")),
+        Err(error) => {
+            return LaunchResult::NotStarted(format!("it has no private folder: {error}"));
+        }
     };
     let limits = order.limits;
     // They hold for this process too, which needs little.
@@ -78,7 +80,7 @@ fn carry_out(order: Order, control: &UnixStream) -> Report {
     .filter_map(|(resource, limit)| Some((resource, limit?)))
     .map(|(resource, limit)| lower(resource, limit));
     if let Some(Err(error)) = limited.find(Result::is_err) {
-        return Report::NotStarted(format!("it could not be limited: {error}"));
+        return LaunchResult::NotStarted(format!("it could not be limited: {error}"));
     }
     let mut child = match start(order, private.as_ref().map(|private| private.0.clone())) {
         Ok(child) => child,
@@ -86,7 +88,7 @@ fn carry_out(order: Order, control: &UnixStream) -> Report {
     };
     feed(&mut child.0, child.1.take());
     let Some(pid) = i32::try_from(child.0.id()).ok().and_then(Pid::from_raw) else {
-        return Report::NotStarted("it has no process id".to_owned());
+        return LaunchResult::NotStarted("it has no process id".to_owned());
     };
     let watch = Watch {
         pid,
@@ -95,12 +97,12 @@ fn carry_out(order: Order, control: &UnixStream) -> Report {
     };
     let (ended, stopped) = watch.until_the_end(control);
     if ended.is_some() {
-        brood::settle(pid);
+        process_tree::settle(pid);
     }
-    let (count, late) = brood::end(pid);
+    let (count, late) = process_tree::end(pid);
     let own = usize::from(ended.is_none());
     let status = ended.or(late);
-    Report::Ended {
+    LaunchResult::Ended {
         code: status.and_then(WaitStatus::exit_status),
         signal: status.and_then(WaitStatus::terminating_signal),
         stopped,
@@ -121,9 +123,12 @@ fn lower(resource: Resource, limit: u64) -> io::Result<()> {
 
 /// Starts the command from a thread that is confined; the thread ends, the confinement stays with
 /// the command.
-fn start(order: Order, private: Option<PathBuf>) -> Result<(Child, Option<String>), Report> {
+fn start(
+    order: LaunchRequest,
+    private: Option<PathBuf>,
+) -> Result<(Child, Option<String>), LaunchResult> {
     let starting = std::thread::spawn(move || {
-        let Order {
+        let LaunchRequest {
             words,
             folder,
             environment,
@@ -132,7 +137,7 @@ fn start(order: Order, private: Option<PathBuf>) -> Result<(Child, Option<String
             confinement,
         } = order;
         let Some((program, arguments)) = words.split_first() else {
-            return Err(Report::NotStarted("no command was given".to_owned()));
+            return Err(LaunchResult::NotStarted("no command was given".to_owned()));
         };
         // There is one wherever it is needed.
         let private = private.as_deref().unwrap_or(Path::new("/"));
@@ -150,7 +155,7 @@ fn start(order: Order, private: Option<PathBuf>) -> Result<(Child, Option<String
             // What it sends to its own group does not reach the launcher.
             .process_group(0);
         if let Some(confinement) = &confinement {
-            enter(confinement, private).map_err(Report::NotConfined)?;
+            enter(confinement, private).map_err(LaunchResult::NotConfined)?;
             let folders = ["TMPDIR", "TEMP", "TMP"];
             command.envs(folders.into_iter().map(|name| (name, private)));
             if !confinement.home {
@@ -159,14 +164,14 @@ fn start(order: Order, private: Option<PathBuf>) -> Result<(Child, Option<String
         }
         match command.spawn() {
             Ok(child) => Ok((child, input)),
-            Err(error) => Err(Report::NotStarted(error.to_string())),
+            Err(error) => Err(LaunchResult::NotStarted(error.to_string())),
         }
     });
-    let gone = || Report::NotStarted("the launcher failed".to_owned());
+    let gone = || LaunchResult::NotStarted("the launcher failed".to_owned());
     starting.join().unwrap_or_else(|_| Err(gone()))
 }
 
-fn enter(confinement: &Confinement, private: &Path) -> Result<(), String> {
+fn enter(confinement: &SandboxPolicy, private: &Path) -> Result<(), String> {
     confine::restrict(confinement, private)?;
     confine::drop_privileges()?;
     if !confinement.network && filter::is_possible() {
@@ -194,12 +199,12 @@ struct Watch {
 
 impl Watch {
     /// Waits until the command has ended, has had too much, or is not wanted any more.
-    fn until_the_end(&self, control: &UnixStream) -> (Option<WaitStatus>, Option<Excess>) {
+    fn until_the_end(&self, control: &UnixStream) -> (Option<WaitStatus>, Option<LimitExceeded>) {
         // Kernels before 5.3 have none; looking often enough does it too.
         let handle = pidfd_open(self.pid, PidfdFlags::empty()).ok();
         let mut pause = TICK;
         loop {
-            let (status, _) = brood::reap(self.pid);
+            let (status, _) = process_tree::reap(self.pid);
             if status.is_some() {
                 return (status, None);
             }
@@ -212,16 +217,16 @@ impl Watch {
         }
     }
 
-    fn excess(&self, pause: &mut Duration) -> Option<Excess> {
+    fn excess(&self, pause: &mut Duration) -> Option<LimitExceeded> {
         let looked = Instant::now();
-        let cost = brood::cost();
+        let cost = process_tree::usage();
         *pause = (looked.elapsed() * SHARE).max(TICK);
         if self.processes.is_some_and(|most| cost.processes > most) {
-            return Some(Excess::Processes);
+            return Some(LimitExceeded::Processes);
         }
         self.memory
             .is_some_and(|most| cost.memory > most)
-            .then_some(Excess::Memory)
+            .then_some(LimitExceeded::Memory)
     }
 }
 

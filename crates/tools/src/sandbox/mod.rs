@@ -10,8 +10,6 @@
 //!
 //! [`probe`] says what the machine has, [`Sandbox::status`] what is enforced of the promise.
 
-#[cfg(target_os = "linux")]
-mod brood;
 mod bubblewrap;
 #[cfg(target_os = "linux")]
 mod confine;
@@ -19,8 +17,10 @@ mod confine;
 mod filter;
 #[cfg(target_os = "linux")]
 mod launch;
-mod order;
 mod places;
+#[cfg(target_os = "linux")]
+mod process_tree;
+mod protocol;
 mod status;
 
 use std::ffi::{OsStr, OsString};
@@ -29,15 +29,15 @@ use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use order::{Confinement, Excess, Order, Report};
-pub use status::{Enforcer, Guard, Probe, SandboxStatus, probe};
+pub(crate) use protocol::{LaunchRequest, LaunchResult, LimitExceeded, SandboxPolicy};
+pub use status::{Mechanism, Protection, SandboxProbe, SandboxStatus, probe};
 
 /// The first argument by which a launcher knows that it is one.
-pub const LAUNCH: &str = "__sandbox";
+pub const LAUNCHER_ARG: &str = "__sandbox";
 
 /// Runs the command that the standard input orders, confined as ordered, and ends what it leaves
 /// behind. A program calls it at the beginning of `main`, before there is a second thread, when its
-/// first argument is [`LAUNCH`]; then its executable can be the launcher of a [`Sandbox`].
+/// first argument is [`LAUNCHER_ARG`]; then its executable can be the launcher of a [`Sandbox`].
 pub fn launch() -> ExitCode {
     #[cfg(target_os = "linux")]
     {
@@ -53,12 +53,12 @@ pub fn launch() -> ExitCode {
 /// `launcher` is the session's number as well.
 #[cfg(target_os = "linux")]
 pub(crate) fn end_session(launcher: u32) {
-    brood::end_session(launcher);
+    process_tree::end_session(launcher);
 }
 
 /// What confines programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum SandboxMode {
     /// Landlock where the kernel has it, else bubblewrap where it works, else nothing.
     #[default]
     Auto,
@@ -72,7 +72,7 @@ pub enum Mode {
 
 /// What all processes of one command may cost; `None` is what the user may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct ResourceLimits {
     /// Bytes of memory: of each process by the kernel, of all together as they are looked at.
     pub memory_bytes: Option<u64>,
     /// Bytes of the largest file that is written.
@@ -81,7 +81,7 @@ pub struct Limits {
     pub processes: Option<usize>,
 }
 
-impl Default for Limits {
+impl Default for ResourceLimits {
     fn default() -> Self {
         Self {
             memory_bytes: Some(4 << 30),
@@ -98,7 +98,7 @@ impl Default for Limits {
 #[non_exhaustive]
 pub struct Sandbox {
     /// What confines.
-    pub mode: Mode,
+    pub mode: SandboxMode,
     /// Whether a program is not run rather than run without confinement.
     pub required: bool,
     /// Files and folders that can be read beside those of the system.
@@ -111,7 +111,7 @@ pub struct Sandbox {
     /// `writable` name something in it or the run's folders hold it.
     pub home: Option<PathBuf>,
     /// What the program may cost.
-    pub limits: Limits,
+    pub limits: ResourceLimits,
     /// Folders of the run, read and written.
     roots: Vec<PathBuf>,
     launcher: Option<PathBuf>,
@@ -139,7 +139,7 @@ pub(crate) struct Start {
     /// Its arguments.
     pub(crate) arguments: Vec<OsString>,
     /// What the launcher confines the command to.
-    pub(crate) confinement: Option<Confinement>,
+    pub(crate) confinement: Option<SandboxPolicy>,
 }
 
 impl Sandbox {
@@ -154,7 +154,7 @@ impl Sandbox {
 
     /// The same by other means.
     #[must_use]
-    pub fn by(mut self, mode: Mode) -> Self {
+    pub fn with_mode(mut self, mode: SandboxMode) -> Self {
         self.mode = mode;
         self
     }
@@ -195,39 +195,39 @@ impl Sandbox {
                 reason: "a sandbox is required, and this tool's is switched off",
             }),
             Ok(_) => Ok(()),
-            Err(_) if self.mode == Mode::Auto && !self.required => Ok(()),
+            Err(_) if self.mode == SandboxMode::Auto && !self.required => Ok(()),
             Err(error) => Err(error),
         }
     }
 
     /// What confines; `None` if that is what is asked for.
-    fn enforcer(&self) -> Result<Option<Enforcer>, SandboxError> {
-        if self.mode == Mode::Off {
+    fn enforcer(&self) -> Result<Option<Mechanism>, SandboxError> {
+        if self.mode == SandboxMode::Off {
             return Ok(None);
         }
         let lacks = |reason| Err(SandboxError { reason });
         if self.launcher.is_none() {
             return lacks("there is no launcher to confine it");
         }
-        let Probe {
+        let SandboxProbe {
             landlock,
             bubblewrap,
             filter: _,
         } = probe();
-        let by_landlock = landlock.map(Enforcer::Landlock);
+        let by_landlock = landlock.map(Mechanism::Landlock);
         let by_bubblewrap = || {
             let path = bubblewrap.clone()?;
-            Some(Enforcer::Bubblewrap(path, *landlock))
+            Some(Mechanism::Bubblewrap(path, *landlock))
         };
         let found = match self.mode {
-            Mode::Landlock => by_landlock,
-            Mode::Bubblewrap => by_bubblewrap(),
-            Mode::Auto | Mode::Off => by_landlock.or_else(by_bubblewrap),
+            SandboxMode::Landlock => by_landlock,
+            SandboxMode::Bubblewrap => by_bubblewrap(),
+            SandboxMode::Auto | SandboxMode::Off => by_landlock.or_else(by_bubblewrap),
         };
         match (found, self.mode) {
             (Some(by), _) => Ok(Some(by)),
-            (None, Mode::Landlock) => lacks("this kernel has no Landlock"),
-            (None, Mode::Bubblewrap) => {
+            (None, SandboxMode::Landlock) => lacks("this kernel has no Landlock"),
+            (None, SandboxMode::Bubblewrap) => {
                 lacks("there is no bubblewrap that works here (bwrap in /usr/bin)")
             }
             (None, _) => lacks("this machine has neither Landlock nor a bubblewrap that works"),
@@ -246,21 +246,21 @@ impl Sandbox {
         let writable = [self.writable.as_slice(), &self.roots].concat();
         let mut program = launcher.to_owned();
         let mut arguments = Vec::new();
-        if let Some(Enforcer::Bubblewrap(path, _)) = &by {
+        if let Some(Mechanism::Bubblewrap(path, _)) = &by {
             arguments = bubblewrap::arguments(launcher, &readable, &writable, self.network);
             arguments.push(launcher.into());
             program.clone_from(path);
         }
-        arguments.push(LAUNCH.into());
+        arguments.push(LAUNCHER_ARG.into());
         let texts = |paths: &[PathBuf]| -> Vec<OsString> {
             paths.iter().map(|path| path.clone().into()).collect()
         };
-        let confinement = by.map(|by| Confinement {
+        let confinement = by.map(|by| SandboxPolicy {
             readable: texts(&readable),
             writable: texts(&writable),
             network: self.network,
             home: self.opens_home(),
-            landlock: matches!(by, Enforcer::Landlock(_)),
+            landlock: matches!(by, Mechanism::Landlock(_)),
         });
         Ok(Some(Start {
             program,

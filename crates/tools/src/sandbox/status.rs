@@ -10,7 +10,7 @@ const BUBBLEWRAP: [&str; 3] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/b
 /// What this machine has to confine programs with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Probe {
+pub struct SandboxProbe {
     /// The version of Landlock's interface; `None` where the kernel has no Landlock or it is
     /// switched off.
     pub landlock: Option<u32>,
@@ -22,9 +22,9 @@ pub struct Probe {
 
 /// Looks at the kernel, once per process; the same answer afterwards. It costs a thread that
 /// restricts itself and, where bubblewrap is installed, a process that ends at once.
-pub fn probe() -> &'static Probe {
-    static PROBE: OnceLock<Probe> = OnceLock::new();
-    PROBE.get_or_init(|| Probe {
+pub fn probe() -> &'static SandboxProbe {
+    static PROBE: OnceLock<SandboxProbe> = OnceLock::new();
+    PROBE.get_or_init(|| SandboxProbe {
         landlock: landlock_version(),
         bubblewrap: BUBBLEWRAP
             .iter()
@@ -77,7 +77,7 @@ fn filters() -> bool {
 /// Something that a sandbox keeps a program from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Guard {
+pub enum Protection {
     /// Reading and writing files outside the folders that were given.
     Files,
     /// Cutting files outside to no length by their name.
@@ -96,7 +96,7 @@ pub enum Guard {
     Limits,
 }
 
-impl Guard {
+impl Protection {
     const ALL: [Self; 8] = [
         Self::Files,
         Self::Truncation,
@@ -109,7 +109,7 @@ impl Guard {
     ];
 }
 
-impl fmt::Display for Guard {
+impl fmt::Display for Protection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Files => "files outside its folders",
@@ -127,14 +127,14 @@ impl fmt::Display for Guard {
 /// What confines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Enforcer {
+pub enum Mechanism {
     /// The kernel's Landlock, with the version of its interface.
     Landlock(u32),
     /// Bubblewrap, the program at this path; with Landlock's version where that confines as well.
     Bubblewrap(PathBuf, Option<u32>),
 }
 
-impl fmt::Display for Enforcer {
+impl fmt::Display for Mechanism {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Landlock(version) => write!(f, "Landlock {version}"),
@@ -149,11 +149,11 @@ impl fmt::Display for Enforcer {
 #[non_exhaustive]
 pub struct SandboxStatus {
     /// What confines; `None` where nothing does.
-    pub by: Option<Enforcer>,
+    pub mechanism: Option<Mechanism>,
     /// What programs are kept from.
-    pub enforced: Vec<Guard>,
+    pub enforced: Vec<Protection>,
     /// What they are not kept from although the settings do not allow it.
-    pub missing: Vec<Guard>,
+    pub missing: Vec<Protection>,
     /// Why nothing confines, if so.
     pub reason: Option<&'static str>,
 }
@@ -161,37 +161,37 @@ pub struct SandboxStatus {
 impl SandboxStatus {
     /// The status of what `by` enforces. Networks that are allowed are neither enforced nor missing.
     pub(super) fn new(
-        by: Option<Enforcer>,
+        by: Option<Mechanism>,
         supervised: bool,
         network: bool,
-        probe: &Probe,
+        probe: &SandboxProbe,
         reason: Option<&'static str>,
     ) -> Self {
         let (landlock, wrapped) = match &by {
-            Some(Enforcer::Landlock(version)) => (*version, false),
-            Some(Enforcer::Bubblewrap(_, version)) => (version.unwrap_or(0), true),
+            Some(Mechanism::Landlock(version)) => (*version, false),
+            Some(Mechanism::Bubblewrap(_, version)) => (version.unwrap_or(0), true),
             None => (0, false),
         };
         let filtered = by.is_some() && probe.filter;
-        let wanted = Guard::ALL.into_iter().filter(|guard| {
+        let wanted = Protection::ALL.into_iter().filter(|guard| {
             !(network
                 && matches!(
                     guard,
-                    Guard::Tcp | Guard::OtherNetwork | Guard::LocalSockets
+                    Protection::Tcp | Protection::OtherNetwork | Protection::LocalSockets
                 ))
         });
-        let holds = |guard: &Guard| match guard {
-            Guard::Files => landlock >= 1 || wrapped,
-            Guard::Truncation => landlock >= 3 || wrapped,
-            Guard::Tcp => landlock >= 4 || wrapped || filtered,
-            Guard::OtherNetwork => wrapped || filtered,
-            Guard::LocalSockets => filtered,
-            Guard::Signals => landlock >= 6 || wrapped,
-            Guard::Leftovers | Guard::Limits => supervised,
+        let holds = |guard: &Protection| match guard {
+            Protection::Files => landlock >= 1 || wrapped,
+            Protection::Truncation => landlock >= 3 || wrapped,
+            Protection::Tcp => landlock >= 4 || wrapped || filtered,
+            Protection::OtherNetwork => wrapped || filtered,
+            Protection::LocalSockets => filtered,
+            Protection::Signals => landlock >= 6 || wrapped,
+            Protection::Leftovers | Protection::Limits => supervised,
         };
         let (enforced, missing) = wanted.partition(holds);
         Self {
-            by,
+            mechanism: by,
             enforced,
             missing,
             reason,
@@ -200,18 +200,18 @@ impl SandboxStatus {
 
     /// Whether files are confined, the least that deserves the name of a sandbox.
     pub fn confines(&self) -> bool {
-        self.by.is_some()
+        self.mechanism.is_some()
     }
 }
 
 impl fmt::Display for SandboxStatus {
     /// One line: by what, what is enforced, and what is not.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |guards: &[Guard]| {
+        let list = |guards: &[Protection]| {
             let names: Vec<String> = guards.iter().map(ToString::to_string).collect();
             names.join(", ")
         };
-        match &self.by {
+        match &self.mechanism {
             Some(by) => write!(f, "sandbox: {by}")?,
             None => write!(
                 f,

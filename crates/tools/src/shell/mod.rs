@@ -6,9 +6,9 @@
 //! environment and no input, and everything that it started is killed when it ends, when its time
 //! is up, and when the call is cancelled.
 
-mod group;
 #[cfg(target_os = "linux")]
-mod launched;
+mod launcher;
+mod process_group;
 mod program;
 mod report;
 mod words;
@@ -25,9 +25,9 @@ pub(crate) use program::Program;
 pub(crate) use report::outcome;
 pub use words::{CommandError, command_words};
 
+use crate::escape::{quoted, shown};
 use crate::sandbox::Sandbox;
-use crate::shown::{quoted, shown};
-use crate::{BoxFuture, Call, Outcome, Preview, Roots, Tool};
+use crate::{BoxFuture, Preview, Roots, Tool, ToolInvocation, ToolResult};
 
 /// What one run of a command may cost, and what it may see.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,10 +157,10 @@ impl ShellTool {
         })
     }
 
-    async fn run(&self, arguments: &Arguments) -> Outcome {
+    async fn run(&self, arguments: &Arguments) -> ToolResult {
         let arguments = match argument_vector(arguments) {
             Ok(arguments) => arguments,
-            Err(why) => return Outcome::error("E-CALL-SCHEMA", why),
+            Err(why) => return ToolResult::error("E-CALL-SCHEMA", why),
         };
         let words = self.command.iter().cloned().chain(arguments);
         let program = Program {
@@ -179,11 +179,11 @@ impl Tool for ShellTool {
         &self.definition
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         Box::pin(self.run(call.arguments))
     }
 
-    fn preview<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Option<Preview>> {
+    fn preview<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, Option<Preview>> {
         let text = match argument_vector(call.arguments) {
             Ok(arguments) => {
                 let line = line(self.command.iter().chain(&arguments));

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{ChildStderr, ChildStdout};
 
 use super::ShellOptions;
-use crate::output::Capped;
+use crate::output::BoundedBuffer;
 use crate::sandbox::Sandbox;
 
 /// Bytes of output behind the limit after which a program is ended: it does not stop by itself.
@@ -35,7 +35,7 @@ pub(crate) struct Program<'a> {
 
 /// How it ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ExitReason {
     /// By itself.
     Exited(i32),
     /// By a signal that did not come from here.
@@ -56,15 +56,15 @@ pub(crate) enum End {
 
 /// What a run left.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct ProgramOutput {
     pub(crate) streams: Streams,
-    pub(crate) end: End,
+    pub(crate) end: ExitReason,
     /// Processes that it left behind.
     pub(crate) left: usize,
 }
 
-impl Ran {
-    fn never(end: End) -> Self {
+impl ProgramOutput {
+    fn never(end: ExitReason) -> Self {
         Self {
             streams: Streams::new(0),
             end,
@@ -75,33 +75,33 @@ impl Ran {
 
 impl Program<'_> {
     /// Runs it. Dropping the future ends it.
-    pub(crate) async fn run(mut self) -> Ran {
+    pub(crate) async fn run(mut self) -> ProgramOutput {
         let start = match self.sandbox.start() {
             Ok(start) => start,
-            Err(error) => return Ran::never(End::Refused(error.to_string())),
+            Err(error) => return ProgramOutput::never(ExitReason::Refused(error.to_string())),
         };
         if let Err(end) = self.resolve() {
-            return Ran::never(end);
+            return ProgramOutput::never(end);
         }
         let mut streams = Streams::new(self.options.output_bytes);
         #[cfg(target_os = "linux")]
         let (end, left) = match start {
-            Some(start) => super::launched::run(&self, start, &mut streams).await,
-            None => (super::group::run(&self, &mut streams).await, 0),
+            Some(start) => super::launcher::run(&self, start, &mut streams).await,
+            None => (super::process_group::run(&self, &mut streams).await, 0),
         };
         #[cfg(not(target_os = "linux"))]
         let (end, left) = {
             debug_assert!(start.is_none(), "only Linux has launchers");
-            (super::group::run(&self, &mut streams).await, 0)
+            (super::process_group::run(&self, &mut streams).await, 0)
         };
-        Ran { streams, end, left }
+        ProgramOutput { streams, end, left }
     }
 
     /// Puts the path of the program in the place of its name, as far as it can be known, so that
     /// one that lies outside of the sandbox is not just "not there".
-    fn resolve(&mut self) -> Result<(), End> {
+    fn resolve(&mut self) -> Result<(), ExitReason> {
         let Some(name) = self.words.first_mut() else {
-            return Err(End::NotStarted("no command is named".to_owned()));
+            return Err(ExitReason::NotStarted("no command is named".to_owned()));
         };
         let path = if name.as_encoded_bytes().contains(&b'/') {
             let folder = self.folder.clone().unwrap_or_default();
@@ -122,11 +122,11 @@ impl Program<'_> {
                 *name = path.into();
                 Ok(())
             }
-            Err(None) => Err(End::NotStarted(format!(
+            Err(None) => Err(ExitReason::NotStarted(format!(
                 "`{}` could not be started: no folder of PATH has it",
                 name.display()
             ))),
-            Err(Some(closed)) => Err(End::Refused(format!(
+            Err(Some(closed)) => Err(ExitReason::Refused(format!(
                 "{} is outside of what the sandbox can read; name its folder under `readable` in \
                  `[tools]` of your own configuration",
                 closed.display()
@@ -138,15 +138,15 @@ impl Program<'_> {
 /// Both streams of a program, kept apart and cut at their limit.
 #[derive(Debug)]
 pub(crate) struct Streams {
-    pub(crate) out: Capped,
-    pub(crate) err: Capped,
+    pub(crate) out: BoundedBuffer,
+    pub(crate) err: BoundedBuffer,
 }
 
 impl Streams {
     fn new(limit: usize) -> Self {
         Self {
-            out: Capped::new(limit),
-            err: Capped::new(limit),
+            out: BoundedBuffer::new(limit),
+            err: BoundedBuffer::new(limit),
         }
     }
 

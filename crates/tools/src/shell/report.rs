@@ -1,14 +1,14 @@
 //! What the model is told of a program that ran.
 
 use super::ShellOptions;
-use super::program::{End, Ran, Streams};
-use crate::Outcome;
+use super::program::{ExitReason, ProgramOutput, Streams};
+use crate::ToolResult;
 
 /// Both streams and how it ended. Standard output stands by itself; where there is something on
 /// standard error, each has its heading.
-pub(crate) fn outcome(ran: Ran, options: &ShellOptions) -> Outcome {
-    let Ran { streams, end, left } = ran;
-    let ok = end == End::Exited(0);
+pub(crate) fn outcome(ran: ProgramOutput, options: &ShellOptions) -> ToolResult {
+    let ProgramOutput { streams, end, left } = ran;
+    let ok = end == ExitReason::Exited(0);
     let mut text = told(streams, options.output_bytes);
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
@@ -20,9 +20,9 @@ pub(crate) fn outcome(ran: Ran, options: &ShellOptions) -> Outcome {
         ));
     }
     if ok {
-        return Outcome::done(text);
+        return ToolResult::success(text);
     }
-    let failed = Outcome::failed_saying(text);
+    let failed = ToolResult::failure_with_text(text);
     match code(&end) {
         Some(code) => failed.with_code(code),
         None => failed,
@@ -30,12 +30,15 @@ pub(crate) fn outcome(ran: Ran, options: &ShellOptions) -> Outcome {
 }
 
 /// The stable code of an end, if it has one.
-fn code(end: &End) -> Option<&'static str> {
+fn code(end: &ExitReason) -> Option<&'static str> {
     Some(match end {
-        End::TimedOut => "E-TOOL-TIMEOUT",
-        End::Flooded | End::Excessive(_) => "E-TOOL-LIMIT",
-        End::Refused(_) => "E-SANDBOX",
-        End::Exited(_) | End::Signalled(_) | End::NotStarted(_) | End::Lost(_) => return None,
+        ExitReason::TimedOut => "E-TOOL-TIMEOUT",
+        ExitReason::Flooded | ExitReason::Excessive(_) => "E-TOOL-LIMIT",
+        ExitReason::Refused(_) => "E-SANDBOX",
+        ExitReason::Exited(_)
+        | ExitReason::Signalled(_)
+        | ExitReason::NotStarted(_)
+        | ExitReason::Lost(_) => return None,
     })
 }
 
@@ -66,26 +69,26 @@ fn told(streams: Streams, limit: usize) -> String {
     text
 }
 
-fn describe(end: &End, options: &ShellOptions) -> String {
+fn describe(end: &ExitReason, options: &ShellOptions) -> String {
     match end {
-        End::Exited(code) => format!("exit status {code}"),
-        End::Signalled(signal) => match name(*signal) {
+        ExitReason::Exited(code) => format!("exit status {code}"),
+        ExitReason::Signalled(signal) => match name(*signal) {
             Some(name) => format!("killed by signal {signal}, {name}"),
             None => format!("killed by signal {signal}"),
         },
-        End::NotStarted(why) => why.clone(),
-        End::Refused(why) => format!("E-SANDBOX: the command was not run: {why}"),
-        End::TimedOut => format!(
+        ExitReason::NotStarted(why) => why.clone(),
+        ExitReason::Refused(why) => format!("E-SANDBOX: the command was not run: {why}"),
+        ExitReason::TimedOut => format!(
             "E-TOOL-TIMEOUT: the command was killed after {} s",
             options.timeout.as_secs_f64()
         ),
-        End::Flooded => {
+        ExitReason::Flooded => {
             "E-TOOL-LIMIT: the command was killed because it did not stop writing output".to_owned()
         }
-        End::Excessive(what) => {
+        ExitReason::Excessive(what) => {
             format!("E-TOOL-LIMIT: the command was killed because it used too much of its {what}")
         }
-        End::Lost(why) => format!("the end of the command is not known: {why}"),
+        ExitReason::Lost(why) => format!("the end of the command is not known: {why}"),
     }
 }
 

@@ -6,14 +6,14 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{LARGEST, Place};
-use crate::Reach;
+use super::{LARGEST, WriteTarget};
+use crate::AccessScope;
 
 /// What a file shall hold.
 #[derive(Debug)]
 pub(crate) struct Change {
     /// Which file.
-    pub(crate) place: Place,
+    pub(crate) target: WriteTarget,
     /// Its new content; `None` removes it.
     pub(crate) content: Option<Vec<u8>>,
     /// The file whose mode and owner the new content gets; `None` for a new file.
@@ -25,7 +25,7 @@ pub(crate) struct Change {
 ///
 /// # Errors
 /// A file cannot be written. Nothing was changed then, unless the text says what was.
-pub(crate) fn commit(reach: &Reach, changes: &[Change]) -> Result<(), String> {
+pub(crate) fn commit(scope: &AccessScope, changes: &[Change]) -> Result<(), String> {
     let mut staged = Staged::default();
     for change in changes {
         staged
@@ -33,36 +33,36 @@ pub(crate) fn commit(reach: &Reach, changes: &[Change]) -> Result<(), String> {
             .map_err(|error| told(change, &error, &[], changes))?;
     }
     for change in changes {
-        unchanged(&change.place).map_err(|error| told(change, &error, &[], changes))?;
+        unchanged(&change.target).map_err(|error| told(change, &error, &[], changes))?;
     }
     let mut done: Vec<&str> = Vec::new();
     for change in changes.iter().filter(|change| change.content.is_some()) {
-        reach.written.note(&change.place.real);
+        scope.written.note(&change.target.real);
         staged
-            .put(&change.place.real)
+            .put(&change.target.real)
             .map_err(|error| told(change, &error, &done, changes))?;
-        done.push(&change.place.asked);
+        done.push(&change.target.asked);
     }
     for change in changes.iter().filter(|change| change.content.is_none()) {
-        std::fs::remove_file(&change.place.real)
+        std::fs::remove_file(&change.target.real)
             .map_err(|error| told(change, &error, &done, changes))?;
-        done.push(&change.place.asked);
+        done.push(&change.target.asked);
     }
     for change in changes {
         // The files are in place: that a folder cannot be synced undoes nothing.
-        drop(sync_folder(&change.place.real));
+        drop(sync_folder(&change.target.real));
     }
     Ok(())
 }
 
 /// What went wrong, and what was done before it did.
 fn told(failed: &Change, error: &io::Error, done: &[&str], changes: &[Change]) -> String {
-    let asked = &failed.place.asked;
+    let asked = &failed.target.asked;
     if done.is_empty() {
         return format!("{asked}: cannot be written: {error}. Nothing was changed");
     }
     let known: BTreeSet<&str> = done.iter().copied().collect();
-    let names = changes.iter().map(|change| change.place.asked.as_str());
+    let names = changes.iter().map(|change| change.target.asked.as_str());
     let rest: Vec<&str> = names.filter(|name| !known.contains(name)).collect();
     format!(
         "{asked}: cannot be written: {error}. Changed already: {}. Not changed: {}",
@@ -72,14 +72,14 @@ fn told(failed: &Change, error: &io::Error, done: &[&str], changes: &[Change]) -
 }
 
 /// That nobody else wrote the file since it was looked at.
-fn unchanged(place: &Place) -> io::Result<()> {
+fn unchanged(target: &WriteTarget) -> io::Result<()> {
     let state = |metadata: &Metadata| (metadata.len(), metadata.modified().ok());
-    let now = match std::fs::symlink_metadata(&place.real) {
+    let now = match std::fs::symlink_metadata(&target.real) {
         Ok(metadata) => Some(metadata),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    if now.as_ref().map(state) == place.metadata.as_ref().map(state) {
+    if now.as_ref().map(state) == target.metadata.as_ref().map(state) {
         Ok(())
     } else {
         Err(io::Error::other(
@@ -108,7 +108,7 @@ impl Staged {
             let message = format!("it would have more than the {LARGEST} bytes that tools write");
             return Err(io::Error::other(message));
         }
-        let folder = change.place.real.parent().unwrap_or(Path::new("/"));
+        let folder = change.target.real.parent().unwrap_or(Path::new("/"));
         self.make(folder)?;
         if folder.canonicalize()? != folder {
             return Err(io::Error::other("its folder became a link in the meantime"));
@@ -147,11 +147,11 @@ impl Staged {
     }
 
     /// Puts the next content in its place.
-    fn put(&mut self, place: &Path) -> io::Result<()> {
+    fn put(&mut self, target: &Path) -> io::Result<()> {
         let Some(temporary) = self.files.front() else {
             return Err(io::Error::other("its content is missing"));
         };
-        std::fs::rename(temporary, place)?;
+        std::fs::rename(temporary, target)?;
         self.files.pop_front();
         Ok(())
     }

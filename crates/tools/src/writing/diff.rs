@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline, group_diff_ops};
 
-use crate::shown::show;
+use crate::escape::show;
 
 /// Lines around a change.
 const AROUND: usize = 3;

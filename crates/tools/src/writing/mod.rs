@@ -1,6 +1,6 @@
 //! Files that tools write: where they may be, and how several of them change together.
 //!
-//! A [`Place`] is where a path of a model leads, found as for reading: below a root, links resolved.
+//! A [`WriteTarget`] is where a path of a model leads, found as for reading: below a root, links resolved.
 //! `commit` puts new content into the places. All of it is on the disk under other names before the
 //! first file is replaced, so that what can fail fails while everything is still as it was.
 //!
@@ -9,13 +9,13 @@
 
 mod change;
 mod diff;
-mod place;
 mod plan;
+mod target;
 
 pub(crate) use change::Change;
 use change::commit;
-pub(crate) use place::{Place, text};
 pub(crate) use plan::{Plan, lines_changed, sha256};
+pub(crate) use target::{WriteTarget, text};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -8,8 +8,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::diff::{Bounded, Difference};
 use super::{Change, LARGEST, commit};
-use crate::shown::shown;
-use crate::{Preview, Reach};
+use crate::escape::shown;
+use crate::{AccessScope, Preview};
 
 /// Bytes of a preview.
 const SHOWN: usize = 128 * 1024;
@@ -31,33 +31,37 @@ impl Plan {
     ///
     /// # Errors
     /// Somebody approved something else, or a file cannot be written. The text is for the model.
-    pub(crate) fn carry_out(self, reach: &Reach, approved: Option<&str>) -> Result<String, String> {
+    pub(crate) fn carry_out(
+        self,
+        scope: &AccessScope,
+        approved: Option<&str>,
+    ) -> Result<String, String> {
         if let Some(approved) = approved
             && self.fingerprint(&self.before()?) != approved
         {
             let names = self
                 .changes
                 .iter()
-                .map(|change| change.place.asked.as_str());
+                .map(|change| change.target.asked.as_str());
             let names = names.collect::<Vec<_>>().join(", ");
             return Err(format!(
                 "{names}: changed since this call was approved, so the call would do something else \
                  than what was shown. Nothing was changed; call again if it shall still be done"
             ));
         }
-        commit(reach, &self.changes)?;
+        commit(scope, &self.changes)?;
         Ok(self.told)
     }
 
     /// What a person is shown of the plan, or of why there is none.
-    pub(crate) fn preview(plan: Result<Self, String>, reach: &Reach) -> Preview {
+    pub(crate) fn preview(plan: Result<Self, String>, scope: &AccessScope) -> Preview {
         let planned = plan.and_then(|plan| {
             let before = plan.before()?;
             Ok((plan, before))
         });
         match planned {
             Ok((plan, before)) => {
-                Preview::new(plan.text(&before, reach)).with_fingerprint(plan.fingerprint(&before))
+                Preview::new(plan.text(&before, scope)).with_fingerprint(plan.fingerprint(&before))
             }
             Err(why) => Preview::new(format!("The call would fail: {}\n", shown(&why)))
                 .with_fingerprint(FAILS),
@@ -69,13 +73,13 @@ impl Plan {
         self.changes.iter().map(Before::read).collect()
     }
 
-    fn text(&self, before: &[Before], reach: &Reach) -> String {
+    fn text(&self, before: &[Before], scope: &AccessScope) -> String {
         if self.changes.is_empty() {
             return "Nothing would change.\n".to_owned();
         }
         let mut out = Bounded::new(SHOWN);
         for (change, before) in self.changes.iter().zip(before) {
-            one(change, before, reach, &mut out);
+            one(change, before, scope, &mut out);
         }
         out.finish()
     }
@@ -88,7 +92,7 @@ impl Plan {
             digest.update(bytes);
         };
         for (change, before) in self.changes.iter().zip(before) {
-            part(change.place.real.as_os_str().as_encoded_bytes());
+            part(change.target.real.as_os_str().as_encoded_bytes());
             match before {
                 Before::Absent => part(b"absent"),
                 Before::Content(content) => {
@@ -135,12 +139,12 @@ enum Before {
 
 impl Before {
     fn read(change: &Change) -> Result<Self, String> {
-        let place = &change.place;
-        let Some(metadata) = &place.metadata else {
+        let target = &change.target;
+        let Some(metadata) = &target.metadata else {
             return Ok(Self::Absent);
         };
-        let told = |error: std::io::Error| format!("{}: cannot be read: {error}", place.asked);
-        let file = File::open(&place.real).map_err(told)?;
+        let told = |error: std::io::Error| format!("{}: cannot be read: {error}", target.asked);
+        let file = File::open(&target.real).map_err(told)?;
         let mut content = Vec::new();
         file.take(LARGEST as u64 + 1)
             .read_to_end(&mut content)
@@ -153,10 +157,10 @@ impl Before {
 }
 
 /// The change of one file: a line that says what happens, then the diff.
-fn one(change: &Change, before: &Before, reach: &Reach, out: &mut Bounded) {
-    let place = &change.place;
-    let name = name(change, reach);
-    let asked = shown(&place.asked);
+fn one(change: &Change, before: &Before, scope: &AccessScope, out: &mut Bounded) {
+    let target = &change.target;
+    let name = name(change, scope);
+    let asked = shown(&target.asked);
     let lead = if name == asked {
         name.clone()
     } else {
@@ -203,10 +207,10 @@ fn is_text(content: &[u8]) -> bool {
 }
 
 /// How a person knows the file: below the first root, or by its whole path.
-fn name(change: &Change, reach: &Reach) -> String {
-    let real = &change.place.real;
-    let below = real.strip_prefix(reach.roots.base()).unwrap_or(real);
+fn name(change: &Change, scope: &AccessScope) -> String {
+    let real = &change.target.real;
+    let below = real.strip_prefix(scope.roots.base()).unwrap_or(real);
     let mut name = String::new();
-    crate::shown::show(below.as_os_str().as_encoded_bytes(), &mut name);
+    crate::escape::show(below.as_os_str().as_encoded_bytes(), &mut name);
     name
 }

@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
-use logue_tools::{Reach, Roots};
+use logue_tools::{AccessScope, Roots};
 use serde_json::json;
 
 use crate::project::{Project, call, call_with, patch};
@@ -120,9 +120,9 @@ async fn what_says_what_is_allowed_is_left_alone() {
     ]);
     symlink("prompt.md", project.root.join("alias.md")).unwrap();
     let roots = Arc::new(Roots::new([project.root.clone()]).unwrap());
-    let reach = Reach::new(roots)
-        .keeping(project.root.join("prompt.md"))
-        .keeping(project.root.join("transcript.md"));
+    let scope = AccessScope::new(roots)
+        .with_protected_file(project.root.join("prompt.md"))
+        .with_protected_file(project.root.join("transcript.md"));
     let before = project.all();
     for path in [
         "prompt.md",
@@ -138,11 +138,11 @@ async fn what_says_what_is_allowed_is_left_alone() {
         ".chatmd/new.json",
     ] {
         for (name, arguments) in writes(path) {
-            let outcome = call_with(&reach, name, &arguments.to_string()).await;
+            let outcome = call_with(&scope, name, &arguments.to_string()).await;
             assert!(!outcome.ok, "{name} {arguments}: {}", outcome.text);
             assert_eq!(project.all(), before, "{name} {arguments}");
         }
     }
     let other = json!({"path": ".github/a.yml", "content": "x"}).to_string();
-    assert!(call_with(&reach, "append_to_file", &other).await.ok);
+    assert!(call_with(&scope, "append_to_file", &other).await.ok);
 }

@@ -12,7 +12,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
-use logue_tools::{Outcome, Reach, Roots};
+use logue_tools::{AccessScope, Roots, ToolResult};
 use serde_json::json;
 
 use crate::project::{Project, call, call_with};
@@ -27,7 +27,7 @@ async fn text_is_appended_as_it_is() {
     );
     assert_eq!(
         outcome.await,
-        Outcome::done("a.txt: 5 bytes appended, 8 in all")
+        ToolResult::success("a.txt: 5 bytes appended, 8 in all")
     );
     assert_eq!(project.read("a.txt"), "one\ntwo\n");
     let new = json!({"file": "new/deep/b.txt", "content": "ä"});
@@ -44,7 +44,7 @@ async fn a_text_is_replaced_once_or_everywhere() {
     };
     assert_eq!(
         replace("two", "2", false).await,
-        Outcome::done("a.txt: replaced once, line 2")
+        ToolResult::success("a.txt: replaced once, line 2")
     );
     let twice = replace("one", "1", false).await;
     assert!(!twice.ok);
@@ -52,7 +52,7 @@ async fn a_text_is_replaced_once_or_everywhere() {
     assert_eq!(project.read("a.txt"), "one\n2\none\n");
     assert_eq!(
         replace("one", "$1", true).await,
-        Outcome::done("a.txt: replaced 2 times, lines 1, 3")
+        ToolResult::success("a.txt: replaced 2 times, lines 1, 3")
     );
     assert_eq!(project.read("a.txt"), "$1\n2\n$1\n");
     let aliases = json!({"file": "a.txt", "search": "2", "replace": ""});
@@ -152,7 +152,7 @@ async fn wrong_arguments_are_told() {
         ("apply_patch", "[]"),
         ("apply_patch", r#"{"input":7}"#),
     ] {
-        let outcome = call_with(&Reach::new(roots.clone()), name, arguments).await;
+        let outcome = call_with(&AccessScope::new(roots.clone()), name, arguments).await;
         assert!(!outcome.ok, "{name} {arguments}");
     }
     assert_eq!(project.read("a.txt"), "a");

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
-use logue_tools::{Outcome, Reach, Roots};
+use logue_tools::{AccessScope, Roots, ToolResult};
 use serde_json::json;
 
 use crate::project::{Project, call_with, patch};
@@ -38,7 +38,7 @@ async fn a_patch_adds_changes_moves_and_deletes() {
     .await;
     assert_eq!(
         outcome,
-        Outcome::done(
+        ToolResult::success(
             "The patch is applied:\nA new/b.txt\nM src/a.rs\nD old.txt\nM from.txt -> to/there.txt"
         )
     );
@@ -69,7 +69,7 @@ async fn a_patch_comes_as_json_or_as_it_is() {
     ] {
         let project = Project::new(&[]);
         let roots = Arc::new(Roots::new([project.root.clone()]).unwrap());
-        let outcome = call_with(&Reach::new(roots), "apply_patch", &arguments).await;
+        let outcome = call_with(&AccessScope::new(roots), "apply_patch", &arguments).await;
         assert!(outcome.ok, "{arguments}: {}", outcome.text);
         assert_eq!(project.read("F"), "x\n");
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use logue_message::ToolCall;
-use logue_tools::{Builtin, Outcome, Preview, Reach, Roots, Toolbox};
+use logue_tools::{AccessScope, Builtin, Preview, Roots, ToolResult, Toolbox};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::unified::apply;
 
 fn toolbox(root: &Path) -> Toolbox {
     let roots = Roots::new([root.to_owned()]).unwrap();
-    let reach = Reach::new(roots.into());
+    let scope = AccessScope::new(roots.into());
     let mut toolbox = Toolbox::new();
     let names = [
         "write_file",
@@ -23,7 +23,7 @@ fn toolbox(root: &Path) -> Toolbox {
         "apply_patch",
     ];
     for builtin in Builtin::by_names(&names).unwrap() {
-        toolbox.add(builtin.tool(&reach)).unwrap();
+        toolbox.add(builtin.tool(&scope)).unwrap();
     }
     toolbox
 }
@@ -33,7 +33,7 @@ async fn preview(root: &Path, name: &str, arguments: &Value) -> Preview {
     toolbox(root).preview(&call).await.unwrap()
 }
 
-async fn approved(root: &Path, name: &str, arguments: &Value, preview: &Preview) -> Outcome {
+async fn approved(root: &Path, name: &str, arguments: &Value, preview: &Preview) -> ToolResult {
     let call = ToolCall::new("c", name, arguments.to_string());
     let fingerprint = preview.fingerprint.as_deref();
     toolbox(root).call_approved(&call, fingerprint).await

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use logue_message::ToolCall;
-use logue_tools::{Builtin, Outcome, Reach, Roots, Toolbox};
+use logue_tools::{AccessScope, Builtin, Roots, ToolResult, Toolbox};
 use serde_json::json;
 
-pub(crate) async fn call_with(reach: &Reach, name: &str, arguments: &str) -> Outcome {
+pub(crate) async fn call_with(scope: &AccessScope, name: &str, arguments: &str) -> ToolResult {
     let mut toolbox = Toolbox::new();
     let names = [
         "append_to_file",
@@ -17,17 +17,17 @@ pub(crate) async fn call_with(reach: &Reach, name: &str, arguments: &str) -> Out
         "write_file",
     ];
     for builtin in Builtin::by_names(&names).unwrap() {
-        toolbox.add(builtin.tool(reach)).unwrap();
+        toolbox.add(builtin.tool(scope)).unwrap();
     }
     toolbox.call(&ToolCall::new("c", name, arguments)).await
 }
 
-pub(crate) async fn call(root: &Path, name: &str, arguments: serde_json::Value) -> Outcome {
+pub(crate) async fn call(root: &Path, name: &str, arguments: serde_json::Value) -> ToolResult {
     let roots = Arc::new(Roots::new([root.to_owned()]).unwrap());
-    call_with(&Reach::new(roots), name, &arguments.to_string()).await
+    call_with(&AccessScope::new(roots), name, &arguments.to_string()).await
 }
 
-pub(crate) async fn patch(root: &Path, patch: &str) -> Outcome {
+pub(crate) async fn patch(root: &Path, patch: &str) -> ToolResult {
     call(root, "apply_patch", json!({ "input": patch })).await
 }
 

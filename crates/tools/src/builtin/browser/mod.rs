@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 pub use engine::{ResultFields, SearchEngine};
 pub(crate) use pages::Pages;
 
-use super::given::Given;
+use super::arguments::ArgumentReader;
 use super::webpage_to_markdown::get;
-use crate::{BoxFuture, Call, Outcome, Provenance, Reach, Tool};
+use crate::{AccessScope, BoxFuture, Provenance, Tool, ToolInvocation, ToolResult};
 use page::Page;
 
 /// Results that a search gives, and that it may be asked for.
@@ -29,26 +29,26 @@ const MOST_RESULTS: usize = 20;
 #[derive(Clone, Debug)]
 pub struct BrowserSearch {
     definition: ToolDefinition,
-    reach: Reach,
+    scope: AccessScope,
 }
 
 /// Opens pages and scrolls in them.
 #[derive(Clone, Debug)]
 pub struct BrowserOpen {
     definition: ToolDefinition,
-    reach: Reach,
+    scope: AccessScope,
 }
 
 /// Finds a text in a page that is open.
 #[derive(Clone, Debug)]
 pub struct BrowserFind {
     definition: ToolDefinition,
-    reach: Reach,
+    scope: AccessScope,
 }
 
 impl BrowserSearch {
     /// A search with the engine and the hosts of `reach`.
-    pub fn new(reach: Reach) -> Self {
+    pub fn new(scope: AccessScope) -> Self {
         let description = "Searches the web and opens the list of results as a page. A result is opened with \
              browser.open by the number of its link.";
         let parameters = json!({
@@ -62,12 +62,12 @@ impl BrowserSearch {
         });
         Self {
             definition: ToolDefinition::new("browser.search", description, parameters),
-            reach,
+            scope,
         }
     }
 
-    async fn search(&self, arguments: &Arguments) -> Result<Outcome, String> {
-        let given = Given::read(arguments, &["query", "topn", "source"])?;
+    async fn search(&self, arguments: &Arguments) -> Result<ToolResult, String> {
+        let given = ArgumentReader::read(arguments, &["query", "topn", "source"])?;
         let query = given.text(&["query"])?;
         if query.trim().is_empty() || query.len() > 2_000 {
             return Err("E-CALL-SCHEMA: query: must have 1 to 2000 bytes".to_owned());
@@ -76,24 +76,24 @@ impl BrowserSearch {
             .number("topn")?
             .unwrap_or(RESULTS)
             .clamp(1, MOST_RESULTS);
-        let Some(engine) = &self.reach.search else {
+        let Some(engine) = &self.scope.search else {
             return Err(
                 "no search engine is configured, so nothing can be searched. The user can name one \
                  as `search` under [browser] in logue.toml; pages can be opened by their addresses"
                     .to_owned(),
             );
         };
-        let network = self.reach.network.as_deref();
+        let network = self.scope.network.as_deref();
         let answer = get(network, &engine.url(query, most), engine.key.as_ref()).await?;
         let (engine, query) = (Arc::clone(engine), query.to_owned());
         let page = tokio::task::spawn_blocking(move || engine.page(&answer, &query, most));
-        opened(&self.reach, page.await, None, None)
+        opened(&self.scope, page.await, None, None)
     }
 }
 
 impl BrowserOpen {
     /// A tool that opens pages of the hosts of `reach`.
-    pub fn new(reach: Reach) -> Self {
+    pub fn new(scope: AccessScope) -> Self {
         let description = "Opens a page and shows its lines with their numbers, or other lines of a page that \
              is open. 【3†words】 in a line is link 3. With `id` a link of the page `cursor` is opened, \
              with `url` an address; without both the page `cursor` is shown from the line `loc` on. Only \
@@ -112,11 +112,11 @@ impl BrowserOpen {
         });
         Self {
             definition: ToolDefinition::new("browser.open", description, parameters),
-            reach,
+            scope,
         }
     }
 
-    async fn open(&self, arguments: &Arguments) -> Result<Outcome, String> {
+    async fn open(&self, arguments: &Arguments) -> Result<ToolResult, String> {
         let known = [
             "id",
             "url",
@@ -126,7 +126,7 @@ impl BrowserOpen {
             "view_source",
             "source",
         ];
-        let given = Given::read(arguments, &known)?;
+        let given = ArgumentReader::read(arguments, &known)?;
         let cursor = given.number("cursor")?;
         let from = given.number("loc")?;
         let count = given.number("num_lines")?;
@@ -135,13 +135,13 @@ impl BrowserOpen {
             return Err("E-CALL-SCHEMA: num_lines: must be at least 1".to_owned());
         }
         let Some(target) = target(&given)? else {
-            let (cursor, page) = self.reach.pages.get(cursor)?;
+            let (cursor, page) = self.scope.pages.get(cursor)?;
             return shown(cursor, &page, from, count);
         };
         let url = match target {
             Target::Address(url) => url,
             Target::Link(id) => {
-                let (cursor, page) = self.reach.pages.get(cursor)?;
+                let (cursor, page) = self.scope.pages.get(cursor)?;
                 let link = page.links.get(id).cloned();
                 link.ok_or_else(|| match page.links.len() {
                     0 => format!("page [{cursor}] has no links"),
@@ -152,15 +152,15 @@ impl BrowserOpen {
                 })?
             }
         };
-        let fetched = get(self.reach.network.as_deref(), &url, None).await?;
+        let fetched = get(self.scope.network.as_deref(), &url, None).await?;
         let page = tokio::task::spawn_blocking(move || Page::read(&fetched, as_source));
-        opened(&self.reach, page.await, from, count)
+        opened(&self.scope, page.await, from, count)
     }
 }
 
 impl BrowserFind {
     /// A tool for the pages that the other tools of `reach` opened.
-    pub fn new(reach: Reach) -> Self {
+    pub fn new(scope: AccessScope) -> Self {
         let description = "Finds a text in a page that is open, whatever its case and white space, and shows \
              the lines around each place.";
         let parameters = json!({
@@ -174,16 +174,16 @@ impl BrowserFind {
         });
         Self {
             definition: ToolDefinition::new("browser.find", description, parameters),
-            reach,
+            scope,
         }
     }
 
-    fn find(&self, arguments: &Arguments) -> Result<Outcome, String> {
-        let given = Given::read(arguments, &["pattern", "cursor"])?;
+    fn find(&self, arguments: &Arguments) -> Result<ToolResult, String> {
+        let given = ArgumentReader::read(arguments, &["pattern", "cursor"])?;
         let pattern = given.text(&["pattern"])?;
-        let (cursor, page) = self.reach.pages.get(given.number("cursor")?)?;
+        let (cursor, page) = self.scope.pages.get(given.number("cursor")?)?;
         let text = page.find(cursor, pattern)?;
-        Ok(Outcome::done(text).with_provenance(provenance(&page)))
+        Ok(ToolResult::success(text).with_provenance(provenance(&page)))
     }
 }
 
@@ -194,7 +194,7 @@ enum Target {
 }
 
 /// Models write the number of a link as text too, and -1 for nothing.
-fn target(given: &Given) -> Result<Option<Target>, String> {
+fn target(given: &ArgumentReader) -> Result<Option<Target>, String> {
     if let Some(url) = given.optional_text("url")? {
         return Ok(Some(Target::Address(url.to_owned())));
     }
@@ -214,14 +214,14 @@ fn target(given: &Given) -> Result<Option<Target>, String> {
 
 /// Keeps a page that was read and shows it.
 fn opened(
-    reach: &Reach,
+    scope: &AccessScope,
     page: Result<Result<Page, String>, tokio::task::JoinError>,
     from: Option<usize>,
     count: Option<usize>,
-) -> Result<Outcome, String> {
+) -> Result<ToolResult, String> {
     let page = page.map_err(|error| format!("the page could not be read: {error}"))??;
     let page = Arc::new(page);
-    let cursor = reach.pages.add(Arc::clone(&page));
+    let cursor = scope.pages.add(Arc::clone(&page));
     shown(cursor, &page, from, count)
 }
 
@@ -230,9 +230,9 @@ fn shown(
     page: &Page,
     from: Option<usize>,
     count: Option<usize>,
-) -> Result<Outcome, String> {
+) -> Result<ToolResult, String> {
     let text = page.view(cursor, from.unwrap_or(0), count)?;
-    Ok(Outcome::done(text).with_provenance(provenance(page)))
+    Ok(ToolResult::success(text).with_provenance(provenance(page)))
 }
 
 fn provenance(page: &Page) -> Provenance {
@@ -248,10 +248,10 @@ impl Tool for BrowserSearch {
         &self.definition
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         Box::pin(async move {
             let searched = self.search(call.arguments).await;
-            searched.unwrap_or_else(Outcome::failed)
+            searched.unwrap_or_else(ToolResult::failure)
         })
     }
 }
@@ -261,10 +261,10 @@ impl Tool for BrowserOpen {
         &self.definition
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         Box::pin(async move {
             let opened = self.open(call.arguments).await;
-            opened.unwrap_or_else(Outcome::failed)
+            opened.unwrap_or_else(ToolResult::failure)
         })
     }
 }
@@ -274,8 +274,10 @@ impl Tool for BrowserFind {
         &self.definition
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         let found = self.find(call.arguments);
-        Box::pin(std::future::ready(found.unwrap_or_else(Outcome::failed)))
+        Box::pin(std::future::ready(
+            found.unwrap_or_else(ToolResult::failure),
+        ))
     }
 }

@@ -16,9 +16,9 @@ use std::time::Duration;
 use logue_message::{Arguments, ToolDefinition};
 use serde_json::json;
 
+use super::arguments::ArgumentReader;
 use super::blocking;
-use super::given::Given;
-use crate::{BoxFuture, Call, Outcome, Roots, Tool};
+use crate::{BoxFuture, Roots, Tool, ToolInvocation, ToolResult};
 
 use scan::{Query, Scan};
 
@@ -116,7 +116,7 @@ impl Search {
             "context",
             "max_results",
         ];
-        let given = Given::read(arguments, &known)?;
+        let given = ArgumentReader::read(arguments, &known)?;
         let pattern = given.text(&["pattern"])?;
         let glob = given.optional_text("glob")?.filter(|glob| !glob.is_empty());
         if pattern.len().max(glob.map_or(0, str::len)) > PATTERN {
@@ -150,7 +150,7 @@ impl Tool for Search {
         &self.definition
     }
 
-    fn call<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         let (tool, arguments) = (self.clone(), call.arguments.clone());
         let cancel = Cancel(Arc::new(AtomicBool::new(false)));
         let cancelled = Arc::clone(&cancel.0);

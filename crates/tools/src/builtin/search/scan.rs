@@ -11,7 +11,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use super::SearchLimits;
 use super::walk::{Step, Walk};
 use crate::Roots;
-use crate::shown::show;
+use crate::escape::show;
 
 /// Bytes that a compiled expression may need.
 const COMPILED: usize = 1024 * 1024;

@@ -12,18 +12,18 @@ use crate::{Fetcher, Roots, SearchEngine, ShellOptions};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use logue_tools::{Builtin, Reach, Roots};
+/// use logue_tools::{Builtin, AccessScope, Roots};
 ///
 /// let roots = Arc::new(Roots::new([std::env::temp_dir()]).unwrap());
-/// let reach = Reach::new(roots).keeping("prompt.md");
-/// let tool = Builtin::AppendToFile.tool(&reach);
+/// let scope = AccessScope::new(roots).with_protected_file("prompt.md");
+/// let tool = Builtin::AppendToFile.tool(&scope);
 /// assert_eq!(tool.definition().name, "append_to_file");
 /// ```
 #[derive(Clone, Debug)]
-pub struct Reach {
+pub struct AccessScope {
     pub(crate) roots: Arc<Roots>,
     pub(crate) kept: Vec<PathBuf>,
-    pub(crate) written: Written,
+    pub(crate) written: WrittenFiles,
     pub(crate) network: Option<Arc<Fetcher>>,
     pub(crate) python: ShellOptions,
     pub(crate) search: Option<Arc<SearchEngine>>,
@@ -34,9 +34,9 @@ pub struct Reach {
 /// Which files tools have written, as everything knows it that is run together. What a model wrote
 /// is no prompt: it could hold tools that nobody granted.
 #[derive(Clone, Debug, Default)]
-pub struct Written(Arc<Mutex<BTreeSet<PathBuf>>>);
+pub struct WrittenFiles(Arc<Mutex<BTreeSet<PathBuf>>>);
 
-impl Written {
+impl WrittenFiles {
     /// Whether a tool wrote the file, or is about to. The path is the one without links.
     pub fn contains(&self, real: &Path) -> bool {
         let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -50,13 +50,13 @@ impl Written {
     }
 }
 
-impl Reach {
+impl AccessScope {
     /// Files below `roots` and nothing else.
     pub fn new(roots: Arc<Roots>) -> Self {
         Self {
             roots,
             kept: Vec::new(),
-            written: Written::default(),
+            written: WrittenFiles::default(),
             network: None,
             python: ShellOptions::default(),
             search: None,
@@ -68,7 +68,7 @@ impl Reach {
     /// model would grant itself tools or change what was said. A relative path counts from the
     /// current folder.
     #[must_use]
-    pub fn keeping(mut self, path: impl AsRef<Path>) -> Self {
+    pub fn with_protected_file(mut self, path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
         // A file that does not exist yet is known by its folder.
         let real = path.canonicalize().or_else(|_| {
@@ -83,7 +83,7 @@ impl Reach {
 
     /// The same, and every file that is written is noted in `written`.
     #[must_use]
-    pub fn noting(mut self, written: Written) -> Self {
+    pub fn with_write_log(mut self, written: WrittenFiles) -> Self {
         self.written = written;
         self
     }

@@ -20,7 +20,7 @@ const GRACE: Duration = Duration::from_millis(250);
 
 /// What a command's processes cost at one moment.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Cost {
+pub(super) struct Usage {
     /// How many there are.
     pub(super) processes: usize,
     /// Bytes of memory that are theirs alone.
@@ -31,15 +31,15 @@ pub(super) struct Cost {
 ///
 /// # Errors
 /// The kernel refuses.
-pub(super) fn adopt() -> io::Result<()> {
+pub(super) fn become_subreaper() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
 /// What runs, and what it costs.
-pub(super) fn cost() -> Cost {
+pub(super) fn usage() -> Usage {
     let processes = descendants();
     let memory = processes.iter().map(|pid| memory(*pid)).sum();
-    Cost {
+    Usage {
         processes: processes.len(),
         memory,
     }

@@ -4,9 +4,9 @@ use logue_message::Arguments;
 use serde_json::{Map, Value};
 
 /// Arguments of a call with known names.
-pub(super) struct Given(Map<String, Value>);
+pub(super) struct ArgumentReader(Map<String, Value>);
 
-impl Given {
+impl ArgumentReader {
     /// Reads the arguments. An error is for the model.
     pub(super) fn read(arguments: &Arguments, known: &[&str]) -> Result<Self, String> {
         let object = arguments

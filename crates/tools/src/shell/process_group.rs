@@ -6,17 +6,17 @@ use std::process::{ExitStatus, Stdio};
 use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessGroup};
 use tokio::io::AsyncWriteExt as _;
 
-use super::program::{DRAIN, End, Pipes, Program, Streams, piped};
+use super::program::{DRAIN, ExitReason, Pipes, Program, Streams, piped};
 
 /// `ESRCH`: the group has no process left.
 const NO_SUCH_PROCESS: i32 = 3;
 
-pub(super) async fn run(program: &Program<'_>, streams: &mut Streams) -> End {
+pub(super) async fn run(program: &Program<'_>, streams: &mut Streams) -> ExitReason {
     let Some((name, arguments)) = program.words.split_first() else {
-        return End::NotStarted("no command is named".to_owned());
+        return ExitReason::NotStarted("no command is named".to_owned());
     };
     let Some(folder) = &program.folder else {
-        return End::Refused("there is no launcher to give it a private folder".to_owned());
+        return ExitReason::Refused("there is no launcher to give it a private folder".to_owned());
     };
     let mut command = CommandWrap::with_new(name, |command| {
         command
@@ -36,7 +36,7 @@ pub(super) async fn run(program: &Program<'_>, streams: &mut Streams) -> End {
         Ok(child) => Group(child),
         Err(error) => {
             let name = name.display();
-            return End::NotStarted(format!("`{name}` could not be started: {error}"));
+            return ExitReason::NotStarted(format!("`{name}` could not be started: {error}"));
         }
     };
     if let (Some(mut stdin), Some(input)) = (group.0.stdin().take(), program.input.clone()) {
@@ -50,11 +50,11 @@ pub(super) async fn run(program: &Program<'_>, streams: &mut Streams) -> End {
         tokio::select! {
             ended = group.0.inner_mut().wait() => break match ended {
                 Ok(status) => ended_by(status),
-                Err(error) => End::Lost(error.to_string()),
+                Err(error) => ExitReason::Lost(error.to_string()),
             },
-            () = &mut deadline => break End::TimedOut,
+            () = &mut deadline => break ExitReason::TimedOut,
             () = pipes.read(streams) => if streams.is_flooded() {
-                break End::Flooded;
+                break ExitReason::Flooded;
             }
         }
     };
@@ -63,7 +63,7 @@ pub(super) async fn run(program: &Program<'_>, streams: &mut Streams) -> End {
     pipes.drain(streams).await;
     match killed {
         Ok(()) => end,
-        Err(error) => End::Lost(format!("its process group could not be ended: {error}")),
+        Err(error) => ExitReason::Lost(format!("its process group could not be ended: {error}")),
     }
 }
 
@@ -91,16 +91,16 @@ impl Drop for Group {
     }
 }
 
-fn ended_by(status: ExitStatus) -> End {
+fn ended_by(status: ExitStatus) -> ExitReason {
     #[cfg(unix)]
     {
         use std::os::unix::process::ExitStatusExt as _;
         if let Some(signal) = status.signal() {
-            return End::Signalled(signal);
+            return ExitReason::Signalled(signal);
         }
     }
     match status.code() {
-        Some(code) => End::Exited(code),
-        None => End::Lost("nobody knows how it ended".to_owned()),
+        Some(code) => ExitReason::Exited(code),
+        None => ExitReason::Lost("nobody knows how it ended".to_owned()),
     }
 }

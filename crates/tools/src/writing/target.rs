@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Component, MAIN_SEPARATOR, Path, PathBuf};
 
 use super::LARGEST;
-use crate::{Reach, RootError};
+use crate::{AccessScope, RootError};
 
 /// Names below a root that say what Logue or Git may do, or what was said.
 const KEPT_FOLDERS: [&str; 2] = [".chatmd", ".git"];
@@ -13,7 +13,7 @@ const KEPT_FILE: &str = "logue.toml";
 
 /// A file that may be written, or its place if there is none yet.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct WriteTarget {
     /// How the model names it.
     pub(crate) asked: String,
     /// Where it really is.
@@ -24,31 +24,31 @@ pub(crate) struct Place {
     pub(crate) is_link: bool,
 }
 
-impl Place {
+impl WriteTarget {
     /// The place that `path` names: what exists below the first root that has it, else a new file
     /// below the first root.
     ///
     /// # Errors
     /// It lies in no root, is no regular file, is read-only, or is one that tools leave alone. The
     /// text is for the model.
-    pub(crate) fn find(reach: &Reach, path: &str) -> Result<Self, String> {
+    pub(crate) fn find(scope: &AccessScope, path: &str) -> Result<Self, String> {
         if path.is_empty() || path.contains('\0') || path.ends_with(['/', MAIN_SEPARATOR]) {
             return Err(format!("{path:?} names no file"));
         }
-        let place = match reach.roots.find(path) {
+        let target = match scope.roots.find(path) {
             Ok(found) => Self {
                 asked: path.to_owned(),
-                is_link: reach.roots.folders().iter().any(|root| {
+                is_link: scope.roots.folders().iter().any(|root| {
                     let entry = std::fs::symlink_metadata(root.join(path));
                     entry.is_ok_and(|entry| entry.is_symlink())
                 }),
                 real: found.path,
                 metadata: Some(found.metadata),
             },
-            Err(RootError::NotFound(_)) => absent(reach, path)?,
+            Err(RootError::NotFound(_)) => absent(scope, path)?,
             Err(error) => return Err(error.to_string()),
         };
-        if let Some(metadata) = &place.metadata {
+        if let Some(metadata) = &target.metadata {
             if !metadata.is_file() {
                 return Err(format!("{path}: is no regular file"));
             }
@@ -56,12 +56,12 @@ impl Place {
                 return Err(format!("{path}: is read-only"));
             }
         }
-        if is_kept(reach, &place.real) {
+        if is_kept(scope, &target.real) {
             return Err(format!(
                 "{path}: tools do not write it: it belongs to the run, to Logue's settings or to Git"
             ));
         }
-        Ok(place)
+        Ok(target)
     }
 
     /// What the file holds.
@@ -90,7 +90,7 @@ impl Place {
     /// What the file says.
     ///
     /// # Errors
-    /// As [`Place::read`], and when it is no UTF-8 text.
+    /// As [`WriteTarget::read`], and when it is no UTF-8 text.
     pub(crate) fn text(&self) -> Result<String, String> {
         text(&self.asked, self.read()?)
     }
@@ -108,9 +108,9 @@ pub(crate) fn text(asked: &str, content: Vec<u8>) -> Result<String, String> {
 }
 
 /// The place of a file that does not exist: below what exists of its path.
-fn absent(reach: &Reach, path: &str) -> Result<Place, String> {
+fn absent(scope: &AccessScope, path: &str) -> Result<WriteTarget, String> {
     let missing = || RootError::NotFound(path.to_owned()).to_string();
-    let root = reach.roots.folders().first().ok_or_else(missing)?;
+    let root = scope.roots.folders().first().ok_or_else(missing)?;
     let joined = root.join(path);
     let mut existing: &Path = &joined;
     let mut rest = Vec::new();
@@ -125,7 +125,7 @@ fn absent(reach: &Reach, path: &str) -> Result<Place, String> {
         rest.push(name);
         existing = existing.parent().ok_or_else(missing)?;
     };
-    if !reach.roots.holds(&folder) {
+    if !scope.roots.holds(&folder) {
         return Err(RootError::Outside(path.to_owned()).to_string());
     }
     if !folder.is_dir() {
@@ -136,7 +136,7 @@ fn absent(reach: &Reach, path: &str) -> Result<Place, String> {
         return Err(format!("{path}: leads over a link that leads nowhere"));
     }
     let real = rest.iter().rev().fold(folder, |path, name| path.join(name));
-    Ok(Place {
+    Ok(WriteTarget {
         asked: path.to_owned(),
         real,
         metadata: None,
@@ -145,16 +145,16 @@ fn absent(reach: &Reach, path: &str) -> Result<Place, String> {
 }
 
 /// Whether tools leave the file alone. File systems may not tell cases apart, so neither do we.
-fn is_kept(reach: &Reach, real: &Path) -> bool {
+fn is_kept(scope: &AccessScope, real: &Path) -> bool {
     let below = |root: &PathBuf| real.strip_prefix(root).ok();
     let is = |part: Component<'_>, name: &str| part.as_os_str().eq_ignore_ascii_case(name);
-    let named = reach.roots.folders().iter().filter_map(below).any(|path| {
+    let named = scope.roots.folders().iter().filter_map(below).any(|path| {
         let kept = |part| KEPT_FOLDERS.iter().any(|name| is(part, name));
         let last = path.components().next_back();
         path.components().any(kept) || last.is_some_and(|part| is(part, KEPT_FILE))
     });
     named
-        || reach
+        || scope
             .kept
             .iter()
             .any(|kept| kept.as_os_str().eq_ignore_ascii_case(real))

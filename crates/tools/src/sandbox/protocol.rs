@@ -1,20 +1,20 @@
 //! What goes between the program that wants a command run and the launcher that runs it.
 //!
 //! The launcher's standard input is one end of a socket. One line of JSON comes in, the [`Order`];
-//! one line goes out, the [`Report`]. When the other end is closed, whatever runs is ended.
+//! one line goes out, the [`LaunchResult`]. When the other end is closed, whatever runs is ended.
 
 use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
 
-use super::Limits;
+use super::ResourceLimits;
 
 /// Bytes of an order. It holds a program's whole input.
 pub(crate) const LARGEST_ORDER: usize = 64 * 1024 * 1024;
 
 /// A command to run.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct LaunchRequest {
     /// The program and its arguments.
     pub(crate) words: Vec<OsString>,
     /// Where it runs; `None` is a private empty folder.
@@ -24,14 +24,14 @@ pub(crate) struct Order {
     /// What it reads.
     pub(crate) input: Option<String>,
     /// What it may cost.
-    pub(crate) limits: Limits,
+    pub(crate) limits: ResourceLimits,
     /// What it may reach; `None` is everything that the user may.
-    pub(crate) confinement: Option<Confinement>,
+    pub(crate) confinement: Option<SandboxPolicy>,
 }
 
 /// What a command may reach.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Confinement {
+pub(crate) struct SandboxPolicy {
     /// What may be read and run.
     pub(crate) readable: Vec<OsString>,
     /// What may be read and written.
@@ -46,7 +46,7 @@ pub(crate) struct Confinement {
 
 /// How it went.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Report {
+pub(crate) enum LaunchResult {
     /// The command could not be started.
     NotStarted(String),
     /// It was not started because it could not be confined.
@@ -58,7 +58,7 @@ pub(crate) enum Report {
         /// The signal that ended it.
         signal: Option<i32>,
         /// Why it was ended, if it was.
-        stopped: Option<Excess>,
+        stopped: Option<LimitExceeded>,
         /// Processes that it left behind and that were ended.
         left: usize,
     },
@@ -66,7 +66,7 @@ pub(crate) enum Report {
 
 /// What a command had too much of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Excess {
+pub(crate) enum LimitExceeded {
     /// Memory, of all its processes.
     Memory,
     /// Processes.

@@ -22,14 +22,14 @@ use rmcp::{ClientHandler, RoleClient};
 const QUESTIONS: u64 = 100;
 
 /// A connection that lets through what matters.
-pub(crate) struct Quiet<T> {
+pub(crate) struct FilteredTransport<T> {
     inner: T,
     changed: Arc<AtomicBool>,
     /// Questions that the server may still ask.
     questions: u64,
 }
 
-impl<T> Quiet<T> {
+impl<T> FilteredTransport<T> {
     /// `changed` is set when the server says that its tools have changed.
     pub(crate) fn new(inner: T, changed: Arc<AtomicBool>) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl<T> Quiet<T> {
     }
 }
 
-impl<T: Transport<RoleClient>> Transport<RoleClient> for Quiet<T> {
+impl<T: Transport<RoleClient>> Transport<RoleClient> for FilteredTransport<T> {
     type Error = T::Error;
 
     fn send(

@@ -9,8 +9,8 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::Command;
 
-use super::program::{End, Pipes, Program, Streams, piped};
-use crate::sandbox::{Excess, Order, Report, Start, end_session};
+use super::program::{ExitReason, Pipes, Program, Streams, piped};
+use crate::sandbox::{LaunchRequest, LaunchResult, LimitExceeded, Start, end_session};
 
 /// Time that the launcher has to end everything and say so.
 const FAREWELL: Duration = Duration::from_secs(10);
@@ -23,13 +23,13 @@ pub(super) async fn run(
     program: &Program<'_>,
     start: Start,
     streams: &mut Streams,
-) -> (End, usize) {
+) -> (ExitReason, usize) {
     let Start {
         program: path,
         arguments,
         confinement,
     } = start;
-    let order = Order {
+    let order = LaunchRequest {
         words: program.words.clone(),
         folder: program.folder.clone().map(Into::into),
         environment: program.options.environment.clone(),
@@ -37,7 +37,7 @@ pub(super) async fn run(
         limits: program.sandbox.limits,
         confinement,
     };
-    let lost = |why: String| (End::Lost(why), 0);
+    let lost = |why: String| (ExitReason::Lost(why), 0);
     let socket = || {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -54,7 +54,7 @@ pub(super) async fn run(
         Ok(child) => child,
         Err(error) => {
             let why = format!("the launcher {} does not start: {error}", path.display());
-            return (End::Refused(why), 0);
+            return (ExitReason::Refused(why), 0);
         }
     };
     let session = launcher.id();
@@ -80,12 +80,12 @@ pub(super) async fn run(
                 if stopped.is_some() {
                     break None;
                 }
-                stopped = Some(End::TimedOut);
+                stopped = Some(ExitReason::TimedOut);
                 control.stop();
                 deadline.as_mut().reset(tokio::time::Instant::now() + FAREWELL);
             }
             () = pipes.read(streams) => if stopped.is_none() && streams.is_flooded() {
-                stopped = Some(End::Flooded);
+                stopped = Some(ExitReason::Flooded);
                 control.stop();
                 deadline.as_mut().reset(tokio::time::Instant::now() + FAREWELL);
             }
@@ -103,35 +103,35 @@ pub(super) async fn run(
     drop(control);
     drop(tokio::time::timeout(FAREWELL, launcher.wait()).await);
     match (report, stopped) {
-        (Some(Report::Ended { left, .. }), Some(end)) => (end, left),
+        (Some(LaunchResult::Ended { left, .. }), Some(end)) => (end, left),
         (Some(report), _) => told(report),
         (None, Some(end)) => (end, 0),
         (None, None) => {
             let why = "the process that watched the command is gone".to_owned();
-            (End::Lost(why), 0)
+            (ExitReason::Lost(why), 0)
         }
     }
 }
 
-fn told(report: Report) -> (End, usize) {
+fn told(report: LaunchResult) -> (ExitReason, usize) {
     match report {
-        Report::NotStarted(why) => (
-            End::NotStarted(format!("the command could not be started: {why}")),
+        LaunchResult::NotStarted(why) => (
+            ExitReason::NotStarted(format!("the command could not be started: {why}")),
             0,
         ),
-        Report::NotConfined(why) => (End::Refused(why), 0),
-        Report::Ended {
+        LaunchResult::NotConfined(why) => (ExitReason::Refused(why), 0),
+        LaunchResult::Ended {
             code,
             signal,
             stopped,
             left,
         } => {
             let end = match (stopped, code, signal) {
-                (Some(Excess::Memory), ..) => End::Excessive("memory"),
-                (Some(Excess::Processes), ..) => End::Excessive("processes"),
-                (None, Some(code), _) => End::Exited(code),
-                (None, None, Some(signal)) => End::Signalled(signal),
-                (None, None, None) => End::Lost("nobody knows how it ended".to_owned()),
+                (Some(LimitExceeded::Memory), ..) => ExitReason::Excessive("memory"),
+                (Some(LimitExceeded::Processes), ..) => ExitReason::Excessive("processes"),
+                (None, Some(code), _) => ExitReason::Exited(code),
+                (None, None, Some(signal)) => ExitReason::Signalled(signal),
+                (None, None, None) => ExitReason::Lost("nobody knows how it ended".to_owned()),
             };
             (end, left)
         }
@@ -147,7 +147,7 @@ struct Control {
 }
 
 impl Control {
-    async fn send(&mut self, order: &Order) -> std::io::Result<()> {
+    async fn send(&mut self, order: &LaunchRequest) -> std::io::Result<()> {
         let mut line = serde_json::to_vec(order)?;
         line.push(b'\n');
         match &mut self.writing {
@@ -158,7 +158,7 @@ impl Control {
 
     /// What the launcher says at the end; `None` if it is gone without a word. Cancelling loses
     /// nothing.
-    async fn report(&mut self) -> Option<Report> {
+    async fn report(&mut self) -> Option<LaunchResult> {
         self.reading.read_until(b'\n', &mut self.line).await.ok()?;
         serde_json::from_slice(&self.line).ok()
     }
