@@ -1,0 +1,74 @@
+//! A prompt as a tool (ChatMD §5.3): the model hands it a text and gets its answer.
+
+use logue_message::{Block, ToolDefinition};
+use logue_tools::{BoxFuture, Tool, ToolInvocation, ToolResult};
+use serde_json::{Value, json};
+
+use crate::agents::run_agent::Freshness;
+use crate::prompt::environment::Surroundings;
+
+/// A tool that runs another prompt, each time with a fresh history.
+#[derive(Debug)]
+pub(crate) struct AgentTool {
+    definition: ToolDefinition,
+    surroundings: Surroundings,
+    src: String,
+    local: bool,
+}
+
+impl AgentTool {
+    pub(crate) fn new(
+        name: &str,
+        description: Option<&str>,
+        src: &str,
+        local: bool,
+        surroundings: Surroundings,
+    ) -> Self {
+        let description = description.map_or_else(
+            || format!("Asks the agent {src} and gives its answer."),
+            str::to_owned,
+        );
+        let parameters = json!({
+            "type": "object",
+            "properties": {
+                "input": {"type": "string", "description": "What the agent is told."}
+            },
+            "required": ["input"],
+            "additionalProperties": false
+        });
+        Self {
+            definition: ToolDefinition::new(name, description, parameters),
+            surroundings,
+            src: src.to_owned(),
+            local,
+        }
+    }
+}
+
+impl Tool for AgentTool {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
+        Box::pin(async move {
+            let object = call.arguments.object().unwrap_or_default();
+            let input = object.get("input").and_then(Value::as_str);
+            let Some(input) = input.filter(|input| !input.trim().is_empty()) else {
+                return ToolResult::error(
+                    "E-CALL-SCHEMA",
+                    "the arguments are not an object with the string `input`, such as {\"input\": \"…\"}",
+                );
+            };
+            let told = vec![Block::text(input)];
+            match self
+                .surroundings
+                .ask_agent(&self.src, self.local, told, Freshness::Fresh, Some(call.id))
+                .await
+            {
+                Ok(answer) => ToolResult::success(answer),
+                Err(error) => ToolResult::error(error.kind.code().as_str(), error),
+            }
+        })
+    }
+}

@@ -1,0 +1,5 @@
+//! Writing files atomically and detecting their changes.
+
+pub(crate) mod atomic_file;
+pub(crate) mod file_stamp;
+pub(crate) mod replace;

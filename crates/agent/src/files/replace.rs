@@ -1,0 +1,69 @@
+//! Replacing what a transcript says, rather than adding to it.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+use crate::files::atomic_file::{private, sync_folder};
+use crate::transcript::file::TranscriptFile;
+use crate::transcript::item::TranscriptError;
+
+/// Most copies of one transcript that are kept beside it.
+const COPIES: usize = 1000;
+
+impl TranscriptFile {
+    /// Puts `content` in the place of what the file says, as a whole and durably; mode and owner
+    /// stay. The transcript stays locked.
+    ///
+    /// # Errors
+    /// The content is too large, the file was changed or removed since it was read, or the
+    /// operating system refuses. The file is then as it was.
+    pub fn replace(&mut self, content: &[u8]) -> Result<(), TranscriptError> {
+        self.check_size(content.len())?;
+        let placed = self.put(content);
+        let placed = placed.and_then(|placed| {
+            let changed = || io::Error::other("another program changed it in the meantime");
+            placed.then_some(()).ok_or_else(changed)
+        });
+        placed.map_err(|error| self.failed("written", error))?;
+        self.set_content(content);
+        Ok(())
+    }
+
+    /// Keeps the content as it is now in a file beside the transcript, `NAME.orig`, or
+    /// `NAME.orig.2` and so on where that exists, and says which. It is readable by its owner only.
+    ///
+    /// # Errors
+    /// No such file can be made.
+    pub fn keep_copy(&self) -> Result<PathBuf, TranscriptError> {
+        let mut taken = io::Error::from(io::ErrorKind::AlreadyExists);
+        for number in 1..=COPIES {
+            let mut name = self.path().file_name().unwrap_or_default().to_owned();
+            name.push(".orig");
+            if number > 1 {
+                name.push(format!(".{number}"));
+            }
+            let copy = self.path().with_file_name(name);
+            match private(OpenOptions::new().write(true).create_new(true)).open(&copy) {
+                Ok(mut file) => {
+                    file.write_all(self.content())
+                        .and_then(|()| file.sync_all())
+                        .and_then(|()| sync_folder(&copy))
+                        .map_err(|error| self.failed("copied", error))?;
+                    return Ok(copy);
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => taken = error,
+                Err(error) => return Err(self.failed("copied", error)),
+            }
+        }
+        Err(self.failed("copied", taken))
+    }
+
+    fn failed(&self, action: &'static str, error: io::Error) -> TranscriptError {
+        TranscriptError::Io {
+            path: self.path().display().to_string(),
+            action,
+            error,
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Asking a person whether tools may run: what the person is told, and what the answer means.
+//!
+//! A turn that has to ask suspends with a descriptor whose metadata lists the calls. The signal's
+//! payload has the field `approval`: `approve` or `deny` for all of them, or an object that says so
+//! for each call by its id. A call that it does not mention does not run. The field `note` may hold
+//! words for the model.
+//!
+//! The metadata holds what each call would do (`calls[].preview`) and what that is known by
+//! (`calls[].fingerprint`), so that what runs later is what the person saw. With `timeout_seconds` a
+//! signal that comes later than so is taken for a denial.
+
+use std::time::Duration;
+
+use logue_harness::store::Suspension;
+use logue_harness::{SignalDescriptor, State, Timestamp};
+use logue_message::{ChatMessage, Role, ToolCall};
+use logue_tools::Preview;
+use serde_json::{Map, Value, json};
+
+use crate::permission::audit::AUDIT_FAILED;
+use crate::permission::decision_source::{Authority, Ruling};
+use crate::permission::permissions::Permission;
+
+/// The field of the state, and of a signal's payload, that says what was decided.
+pub const APPROVAL: &str = "approval";
+/// The field of the state, and of a signal's payload, with words for the model.
+pub const NOTE: &str = "note";
+
+/// What stands for a decision that did not come in time. No signal may say it.
+const EXPIRED: &str = "expired";
+/// The key of the descriptor with the seconds until a decision is due.
+const TIMEOUT: &str = "timeout_seconds";
+/// Whose words the message is that says what waits. It is for people and never sent to a model.
+const SPEAKER: &str = "logue-approval";
+/// Characters of a call's arguments that are shown.
+const ARGUMENTS: usize = 200;
+
+/// A call on its way through the gate.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct GatedCall {
+    pub(crate) call: ToolCall,
+    pub(crate) ruling: Ruling,
+    /// What a person said when they decided, or why the decision does not count.
+    pub(crate) note: String,
+    /// What a person is shown who is asked.
+    pub(crate) preview: Option<Preview>,
+}
+
+/// What a person decided about a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    Approve,
+    Deny,
+    /// They did not decide within so many seconds.
+    Expired(u64),
+}
+
+/// What came with the signal that a turn waited for.
+pub(crate) struct Signalled<'a> {
+    approval: &'a Value,
+    pub(crate) note: &'a str,
+    signal_id: String,
+}
+
+impl Decision {
+    fn parse(word: &Value) -> Option<Self> {
+        match word.as_str() {
+            Some("approve") => Some(Self::Approve),
+            Some("deny") => Some(Self::Deny),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Signalled<'a> {
+    /// What the state says of the `n`-th approval of an invocation.
+    pub(crate) fn of(state: &'a State, invocation: &str, n: u64) -> Self {
+        Self {
+            approval: state.json(APPROVAL).unwrap_or(&Value::Null),
+            note: state.json(NOTE).and_then(Value::as_str).unwrap_or(""),
+            signal_id: signal_id(invocation, n),
+        }
+    }
+
+    pub(crate) fn decision(&self, call: &str) -> Option<Decision> {
+        // A call may have any id, but no person can say a number of it.
+        if let Some(seconds) = self.approval.get(EXPIRED).and_then(Value::as_u64) {
+            return Some(Decision::Expired(seconds));
+        }
+        Decision::parse(self.approval.get(call).unwrap_or(self.approval))
+    }
+
+    pub(crate) fn authority(&self, decision: Option<Decision>) -> Authority {
+        let signal_id = self.signal_id.clone();
+        match decision {
+            Some(Decision::Expired(seconds)) => Authority::Expired { signal_id, seconds },
+            _ => Authority::Signal { signal_id },
+        }
+    }
+}
+
+impl GatedCall {
+    pub(crate) fn new(call: ToolCall, ruling: Ruling) -> Self {
+        Self {
+            call,
+            ruling,
+            note: String::new(),
+            preview: None,
+        }
+    }
+
+    /// Whether it may run, or what the model is told instead.
+    pub(crate) fn verdict(&self, signal: &Signalled<'_>) -> Result<(), String> {
+        let name = &self.call.name;
+        let noted = |words: String, note: &str| {
+            if note.is_empty() {
+                words
+            } else {
+                format!("{words} They said: {note}")
+            }
+        };
+        let denied = || format!("A person denied this call of `{name}`, so it was not run.");
+        match (self.ruling.permission, &self.ruling.by) {
+            (Permission::Allow, _) => Ok(()),
+            (Permission::Deny, Authority::Terminal { .. }) => Err(noted(denied(), &self.note)),
+            (Permission::Deny, Authority::Unrecorded) => Err(format!(
+                "{AUDIT_FAILED}: this call of `{name}` was not run, because the decision about it could \
+                 not be recorded."
+            )),
+            (Permission::Deny, by) => Err(by.refusal(name)),
+            (Permission::Ask, _) => match signal.decision(&self.call.id) {
+                Some(Decision::Approve) => Ok(()),
+                Some(Decision::Deny) => Err(noted(denied(), signal.note)),
+                Some(Decision::Expired(seconds)) => Err(format!(
+                    "Nobody decided about this call of `{name}` within {seconds} s, so it was not run."
+                )),
+                None => Err(noted(
+                    format!("No person approved this call of `{name}`, so it was not run."),
+                    signal.note,
+                )),
+            },
+        }
+    }
+}
+
+/// The message that tells people what waits, and why.
+pub(crate) fn pending_message(waiting: &[&ToolCall]) -> ChatMessage {
+    let mut text = String::from("Waiting for approval: ");
+    text.push_str(&reason(waiting));
+    for call in waiting {
+        text.push_str(&format!("\n- {} {}", call.name, shortened(call)));
+    }
+    ChatMessage::assistant(text).with_name(SPEAKER)
+}
+
+/// Whether a message only says what waits for a person. It is for people: no model said it, and none
+/// is sent it.
+pub fn is_pending(message: &ChatMessage) -> bool {
+    message.role == Role::Assistant && message.name.as_deref() == Some(SPEAKER)
+}
+
+/// What a turn waits for: the `n`-th approval of an invocation.
+pub(crate) fn descriptor(
+    invocation: &str,
+    n: u64,
+    waiting: &[&GatedCall],
+    timeout_seconds: Option<u64>,
+) -> SignalDescriptor {
+    let calls: Vec<Value> = waiting
+        .iter()
+        .map(|gated| {
+            let call = &gated.call;
+            let arguments = call.arguments.object().map(Value::Object);
+            let arguments = arguments.unwrap_or_else(|_| json!(call.arguments.as_str()));
+            let mut told = json!({"id": call.id, "name": call.name, "arguments": arguments});
+            if let Some(preview) = &gated.preview {
+                told["preview"] = json!(preview.text);
+            }
+            if let Some(fingerprint) = gated.fingerprint() {
+                told["fingerprint"] = json!(fingerprint);
+            }
+            told["why"] = json!(gated.ruling.by);
+            told
+        })
+        .collect();
+    let named: Vec<&ToolCall> = waiting.iter().map(|gated| &gated.call).collect();
+    let mut metadata = json!({"calls": calls, "reason": reason(&named)});
+    if let Some(seconds) = timeout_seconds {
+        metadata[TIMEOUT] = json!(seconds);
+    }
+    SignalDescriptor {
+        signal_id: signal_id(invocation, n),
+        metadata: Some(metadata),
+    }
+}
+
+fn signal_id(invocation: &str, n: u64) -> String {
+    let short: String = invocation.chars().filter(|c| *c != '-').take(12).collect();
+    format!("approve-{short}-{n}")
+}
+
+/// When a decision is due that a turn waits for; `None` if it may take for ever.
+pub fn deadline(waiting: &Suspension) -> Option<Timestamp> {
+    let seconds = waiting.metadata.as_ref()?.get(TIMEOUT)?.as_u64()?;
+    Some(waiting.since.after(Duration::from_secs(seconds)))
+}
+
+/// What a turn is told instead of a decision that comes too late.
+pub(crate) fn expired(waiting: &Suspension, now: Timestamp) -> Option<Map<String, Value>> {
+    let is_late = deadline(waiting)? <= now;
+    let seconds = waiting.metadata.as_ref()?.get(TIMEOUT)?;
+    let told = json!({ EXPIRED: seconds });
+    is_late.then(|| Map::from_iter([(APPROVAL.to_owned(), told)]))
+}
+
+/// Whether a signal's payload is an answer to what a turn waits for.
+///
+/// # Errors
+/// What is wrong with it, for whoever gave it.
+pub fn check_approval(
+    descriptor: &SignalDescriptor,
+    payload: &Map<String, Value>,
+) -> Result<(), String> {
+    const FORM: &str = "`approval` is \"approve\", \"deny\", or an object that gives one of them \
+                        for each call by its id";
+    if payload.get(NOTE).is_some_and(|note| !note.is_string()) {
+        return Err("`note` is a text".to_owned());
+    }
+    if let Some(field) = payload.keys().find(|key| *key != APPROVAL && *key != NOTE) {
+        return Err(format!(
+            "there is no field `{field}` in an approval: {FORM}"
+        ));
+    }
+    let calls = descriptor.metadata.as_ref();
+    let calls = calls.and_then(|metadata| metadata.get("calls")?.as_array());
+    let ids: Vec<&str> = calls
+        .into_iter()
+        .flatten()
+        .filter_map(|call| call.get("id")?.as_str())
+        .collect();
+    match payload.get(APPROVAL) {
+        None => Err(format!("the payload has no `approval`: {FORM}")),
+        Some(Value::Object(decisions)) => {
+            for (id, word) in decisions {
+                if !ids.contains(&id.as_str()) {
+                    return Err(format!(
+                        "no call `{id}` waits; these do: {}",
+                        ids.join(", ")
+                    ));
+                }
+                if Decision::parse(word).is_none() {
+                    return Err(format!("the approval of `{id}` is {word}: {FORM}"));
+                }
+            }
+            match ids.iter().find(|id| !decisions.contains_key(**id)) {
+                Some(id) => Err(format!("nothing is said of the call `{id}`")),
+                None => Ok(()),
+            }
+        }
+        Some(word) if Decision::parse(word).is_some() => Ok(()),
+        Some(word) => Err(format!("`approval` is {word}: {FORM}")),
+    }
+}
+
+fn reason(waiting: &[&ToolCall]) -> String {
+    match waiting {
+        [only] => format!("the tool `{}` runs only if a person agrees.", only.name),
+        calls => format!("{} calls run only if a person agrees.", calls.len()),
+    }
+}
+
+fn shortened(call: &ToolCall) -> String {
+    let words: Vec<&str> = call.arguments.as_str().split_whitespace().collect();
+    let text = words.join(" ");
+    match text.char_indices().nth(ARGUMENTS) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        None => text,
+    }
+}

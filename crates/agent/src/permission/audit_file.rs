@@ -1,0 +1,115 @@
+//! The audit of a conversation in a file: a log of its own, to which lines are only ever added.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use logue_harness::{BoxFuture, Clock};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::files::atomic_file::{private, private_folder, sync_folder};
+use crate::permission::audit::{AuditError, AuditLog, AuditRecord};
+use crate::transcript::redaction::Redaction;
+
+/// A log of decisions as lines of JSON, each on the disk before its call runs.
+///
+/// The log of a conversation is a file of its own in a folder of the user's, named by a hash of the
+/// path of the conversation. The lock is the operating system's, held while lines are added.
+#[derive(Clone)]
+pub struct AuditFile {
+    path: PathBuf,
+    file: String,
+    redaction: Redaction,
+    clock: Arc<dyn Clock>,
+}
+
+impl AuditFile {
+    /// The log of the conversation in `file` among those in `folder`, which is made with the first
+    /// record.
+    pub fn new(folder: &Path, file: &Path, redaction: Redaction, clock: Arc<dyn Clock>) -> Self {
+        let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+        let file = file.display().to_string();
+        Self {
+            path: folder.join(name_of(&file)),
+            file,
+            redaction,
+            clock,
+        }
+    }
+
+    /// The records of the log of a conversation, oldest first; none if there is no log. A line that a
+    /// crash cut off is left out.
+    ///
+    /// # Errors
+    /// The log is there and cannot be read.
+    pub fn read(folder: &Path, file: &Path) -> io::Result<Vec<Value>> {
+        let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+        let path = folder.join(name_of(&file.display().to_string()));
+        let text = match std::fs::read(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let lines = text.split(|byte| *byte == b'\n');
+        Ok(lines
+            .filter_map(|line| serde_json::from_slice(line).ok())
+            .collect())
+    }
+
+    fn add(&self, records: &[AuditRecord]) -> io::Result<()> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let mut lines = String::new();
+        for record in records {
+            let mut line = record.to_json(&self.redaction);
+            line["file"] = json!(self.file);
+            line["at"] = json!(self.clock.now().0);
+            lines.push_str(&line.to_string());
+            lines.push('\n');
+        }
+        if let Some(folder) = self.path.parent() {
+            private_folder(folder)?;
+        }
+        let is_new = !self.path.exists();
+        let mut options = OpenOptions::new();
+        let mut log = private(options.read(true).append(true).create(true)).open(&self.path)?;
+        log.lock()?;
+        if !ends_a_line(&mut log)? {
+            lines.insert(0, '\n');
+        }
+        log.write_all(lines.as_bytes())?;
+        log.sync_data()?;
+        if is_new {
+            sync_folder(&self.path)?;
+        }
+        Ok(())
+    }
+}
+
+impl AuditLog for AuditFile {
+    fn record(&self, records: Vec<AuditRecord>) -> BoxFuture<'_, Result<(), AuditError>> {
+        let kept = self.add(&records).map_err(|error| {
+            let path = self.path.display();
+            AuditError(format!("{path}: {error}"))
+        });
+        Box::pin(std::future::ready(kept))
+    }
+}
+
+/// Whether the log ends where a line may begin.
+fn ends_a_line(log: &mut File) -> io::Result<bool> {
+    if log.seek(SeekFrom::End(0))? == 0 {
+        return Ok(true);
+    }
+    log.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    log.read_exact(&mut last)?;
+    Ok(last == *b"\n")
+}
+
+fn name_of(file: &str) -> String {
+    format!("{:x}.jsonl", Sha256::digest(file))
+}

@@ -1,0 +1,169 @@
+//! Deciding about calls: by rules, by a person who can be asked at once, or by a signal later; and the
+//! record of each decision, without which none counts.
+
+use logue_harness::{NodeContext, NodeError};
+use logue_tools::{Preview, Router};
+use serde_json::Value;
+
+use crate::permission::approval::{Decision, GatedCall, Signalled};
+use crate::permission::approver::Question;
+use crate::permission::audit::{AUDIT_FAILED, AuditError, AuditRecord};
+use crate::permission::decision_source::Authority;
+use crate::permission::permissions::Permission;
+use crate::turn::assistant::Assistant;
+
+impl Assistant {
+    /// Decides what can be decided now. What is left as [`Permission::Ask`] waits for a signal.
+    pub(crate) async fn decide(&self, router: &Router, ctx: &NodeContext, calls: &mut [GatedCall]) {
+        for gated in calls.iter_mut() {
+            gated.ruling = self.permissions.decide(&gated.call.name);
+            // Nobody is bothered with what does not exist; the toolbox refuses it.
+            if router.toolbox().get(&gated.call.name).is_none() {
+                gated.ruling.permission = Permission::Allow;
+                continue;
+            }
+            if gated.ruling.permission == Permission::Ask {
+                gated.preview = router.preview(&gated.call).await;
+            }
+        }
+        if let Some(asker) = &self.permissions.asker {
+            let waiting = calls.iter_mut();
+            for gated in waiting.filter(|gated| gated.ruling.permission == Permission::Ask) {
+                let question = Question {
+                    call: &gated.call,
+                    preview: gated.preview.as_ref(),
+                    why: &gated.ruling.by,
+                };
+                let Some(answer) = asker.ask(question).await else {
+                    break;
+                };
+                gated.ruling.permission = if answer.approved {
+                    Permission::Allow
+                } else {
+                    Permission::Deny
+                };
+                gated.ruling.by = Authority::Terminal {
+                    asked: answer.asked,
+                };
+                gated.note = answer.note;
+            }
+        }
+        let decided = calls
+            .iter()
+            .filter(|gated| gated.ruling.permission != Permission::Ask);
+        if let Err(error) = self.record(ctx, decided, None).await {
+            for gated in calls {
+                gated.ruling.permission = Permission::Deny;
+                gated.ruling.by = Authority::Unrecorded;
+                gated.note.clone_from(&error.0);
+            }
+        }
+    }
+
+    /// Records what a signal decided about the calls that waited. If that fails, none of them may run.
+    pub(crate) async fn signalled(
+        &self,
+        ctx: &NodeContext,
+        calls: &mut [GatedCall],
+        signal: &Signalled<'_>,
+    ) {
+        let waited = |gated: &&GatedCall| gated.ruling.permission == Permission::Ask;
+        let decided = calls.iter().filter(waited);
+        if let Err(error) = self.record(ctx, decided, Some(signal)).await {
+            for gated in calls {
+                gated.ruling.permission = Permission::Deny;
+                gated.ruling.by = Authority::Unrecorded;
+                gated.note.clone_from(&error.0);
+            }
+        }
+    }
+
+    async fn record<'a>(
+        &self,
+        ctx: &NodeContext,
+        decided: impl Iterator<Item = &'a GatedCall>,
+        signal: Option<&Signalled<'_>>,
+    ) -> Result<(), AuditError> {
+        let toolbox = self.toolbox.current().await;
+        let declared = decided.filter(|gated| toolbox.get(&gated.call.name).is_some());
+        let records: Vec<AuditRecord> = declared
+            .map(|gated| {
+                let (allowed, by, note) = match signal {
+                    None => {
+                        let allowed = gated.ruling.permission == Permission::Allow;
+                        (allowed, gated.ruling.by.clone(), gated.note.clone())
+                    }
+                    Some(signal) => {
+                        let decision = signal.decision(&gated.call.id);
+                        let allowed = decision == Some(Decision::Approve);
+                        (allowed, signal.authority(decision), signal.note.to_owned())
+                    }
+                };
+                let shown = gated.preview.as_ref().map(|preview| preview.text.clone());
+                AuditRecord {
+                    invocation_id: ctx.invocation_id().to_owned(),
+                    call_id: gated.call.id.clone(),
+                    tool: gated.call.name.clone(),
+                    arguments: AuditRecord::hash_of(&gated.call),
+                    agent: self.permissions.agent.clone(),
+                    shown: shown.unwrap_or_else(|| gated.call.arguments.as_str().to_owned()),
+                    fingerprint: gated.fingerprint().map(str::to_owned),
+                    decision: if allowed { "allow" } else { "deny" }.to_owned(),
+                    by,
+                    note,
+                }
+            })
+            .collect();
+        if records.is_empty() {
+            return Ok(());
+        }
+        self.permissions.audit.record(records).await
+    }
+}
+
+/// The error of a turn whose decisions could not be recorded, if that is so. Its calls were not run.
+pub(crate) fn unrecorded(calls: &[GatedCall]) -> Result<(), NodeError> {
+    let is_unrecorded = |gated: &&GatedCall| gated.ruling.by == Authority::Unrecorded;
+    match calls.iter().find(is_unrecorded) {
+        Some(gated) => {
+            let error = AuditError(gated.note.clone());
+            Err(NodeError::new(error.to_string()).with_category(AUDIT_FAILED))
+        }
+        None => Ok(()),
+    }
+}
+
+impl GatedCall {
+    /// What the call is bound to that a person saw.
+    pub(crate) fn fingerprint(&self) -> Option<&str> {
+        self.preview.as_ref()?.fingerprint.as_deref()
+    }
+
+    /// What is kept of the decision beside the permission while the turn waits.
+    pub(crate) fn ruling_to_json(&self) -> Value {
+        let preview = self.preview.as_ref();
+        serde_json::json!({
+            "by": self.ruling.by,
+            "note": self.note,
+            "shown": preview.map(|preview| &preview.text),
+            "fingerprint": self.fingerprint(),
+        })
+    }
+
+    /// Takes up what was kept. A turn that an earlier version kept says nothing of it.
+    pub(crate) fn take_ruling(&mut self, kept: Option<&Value>) {
+        let Some(kept) = kept else { return };
+        let text = |key: &str| kept.get(key).and_then(Value::as_str).map(str::to_owned);
+        if let Some(by) = kept.get("by") {
+            self.ruling.by = serde_json::from_value(by.clone()).unwrap_or(Authority::Declared);
+        }
+        self.note = text("note").unwrap_or_default();
+        self.preview = text("shown").map(|shown| {
+            let preview = Preview::new(shown);
+            match text("fingerprint") {
+                Some(fingerprint) => preview.with_fingerprint(fingerprint),
+                None => preview,
+            }
+        });
+    }
+}

@@ -1,0 +1,337 @@
+//! A ChatMD document as something that can be run.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use chatmd::{
+    Config, Document, Element as DocumentElement, Evaluation, ExpandedDocument, SourcePart,
+    ToolDecl, ToolKind, World, evaluate, load, source_map,
+};
+use futures_util::future::join_all;
+use logue_message::{ChatMessage, Repair, Role, ToolCall, repair_history};
+use logue_model::Settings;
+use logue_source::{Code, Diagnostic, SourceMap};
+use logue_tools::{
+    Builtin, CommandError, ServerToolRequest, ShellOptions, ShellTool, Tool, ToolResult,
+    ToolServerError, ToolServerErrorKind, ToolSource, Toolbox, envelope,
+};
+
+use crate::agents::agent_tool::AgentTool;
+use crate::permission::permissions::Permissions;
+use crate::prompt::environment::Surroundings;
+use crate::prompt::external_tool::Declared;
+use crate::prompt::openchatml_prompt::Transcribed;
+use crate::transcript::item::Element;
+
+/// What a run needs of a document.
+#[derive(Clone, Debug)]
+pub struct Prompt {
+    /// The settings that the document names.
+    pub config: Config,
+    /// The tools that it declares.
+    pub tools: Vec<ToolDecl>,
+    /// The conversation so far.
+    pub messages: Vec<ChatMessage>,
+    /// Everything that was found wrong or worth knowing, of parsing, typing and evaluating, in the
+    /// order of the text. A prompt with an error cannot be run.
+    pub diagnostics: Vec<Diagnostic>,
+    parts: Vec<SourcePart<'static>>,
+    reasoning_count: usize,
+    transcribed: Option<Box<Transcribed>>,
+}
+
+impl Prompt {
+    /// Reads a document with its imports and evaluates it against the world, one request after the
+    /// other; [`Surroundings::load`] does the same with everything at once. Never fails: what is
+    /// wrong is among the diagnostics, and a document that does not parse is not evaluated.
+    pub fn load(name: &str, text: &str, world: &mut dyn World) -> Self {
+        let loaded = load(name, text, world);
+        if loaded.has_errors() {
+            return Self::unevaluated(loaded);
+        }
+        let evaluation = evaluate(loaded.document(), world);
+        Self::evaluated(loaded, evaluation)
+    }
+
+    /// A document that has errors.
+    pub(crate) fn unevaluated(loaded: ExpandedDocument<'_>) -> Self {
+        Self::evaluated(loaded, Evaluation::default())
+    }
+
+    pub(crate) fn evaluated(loaded: ExpandedDocument<'_>, evaluation: Evaluation) -> Self {
+        let mut diagnostics = loaded.diagnostics().to_vec();
+        diagnostics.extend(evaluation.diagnostics);
+        diagnostics.sort_by_key(|diagnostic| diagnostic.primary.start);
+        let reasoning_count = reasoning_count(loaded.document());
+        Self {
+            config: evaluation.config,
+            tools: evaluation.tools,
+            messages: evaluation.messages,
+            diagnostics,
+            parts: loaded
+                .into_parts()
+                .into_iter()
+                .map(SourcePart::into_owned)
+                .collect(),
+            reasoning_count,
+            transcribed: None,
+        }
+    }
+
+    /// A prompt that is a transcript.
+    pub(crate) fn transcribed(
+        name: &str,
+        text: &str,
+        config: Config,
+        messages: Vec<ChatMessage>,
+        diagnostics: Vec<Diagnostic>,
+        transcribed: Transcribed,
+    ) -> Self {
+        let part = SourcePart {
+            name: name.into(),
+            text: text.into(),
+            base: 0,
+            imported_at: None,
+        };
+        Self {
+            config,
+            tools: Vec::new(),
+            messages,
+            diagnostics,
+            parts: vec![part.into_owned()],
+            reasoning_count: 0,
+            transcribed: Some(Box::new(transcribed)),
+        }
+    }
+
+    /// What only a transcript says; `None` for a ChatMD document.
+    pub(crate) fn transcript(&self) -> Option<&Transcribed> {
+        self.transcribed.as_deref()
+    }
+
+    /// Where the spans of the diagnostics are: in the document, or in what it imports.
+    pub fn source_map(&self) -> SourceMap<'_> {
+        source_map(&self.parts)
+    }
+
+    /// The files, as the prompt names them, that make it what it is: what it imports, and the agents
+    /// that it declares.
+    pub(crate) fn prompt_files(&self) -> Vec<&str> {
+        let imported = self.parts.iter().filter(|part| part.imported_at.is_some());
+        let agents = self.tools.iter().filter_map(|tool| match &tool.kind {
+            ToolKind::Agent { agent, local, .. } if *local => Some(agent.as_str()),
+            _ => None,
+        });
+        imported.map(|part| &*part.name).chain(agents).collect()
+    }
+
+    /// The sampling settings.
+    pub fn settings(&self) -> Settings {
+        if let Some(transcript) = self.transcript() {
+            return transcript.settings.clone();
+        }
+        Settings {
+            temperature: self.config.temperature,
+            max_tokens: self.config.max_tokens,
+            reasoning_effort: self.config.reasoning_effort.clone(),
+            ..Settings::default()
+        }
+    }
+
+    /// How many reasoning records the document holds.
+    pub fn reasoning_count(&self) -> usize {
+        self.reasoning_count
+    }
+
+    /// The responses that the last answer lacks: a run was interrupted between a call and its
+    /// result. Each says that the outcome is unknown (`E-TOOL-CANCELLED`); appending them makes the
+    /// history valid again.
+    pub fn unanswered_calls(&self) -> Vec<Element> {
+        let last = self
+            .messages
+            .iter()
+            .rposition(|message| message.role == Role::Assistant);
+        let calls: &[ToolCall] = match last {
+            Some(at) => &self.messages[at].tool_calls,
+            None => &[],
+        };
+        let (history, repairs) = repair_history(self.messages.clone());
+        let cancelled: BTreeSet<&str> = repairs
+            .iter()
+            .filter_map(|repair| match repair {
+                Repair::Cancelled { call_id, .. } => Some(call_id.as_str()),
+                _ => None,
+            })
+            .collect();
+        let answer = |call: &ToolCall| {
+            let answers = |message: &&ChatMessage| message.tool_call_id.as_ref() == Some(&call.id);
+            let mut text = history.iter().rev().find(answers)?.text();
+            if self.transcribed.is_some() {
+                let code = Code::ToolCancelled.as_str();
+                let words = text.trim_start_matches(code).trim_start_matches(": ");
+                text = envelope(&ToolResult::error(code, words)).to_string();
+            }
+            Some(Element::ToolResponse {
+                call: call.clone(),
+                text,
+            })
+        };
+        calls
+            .iter()
+            .filter(|call| cancelled.contains(call.id.as_str()))
+            .filter_map(answer)
+            .collect()
+    }
+}
+
+/// The tools that a prompt declares, ready to run. Servers are asked what they offer, all at once, and
+/// only if the prompt is trusted: to ask one is to start it.
+///
+/// # Errors
+/// A declaration that cannot be run, with its position.
+pub async fn toolbox(
+    prompt: &Prompt,
+    surroundings: &Surroundings,
+    permissions: &Permissions,
+) -> Result<Toolbox, Box<Diagnostic>> {
+    let roots = surroundings.world.roots();
+    let reach = surroundings.reach(prompt);
+    let mut toolbox = Toolbox::new();
+    let is_server = |tool: &&ToolDecl| matches!(tool.kind, ToolKind::McpServer { .. });
+    // To ask a server for its tools is to start it, before anybody is asked about a call.
+    if let Some(server) = prompt.tools.iter().find(is_server)
+        && !permissions.trusts_prompt()
+    {
+        let message = "the prompt is not trusted, so the server that it declares is not used";
+        let refused = Diagnostic::error(Code::McpTool, message, server.span);
+        return Err(Box::new(refused.with_help(
+            "look at what it declares, then `logue trust FILE`, or --trust for this run",
+        )));
+    }
+    let mut sources = sources(prompt, surroundings).await.into_iter();
+    for declaration in &prompt.tools {
+        let refused = |code: Code, message: String| {
+            Box::new(Diagnostic::error(code, message, declaration.span))
+        };
+        let tool: Arc<dyn Tool> = match &declaration.kind {
+            ToolKind::Builtin { name } => {
+                // A built-in that only another program has was warned of. It is not offered, and a
+                // call of it is refused like that of any undeclared tool.
+                for builtin in Builtin::named(name).unwrap_or_default() {
+                    if builtin == Builtin::Python {
+                        let options = surroundings.shell.of("python");
+                        confined(options).map_err(|error| refused(Code::Sandbox, error))?;
+                    }
+                    toolbox
+                        .add(builtin.tool(&reach))
+                        .map_err(|error| refused(Code::MdDuplicateTool, error.to_string()))?;
+                }
+                continue;
+            }
+            ToolKind::Command {
+                name,
+                command,
+                description,
+            } => {
+                let options = surroundings.shell.of(name).clone();
+                confined(&options).map_err(|error| refused(Code::Sandbox, error))?;
+                let tool = ShellTool::new(name, command, description.as_deref(), roots, options);
+                let invalid =
+                    |error: CommandError| refused(Code::MdToolDeclaration, error.to_string());
+                Arc::new(tool.map_err(invalid)?)
+            }
+            ToolKind::Agent {
+                name,
+                agent,
+                local,
+                description,
+            } => Arc::new(AgentTool::new(
+                name,
+                description.as_deref(),
+                agent,
+                *local,
+                surroundings.clone(),
+            )),
+            ToolKind::McpServer { .. } => {
+                match sources.next() {
+                    Some(Ok(source)) => toolbox.add_source(source),
+                    Some(Err(error)) => {
+                        let code = match error.kind {
+                            ToolServerErrorKind::Denied => Code::NetworkDenied,
+                            _ => Code::McpTool,
+                        };
+                        let refused = refused(code, error.message);
+                        let help = error.help.into_iter();
+                        return Err(Box::new(help.fold(*refused, Diagnostic::with_help)));
+                    }
+                    None => {
+                        let message = "servers of tools are not connected to here".to_owned();
+                        return Err(refused(Code::MdUnsupported, message));
+                    }
+                }
+                continue;
+            }
+            _ => {
+                let message = "tools of this kind cannot be run yet".to_owned();
+                return Err(refused(Code::MdUnsupported, message));
+            }
+        };
+        toolbox
+            .add(tool)
+            .map_err(|error| refused(Code::MdDuplicateTool, error.to_string()))?;
+    }
+    if let Some(transcript) = prompt.transcript() {
+        let builtins = transcript.builtins.iter();
+        let builtins = builtins.map(|builtin| builtin.tool(&reach));
+        let functions = transcript.functions.iter().cloned();
+        let functions = functions.map(|function| Arc::new(Declared(function)) as Arc<dyn Tool>);
+        for tool in builtins.chain(functions) {
+            // What is declared and built in as well is run by what is built in.
+            drop(toolbox.add(tool));
+        }
+    }
+    Ok(toolbox)
+}
+
+/// That programs with these options can be run at all, which is known before anything is.
+fn confined(options: &ShellOptions) -> Result<(), String> {
+    let checked = options.sandbox.check();
+    checked.map_err(|error| error.to_string())
+}
+
+/// What the servers of a prompt offer, in the order of their declarations; nothing if no server is
+/// connected to here.
+async fn sources(
+    prompt: &Prompt,
+    surroundings: &Surroundings,
+) -> Vec<Result<Arc<dyn ToolSource>, ToolServerError>> {
+    let Some(servers) = &surroundings.servers else {
+        return Vec::new();
+    };
+    let roots = surroundings.world.roots();
+    let wanted: Vec<ServerToolRequest> = prompt
+        .tools
+        .iter()
+        .filter_map(|declaration| match &declaration.kind {
+            ToolKind::McpServer {
+                server,
+                names,
+                strict,
+            } => Some(ServerToolRequest {
+                server: server.clone(),
+                names: names.clone(),
+                strict: *strict,
+                folder: roots.base().to_owned(),
+                roots: roots.folders().to_vec(),
+            }),
+            _ => None,
+        })
+        .collect();
+    join_all(wanted.iter().map(|wanted| servers.source(wanted))).await
+}
+
+fn reasoning_count(document: &Document) -> usize {
+    let is_reasoning =
+        |element: &&DocumentElement| matches!(element, DocumentElement::Reasoning(_));
+    document.elements.iter().filter(is_reasoning).count()
+}

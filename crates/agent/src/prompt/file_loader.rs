@@ -1,0 +1,277 @@
+//! What a prompt names on the disk: documents, imports, pictures, other prompts.
+
+use std::io::Read as _;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use chatmd::{
+    DocumentRequest, DocumentText, ImageData, ImageRequest, ImportRequest, ImportedText, World,
+    WorldError, WorldErrorKind,
+};
+use logue_tools::{RootError, Roots, WrittenFiles};
+
+use crate::prompt::source_file::MAX_SOURCE_BYTES;
+use crate::transcript::payload::is_as_named;
+
+/// Bytes of the largest document that is put into a message.
+const MAX_DOCUMENT: u64 = 16 * 1024 * 1024;
+
+/// The folder, beside a transcript, that holds its payload files.
+pub(crate) const PAYLOAD_FOLDER: &str = ".chatmd";
+
+/// The disk as a prompt may see it.
+///
+/// A document is looked for below the roots, the prompt's folder first. Payload files of a
+/// transcript (`./.chatmd/…`) belong to the transcript's own folder and are looked for only in its
+/// `.chatmd`, so that a transcript elsewhere neither picks up another one's payloads nor opens the
+/// folder that it happens to be written to. Imports count from the importing file.
+#[derive(Clone, Debug)]
+pub struct FileWorld {
+    roots: Arc<Roots>,
+    payloads: PathBuf,
+    file: Option<PathBuf>,
+    written: WrittenFiles,
+}
+
+impl FileWorld {
+    /// A world of `roots`, with the payloads of a transcript in `transcript_folder`.
+    pub fn new(roots: Arc<Roots>, transcript_folder: &Path) -> Self {
+        Self {
+            roots,
+            payloads: transcript_folder.join(PAYLOAD_FOLDER),
+            file: None,
+            written: WrittenFiles::default(),
+        }
+    }
+
+    /// The same, knowing what tools write in `other`.
+    #[must_use]
+    pub(crate) fn together_with(mut self, other: &Self) -> Self {
+        self.written = other.written.clone();
+        self
+    }
+
+    /// What tools write that run in this world.
+    pub(crate) fn written(&self) -> &WrittenFiles {
+        &self.written
+    }
+
+    /// That the file is not one that a tool wrote: a model would grant itself tools by it.
+    fn unwritten(&self, src: &str, real: &Path) -> Result<(), WorldError> {
+        if !self.written.contains(real) {
+            return Ok(());
+        }
+        let message = format!("{src}: a tool wrote it in this run, so it is not taken as a prompt");
+        Err(WorldError::new(WorldErrorKind::Other, message)
+            .with_help("look at what it says, and run again"))
+    }
+
+    /// The same for a prompt that is in the file `path`, so that an import of it is known.
+    #[must_use]
+    pub fn of_file(mut self, path: &Path) -> Self {
+        self.file = path.canonicalize().ok();
+        self
+    }
+
+    /// The folders that may be read.
+    pub fn roots(&self) -> &Arc<Roots> {
+        &self.roots
+    }
+
+    /// The file that the prompt itself is in, where it really is.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// The text of another prompt, and where it really is.
+    pub(crate) fn prompt(&self, src: &str) -> Result<(String, PathBuf), WorldError> {
+        let bytes = read(&self.roots, src, MAX_DOCUMENT)?;
+        let path = self.roots.find(src).map_err(|error| refused(&error))?.path;
+        self.unwritten(src, &path)?;
+        Ok((into_text(src, bytes)?, path))
+    }
+
+    /// A payload of the transcript, which may be as large as the transcript could hold it.
+    fn payload(&self, src: &str, name: &str) -> Result<Vec<u8>, WorldError> {
+        let folder = Roots::new([self.payloads.clone()]);
+        let found = folder.map_err(|_| RootError::NotFound(name.to_owned()));
+        let found = found
+            .map_err(|error| refused(&error))
+            .and_then(|folder| read(&folder, name, MAX_SOURCE_BYTES));
+        let bytes = found.map_err(|error| match error.kind {
+            WorldErrorKind::NotFound => WorldError::new(
+                WorldErrorKind::PayloadMissing,
+                format!("{src}: there is no such payload beside the transcript"),
+            )
+            .with_help(
+                "the folder `.chatmd` belongs beside the transcript: bring it along, or remove \
+                 the tool call and its response",
+            ),
+            _ => error,
+        })?;
+        if !is_as_named(name, &bytes) {
+            return Err(WorldError::new(
+                WorldErrorKind::PayloadChanged,
+                format!("{src}: the payload was changed after the transcript named it"),
+            )
+            .with_help(
+                "bring the original back; to keep the change, give the file another name and \
+                 name that in the transcript",
+            ));
+        }
+        Ok(bytes)
+    }
+}
+
+impl World for FileWorld {
+    fn document(&mut self, request: &DocumentRequest<'_>) -> Result<DocumentText, WorldError> {
+        let src = request.src;
+        if !request.local {
+            return Err(network_is_off(src));
+        }
+        let bytes = match payload_name(src) {
+            None => read(&self.roots, src, MAX_DOCUMENT)?,
+            Some(name) => self.payload(src, name)?,
+        };
+        Ok(DocumentText {
+            text: into_text(src, bytes)?,
+            media_type: is_html_name(src).then(|| "text/html".to_owned()),
+        })
+    }
+
+    fn import(&mut self, request: &ImportRequest<'_>) -> Result<ImportedText, WorldError> {
+        // The importing file is where its own canonical path says; the roots still decide.
+        let folder = request.importer.and_then(|path| Path::new(path).parent());
+        let path = match folder {
+            Some(folder) => folder.join(request.src).display().to_string(),
+            None => request.src.to_owned(),
+        };
+        let bytes = read(&self.roots, &path, MAX_DOCUMENT)?;
+        let real = self
+            .roots
+            .find(&path)
+            .map_err(|error| refused(&error))?
+            .path;
+        self.unwritten(request.src, &real)?;
+        let name = match real.strip_prefix(self.roots.base()) {
+            Ok(inside) => inside.display().to_string(),
+            Err(_) => real.display().to_string(),
+        };
+        Ok(ImportedText {
+            text: into_text(&name, bytes)?,
+            id: real.display().to_string(),
+            name,
+        })
+    }
+
+    fn image(&mut self, request: &ImageRequest<'_>) -> Result<ImageData, WorldError> {
+        let bytes = read(&self.roots, request.src, MAX_DOCUMENT)?;
+        let media_type = picture_type(&bytes).ok_or_else(|| {
+            let message = format!("{}: is no PNG, JPEG, GIF or WebP picture", request.src);
+            WorldError::new(WorldErrorKind::Other, message)
+                .with_help("convert it to one of the four; what a file is is told by its content")
+        })?;
+        Ok(ImageData {
+            media_type: media_type.to_owned(),
+            base64: STANDARD.encode(bytes),
+        })
+    }
+
+    fn root_id(&self) -> Option<String> {
+        Some(self.file.as_ref()?.display().to_string())
+    }
+}
+
+/// Why something that is not on the disk is not fetched.
+pub(crate) fn network_is_off(src: &str) -> WorldError {
+    WorldError::new(
+        WorldErrorKind::Denied,
+        format!("{src}: the network is off for prompts"),
+    )
+    .with_help("--allow-host HOST and `[network] hosts` in logue.toml allow a host; for a file add `local`")
+}
+
+/// The media type of a picture, by its first bytes.
+fn picture_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => Some("image/png"),
+        [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'E',
+            b'B',
+            b'P',
+            ..,
+        ] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+fn is_html_name(src: &str) -> bool {
+    let ending = Path::new(src)
+        .extension()
+        .and_then(|ending| ending.to_str());
+    ending.is_some_and(|ending| {
+        ["html", "htm", "xhtml"]
+            .iter()
+            .any(|known| ending.eq_ignore_ascii_case(known))
+    })
+}
+
+fn read(roots: &Roots, src: &str, most: u64) -> Result<Vec<u8>, WorldError> {
+    let (file, metadata) = roots.open_file(src).map_err(|error| refused(&error))?;
+    let too_large = || {
+        let message = format!("{src}: has more than the {most} bytes that a document may have");
+        WorldError::new(WorldErrorKind::TooLarge, message)
+    };
+    if metadata.len() > most {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    file.take(most + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| WorldError::new(WorldErrorKind::Other, format!("{src}: {error}")))?;
+    // It may have grown since its size was asked for.
+    if bytes.len() as u64 > most {
+        return Err(too_large());
+    }
+    Ok(bytes)
+}
+
+fn into_text(src: &str, bytes: Vec<u8>) -> Result<String, WorldError> {
+    String::from_utf8(bytes)
+        .map_err(|_| WorldError::new(WorldErrorKind::NotUtf8, format!("{src}: is not UTF-8 text")))
+}
+
+fn refused(error: &RootError) -> WorldError {
+    let kind = match error {
+        RootError::NotFound(_) => WorldErrorKind::NotFound,
+        RootError::Outside(_) => WorldErrorKind::OutsideRoots,
+        _ => WorldErrorKind::Other,
+    };
+    WorldError::new(kind, error.to_string()).with_help(
+        "paths are relative to the folder of the prompt; --root DIR lets it read a further one",
+    )
+}
+
+/// The name of a payload in its folder: one plain name, with nothing that climbs.
+fn payload_name(src: &str) -> Option<&str> {
+    let within = src.strip_prefix("./").unwrap_or(src);
+    let name = within.strip_prefix(PAYLOAD_FOLDER)?.strip_prefix('/')?;
+    let mut parts = Path::new(name).components();
+    match (parts.next(), parts.next()) {
+        (Some(Component::Normal(_)), None) => Some(name),
+        _ => None,
+    }
+}

@@ -1,0 +1,218 @@
+//! An OpenChatML transcript as something that can be run.
+//!
+//! The header gives the model, the settings and the built-in tools; system and developer messages
+//! declare the functions; the frames are the conversation.
+
+use chatmd::Config;
+use logue_message::{Repair, ToolDefinition, repair_history};
+use logue_model::Settings;
+use logue_source::{Code, Diagnostic};
+use logue_tools::Builtin;
+use openchatml::shape::Shape;
+use openchatml::{Document, Header, Role, declare, messages_from_frames, tool_of};
+use serde_json::{Value, json};
+
+use crate::prompt::document::Prompt;
+
+/// What only a transcript says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Transcribed {
+    pub(crate) settings: Settings,
+    pub(crate) builtins: Vec<Builtin>,
+    /// What is declared and cannot be run here.
+    pub(crate) functions: Vec<ToolDefinition>,
+}
+
+impl Prompt {
+    /// Reads an OpenChatML transcript of version 2.1 or 2.2. Never fails: what is wrong is among the
+    /// diagnostics. One of version 2.0 is an error, because nothing could be appended to it that
+    /// spells a token. Linear in the text.
+    pub fn of_openchatml(name: &str, text: &str) -> Self {
+        let document = openchatml::parse(text.as_bytes());
+        let mut diagnostics = document.diagnostics().to_vec();
+        if let Some(header) = document.header().filter(|header| is_2_0(header)) {
+            diagnostics.push(
+                Diagnostic::error(
+                    Code::WriteRefused,
+                    "a transcript of version 2.0 cannot be gone on with: it has no escape for what a \
+                     message may say",
+                    header.span(),
+                )
+                .with_help("make a newer one of it: `logue convert --to ocml2.2 FILE`"),
+            );
+        }
+        let frames = document.to_owned_frames();
+        let (messages, _) = messages_from_frames(&frames);
+        let mut transcribed = Transcribed::default();
+        let mut config = Config {
+            show_tool_call: true,
+            ..Config::default()
+        };
+        if let Some(header) = document.header() {
+            config.model = header.model().map(str::to_owned);
+            transcribed.settings = settings(header, &mut diagnostics);
+            transcribed.builtins = builtins(header, &mut diagnostics);
+        }
+        transcribed.functions = functions(&document);
+        diagnostics.sort_by_key(|found| found.primary.start);
+        Self::transcribed(name, text, config, messages, diagnostics, transcribed)
+    }
+
+    /// Whether this is an OpenChatML transcript, to which frames are appended.
+    pub fn is_openchatml(&self) -> bool {
+        self.transcript().is_some()
+    }
+
+    /// The calls that wait for a reply of whoever runs the functions of a transcript: their ids and
+    /// names.
+    pub fn waiting_calls(&self) -> Vec<(String, String)> {
+        let Some(transcript) = self.transcript() else {
+            return Vec::new();
+        };
+        let (_, repairs) = repair_history(self.messages.clone());
+        let open: Vec<(String, String)> = repairs
+            .into_iter()
+            .filter_map(|repair| match repair {
+                Repair::Cancelled { call_id, name } => Some((call_id, name)),
+                _ => None,
+            })
+            .collect();
+        let runs = |name: &str| {
+            let mut functions = transcript.functions.iter();
+            functions.any(|function| function.name == name)
+        };
+        let last = self.unanswered_calls();
+        let is_last = |id: &str| {
+            let mut ids = last
+                .iter()
+                .filter_map(|element| element.to_message()?.tool_call_id);
+            ids.any(|other| other == id)
+        };
+        open.into_iter()
+            .filter(|(id, name)| runs(name) && is_last(id))
+            .collect()
+    }
+}
+
+fn is_2_0(header: &Header) -> bool {
+    header.version() == "2.0" || header.version().starts_with("2.0.")
+}
+
+fn settings(header: &Header, diagnostics: &mut Vec<Diagnostic>) -> Settings {
+    let given = header.generation_settings();
+    let mut misread = |key: &str, expected: &str| {
+        let message = format!("`{key}` of generation_settings is not {expected}, and is not used");
+        diagnostics.push(Diagnostic::warning(
+            Code::ConfigIgnored,
+            message,
+            header.span(),
+        ));
+    };
+    let mut number = |key: &str| {
+        let value = given.get(key).filter(|value| !value.is_null())?;
+        let number = value.as_f64();
+        if number.is_none() {
+            misread(key, "a number");
+        }
+        number
+    };
+    let temperature = number("temperature");
+    let top_p = number("top_p");
+    let frequency_penalty = number("frequency_penalty");
+    let presence_penalty = number("presence_penalty");
+    let max_tokens = given
+        .get("max_tokens")
+        .or_else(|| given.get("max_output_tokens"));
+    if max_tokens.is_some_and(|most| !most.is_u64() && !most.is_null()) {
+        misread("max_tokens", "a whole number");
+    }
+    let seed = given.get("seed");
+    if seed.is_some_and(|seed| !seed.is_i64() && !seed.is_null()) {
+        misread("seed", "a whole number");
+    }
+    let stop = match given.get("stop") {
+        None | Some(Value::Null) => Vec::new(),
+        Some(Value::String(stop)) => vec![stop.clone()],
+        Some(Value::Array(stops)) if stops.iter().all(Value::is_string) => {
+            let stops = stops.iter().filter_map(Value::as_str);
+            stops.map(str::to_owned).collect()
+        }
+        Some(_) => {
+            misread("stop", "a text or a list of texts");
+            Vec::new()
+        }
+    };
+    let effort = given.get("reasoning_effort").and_then(Value::as_str);
+    Settings {
+        temperature,
+        max_tokens: max_tokens.and_then(Value::as_u64),
+        reasoning_effort: effort.map(str::to_owned),
+        top_p,
+        seed: seed.and_then(Value::as_i64),
+        frequency_penalty,
+        presence_penalty,
+        stop,
+    }
+}
+
+/// The built-in tools that the header names.
+fn builtins(header: &Header, diagnostics: &mut Vec<Diagnostic>) -> Vec<Builtin> {
+    let named = match header.generation_settings().get("builtin_tools") {
+        Some(Value::Array(names)) => names.as_slice(),
+        Some(name @ Value::String(_)) => std::slice::from_ref(name),
+        _ => &[],
+    };
+    let mut found = Vec::new();
+    for name in named {
+        let name = name.as_str().unwrap_or_default();
+        match Builtin::named(name) {
+            Some(tools) => {
+                for tool in tools {
+                    if !found.contains(&tool) {
+                        found.push(tool);
+                    }
+                }
+            }
+            None => diagnostics.push(
+                Diagnostic::warning(
+                    Code::ToolUnsupported,
+                    format!("there is no built-in tool `{name}` here, and it is not offered"),
+                    header.span(),
+                )
+                .with_help("leave it out of `builtin_tools`, or declare it as a function"),
+            ),
+        }
+    }
+    found
+}
+
+/// The functions that system and developer messages declare. The later of two with one name counts.
+fn functions(document: &Document<'_>) -> Vec<ToolDefinition> {
+    let mut functions: Vec<ToolDefinition> = Vec::new();
+    for frame in document.frames() {
+        if !matches!(frame.role(), Role::System | Role::Developer) || frame.is_stray() {
+            continue;
+        }
+        let text = document.body_text(frame);
+        for tool in declare::read(&text).tools() {
+            let name = tool_of(&tool.name);
+            if name == tool.name {
+                continue;
+            }
+            let description = tool.description.clone().unwrap_or_default();
+            let definition = ToolDefinition::new(name, description, parameters(tool));
+            functions.retain(|other| other.name != name);
+            functions.push(definition);
+        }
+    }
+    functions
+}
+
+/// What arguments a function takes; anything, where its declaration does not say it or says it in a
+/// way that a provider takes for no object.
+fn parameters(tool: &declare::Tool) -> Value {
+    let schema = tool.shape.as_ref().map(Shape::to_json_schema);
+    schema
+        .filter(|schema| schema["type"] == "object")
+        .unwrap_or_else(|| json!({"type": "object", "properties": {}}))
+}

@@ -1,0 +1,100 @@
+//! The meta-refine pass: a model rewrites a prompt before it is run (ChatMD §10).
+//!
+//! Only the words of the prompt part may change, see [`chatmd::refine`]; what a run has appended
+//! stays as it is, and nothing is written to the file. The rewritten prompt is kept by the prompt
+//! and the model, so that a conversation goes on from the same words.
+
+use std::sync::Arc;
+
+use chatmd::{parse, refine};
+use logue_message::ChatMessage;
+use logue_model::{Request, Settings};
+
+use crate::agents::response_cache::{AnswerCache, key_of};
+use crate::agents::run_agent::Model;
+
+/// What the model is told to do.
+const INSTRUCTION: &str = "\
+You improve prompts that are written in ChatMarkdown, a small set of XML tags in Markdown. \
+Make the wording of the prompt that follows clear, complete and unambiguous, and keep what it asks for. \
+Keep every <config/>, <tool/>, <import/>, <doc/>, <img/> and <agent> element exactly as it is, keep all \
+messages in their order with their tags, and add no element. \
+Answer with the whole rewritten prompt and nothing else.";
+
+/// A prompt that could not be rewritten.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct RefineError {
+    /// The stable category: the provider's, or `refine_refused`.
+    pub category: String,
+    /// What happened.
+    pub message: String,
+    /// Whether trying again may help.
+    pub is_transient: bool,
+}
+
+/// The text with its prompt part rewritten by the model.
+///
+/// # Errors
+/// The model failed, or changed more than words.
+pub async fn refined(
+    text: &str,
+    model: &Model,
+    cache: Option<&AnswerCache>,
+) -> Result<String, RefineError> {
+    let length = refine::prompt_length(&parse(text));
+    let (prompt, record) = text.split_at_checked(length).unwrap_or((text, ""));
+    let question = [
+        ChatMessage::system(INSTRUCTION),
+        ChatMessage::user(prompt.to_owned()),
+    ];
+    let settings = Settings::default();
+    let key = key_of(&model.identity, &settings, &[], &question);
+    let known = cache.and_then(|cache| cache.get(&key));
+    let rewritten = match known {
+        Some(rewritten) => rewritten,
+        None => ask(model, &question, &settings).await?,
+    };
+    if let Some(change) = refine::forbidden_change(prompt, &rewritten) {
+        return Err(RefineError {
+            category: "refine_refused".to_owned(),
+            message: format!("the rewritten prompt is not used: {change}"),
+            is_transient: false,
+        });
+    }
+    if let Some(cache) = cache {
+        cache.put(&key, &rewritten);
+    }
+    Ok([&rewritten, record].concat())
+}
+
+async fn ask(
+    model: &Model,
+    question: &[ChatMessage],
+    settings: &Settings,
+) -> Result<String, RefineError> {
+    let request = Request::new(&model.name, question, settings);
+    let provider = Arc::clone(&model.provider);
+    let answer = provider.complete(&request, &mut |_| {}).await;
+    let answer = answer.map_err(|error| RefineError {
+        category: error.category.as_str().to_owned(),
+        message: format!("the prompt could not be rewritten: {}", error.message),
+        is_transient: error.category.is_transient(),
+    })?;
+    let text = answer.message.text();
+    let mut rewritten = without_fence(&text).trim_start().to_owned();
+    if !rewritten.ends_with('\n') {
+        rewritten.push('\n');
+    }
+    Ok(rewritten)
+}
+
+/// Models like to put what they were asked for into a code block.
+fn without_fence(text: &str) -> &str {
+    let inside = || {
+        let text = text.trim();
+        let (_, rest) = text.strip_prefix("```")?.split_once('\n')?;
+        rest.strip_suffix("```")
+    };
+    inside().unwrap_or(text)
+}

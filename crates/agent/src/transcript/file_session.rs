@@ -1,0 +1,357 @@
+//! A session whose history is a transcript in a file.
+//!
+//! A prompt that is run keeps its conversation in its file, and nothing has two histories. So when
+//! such a turn waits for a person, the store holds what the file cannot: the suspension, the inbox
+//! and the journal. [`FileSession`] is that store with the file's messages for a history: what a turn
+//! notes is appended to the file, and what it commits leaves the store's own history empty.
+//!
+//! The file is written first. So whatever the store's journal knows is in the file, and after a crash
+//! only the results of calls that nobody knows the end of are missing there.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use logue_harness::Timestamp;
+use logue_harness::store::{
+    Accepted, Acquired, AuditEntry, Begun, CancelMode, Commit, InboxEntry, JournalNote, Lease,
+    NewEntry, NewOutcome, SessionFilter, SessionInfo, Settle, SharedStore, Signalled, Store,
+    StoreError, StoreResult, StoredOutcome, Suspension, SuspensionFilter, Verified,
+};
+use logue_message::{ChatMessage, Role};
+use serde_json::{Map, Value, json};
+
+use crate::transcript::item::Transcript;
+use crate::transcript::journal::TranscriptJournal;
+
+/// The store of a turn whose conversation is in a file. One session of it is the file's.
+pub struct FileSession {
+    store: SharedStore,
+    session: String,
+    journal: TranscriptJournal,
+    history: Mutex<Vec<Value>>,
+}
+
+impl FileSession {
+    /// The session `session` of `store`, with the messages of a file for a history and the file's
+    /// transcript to append to.
+    pub fn new(
+        store: SharedStore,
+        session: impl Into<String>,
+        history: &[ChatMessage],
+        transcript: Box<dyn Transcript>,
+    ) -> Self {
+        Self {
+            store,
+            session: session.into(),
+            journal: TranscriptJournal::new(transcript),
+            history: Mutex::new(history.iter().map(ChatMessage::to_json).collect()),
+        }
+    }
+
+    fn history(&self) -> MutexGuard<'_, Vec<Value>> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn len(&self) -> u64 {
+        self.history().len() as u64
+    }
+
+    /// Appends to the file.
+    fn append(&self, note: &Value) -> Result<(), StoreError> {
+        let taken = self.journal.take(note);
+        let later = taken.map_err(|error| StoreError::Unavailable {
+            message: error.to_string(),
+            source: Some(Arc::new(error)),
+        })?;
+        if logue_harness::chat::continued(note).is_none() {
+            let mut history = self.history();
+            let at = history.len().saturating_sub(later);
+            history.insert(at, note.clone());
+        }
+        Ok(())
+    }
+
+    /// The calls of the file that have no result.
+    fn open_calls(&self) -> BTreeSet<String> {
+        let mut open = BTreeSet::new();
+        for message in self.history().iter().flat_map(ChatMessage::from_json) {
+            open.extend(message.tool_calls.into_iter().map(|call| call.id));
+            if let Some(id) = message.tool_call_id {
+                open.remove(&id);
+            }
+        }
+        open
+    }
+
+    /// Appends the results of what is committed that the file does not have yet.
+    fn complete(&self, messages: &[Value]) -> Result<(), StoreError> {
+        let open = self.open_calls();
+        for value in messages {
+            let is_missing = ChatMessage::from_json(value).is_ok_and(|message| {
+                let id = message.tool_call_id.as_ref();
+                message.role == Role::Tool && id.is_some_and(|id| open.contains(id))
+            });
+            if is_missing {
+                self.append(value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The commit without what the file has.
+    fn stripped(&self, commit: Commit) -> Commit {
+        let to = self.len();
+        let stored = |outcome: NewOutcome| NewOutcome {
+            body: json!({"from": outcome.replies_from.min(to), "to": to, "body": outcome.body}),
+            replies_from: 0,
+            ..outcome
+        };
+        let settle = commit.settle.map(|settle| match settle {
+            Settle::Done {
+                outcome,
+                keep_journal,
+            } => Settle::Done {
+                outcome: stored(outcome),
+                keep_journal,
+            },
+            Settle::Suspended {
+                suspension,
+                outcome,
+            } => Settle::Suspended {
+                suspension,
+                outcome: stored(outcome),
+            },
+            other => other,
+        });
+        Commit {
+            expected_seq: 0,
+            messages: Vec::new(),
+            fields: Map::new(),
+            settle,
+            ..commit
+        }
+    }
+}
+
+/// A stored outcome with its place in the file.
+fn restored(mut outcome: StoredOutcome) -> StoredOutcome {
+    let place = |key: &str| outcome.body.get(key).and_then(Value::as_u64);
+    if let (Some(from), Some(to)) = (place("from"), place("to")) {
+        outcome.replies_from = from;
+        outcome.replies_to = to;
+        outcome.body = outcome.body.get("body").cloned().unwrap_or_default();
+    }
+    outcome
+}
+
+impl Store for FileSession {
+    fn session<'a>(&'a self, session: &'a str) -> StoreResult<'a, Option<SessionInfo>> {
+        Box::pin(async move {
+            let info = self.store.session(session).await?;
+            Ok(info.map(|info| SessionInfo {
+                seq: if session == self.session {
+                    self.len()
+                } else {
+                    info.seq
+                },
+                ..info
+            }))
+        })
+    }
+
+    fn history<'a>(
+        &'a self,
+        session: &'a str,
+        from: u64,
+        limit: usize,
+    ) -> StoreResult<'a, Vec<Value>> {
+        if session != self.session {
+            return self.store.history(session, from, limit);
+        }
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
+        let messages = self
+            .history()
+            .iter()
+            .skip(from)
+            .take(limit)
+            .cloned()
+            .collect();
+        Box::pin(std::future::ready(Ok(messages)))
+    }
+
+    fn journal<'a>(
+        &'a self,
+        lease: &'a Lease,
+        invocation_id: &'a str,
+        notes: Vec<Value>,
+    ) -> StoreResult<'a, ()> {
+        Box::pin(async move {
+            notes.iter().try_for_each(|note| self.append(note))?;
+            self.store.journal(lease, invocation_id, notes).await
+        })
+    }
+
+    fn commit<'a>(&'a self, lease: &'a Lease, commit: Commit) -> StoreResult<'a, ()> {
+        Box::pin(async move {
+            self.complete(&commit.messages)?;
+            self.store.commit(lease, self.stripped(commit)).await
+        })
+    }
+
+    fn outcomes_since<'a>(
+        &'a self,
+        session: &'a str,
+        cursor: u64,
+        limit: usize,
+    ) -> StoreResult<'a, Vec<StoredOutcome>> {
+        Box::pin(async move {
+            let outcomes = self.store.outcomes_since(session, cursor, limit).await?;
+            Ok(outcomes.into_iter().map(restored).collect())
+        })
+    }
+
+    fn outcome_of<'a>(
+        &'a self,
+        session: &'a str,
+        entry: u64,
+    ) -> StoreResult<'a, Option<StoredOutcome>> {
+        Box::pin(async move {
+            let outcome = self.store.outcome_of(session, entry).await?;
+            Ok(outcome.map(restored))
+        })
+    }
+
+    fn accept<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, Accepted> {
+        self.store.accept(session, entry)
+    }
+
+    fn entry<'a>(&'a self, session: &'a str, entry: u64) -> StoreResult<'a, Option<InboxEntry>> {
+        self.store.entry(session, entry)
+    }
+
+    fn inbox<'a>(&'a self, session: &'a str) -> StoreResult<'a, Vec<InboxEntry>> {
+        self.store.inbox(session)
+    }
+
+    fn request_cancel<'a>(&'a self, session: &'a str, mode: CancelMode) -> StoreResult<'a, bool> {
+        self.store.request_cancel(session, mode)
+    }
+
+    fn acquire<'a>(
+        &'a self,
+        session: &'a str,
+        owner: &'a str,
+        now: Timestamp,
+        ttl: Duration,
+    ) -> StoreResult<'a, Acquired> {
+        self.store.acquire(session, owner, now, ttl)
+    }
+
+    fn renew<'a>(
+        &'a self,
+        lease: &'a Lease,
+        now: Timestamp,
+        ttl: Duration,
+    ) -> StoreResult<'a, Option<CancelMode>> {
+        self.store.renew(lease, now, ttl)
+    }
+
+    fn release<'a>(&'a self, lease: &'a Lease) -> StoreResult<'a, ()> {
+        self.store.release(lease)
+    }
+
+    fn begin<'a>(
+        &'a self,
+        lease: &'a Lease,
+        invocation_id: &'a str,
+        now: Timestamp,
+    ) -> StoreResult<'a, Option<Begun>> {
+        self.store.begin(lease, invocation_id, now)
+    }
+
+    fn signal<'a>(
+        &'a self,
+        invocation_id: &'a str,
+        signal_id: Option<&'a str>,
+        payload: Map<String, Value>,
+        now: Timestamp,
+    ) -> StoreResult<'a, Signalled> {
+        self.store.signal(invocation_id, signal_id, payload, now)
+    }
+
+    fn suspension<'a>(&'a self, invocation_id: &'a str) -> StoreResult<'a, Option<Suspension>> {
+        self.store.suspension(invocation_id)
+    }
+
+    fn suspensions(&self, filter: SuspensionFilter) -> StoreResult<'_, Vec<Suspension>> {
+        self.store.suspensions(filter)
+    }
+
+    fn notes<'a>(
+        &'a self,
+        session: &'a str,
+        invocation_id: &'a str,
+    ) -> StoreResult<'a, Vec<JournalNote>> {
+        self.store.notes(session, invocation_id)
+    }
+
+    fn audit<'a>(
+        &'a self,
+        session: &'a str,
+        invocation_id: &'a str,
+        records: Vec<Value>,
+        now: Timestamp,
+    ) -> StoreResult<'a, ()> {
+        self.store.audit(session, invocation_id, records, now)
+    }
+
+    fn audited<'a>(
+        &'a self,
+        session: &'a str,
+        from: u64,
+        limit: usize,
+    ) -> StoreResult<'a, Vec<AuditEntry>> {
+        self.store.audited(session, from, limit)
+    }
+
+    fn list(&self, filter: SessionFilter) -> StoreResult<'_, Vec<SessionInfo>> {
+        self.store.list(filter)
+    }
+
+    fn set_label<'a>(
+        &'a self,
+        session: &'a str,
+        name: &'a str,
+        value: Value,
+        now: Timestamp,
+    ) -> StoreResult<'a, ()> {
+        self.store.set_label(session, name, value, now)
+    }
+
+    fn fork<'a>(
+        &'a self,
+        session: &'a str,
+        upto: u64,
+        into: &'a str,
+        now: Timestamp,
+    ) -> StoreResult<'a, ()> {
+        self.store.fork(session, upto, into, now)
+    }
+
+    fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool> {
+        self.store.delete(session)
+    }
+
+    fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, Verified> {
+        self.store.verify(session)
+    }
+}
+
+impl std::fmt::Debug for FileSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FileSession")
+            .field("session", &self.session)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,245 @@
+//! Elements as text: which payload stands in the transcript and which beside it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use chatmd::write;
+use logue_message::{Block, CallKind, ToolCall};
+
+use crate::prompt::source_file::MAX_SOURCE_BYTES;
+use crate::transcript::frames;
+use crate::transcript::item::{Element, TranscriptError};
+use crate::transcript::payload::PayloadFolder;
+use crate::transcript::redaction::Redaction;
+
+/// Bytes of the largest payload that is kept inline, or under a name of its own, where nobody says
+/// otherwise.
+pub const DEFAULT_INLINE_BYTES: usize = 64 * 1024;
+
+/// How one transcript's elements are written.
+#[derive(Debug)]
+pub(crate) struct Writing {
+    transcript: PathBuf,
+    payloads: PayloadFolder,
+    external: bool,
+    inline_bytes: usize,
+    reasoning_count: usize,
+    redaction: Redaction,
+    form: Form,
+}
+
+/// The language of a transcript.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Form {
+    #[default]
+    ChatMd,
+    /// OpenChatML 2.2: payloads stand in the bodies, escaped.
+    OpenChatMl,
+}
+
+impl Writing {
+    /// For a transcript that keeps its payloads inline.
+    pub(crate) fn beside(transcript: &Path) -> Self {
+        Self {
+            transcript: transcript.to_owned(),
+            payloads: PayloadFolder::beside(transcript),
+            external: false,
+            inline_bytes: DEFAULT_INLINE_BYTES,
+            reasoning_count: 0,
+            redaction: Redaction::default(),
+            form: Form::default(),
+        }
+    }
+
+    pub(crate) fn externalise(&mut self) {
+        self.external = true;
+    }
+
+    pub(crate) fn set_inline_bytes(&mut self, bytes: usize) {
+        self.inline_bytes = bytes;
+    }
+
+    pub(crate) fn set_reasoning_count(&mut self, count: usize) {
+        self.reasoning_count = count;
+    }
+
+    pub(crate) fn redact(&mut self, redaction: Redaction) {
+        self.redaction = redaction;
+    }
+
+    pub(crate) fn set_form(&mut self, form: Form) {
+        self.form = form;
+    }
+
+    /// Whether the end of a changed file is outside every element, so that new ones may follow.
+    pub(crate) fn follows(&self, content: &[u8]) -> bool {
+        match self.form {
+            Form::ChatMd => {
+                std::str::from_utf8(content).is_ok_and(|text| !chatmd::parse(text).has_errors())
+            }
+            Form::OpenChatMl => !openchatml::parse(content).has_errors(),
+        }
+    }
+
+    /// The results of these calls come next, in any order.
+    pub(crate) fn expect(&mut self, calls: &[ToolCall]) {
+        if self.external {
+            let ids = calls.iter().map(|call| call.id.as_str());
+            self.payloads.keep_for(ids);
+        }
+    }
+
+    /// The text of elements that are added together. Payload files that it names are on the disk;
+    /// `held` says whether the lock on the transcript is held.
+    pub(crate) fn text_of(
+        &mut self,
+        elements: &[Element],
+        held: bool,
+    ) -> Result<String, TranscriptError> {
+        if self.redaction.is_empty() {
+            return self.as_they_are(elements, held);
+        }
+        let redacted = elements
+            .iter()
+            .map(|element| self.redaction.element(element));
+        let redacted: Vec<Element> = redacted.collect();
+        self.as_they_are(&redacted, held)
+    }
+
+    fn as_they_are(&mut self, elements: &[Element], held: bool) -> Result<String, TranscriptError> {
+        if self.form == Form::OpenChatMl {
+            return frames::text_of(elements).map_err(|error| TranscriptError::Unwritable {
+                path: self.transcript.display().to_string(),
+                error,
+            });
+        }
+        let mut text = String::new();
+        for element in elements {
+            text.push_str(&self.as_it_is(element, held)?);
+        }
+        Ok(text)
+    }
+
+    fn as_it_is(&mut self, element: &Element, held: bool) -> Result<String, TranscriptError> {
+        Ok(match element {
+            Element::User(text) => write::user(text),
+            Element::Answer { block, continued } => self.answer(block, *continued),
+            Element::ToolCall(call) => {
+                let text = call.arguments.as_str();
+                let place = self.place(Payload::Call, call, text, held)?;
+                write::tool_call(&write::ToolCallRecord {
+                    id: None,
+                    tool_call_id: &call.id,
+                    function_name: &call.name,
+                    custom: call.kind == CallKind::Custom,
+                    signature: call.signature.as_deref(),
+                    payload: payload(place.as_deref(), text),
+                })
+            }
+            Element::ToolResponse { call, text } => {
+                let place = self.place(Payload::Result, call, text, held)?;
+                write::tool_response(&write::ToolResponseRecord {
+                    id: None,
+                    tool_call_id: &call.id,
+                    custom: call.kind == CallKind::Custom,
+                    payload: payload(place.as_deref(), text),
+                })
+            }
+        })
+    }
+
+    /// A piece of an answer; nothing for a kind of block that no answer has.
+    fn answer(&mut self, block: &Block, continued: bool) -> String {
+        match block {
+            Block::Text {
+                text,
+                signature,
+                preamble,
+            } => write::assistant_message(&write::AssistantMessage {
+                preamble: *preamble,
+                signature: signature.as_deref(),
+                continued,
+                text,
+                ..write::AssistantMessage::default()
+            }),
+            Block::Thinking {
+                text,
+                signature,
+                id,
+            } => {
+                let text = text.as_str();
+                let summaries = if text.is_empty() { &[][..] } else { &[text] };
+                self.reasoning(write::ReasoningElement {
+                    id: id.as_deref(),
+                    signature: signature.as_deref(),
+                    continued,
+                    summaries,
+                    ..write::ReasoningElement::default()
+                })
+            }
+            Block::RedactedThinking { data } => self.reasoning(write::ReasoningElement {
+                encrypted: Some(data),
+                continued,
+                ..write::ReasoningElement::default()
+            }),
+            _ => String::new(),
+        }
+    }
+
+    fn reasoning(&mut self, record: write::ReasoningElement<'_>) -> String {
+        self.reasoning_count += 1;
+        write::reasoning_record(&write::ReasoningElement {
+            number: self.reasoning_count,
+            ..record
+        })
+    }
+
+    /// The file that a payload was put into; `None` for one that stays inline.
+    fn place(
+        &mut self,
+        kind: Payload,
+        call: &ToolCall,
+        text: &str,
+        held: bool,
+    ) -> Result<Option<String>, TranscriptError> {
+        let is_large = text.len() > self.inline_bytes;
+        if !is_large && !self.external {
+            return Ok(None);
+        }
+        // A larger one could not be read again.
+        if text.len() as u64 > MAX_SOURCE_BYTES {
+            return Err(TranscriptError::TooLarge(
+                self.transcript.display().to_string(),
+            ));
+        }
+        let written = if is_large {
+            self.payloads.store(text, held)
+        } else {
+            match kind {
+                Payload::Call => self.payloads.write_call(&call.id, text),
+                Payload::Result => self.payloads.write_result(&call.id, text),
+            }
+        };
+        written
+            .map(Some)
+            .map_err(|error: io::Error| TranscriptError::Io {
+                path: self.payloads.path().display().to_string(),
+                action: "written",
+                error,
+            })
+    }
+}
+
+/// What a payload is of a call.
+#[derive(Clone, Copy)]
+enum Payload {
+    Call,
+    Result,
+}
+
+fn payload<'a>(place: Option<&'a str>, text: &'a str) -> write::Payload<'a> {
+    match place {
+        Some(path) => write::Payload::External(path),
+        None => write::Payload::Inline(text),
+    }
+}

@@ -1,0 +1,69 @@
+//! Elements as frames of an OpenChatML transcript.
+
+use logue_message::{Block, ChatMessage, Content, ToolCall};
+use openchatml::{FrameBuf, WriteError, frames_from_messages, safe_value, write_frame};
+
+use crate::transcript::item::Element;
+
+/// The text of elements that are appended together: one frame a line, bodies escaped.
+///
+/// # Errors
+/// A frame cannot be written even with its header made safe.
+pub(crate) fn text_of(elements: &[Element]) -> Result<String, WriteError> {
+    // Signatures are for the provider that made them, and a transcript has no place for them.
+    let (frames, _) = frames_from_messages(&messages_of(elements));
+    let mut text = String::new();
+    for frame in frames {
+        let written = text.len();
+        if write_frame(&mut text, &frame).is_err() {
+            text.truncate(written);
+            write_frame(&mut text, &with_safe_header(frame))?;
+        }
+    }
+    Ok(text)
+}
+
+/// The messages that elements are: pieces and calls of one answer are one.
+fn messages_of(elements: &[Element]) -> Vec<ChatMessage> {
+    let mut messages = Vec::new();
+    let mut answer = Answer::default();
+    for element in elements {
+        match element {
+            Element::Answer { block, .. } => answer.blocks.push(block.clone()),
+            Element::ToolCall(call) => answer.calls.push(call.clone()),
+            Element::User(_) | Element::ToolResponse { .. } => {
+                messages.extend(std::mem::take(&mut answer).message());
+                messages.extend(element.to_message());
+            }
+        }
+    }
+    messages.extend(answer.message());
+    messages
+}
+
+#[derive(Default)]
+struct Answer {
+    blocks: Vec<Block>,
+    calls: Vec<ToolCall>,
+}
+
+impl Answer {
+    fn message(self) -> Option<ChatMessage> {
+        let content = match self.blocks.is_empty() {
+            true if self.calls.is_empty() => return None,
+            true => Content::Absent,
+            false => Content::Blocks(self.blocks),
+        };
+        Some(ChatMessage::assistant(content).with_tool_calls(self.calls))
+    }
+}
+
+/// Ids and names come from models and servers. The same one is made safe in the same way
+/// everywhere, so a reply still finds its call.
+fn with_safe_header(mut frame: FrameBuf) -> FrameBuf {
+    let values = [&mut frame.to, &mut frame.name, &mut frame.call_id];
+    for text in values.into_iter().flatten() {
+        *text = safe_value(text);
+    }
+    frame
+}

@@ -1,0 +1,99 @@
+//! A transcript as the journal of a run: what is noted is written before anybody is told of it.
+//!
+//! Calls of one answer end in any order, and each result is written when it comes. It is put where it
+//! belongs among the results that are there already, so the results in a transcript always stand in
+//! the order of their calls.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use logue_harness::{BoxFuture, Journal, NodeError, NodePlace};
+use logue_message::{ChatMessage, Role, ToolCall};
+use serde_json::Value;
+
+use crate::transcript::item::{Element, Transcript, TranscriptError};
+
+/// Appends the messages of a run to a transcript. Cloning shares it.
+#[derive(Clone)]
+pub(crate) struct TranscriptJournal {
+    inner: Arc<Mutex<Inner>>,
+}
+
+struct Inner {
+    transcript: Box<dyn Transcript>,
+    /// The calls of the latest answer, and whether their results are written.
+    calls: Vec<(ToolCall, bool)>,
+}
+
+impl TranscriptJournal {
+    pub(crate) fn new(transcript: Box<dyn Transcript>) -> Self {
+        let inner = Inner {
+            transcript,
+            calls: Vec::new(),
+        };
+        Self {
+            inner: Arc::new(Mutex::new(inner)),
+        }
+    }
+
+    /// Writes what a note says; one that is no message says nothing that belongs there. Returns how
+    /// many of the messages that were noted before belong behind this one.
+    pub(crate) fn take(&self, note: &Value) -> Result<usize, TranscriptError> {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(message) = logue_harness::chat::continued(note) {
+            inner.expect(message.tool_calls);
+            return Ok(0);
+        }
+        let Ok(message) = ChatMessage::from_json(note) else {
+            return Ok(0);
+        };
+        let elements = match message.role {
+            Role::Assistant => {
+                inner.transcript.append(&Element::of_answer(&message))?;
+                inner.expect(message.tool_calls);
+                return Ok(0);
+            }
+            Role::Tool => {
+                let id = message.tool_call_id.clone().unwrap_or_default();
+                let at = inner.calls.iter().position(|(call, _)| call.id == id);
+                let call = at.and_then(|at| Some(inner.calls.get(at)?.0.clone()));
+                let name = message.name.clone().unwrap_or_default();
+                let call = call.unwrap_or_else(|| ToolCall::new(id, name, ""));
+                let behind = at.and_then(|at| inner.calls.get(at + 1..));
+                let later = behind.into_iter().flatten().filter(|(_, done)| *done);
+                let later = later.count();
+                let text = message.text();
+                let result = Element::ToolResponse { call, text };
+                inner.transcript.insert(&result, later)?;
+                if let Some((_, done)) = at.and_then(|at| inner.calls.get_mut(at)) {
+                    *done = true;
+                }
+                return Ok(later);
+            }
+            Role::User => vec![Element::User(message.text())],
+            Role::System => Vec::new(),
+        };
+        inner.transcript.append(&elements)?;
+        Ok(0)
+    }
+}
+
+impl Inner {
+    fn expect(&mut self, calls: Vec<ToolCall>) {
+        self.transcript.expect(&calls);
+        self.calls = calls.into_iter().map(|call| (call, false)).collect();
+    }
+}
+
+impl Journal for TranscriptJournal {
+    fn note(&self, _: &NodePlace, entry: Value) -> BoxFuture<'_, Result<(), NodeError>> {
+        let taken = self.take(&entry).map(drop).map_err(failed);
+        Box::pin(std::future::ready(taken))
+    }
+}
+
+/// A transcript that could not be written, as the error of the node that noted something.
+fn failed(error: TranscriptError) -> NodeError {
+    NodeError::new(error.to_string())
+        .with_category(error.category())
+        .with_source(error)
+}

@@ -1,0 +1,280 @@
+//! Keeping secrets off the disk: what a run writes is searched for patterns, and what matches is
+//! replaced by a placeholder that says which pattern it was.
+//!
+//! All patterns look at the text as it is, and places that overlap become one: a short match of one
+//! pattern never leaves the rest of a longer match of another behind. Linear in the length of the
+//! text for each pattern.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use logue_message::{Arguments, Block, ToolCall};
+use regex::Regex;
+use serde_json::value::RawValue;
+
+use crate::transcript::item::Element;
+
+/// Patterns of what is not written.
+///
+/// ```
+/// use logue_agent::Redaction;
+///
+/// let mut redaction = Redaction::default();
+/// redaction.add("api-key", "sk-[A-Za-z0-9]{8,}").unwrap();
+/// assert_eq!(redaction.text("key: sk-abcdefgh1"), "key: [redacted:api-key]");
+/// assert_eq!(
+///     redaction.arguments(r#"{"key": "sk-abcdefgh1", "n": 1}"#),
+///     r#"{"key": "[redacted:api-key]", "n": 1}"#
+/// );
+/// assert!(redaction.add("api key", "x").is_err());
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Redaction {
+    rules: Vec<Rule>,
+}
+
+#[derive(Clone, Debug)]
+struct Rule {
+    pattern: Regex,
+    placeholder: String,
+}
+
+/// A pattern that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RedactionError {
+    /// The name would not be recognised in a placeholder.
+    #[error("`{0}` is no name for a pattern: it must be lower-case letters, digits and hyphens")]
+    Name(String),
+    /// The pattern is no regular expression, or too large a one.
+    #[error("the pattern cannot be used: {0}")]
+    Pattern(String),
+    /// The pattern matches where nothing stands.
+    #[error("the pattern matches the empty text, so it would be found everywhere")]
+    Empty,
+}
+
+impl Redaction {
+    /// Adds a pattern: a regular expression in the syntax of the `regex` crate, which has neither
+    /// look-around nor back-references and always takes linear time.
+    ///
+    /// # Errors
+    /// The name is not made of `a-z`, `0-9` and `-`, or the pattern cannot be used.
+    pub fn add(&mut self, name: &str, pattern: &str) -> Result<(), RedactionError> {
+        let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+        if name.is_empty() || !name.bytes().all(is_plain) {
+            return Err(RedactionError::Name(name.to_owned()));
+        }
+        let pattern = Regex::new(pattern)
+            .map_err(|error| RedactionError::Pattern(reason(&error.to_string())))?;
+        if pattern.is_match("") {
+            return Err(RedactionError::Empty);
+        }
+        self.rules.push(Rule {
+            pattern,
+            placeholder: format!("[redacted:{name}]"),
+        });
+        Ok(())
+    }
+
+    /// Whether there is no pattern.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Whether something in the text must not be written.
+    pub fn finds(&self, text: &str) -> bool {
+        !self.places(text).is_empty()
+    }
+
+    /// The text with placeholders for what matches.
+    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let places = self.places(text);
+        if places.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut redacted = String::with_capacity(text.len());
+        let mut from = 0;
+        for (place, placeholder) in places {
+            redacted.push_str(text.get(from..place.start).unwrap_or_default());
+            redacted.push_str(placeholder);
+            from = place.end;
+        }
+        redacted.push_str(text.get(from..).unwrap_or_default());
+        Cow::Owned(redacted)
+    }
+
+    /// The arguments of a call with placeholders for what matches. JSON stays JSON: what matches is
+    /// replaced within strings, and a number that matches becomes a string. Where something still
+    /// matches that is neither, the arguments are replaced as a whole.
+    pub fn arguments<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if self.is_empty() || serde_json::from_str::<&RawValue>(text).is_err() {
+            return self.text(text);
+        }
+        let mut redacted = String::with_capacity(text.len());
+        for token in JsonTokens(text) {
+            redacted.push_str(&self.token(token));
+        }
+        if let Some((_, placeholder)) = self.places(&redacted).first() {
+            return Cow::Owned(format!("{{\"redacted\":\"{placeholder}\"}}"));
+        }
+        if redacted == text {
+            return Cow::Borrowed(text);
+        }
+        Cow::Owned(redacted)
+    }
+
+    /// The element as it may be written. A provider's signature over something that was changed
+    /// holds no longer and is left out. Ids, tool names and what only a provider can read stay: the
+    /// conversation cannot go on without them.
+    pub(crate) fn element(&self, element: &Element) -> Element {
+        match element {
+            Element::User(text) => Element::User(self.text(text).into_owned()),
+            Element::Answer { block, continued } => Element::Answer {
+                block: self.block(block),
+                continued: *continued,
+            },
+            Element::ToolCall(call) => Element::ToolCall(self.call(call)),
+            Element::ToolResponse { call, text } => Element::ToolResponse {
+                call: call.clone(),
+                text: self.text(text).into_owned(),
+            },
+        }
+    }
+
+    fn block(&self, block: &Block) -> Block {
+        let mut block = block.clone();
+        if let Block::Text {
+            text, signature, ..
+        }
+        | Block::Thinking {
+            text, signature, ..
+        } = &mut block
+            && let Cow::Owned(redacted) = self.text(text)
+        {
+            *text = redacted;
+            *signature = None;
+        }
+        block
+    }
+
+    fn call(&self, call: &ToolCall) -> ToolCall {
+        let mut call = call.clone();
+        if let Cow::Owned(redacted) = self.arguments(call.arguments.as_str()) {
+            call.arguments = Arguments::from_text(redacted);
+            call.signature = None;
+        }
+        call
+    }
+
+    /// What matches, in order and without overlaps, and what stands there instead. A placeholder
+    /// matches nothing, whatever its name looks like.
+    fn places(&self, text: &str) -> Vec<(Range<usize>, &str)> {
+        let mut found: Vec<(Range<usize>, &str)> = Vec::new();
+        for rule in &self.rules {
+            let matches = rule.pattern.find_iter(text).map(|found| found.range());
+            let matches = matches.filter(|place| !place.is_empty());
+            found.extend(matches.map(|place| (place, rule.placeholder.as_str())));
+        }
+        if found.is_empty() {
+            return found;
+        }
+        let kept = self.placeholders(text);
+        found.retain(|(place, _)| {
+            let after = kept.partition_point(|known| known.start <= place.start);
+            let before = after.checked_sub(1).and_then(|at| kept.get(at));
+            before.is_none_or(|known| known.end < place.end)
+        });
+        // Of two that begin together the longer names the place.
+        found.sort_by_key(|(place, _)| (place.start, usize::MAX - place.end));
+        let mut merged: Vec<(Range<usize>, &str)> = Vec::with_capacity(found.len());
+        for (place, placeholder) in found {
+            match merged.last_mut() {
+                Some((last, _)) if place.start < last.end => last.end = last.end.max(place.end),
+                _ => merged.push((place, placeholder)),
+            }
+        }
+        merged
+    }
+
+    /// Where placeholders stand already, in order.
+    fn placeholders(&self, text: &str) -> Vec<Range<usize>> {
+        let mut known = Vec::new();
+        for (start, _) in text.match_indices("[redacted:") {
+            let here = text.get(start..).unwrap_or_default();
+            let rules = self.rules.iter();
+            let longest = rules
+                .filter(|rule| here.starts_with(&rule.placeholder))
+                .map(|rule| rule.placeholder.len())
+                .max();
+            known.extend(longest.map(|length| start..start + length));
+        }
+        known
+    }
+
+    /// One token of JSON as it may be written.
+    fn token<'t>(&self, token: &'t str) -> Cow<'t, str> {
+        let string = |text: &str| Cow::Owned(serde_json::Value::from(text).to_string());
+        if token.starts_with('"') {
+            // A string with half of a surrogate pair in it is JSON and no text.
+            if let Ok(value) = serde_json::from_str::<String>(token) {
+                return match self.text(&value) {
+                    Cow::Borrowed(_) => Cow::Borrowed(token),
+                    Cow::Owned(redacted) => string(&redacted),
+                };
+            }
+        }
+        match self.places(token).first() {
+            Some((_, placeholder)) => string(placeholder),
+            None => Cow::Borrowed(token),
+        }
+    }
+}
+
+/// Splits JSON into strings, words and numbers, and single bytes of structure and white space.
+struct JsonTokens<'t>(&'t str);
+
+impl<'t> Iterator for JsonTokens<'t> {
+    type Item = &'t str;
+
+    fn next(&mut self) -> Option<&'t str> {
+        let bytes = self.0.as_bytes();
+        let end = match bytes.first()? {
+            b'"' => string_end(bytes),
+            first if is_structure(*first) => 1,
+            _ => bytes
+                .iter()
+                .position(|byte| is_structure(*byte) || *byte == b'"')
+                .unwrap_or(bytes.len()),
+        };
+        let (token, rest) = self.0.split_at_checked(end)?;
+        self.0 = rest;
+        Some(token)
+    }
+}
+
+const fn is_structure(byte: u8) -> bool {
+    matches!(
+        byte,
+        b'{' | b'}' | b'[' | b']' | b',' | b':' | b' ' | b'\t' | b'\n' | b'\r'
+    )
+}
+
+/// Behind the quote that closes the string at the start.
+fn string_end(bytes: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(byte) = bytes.get(at) {
+        at += match byte {
+            b'"' => return at + 1,
+            b'\\' => 2,
+            _ => 1,
+        };
+    }
+    bytes.len()
+}
+
+/// The last line of what the parser of patterns says, which is the reason.
+fn reason(message: &str) -> String {
+    let last = message.lines().last().unwrap_or_default();
+    last.strip_prefix("error: ").unwrap_or(last).to_owned()
+}

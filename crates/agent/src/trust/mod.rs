@@ -1,0 +1,5 @@
+//! Trust: what a prompt grants and which prompts are trusted.
+
+pub(crate) mod grant;
+pub(crate) mod prompt_trust;
+pub(crate) mod trust_file;

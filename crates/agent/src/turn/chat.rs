@@ -1,0 +1,37 @@
+//! An assistant whose conversations are kept in a store.
+
+use std::sync::Arc;
+
+use logue_harness::chat::ChatHarness;
+use logue_harness::store::SharedStore;
+use logue_harness::{Clock, IdSource};
+
+use crate::permission::approval::{check_approval, expired};
+use crate::turn::assistant::Assistant;
+use crate::turn::budget::BUDGET_EXCEEDED;
+use crate::turn::run::{TurnError, bucket, internal};
+
+/// A chat with an assistant over a store. A signal for one of its turns says whether tools may run;
+/// one that does not say it is refused before anything is consumed, and one that comes after the
+/// deadline counts as a denial ([`Permissions::with_timeout`](crate::Permissions::with_timeout)).
+///
+/// Ids must differ in all processes that share the store.
+///
+/// # Errors
+/// None that a caller could cause.
+pub fn chat(
+    assistant: Assistant,
+    store: SharedStore,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+) -> Result<ChatHarness, TurnError> {
+    let graph = assistant.graph(Arc::clone(&ids));
+    let graph = graph.map_err(|error| internal(error.to_string()))?;
+    let harness = ChatHarness::new(graph, store, clock, ids);
+    let harness = harness.map_err(|error| internal(error.to_string()))?;
+    Ok(harness
+        .with_classifier(bucket)
+        .with_payload_check(check_approval)
+        .with_kept_failures(|category| category == BUDGET_EXCEEDED)
+        .with_expiry(expired))
+}

@@ -1,0 +1,160 @@
+//! What a turn knows of itself, as fields of the graph's state.
+//!
+//! A state outlives its turn: in a session the next turn starts from it. So what is counted names the
+//! invocation that it was counted in, and another invocation starts from nothing.
+
+use logue_harness::{NodeError, State, Update};
+use logue_message::{ChatMessage, Content, ToolCall};
+use logue_model::FinishReason;
+use serde_json::{Value, json};
+
+use crate::permission::approval::GatedCall;
+use crate::permission::decision_source::{Authority, Ruling};
+use crate::permission::permissions::Permission;
+use crate::turn::budget::Spent;
+
+/// The field with the counts.
+pub(crate) const TURN: &str = "turn";
+/// The field with the calls that are on their way.
+pub(crate) const CALLS: &str = "calls";
+
+/// The counts of one turn.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Progress {
+    invocation: String,
+    /// How often the model was asked.
+    pub(crate) requests: u64,
+    /// How often a person was asked.
+    pub(crate) approvals: u64,
+    /// What the turn and its agents have spent.
+    pub(crate) spent: Spent,
+    cut: String,
+}
+
+impl Progress {
+    /// The counts of an invocation.
+    pub(crate) fn of(state: &State, invocation: &str) -> Self {
+        let fresh = Self {
+            invocation: invocation.to_owned(),
+            ..Self::default()
+        };
+        let Some(turn) = state.json(TURN) else {
+            return fresh;
+        };
+        if turn.get("invocation").and_then(Value::as_str) != Some(invocation) {
+            return fresh;
+        }
+        let count = |key: &str| turn.get(key).and_then(Value::as_u64);
+        Self {
+            requests: count("requests").unwrap_or(0),
+            approvals: count("approvals").unwrap_or(0),
+            spent: turn.get("spent").map(Spent::from_json).unwrap_or_default(),
+            cut: turn
+                .get("cut")
+                .and_then(Value::as_str)
+                .unwrap_or("")
+                .to_owned(),
+            ..fresh
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        json!({
+            "invocation": self.invocation,
+            "requests": self.requests,
+            "approvals": self.approvals,
+            "spent": self.spent.to_json(),
+            "cut": self.cut,
+        })
+    }
+
+    /// Notes how the latest answer ended.
+    pub(crate) fn answered(&mut self, reason: FinishReason, spent: Spent) {
+        self.cut = match reason {
+            FinishReason::Length | FinishReason::ContentFilter => reason.as_str().to_owned(),
+            _ => String::new(),
+        };
+        self.spent.add(spent);
+    }
+
+    /// Why the latest answer is cut, if it is.
+    pub(crate) fn cut(&self) -> Option<FinishReason> {
+        match self.cut.as_str() {
+            "length" => Some(FinishReason::Length),
+            "content_filter" => Some(FinishReason::ContentFilter),
+            _ => None,
+        }
+    }
+}
+
+/// An update with the calls that are on their way; with none there are none any more.
+pub(crate) fn with_calls(update: Update, calls: &[GatedCall]) -> Update {
+    if calls.is_empty() {
+        return update.with(CALLS, json!({}));
+    }
+    let permissions: Vec<&str> = calls
+        .iter()
+        .map(|gated| gated.ruling.permission.as_str())
+        .collect();
+    let rulings: Vec<Value> = calls.iter().map(GatedCall::ruling_to_json).collect();
+    let calls = calls.iter().map(|gated| gated.call.clone()).collect();
+    update.with(
+        CALLS,
+        json!({
+            "message": message_of(calls).to_json(),
+            "permissions": permissions,
+            "rulings": rulings,
+        }),
+    )
+}
+
+/// A message that holds calls and nothing else.
+pub(crate) fn message_of(calls: Vec<ToolCall>) -> ChatMessage {
+    ChatMessage::assistant(Content::Absent).with_tool_calls(calls)
+}
+
+/// Whether calls are on their way.
+pub(crate) fn has_calls(state: &State) -> bool {
+    state
+        .json(CALLS)
+        .is_some_and(|calls| calls.get("message").is_some())
+}
+
+/// Whether a person has to be asked about a call that is on its way.
+pub(crate) fn asks(state: &State) -> bool {
+    let permissions = state.json(CALLS).and_then(|calls| calls.get("permissions"));
+    let permissions = permissions.and_then(Value::as_array).into_iter().flatten();
+    permissions
+        .filter_map(Value::as_str)
+        .any(|word| word == Permission::Ask.as_str())
+}
+
+/// The calls that are on their way.
+pub(crate) fn calls(state: &State) -> Result<Vec<GatedCall>, NodeError> {
+    let Some(kept) = state.json(CALLS) else {
+        return Ok(Vec::new());
+    };
+    let Some(message) = kept.get("message") else {
+        return Ok(Vec::new());
+    };
+    let message = ChatMessage::from_json(message).map_err(NodeError::new)?;
+    let permission = |at: usize| {
+        let word = kept
+            .get("permissions")
+            .and_then(|all| all.get(at)?.as_str());
+        // A word that nobody knows lets nothing run.
+        word.and_then(Permission::parse).unwrap_or(Permission::Deny)
+    };
+    let calls = message.tool_calls.into_iter().enumerate();
+    Ok(calls
+        .map(|(at, call)| {
+            let ruling = Ruling {
+                permission: permission(at),
+                by: Authority::Declared,
+            };
+            let mut gated = GatedCall::new(call, ruling);
+            gated.take_ruling(kept.get("rulings").and_then(|all| all.get(at)));
+            gated
+        })
+        .collect())
+}
