@@ -19,6 +19,7 @@ mod builtin;
 mod envelope;
 mod escape;
 mod fetch;
+mod fn_tool;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 mod output;
@@ -43,10 +44,14 @@ pub use fetch::{
     FetchCategory, FetchError, FetchKey, FetchPolicy, Fetched, Fetcher, HostRule, HostRuleError,
     Resolver,
 };
+pub use fn_tool::{FnTool, IntoToolResult, Json};
 /// The boxed future that the methods of [`Tool`] return.
 pub use futures_util::future::BoxFuture;
 pub use roots::{Opened, RootError, Roots};
 pub use router::{Batch, DEFAULT_CONCURRENCY, Router, RouterHandle, SchemaWarning, ToolRequest};
+/// The crate of the trait `JsonSchema` that argument types of [`FnTool`] implement.
+#[cfg(feature = "functions")]
+pub use schemars;
 pub use scope::{AccessScope, WrittenFiles};
 pub use shell::{CommandError, ShellOptions, ShellPolicy, ShellTool, command_words};
 pub use tool::{Preview, Provenance, Tool, ToolInvocation, ToolResult};

@@ -19,6 +19,11 @@ pub trait Tool: Send + Sync {
         false
     }
 
+    /// Whether calls of the tool change nothing, so that they need no approval.
+    fn is_read_only(&self) -> bool {
+        false
+    }
+
     /// Whether the tool checks its arguments itself and takes more than its definition says, such as
     /// other names of a parameter. The arguments of every other tool are held to the schema of its
     /// definition before it runs.

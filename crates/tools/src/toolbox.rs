@@ -49,6 +49,10 @@ impl Tool for Renamed {
         self.tool.is_exclusive()
     }
 
+    fn is_read_only(&self) -> bool {
+        self.tool.is_read_only()
+    }
+
     fn checks_arguments(&self) -> bool {
         self.tool.checks_arguments()
     }

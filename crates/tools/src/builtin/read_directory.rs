@@ -83,6 +83,10 @@ impl Tool for ReadDirectory {
         &self.definition
     }
 
+    fn is_read_only(&self) -> bool {
+        true
+    }
+
     fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         let (tool, arguments) = (self.clone(), call.arguments.clone());
         Box::pin(async move {

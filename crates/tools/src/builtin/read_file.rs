@@ -94,6 +94,10 @@ impl Tool for ReadFile {
         true
     }
 
+    fn is_read_only(&self) -> bool {
+        true
+    }
+
     fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         let (tool, arguments) = (self.clone(), call.arguments.clone());
         Box::pin(async move {

@@ -150,6 +150,10 @@ impl Tool for Search {
         &self.definition
     }
 
+    fn is_read_only(&self) -> bool {
+        true
+    }
+
     fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         let (tool, arguments) = (self.clone(), call.arguments.clone());
         let cancel = Cancel(Arc::new(AtomicBool::new(false)));

@@ -1,6 +1,5 @@
 //! Logging in at a server: a server, its authorization server and a browser on real sockets.
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

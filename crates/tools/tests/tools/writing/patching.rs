@@ -7,7 +7,7 @@ use std::sync::Arc;
 use logue_tools::{AccessScope, Roots, ToolResult};
 use serde_json::json;
 
-use crate::project::{Project, call_with, patch};
+use super::project::{Project, call_with, patch};
 
 #[tokio::test]
 async fn a_patch_adds_changes_moves_and_deletes() {

@@ -1,5 +1,4 @@
 //! The browser tools over a real socket: what they show, what they keep, and what no page can do.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Write as _};

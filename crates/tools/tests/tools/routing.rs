@@ -1,6 +1,5 @@
 //! The way of calls to their tools: side by side, bounded, alone where the order counts, with
 //! deadlines, and cancelled from outside.
-#![expect(clippy::unwrap_used, reason = "a test that fails says so by panicking")]
 
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};

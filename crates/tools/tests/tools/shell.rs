@@ -1,6 +1,5 @@
 //! Shell tools: an argument vector in, output and exit status out, nothing left running.
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

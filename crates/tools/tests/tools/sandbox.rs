@@ -1,6 +1,5 @@
 //! Programs in a sandbox: what they are kept from, by whatever this machine has.
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
 use std::io::Write as _;

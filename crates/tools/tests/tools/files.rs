@@ -1,6 +1,5 @@
 //! The reading tools: what they show, and what they refuse.
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
 use std::os::unix::fs::symlink;

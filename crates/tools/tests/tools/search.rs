@@ -1,6 +1,5 @@
 //! `search`: what it finds, what it leaves out, and that nothing makes it run for long or far.
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,6 +1,5 @@
 //! The writing tools: what they change, what they say, and what they leave alone.
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod confined;
 mod patching;
@@ -15,7 +14,7 @@ use std::sync::Arc;
 use logue_tools::{AccessScope, Roots, ToolResult};
 use serde_json::json;
 
-use crate::project::{Project, call, call_with};
+use self::project::{Project, call, call_with};
 
 #[tokio::test]
 async fn text_is_appended_as_it_is() {

@@ -1,7 +1,6 @@
 //! Servers of the Model Context Protocol, good and bad: real processes and real sockets, and in the
 //! end always an answer for the model.
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
 use std::path::Path;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use logue_tools::{AccessScope, Roots};
 use serde_json::json;
 
-use crate::project::{Project, call, call_with, patch};
+use super::project::{Project, call, call_with, patch};
 
 /// What each tool does with a path.
 fn writes(path: &str) -> [(&'static str, serde_json::Value); 7] {

@@ -1,6 +1,5 @@
 //! Properties of patches: what a difference of two texts says turns one into the other, and a patch
 //! that fails changes nothing.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
 use std::path::Path;

@@ -9,8 +9,8 @@ use logue_tools::{AccessScope, Builtin, Preview, Roots, ToolResult, Toolbox};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::project::Project;
-use crate::unified::apply;
+use super::project::Project;
+use super::unified::apply;
 
 fn toolbox(root: &Path) -> Toolbox {
     let roots = Roots::new([root.to_owned()]).unwrap();

@@ -1,5 +1,4 @@
 //! Fetching from real servers on this machine that answer well, badly and never.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
