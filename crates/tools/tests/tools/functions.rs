@@ -191,7 +191,7 @@ async fn a_panic_is_a_failed_result() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn the_deadline_of_a_call_drops_the_future() {
     struct Dropped(Arc<AtomicBool>);
     impl Drop for Dropped {
