@@ -1,10 +1,11 @@
-//! `cargo xtask bench`: builds the release program and the bench, and prints both.
+//! `cargo xtask bench`: builds the published program and the bench, and prints the tables.
 
 mod chatmd;
 mod harness;
 mod openchatml;
 mod turn;
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -25,23 +26,44 @@ pub(crate) fn bench(root: &Path, arguments: &[&str]) -> Result<(), String> {
     if let ["turn", rest @ ..] = arguments {
         return turn::bench(root, rest);
     }
+    let programs = build(root)?;
+    start_up(&programs.logue)?;
+    print_table(root, &programs.bench, "parse", arguments)
+}
+
+/// The programs that every bench uses.
+struct Programs {
+    logue: PathBuf,
+    bench: PathBuf,
+}
+
+/// Builds both programs as they are published, with one set of features for all benches.
+fn build(root: &Path) -> Result<Programs, String> {
+    let packages = ["--package", "logue-cli", "--package", "logue-bench"];
     cargo(
         root,
-        &[
-            "build",
-            "--release",
-            "--package",
-            "logue-cli",
-            "--package",
-            "logue-bench",
-        ],
+        &[&["build", "--profile", "dist"][..], &packages].concat(),
     )?;
-    let folder = target(root).join("release");
-    start_up(&folder.join("logue"))?;
-    let status = Command::new(folder.join("logue-bench"))
+    let folder = target(root).join("dist");
+    Ok(Programs {
+        logue: folder.join("logue"),
+        bench: folder.join("logue-bench"),
+    })
+}
+
+/// Runs one table of the bench program.
+fn print_table(
+    root: &Path,
+    bench: &Path,
+    table: &str,
+    arguments: &[impl AsRef<OsStr>],
+) -> Result<(), String> {
+    let status = Command::new(bench)
+        .arg(table)
         .args(arguments)
+        .current_dir(root)
         .status()
-        .map_err(|error| format!("logue-bench: {error}"))?;
+        .map_err(|error| format!("{}: {error}", bench.display()))?;
     if status.success() {
         Ok(())
     } else {

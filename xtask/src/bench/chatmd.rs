@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::{cargo, median, time};
+use super::{median, time};
 
 /// Bytes of the session that is checked.
 const SESSION: &str = "455000";
@@ -18,26 +18,18 @@ pub(super) fn bench(root: &Path, arguments: &[&str]) -> Result<(), String> {
         ["--size", megabytes] => Some(*megabytes),
         _ => return Err("usage: cargo xtask bench chatmd [--size MB]".to_owned()),
     };
-    let packages = ["--package", "logue-cli", "--package", "logue-bench"];
-    cargo(root, &[&["build", "--release"][..], &packages].concat())?;
-    let folder = super::target(root).join("release");
-    let program = folder.join("logue-bench-chatmd");
-    let failed = |error| format!("{}: {error}", program.display());
-    let status = Command::new(&program)
-        .args(megabytes)
-        .status()
-        .map_err(failed)?;
-    if !status.success() {
-        return Err("the bench failed".to_owned());
-    }
-    let session = Command::new(&program)
-        .args(["--session", SESSION])
+    let programs = super::build(root)?;
+    let megabytes: Vec<&str> = megabytes.into_iter().collect();
+    super::print_table(root, &programs.bench, "chatmd", &megabytes)?;
+    let failed = |error| format!("{}: {error}", programs.bench.display());
+    let session = Command::new(&programs.bench)
+        .args(["session", SESSION])
         .output()
         .map_err(failed)?;
-    let file = folder.join("logue-bench-session.chatmd");
+    let file = super::target(root).join("logue-bench-session.chatmd");
     std::fs::write(&file, &session.stdout)
         .map_err(|error| format!("{}: {error}", file.display()))?;
-    whole_process(&folder.join("logue"), &file, session.stdout.len())
+    whole_process(&programs.logue, &file, session.stdout.len())
 }
 
 fn whole_process(program: &Path, file: &Path, size: usize) -> Result<(), String> {

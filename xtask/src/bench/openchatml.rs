@@ -6,7 +6,6 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::cargo;
 use crate::o200k::find_asset;
 
 pub(super) fn bench(root: &Path, arguments: &[&str]) -> Result<(), String> {
@@ -19,8 +18,9 @@ pub(super) fn bench(root: &Path, arguments: &[&str]) -> Result<(), String> {
         Ok(program) => program,
         Err(why) => {
             eprintln!("the peers are left out: {why}");
-            cargo(root, &["build", "--release", "--package", "logue-bench"])?;
-            super::target(root).join("release/logue-bench-openchatml")
+            let bench = super::build(root)?.bench;
+            let megabytes: Vec<&str> = megabytes.into_iter().collect();
+            return super::print_table(root, &bench, "openchatml", &megabytes);
         }
     };
     let mut command = Command::new(&program);

@@ -1,18 +1,11 @@
 //! The table of the harness: what a turn costs, in short and long sessions, in memory and on disk.
 //!
-//! `logue-bench-harness` runs turns whose graph is one node that answers at once, so that what is
+//! It runs turns whose graph is one node that answers at once, so that what is
 //! measured is the harness and the store. Beside the turns on disk stands what the disk does: an
 //! append of the same size to a plain file and its `fsync`.
-#![forbid(unsafe_code)]
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command-line program"
-)]
 
 use std::io::Write as _;
 use std::path::Path;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -25,7 +18,7 @@ use logue_harness::{
 use logue_message::ChatMessage;
 use logue_store::SqliteStore;
 
-type Failed = Box<dyn std::error::Error>;
+pub(crate) type Failed = Box<dyn std::error::Error>;
 
 /// Bytes of what is said and of what is answered.
 const SAID: usize = 200;
@@ -47,20 +40,12 @@ impl Clock for Machine {
     }
 }
 
-fn main() -> ExitCode {
+/// Prints the table.
+pub(crate) fn run() -> Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build();
-    let table = runtime
-        .map_err(Failed::from)
-        .and_then(|runtime| runtime.block_on(table()));
-    match table {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
+        .build()?;
+    runtime.block_on(table())
 }
 
 async fn table() -> Result<(), Failed> {

@@ -1,23 +1,17 @@
 //! The table of turns: what a turn with one tool call costs around the model.
 //!
-//! `logue-bench-turn LOGUE [PEER]` asks a model server that answers at once. In process a turn stands
+//! It asks a model server that answers at once. In process a turn stands
 //! beside the bare exchanges that it is made of; as a whole process one shot stands beside the same
 //! of another program, aichat, where it is installed. Jobs run in turn, so that a busy machine slows
 //! all of them.
-#![forbid(unsafe_code)]
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command-line program"
-)]
 
 mod process;
 mod server;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,7 +23,7 @@ use serde_json::json;
 
 use process::{Took, median, run};
 
-type Failed = Box<dyn std::error::Error>;
+pub(crate) type Failed = Box<dyn std::error::Error>;
 
 /// Turns that are measured in process.
 const TURNS: usize = 400;
@@ -39,22 +33,8 @@ const PROCESSES: usize = 60;
 const TOOL: &str = "<config model=\"m\"/>\n<tool name=\"read_file\"/>\n<user>Read it.</user>\n";
 const SHOT: &str = "<config model=\"m\"/>\n<user>Hello</user>\n";
 
-fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
-    let Some(program) = arguments.next() else {
-        eprintln!("usage: logue-bench-turn LOGUE [AICHAT]");
-        return ExitCode::from(2);
-    };
-    match table(&program, arguments.next().as_deref()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn table(program: &Path, peer: Option<&Path>) -> Result<(), Failed> {
+/// Prints the table for the program `logue` and, where it is given, the other program.
+pub(crate) fn table(program: &Path, peer: Option<&Path>) -> Result<(), Failed> {
     let address = server::start()?;
     let folder = Path::new("target").join("logue-bench-turn");
     drop(std::fs::remove_dir_all(&folder));
