@@ -60,7 +60,7 @@ async def converse(client: Client, folder: Path, how: str) -> None:
     assert [answer.content[0].text for answer in answers] == [f"n{n}" for n in range(10)], answers
 
     failed = await client.call_tool("broken", {"input": "x"})
-    assert failed.is_error and failed.content[0].text.startswith("E-MD-DOCUMENT: "), failed
+    assert failed.is_error and failed.content[0].text.startswith("E-MD-DOCUMENT-UNREADABLE: "), failed
     wrong = await client.call_tool("repeat", {"text": 1})
     assert wrong.is_error and "E-CALL-SCHEMA" in wrong.content[0].text, wrong
     for name in ("nobody", "notes"):

@@ -48,7 +48,7 @@ pub use transcript::redaction::{Redaction, RedactionError};
 pub use trust::grant::Grant;
 pub use trust::prompt_trust::Standing;
 pub use trust::trust_file::{TrustFile, Trusted};
-pub use turn::assistant::{Assistant, TOOL_CALL_WAITS};
+pub use turn::assistant::{Assistant, TOOL_RESULT_REQUIRED};
 pub use turn::budget::{Budget, BudgetExceeded, Limits, Price, Spent};
 pub use turn::chat::chat;
 pub use turn::listener::{AgentPlace, Listener, NoListener, TurnEvent};

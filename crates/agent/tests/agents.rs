@@ -14,7 +14,7 @@ use logue_agent::{
 };
 use logue_message::{ChatMessage, ToolCall};
 use logue_model::{BoxFuture, EventSink, FinishReason, Provider, ProviderError, Request, Response};
-use logue_source::Code;
+use logue_source::DiagnosticCode;
 use logue_tools::{Roots, ShellOptions};
 use tempfile::TempDir;
 
@@ -119,7 +119,7 @@ impl Stage {
     }
 }
 
-fn only_error(prompt: &Prompt) -> (Code, &str) {
+fn only_error(prompt: &Prompt) -> (DiagnosticCode, &str) {
     let [found] = prompt.diagnostics.as_slice() else {
         panic!("{:?}", prompt.diagnostics);
     };
@@ -251,9 +251,9 @@ async fn what_is_wrong_with_an_agent_is_an_error_where_it_is_named() {
         let prompt = stage.load(&format!("<user>{element}</user>")).await;
         let (code, message) = only_error(&prompt);
         let expected = if element.contains("https") {
-            Code::NetworkDenied
+            DiagnosticCode::NetworkDenied
         } else {
-            Code::MdAgent
+            DiagnosticCode::MdAgentFailed
         };
         assert_eq!(code, expected, "{element}");
         assert!(message.contains(reason), "{element}: {message}");
@@ -303,7 +303,7 @@ async fn an_agent_as_a_tool_has_a_fresh_history_and_says_what_failed() {
         (
             "gone",
             "{\"input\": \"x\"}",
-            "E-MD-AGENT: gone.chatmd: there is no such file",
+            "E-MD-AGENT-FAILED: gone.chatmd: there is no such file",
         ),
         ("helper", "{\"input\": 3}", "E-CALL-SCHEMA"),
         ("helper", "{}", "E-CALL-SCHEMA"),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use logue_agent::{Element, FileWorld, Prompt, Transcript as _, TranscriptFile};
-use logue_message::{Arguments, Block, CallKind, ChatMessage, Content, ToolCall};
+use logue_message::{Arguments, CallKind, ChatMessage, Content, ContentBlock, ToolCall};
 use logue_tools::Roots;
 use proptest::prelude::*;
 
@@ -64,17 +64,17 @@ fn opaque() -> impl Strategy<Value = Option<String>> {
     proptest::option::of(text())
 }
 
-fn block() -> impl Strategy<Value = Block> {
+fn block() -> impl Strategy<Value = ContentBlock> {
     prop_oneof![
-        4 => (text(), opaque(), any::<bool>()).prop_map(|(text, signature, preamble)| Block::Text {
+        4 => (text(), opaque(), any::<bool>()).prop_map(|(text, signature, preamble)| ContentBlock::Text {
             text,
             signature,
             preamble,
         }),
         3 => (text(), opaque(), proptest::option::of(id())).prop_map(|(text, signature, id)| {
-            Block::Thinking { text, signature, id }
+            ContentBlock::Thinking { text, signature, id }
         }),
-        1 => text().prop_map(|data| Block::RedactedThinking { data }),
+        1 => text().prop_map(|data| ContentBlock::RedactedThinking { data }),
     ]
 }
 
@@ -113,35 +113,37 @@ fn canonical(mut message: ChatMessage) -> ChatMessage {
     let says_something = !message.tool_calls.is_empty() || !message.text().trim().is_empty();
     let blocks = match message.content {
         Content::Absent => Vec::new(),
-        Content::Text(text) => vec![Block::text(text)],
+        Content::Text(text) => vec![ContentBlock::text(text)],
         Content::Blocks(blocks) => blocks,
     };
-    let kept = |block: &Block| match block {
-        Block::Text {
+    let kept = |block: &ContentBlock| match block {
+        ContentBlock::Text {
             text, signature, ..
         } => says_something && (!text.is_empty() || signature.is_some()),
-        Block::Thinking {
+        ContentBlock::Thinking {
             text, signature, ..
         } => !text.is_empty() || signature.is_some(),
         _ => true,
     };
-    let mut blocks: Vec<Block> = blocks.into_iter().filter(kept).collect();
+    let mut blocks: Vec<ContentBlock> = blocks.into_iter().filter(kept).collect();
     for block in &mut blocks {
-        if let Block::Text { preamble, .. } = block {
+        if let ContentBlock::Text { preamble, .. } = block {
             *preamble &= message.tool_calls.is_empty();
         }
     }
     message.content = match blocks.as_slice() {
         [] => Content::Absent,
-        [block] if *block == Block::text(message_text(block)) => Content::Text(message_text(block)),
+        [block] if *block == ContentBlock::text(message_text(block)) => {
+            Content::Text(message_text(block))
+        }
         _ => Content::Blocks(blocks),
     };
     message
 }
 
-fn message_text(block: &Block) -> String {
+fn message_text(block: &ContentBlock) -> String {
     match block {
-        Block::Text { text, .. } => text.clone(),
+        ContentBlock::Text { text, .. } => text.clone(),
         _ => String::new(),
     }
 }
@@ -215,7 +217,7 @@ fn an_answer_as_it_stands_in_the_file() {
     let path = folder.path().join("prompt.md");
     fs::write(&path, "<user>go</user>\n").unwrap();
     let mut file = TranscriptFile::open(&path, Duration::ZERO, || {}).unwrap();
-    let thinking = |id: Option<&str>, signature: Option<&str>, text: &str| Block::Thinking {
+    let thinking = |id: Option<&str>, signature: Option<&str>, text: &str| ContentBlock::Thinking {
         text: text.to_owned(),
         signature: signature.map(str::to_owned),
         id: id.map(str::to_owned),
@@ -227,17 +229,17 @@ fn an_answer_as_it_stands_in_the_file() {
     };
     let answer = ChatMessage::assistant(vec![
         thinking(Some("rs_1"), Some("s1"), "First."),
-        Block::RedactedThinking {
+        ContentBlock::RedactedThinking {
             data: "b64==".to_owned(),
         },
         thinking(None, None, "Then."),
-        Block::Text {
+        ContentBlock::Text {
             text: "Let me patch.".to_owned(),
             signature: Some("s2".to_owned()),
             preamble: false,
         },
         thinking(Some("reasoning_7"), None, "Wait."),
-        Block::text("Now."),
+        ContentBlock::text("Now."),
     ])
     .with_tool_calls(vec![call.clone()]);
     file.append(&Element::of_answer(&answer)).unwrap();
@@ -259,7 +261,7 @@ fn an_answer_as_it_stands_in_the_file() {
          <tool_response type=\"custom_tool_call\" tool_call_id=\"c1\">\nRAW|ok|RAW</tool_response>\n"
     );
     // A preamble without its calls, as an answer that broke off may be.
-    let preamble = ChatMessage::assistant(vec![Block::Text {
+    let preamble = ChatMessage::assistant(vec![ContentBlock::Text {
         text: "Let me see.".to_owned(),
         signature: None,
         preamble: true,

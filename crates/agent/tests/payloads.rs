@@ -13,7 +13,7 @@ use logue_agent::{
     TranscriptFile,
 };
 use logue_message::ToolCall;
-use logue_source::Code;
+use logue_source::DiagnosticCode;
 use logue_tools::Roots;
 
 const START: &str = "<user>go</user>\n";
@@ -170,7 +170,7 @@ fn a_payload_that_was_changed_is_an_error_where_it_is_named() {
             .filter(|found| found.is_error())
             .collect();
         assert_eq!(errors.len(), 1, "{errors:?}");
-        assert_eq!(errors[0].code, Code::MdPayloadChanged);
+        assert_eq!(errors[0].code, DiagnosticCode::MdPayloadChanged);
         let text = fs::read_to_string(file.path()).unwrap();
         let place = errors[0].primary.text(&text).unwrap();
         assert!(place.starts_with("<doc src=\"./.chatmd/sha256-"), "{place}");
@@ -192,7 +192,7 @@ fn a_payload_that_was_changed_is_an_error_where_it_is_named() {
     let missing: Vec<_> = prompt
         .diagnostics
         .iter()
-        .filter(|found| found.code == Code::MdPayloadMissing)
+        .filter(|found| found.code == DiagnosticCode::MdPayloadMissing)
         .collect();
     assert_eq!(missing.len(), 2, "{:?}", prompt.diagnostics);
     assert!(missing[0].help[0].contains("beside the transcript"));

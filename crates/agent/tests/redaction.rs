@@ -9,7 +9,7 @@ use logue_agent::{
     AnswerCache, Element, Redaction, RedactionError, Transcript as _, TranscriptError,
     TranscriptFile,
 };
-use logue_message::{Arguments, Block, ChatMessage, ToolCall};
+use logue_message::{Arguments, ChatMessage, ContentBlock, ToolCall};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -260,17 +260,17 @@ fn elements() -> Vec<Element> {
         ..ToolCall::new("c1", "f", "")
     };
     let answer = ChatMessage::assistant(vec![
-        Block::Thinking {
+        ContentBlock::Thinking {
             text: format!("hm, {SECRET}"),
             signature: Some("signed".into()),
             id: Some("rs_1".into()),
         },
-        Block::Thinking {
+        ContentBlock::Thinking {
             text: "nothing secret".into(),
             signature: Some("kept".into()),
             id: None,
         },
-        Block::text(format!("the key is {SECRET}")),
+        ContentBlock::text(format!("the key is {SECRET}")),
     ])
     .with_tool_calls(vec![call.clone()]);
     let mut elements = vec![Element::User(format!("use {SECRET}"))];

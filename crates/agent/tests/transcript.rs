@@ -129,7 +129,7 @@ fn a_folder_that_takes_nothing_leaves_the_file_as_it_was() {
     fs::create_dir(folder.path().join(".prompt.md.logue-tmp")).unwrap();
     let mut file = open(&path);
     let error = file.append(&[Element::assistant("x")]).unwrap_err();
-    assert_eq!(error.category(), "session_save_failed");
+    assert_eq!(error.category(), "transcript_write_failed");
     assert_eq!(fs::read_to_string(&path).unwrap(), "<user>go</user>\n");
     fs::remove_dir(folder.path().join(".prompt.md.logue-tmp")).unwrap();
     file.append(&[Element::assistant("y")]).unwrap();
@@ -164,7 +164,10 @@ fn a_new_transcript_is_made_whole_or_not_at_all() {
     let mut second = TranscriptFile::create(&path, b"<user>other</user>\n").unwrap();
     assert!(!path.exists());
     first.prepare().unwrap();
-    assert_eq!(second.prepare().unwrap_err().category(), "session_busy");
+    assert_eq!(
+        second.prepare().unwrap_err().category(),
+        "transcript_locked"
+    );
     let third = TranscriptFile::open(&path, Duration::ZERO, || {});
     assert!(matches!(third, Err(TranscriptError::Busy(_))));
     first.append(&[Element::assistant("x")]).unwrap();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use logue_source::{Code, Diagnostic};
+use logue_source::{Diagnostic, DiagnosticCode};
 
 use crate::Tag;
 use crate::attributes::Attribute;
@@ -41,7 +41,9 @@ pub(crate) fn check(node: ElementNode<'_>, findings: &mut Findings) {
                 findings.push(repeated(first, attribute));
             }
         } else if !known(node.tag()).contains(&name) {
-            findings.push_made(Code::UnknownAttribute, || unknown(node.tag(), attribute));
+            findings.push_made(DiagnosticCode::UnknownAttribute, || {
+                unknown(node.tag(), attribute)
+            });
         } else if FLAGS.contains(&name) && OFF.contains(&attribute.value().as_ref()) {
             findings.push(flag(attribute));
         }
@@ -52,7 +54,7 @@ pub(crate) fn check(node: ElementNode<'_>, findings: &mut Findings) {
     {
         findings.push(
             Diagnostic::warning(
-                Code::EmptyModel,
+                DiagnosticCode::EmptyModel,
                 "the model's name is empty",
                 model.name_span(),
             )
@@ -70,7 +72,7 @@ pub(crate) fn check(node: ElementNode<'_>, findings: &mut Findings) {
     {
         findings.push(
             Diagnostic::warning(
-                Code::StatusWithoutId,
+                DiagnosticCode::StatusWithoutId,
                 "the status of an answer says nothing without its id",
                 status.name_span(),
             )
@@ -151,7 +153,7 @@ fn unknown(tag: Tag, attribute: Attribute<'_>) -> Diagnostic {
         None => format!("remove it; `<{tag}>` knows {}", known.join(", ")),
     };
     Diagnostic::warning(
-        Code::UnknownAttribute,
+        DiagnosticCode::UnknownAttribute,
         format!("`{name}` has no effect, because `<{tag}>` has no such attribute"),
         attribute.name_span(),
     )
@@ -161,7 +163,7 @@ fn unknown(tag: Tag, attribute: Attribute<'_>) -> Diagnostic {
 fn repeated(first: Attribute<'_>, second: Attribute<'_>) -> Diagnostic {
     let name = second.name();
     Diagnostic::warning(
-        Code::RepeatedAttribute,
+        DiagnosticCode::RepeatedAttribute,
         format!("`{name}` is given twice with different values, and the last one counts"),
         second.place(),
     )
@@ -172,7 +174,7 @@ fn repeated(first: Attribute<'_>, second: Attribute<'_>) -> Diagnostic {
 fn flag(attribute: Attribute<'_>) -> Diagnostic {
     let name = attribute.name();
     Diagnostic::warning(
-        Code::FlagValue,
+        DiagnosticCode::FlagAttributeHasValue,
         format!("`{name}` is a flag: it is on wherever it is given, whatever its value"),
         attribute.place(),
     )

@@ -3,7 +3,7 @@
 //! The tree is a list of slots in preorder, each with the index behind its last descendant. To give
 //! an unclosed element fewer children is therefore to change one number, and no step recurses.
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use crate::findings::Findings;
 use crate::lexer::{Lexeme, Lexer, Problem, TokenKind};
@@ -30,7 +30,7 @@ const UNCLOSED_SHOWN: usize = 4;
 pub fn parse(text: &str) -> Tree<'_> {
     if u32::try_from(text.len()).is_err() {
         let error = Diagnostic::error(
-            Code::SourceTooLarge,
+            DiagnosticCode::SourceTooLarge,
             "the text is larger than 4 GiB",
             Span::empty(0),
         );
@@ -153,14 +153,14 @@ impl<'a> Builder<'a> {
             return;
         }
         self.stray_text = true;
-        if self.findings.is_full(Code::MdTopLevelText) {
+        if self.findings.is_full(DiagnosticCode::MdTopLevelText) {
             return;
         }
         let lead = text.len() - trim_start(text).len();
         let shown = trim(text).lines().next().unwrap_or_default();
         let span = Span::new(start + lead, start + lead + shown.len());
         let mut error = Diagnostic::error(
-            Code::MdTopLevelText,
+            DiagnosticCode::MdTopLevelText,
             "text stands outside every element",
             span,
         )
@@ -190,7 +190,10 @@ impl<'a> Builder<'a> {
     /// Closes what the closer at slot `index` closes.
     fn close(&mut self, tag: Tag, index: usize, span: Span) {
         let Some(&inner) = self.open.last() else {
-            if !self.findings.is_full(Code::MdStrayCloser) {
+            if !self
+                .findings
+                .is_full(DiagnosticCode::MdUnexpectedClosingTag)
+            {
                 self.findings.push(stray_closer(tag, span));
             }
             self.set_stray(index, tag);
@@ -265,11 +268,11 @@ impl<'a> Builder<'a> {
 
     fn mismatch(&mut self, inner: usize, tag: Tag, span: Span) {
         let Some(open) = self.tag(inner) else { return };
-        if self.findings.is_full(Code::MdMismatchedTag) {
+        if self.findings.is_full(DiagnosticCode::MdMismatchedTag) {
             return;
         }
         let mut error = Diagnostic::error(
-            Code::MdMismatchedTag,
+            DiagnosticCode::MdMismatchedTag,
             format!("`</{tag}>` stands where `<{open}>` is open"),
             span,
         )
@@ -316,10 +319,10 @@ impl<'a> Builder<'a> {
         };
         let start = lexeme.start;
         let code = match problem {
-            Problem::Quote(_) => Code::MdUnterminatedQuote,
-            Problem::Tag => Code::MdUnclosedTag,
-            Problem::Raw => Code::MdUnterminatedRaw,
-            Problem::Comment => Code::MdUnterminatedComment,
+            Problem::Quote(_) => DiagnosticCode::MdUnterminatedQuote,
+            Problem::Tag => DiagnosticCode::MdUnclosedTag,
+            Problem::Raw => DiagnosticCode::MdUnterminatedRaw,
+            Problem::Comment => DiagnosticCode::MdUnterminatedComment,
         };
         self.truncated |= !matches!(problem, Problem::Quote(_)) || lexeme.end == self.text.len();
         if self.findings.is_full(code) {
@@ -450,7 +453,7 @@ impl<'a> Builder<'a> {
     fn report_unclosed(&mut self, index: usize, entry: Option<usize>, all: usize, mended: bool) {
         let Some(tag) = self.tag(index) else { return };
         let mut error = Diagnostic::error(
-            Code::MdUnclosedTag,
+            DiagnosticCode::MdUnclosedTag,
             format!("`<{tag}>` is never closed"),
             self.span(index),
         )
@@ -485,7 +488,7 @@ impl<'a> Builder<'a> {
 
 fn stray_closer(tag: Tag, span: Span) -> Diagnostic {
     Diagnostic::error(
-        Code::MdStrayCloser,
+        DiagnosticCode::MdUnexpectedClosingTag,
         format!("`</{tag}>` closes nothing"),
         span,
     )

@@ -1,6 +1,6 @@
 //! Content of messages and payloads: text, documents, pictures, agents, imports.
 
-use logue_source::{Code, Diagnostic};
+use logue_source::{Diagnostic, DiagnosticCode};
 
 use crate::Tag;
 use crate::attribute_rules;
@@ -93,7 +93,7 @@ fn items<'t>(
             }
             Tag::Agent if depth == MAX_AGENT_DEPTH => findings.push(
                 Diagnostic::error(
-                    Code::MdUnsupported,
+                    DiagnosticCode::MdUnsupported,
                     format!("agents stand more than {MAX_AGENT_DEPTH} deep inside one another"),
                     inner.opener(),
                 )
@@ -159,7 +159,7 @@ fn stub(node: ElementNode<'_>, findings: &mut Findings) {
         let tag = node.tag();
         findings.push(
             Diagnostic::warning(
-                Code::ContentDropped,
+                DiagnosticCode::ContentDropped,
                 format!("the model does not see what stands inside `<{tag}>`"),
                 node.opener(),
             )

@@ -1,6 +1,6 @@
 //! Tool declarations (ChatMD §5): what a document allows the model to call.
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use crate::findings::Findings;
 use crate::tree::ElementNode;
@@ -146,7 +146,7 @@ pub(crate) fn read(node: ElementNode<'_>, findings: &mut Findings) -> Option<Too
     if let [first, second, ..] = shapes.as_slice() {
         findings.push(
             Diagnostic::error(
-                Code::MdToolDeclaration,
+                DiagnosticCode::MdToolDeclaration,
                 format!(
                     "a tool has `{}` and `{}`, but only one of them may be given",
                     first.name(),
@@ -171,7 +171,7 @@ pub(crate) fn read(node: ElementNode<'_>, findings: &mut Findings) -> Option<Too
     {
         findings.push(
             Diagnostic::error(
-                Code::MdToolDeclaration,
+                DiagnosticCode::MdToolDeclaration,
                 format!("`{}` of a tool is empty", shape.name()),
                 shape.place(),
             )
@@ -239,7 +239,7 @@ fn no_name(node: ElementNode<'_>) -> Diagnostic {
         Some(name) => ("the name of a tool is empty", name.place()),
         None => ("a tool has no name", node.opener()),
     };
-    Diagnostic::error(Code::MdToolDeclaration, message, place)
+    Diagnostic::error(DiagnosticCode::MdToolDeclaration, message, place)
         .with_expected("`name=\"…\"`")
         .with_help(format!(
             "name it; the built-in tools are {}",

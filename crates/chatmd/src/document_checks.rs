@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use crate::declaration::{BUILTINS, BuiltinDeclaration, ToolKind};
 use crate::document::{Document, Element};
@@ -28,7 +28,7 @@ fn configs(document: &Document, findings: &mut Findings) {
     for span in spans {
         findings.push(
             Diagnostic::warning(
-                Code::ConfigIgnored,
+                DiagnosticCode::ConfigIgnored,
                 "this `<config>` has no effect, because the first one counts",
                 span,
             )
@@ -44,12 +44,12 @@ fn tools(document: &Document, findings: &mut Findings) {
         if let ToolKind::Builtin { name } = &tool.kind {
             match BuiltinDeclaration::find(name) {
                 None => {
-                    findings.push_made(Code::MdUnknownTool, || unknown(name, tool.span));
+                    findings.push_made(DiagnosticCode::MdUnknownTool, || unknown(name, tool.span));
                     continue;
                 }
                 Some(builtin) if !builtin.supported => findings.push(
                     Diagnostic::warning(
-                        Code::ToolUnsupported,
+                        DiagnosticCode::ToolUnsupported,
                         format!("the built-in `{name}` exists in ochat, but not here"),
                         tool.span,
                     )
@@ -68,7 +68,7 @@ fn tools(document: &Document, findings: &mut Findings) {
         match doubled {
             Some((name, first)) => findings.push(
                 Diagnostic::error(
-                    Code::MdDuplicateTool,
+                    DiagnosticCode::MdDuplicateTool,
                     format!("two tools are called `{name}`"),
                     tool.span,
                 )
@@ -82,7 +82,7 @@ fn tools(document: &Document, findings: &mut Findings) {
 
 fn unknown(name: &str, span: Span) -> Diagnostic {
     let error = Diagnostic::error(
-        Code::MdUnknownTool,
+        DiagnosticCode::MdUnknownTool,
         format!("there is no built-in tool {name:?}"),
         span,
     )
@@ -134,7 +134,7 @@ fn calls(document: &Document, findings: &mut Findings) {
                 if let Some(earlier) = calls.insert(id, new) {
                     findings.push(
                         Diagnostic::warning(
-                            Code::DuplicateId,
+                            DiagnosticCode::DuplicateId,
                             format!("two tool calls have the id {id:?}"),
                             call.opener,
                         )
@@ -153,7 +153,7 @@ fn calls(document: &Document, findings: &mut Findings) {
                 match calls.get_mut(id) {
                     None => findings.push(
                         Diagnostic::warning(
-                            Code::ResponseWithoutCall,
+                            DiagnosticCode::ResponseWithoutCall,
                             format!("no tool call before this has the id {id:?}"),
                             response.opener,
                         )
@@ -162,7 +162,7 @@ fn calls(document: &Document, findings: &mut Findings) {
                     Some(call) => match call.answer {
                         Some(first) => findings.push(
                             Diagnostic::warning(
-                                Code::DuplicateId,
+                                DiagnosticCode::DuplicateId,
                                 format!("the tool call {id:?} has two responses"),
                                 response.opener,
                             )
@@ -185,7 +185,7 @@ fn calls(document: &Document, findings: &mut Findings) {
 
 fn unanswered(id: &str, span: Span) -> Diagnostic {
     Diagnostic::warning(
-        Code::CallWithoutResponse,
+        DiagnosticCode::CallWithoutResponse,
         format!("the tool call {id:?} has no response"),
         span,
     )

@@ -10,7 +10,7 @@ mod messages;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use logue_message::{Block, ChatMessage};
+use logue_message::{ChatMessage, ContentBlock};
 use logue_source::{Diagnostic, Span};
 
 use crate::declaration::ToolDecl;
@@ -248,9 +248,9 @@ fn id_of(item: &ContentItem) -> RequestId {
 }
 
 /// What an agent is told, as one text; pictures are left out.
-pub(crate) fn text_of(blocks: &[Block]) -> String {
+pub(crate) fn text_of(blocks: &[ContentBlock]) -> String {
     let texts = blocks.iter().filter_map(|block| match block {
-        Block::Text { text, .. } => Some(text.as_str()),
+        ContentBlock::Text { text, .. } => Some(text.as_str()),
         _ => None,
     });
     texts.collect()

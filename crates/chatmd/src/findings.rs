@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use logue_source::{Code, Diagnostic};
+use logue_source::{Diagnostic, DiagnosticCode};
 
 /// Findings of one code that are kept.
 const KEPT: usize = 20;
@@ -11,7 +11,7 @@ const KEPT: usize = 20;
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     list: Vec<Diagnostic>,
-    counts: BTreeMap<Code, (usize, usize)>,
+    counts: BTreeMap<DiagnosticCode, (usize, usize)>,
 }
 
 impl Findings {
@@ -21,7 +21,7 @@ impl Findings {
 
     /// The same for a finding of `code` that is made only if it is kept: looking for what somebody
     /// meant is too much work to do for each of a million findings.
-    pub(crate) fn push_made(&mut self, code: Code, make: impl FnOnce() -> Diagnostic) {
+    pub(crate) fn push_made(&mut self, code: DiagnosticCode, make: impl FnOnce() -> Diagnostic) {
         let (count, last) = self.counts.entry(code).or_default();
         *count += 1;
         if *count <= KEPT {
@@ -32,7 +32,7 @@ impl Findings {
 
     /// Whether one more finding of that code would only be counted. It is counted then, and need
     /// not be made.
-    pub(crate) fn is_full(&mut self, code: Code) -> bool {
+    pub(crate) fn is_full(&mut self, code: DiagnosticCode) -> bool {
         match self.counts.get_mut(&code) {
             Some((count, _)) if *count >= KEPT => {
                 *count += 1;

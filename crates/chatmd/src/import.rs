@@ -12,7 +12,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use logue_source::{Code, Diagnostic, SourceMap, Span};
+use logue_source::{Diagnostic, DiagnosticCode, SourceMap, Span};
 
 use crate::builder::parse;
 use crate::content;
@@ -284,7 +284,7 @@ impl Loader<'_, '_> {
                 if !self.parts.get(part).is_none_or(|part| is_blank(&part.text)) {
                     self.findings.push(
                         Diagnostic::error(
-                            Code::MdTopLevelText,
+                            DiagnosticCode::MdTopLevelText,
                             format!("{:?} is text, and text stands inside a message", import.src),
                             import.span,
                         )
@@ -342,7 +342,7 @@ impl Loader<'_, '_> {
         found.extend(
             of_tree
                 .filter(|found| {
-                    found.code != Code::MdTopLevelText || is_document(&tree, &part.name)
+                    found.code != DiagnosticCode::MdTopLevelText || is_document(&tree, &part.name)
                 })
                 .cloned(),
         );
@@ -377,7 +377,7 @@ impl Loader<'_, '_> {
         };
         if let Some(at) = self.stack.iter().position(|step| step.id == imported.id) {
             let error = Diagnostic::error(
-                Code::MdImportCycle,
+                DiagnosticCode::MdImportCycle,
                 format!("{:?} imports itself", imported.name),
                 import.span,
             )
@@ -400,7 +400,7 @@ impl Loader<'_, '_> {
             None
         };
         if let Some(message) = exceeded {
-            let error = Diagnostic::error(Code::MdImportLimit, message, import.span)
+            let error = Diagnostic::error(DiagnosticCode::MdImportLimit, message, import.span)
                 .with_help("import fewer or smaller files");
             self.findings.push(self.with_chain(error, 1));
             return None;
@@ -448,7 +448,7 @@ fn classify(text: &str, name: &str, part: usize) -> ImportTarget {
     let is_sound = tree
         .diagnostics()
         .iter()
-        .all(|found| found.code == Code::MdTopLevelText);
+        .all(|found| found.code == DiagnosticCode::MdTopLevelText);
     if is_sound && tree.children().all(is_inline) {
         ImportTarget::Fragment(part)
     } else {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use logue_source::{Code, Diagnostic, Severity};
+use logue_source::{Diagnostic, DiagnosticCode, Severity};
 
 use crate::declaration::{BuiltinDeclaration, ToolKind};
 use crate::document::{ContentItem, Document, Element, MessageRole};
@@ -76,9 +76,9 @@ fn undeclared(document: &Document, findings: &mut Findings) {
         if offered.names.contains(name) || !reported.insert(name) {
             continue;
         }
-        findings.push_made(Code::UndeclaredTool, || {
+        findings.push_made(DiagnosticCode::UndeclaredTool, || {
             let finding = Diagnostic::warning(
-                Code::UndeclaredTool,
+                DiagnosticCode::UndeclaredTool,
                 format!("the tool {name:?} is called here, but nothing declares it"),
                 call.opener,
             );
@@ -131,7 +131,7 @@ fn unused(document: &Document) -> Option<Diagnostic> {
     let (name, span) = unused.next()?;
     let mut note = Diagnostic::new(
         Severity::Note,
-        Code::UnusedTool,
+        DiagnosticCode::UnusedTool,
         format!("the tool `{name}` is never called in this conversation"),
         span,
     )

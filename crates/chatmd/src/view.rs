@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use logue_message::CallKind;
-use logue_source::{Code, Diagnostic};
+use logue_source::{Diagnostic, DiagnosticCode};
 
 use crate::Tag;
 use crate::attribute_rules;
@@ -64,7 +64,7 @@ fn element(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> {
             };
             findings.push(
                 Diagnostic::warning(
-                    Code::ContentDropped,
+                    DiagnosticCode::ContentDropped,
                     format!("the model does not see this `<{tag}>`, because it stands outside every message"),
                     node.opener(),
                 )
@@ -107,7 +107,7 @@ fn number<T>(
     if number.is_none() {
         findings.push(
             Diagnostic::error(
-                Code::MdBadAttribute,
+                DiagnosticCode::MdInvalidAttribute,
                 format!("`{name}` is {value:?}, which is not {expected}"),
                 attribute.place(),
             )
@@ -175,7 +175,7 @@ fn msg(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> {
         other => {
             findings.push(
                 Diagnostic::error(
-                    Code::MdUnknownRole,
+                    DiagnosticCode::MdUnknownRole,
                     format!("{other:?} is not a role"),
                     role.place(),
                 )
@@ -195,7 +195,7 @@ fn tool_call(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> 
     if content.is_empty() {
         findings.push(
             Diagnostic::error(
-                Code::MdMissingContent,
+                DiagnosticCode::MdMissingContent,
                 "a tool call has no arguments",
                 node.opener(),
             )
@@ -247,7 +247,7 @@ fn reasoning(node: ElementNode<'_>, findings: &mut Findings) -> Reasoning {
             Child::Text(run) if run.is_blank() => {}
             Child::Text(run) => findings.push(
                 Diagnostic::warning(
-                    Code::ContentDropped,
+                    DiagnosticCode::ContentDropped,
                     "the model does not see text of a `<reasoning>` outside its summaries",
                     run.span(),
                 )
@@ -308,7 +308,7 @@ pub(crate) const RAW_SUMMARY: &str =
 fn quoted_tag(node: ElementNode<'_>) -> Diagnostic {
     let tag = node.tag();
     Diagnostic::error(
-        Code::MdSummaryElement,
+        DiagnosticCode::MdSummaryElement,
         format!("a `<summary>` holds text, and this `<{tag}>` is an element"),
         node.opener(),
     )
@@ -362,7 +362,7 @@ pub(crate) fn dropped(node: ElementNode<'_>, within: &str) -> Diagnostic {
         format!("<{tag}>…</{tag}>")
     };
     Diagnostic::warning(
-        Code::ContentDropped,
+        DiagnosticCode::ContentDropped,
         format!("the model does not see this `<{tag}>`, because it stands inside {within}"),
         node.opener(),
     )
@@ -380,7 +380,7 @@ fn no_content(node: ElementNode<'_>, findings: &mut Findings) {
             Child::Text(run) if run.is_blank() => {}
             Child::Text(run) => findings.push(
                 Diagnostic::warning(
-                    Code::ContentDropped,
+                    DiagnosticCode::ContentDropped,
                     format!("the model does not see text inside `<{tag}>`"),
                     run.span(),
                 )
@@ -401,7 +401,7 @@ fn required(node: ElementNode<'_>, name: &str, findings: &mut Findings) -> Optio
 fn missing(node: ElementNode<'_>, name: &str, expected: &str) -> Diagnostic {
     let tag = node.tag();
     Diagnostic::error(
-        Code::MdMissingAttribute,
+        DiagnosticCode::MdMissingAttribute,
         format!("`<{tag}>` has no `{name}`"),
         node.opener(),
     )

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use logue_message::Block;
-use logue_source::Code;
+use logue_message::ContentBlock;
+use logue_source::DiagnosticCode;
 
 /// Gives what a document needs: texts, pictures, answers of agents.
 pub trait World {
@@ -156,7 +156,7 @@ pub struct AgentRequest<'a> {
     /// Whether it is a file rather than an address.
     pub local: bool,
     /// What the agent is told; empty if nothing is.
-    pub input: Vec<Block>,
+    pub input: Vec<ContentBlock>,
 }
 
 /// Why something cannot be had.
@@ -224,17 +224,17 @@ pub enum WorldErrorKind {
 
 impl WorldErrorKind {
     /// The code that a diagnostic about it carries.
-    pub const fn code(self) -> Code {
+    pub const fn code(self) -> DiagnosticCode {
         match self {
-            Self::NotFound | Self::Other => Code::MdDocument,
-            Self::OutsideRoots => Code::OutsideRoots,
-            Self::NotUtf8 => Code::SourceNotUtf8,
-            Self::TooLarge => Code::SourceTooLarge,
-            Self::Unsupported => Code::MdUnsupported,
-            Self::Denied => Code::NetworkDenied,
-            Self::Agent => Code::MdAgent,
-            Self::PayloadMissing => Code::MdPayloadMissing,
-            Self::PayloadChanged => Code::MdPayloadChanged,
+            Self::NotFound | Self::Other => DiagnosticCode::MdDocumentUnreadable,
+            Self::OutsideRoots => DiagnosticCode::OutsideRoots,
+            Self::NotUtf8 => DiagnosticCode::SourceNotUtf8,
+            Self::TooLarge => DiagnosticCode::SourceTooLarge,
+            Self::Unsupported => DiagnosticCode::MdUnsupported,
+            Self::Denied => DiagnosticCode::NetworkDenied,
+            Self::Agent => DiagnosticCode::MdAgentFailed,
+            Self::PayloadMissing => DiagnosticCode::MdPayloadMissing,
+            Self::PayloadChanged => DiagnosticCode::MdPayloadChanged,
         }
     }
 }

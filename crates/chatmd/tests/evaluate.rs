@@ -5,8 +5,8 @@ use chatmd::{
     EvaluationResponse, Evaluator, ImageData, ImageRequest, MemoryWorld, RequestKind, World,
     WorldError, WorldErrorKind, evaluate, parse,
 };
-use logue_message::{Block, CallKind, ChatMessage, Content, ImageSource, ToolCall};
-use logue_source::Code;
+use logue_message::{CallKind, ChatMessage, Content, ContentBlock, ImageSource, ToolCall};
+use logue_source::DiagnosticCode;
 
 fn evaluation(text: &str) -> Evaluation {
     let tree = parse(text);
@@ -29,7 +29,7 @@ fn messages(text: &str) -> Vec<ChatMessage> {
     evaluation.messages
 }
 
-fn codes(text: &str) -> Vec<(Code, &str)> {
+fn codes(text: &str) -> Vec<(DiagnosticCode, &str)> {
     evaluation(text)
         .diagnostics
         .iter()
@@ -37,8 +37,8 @@ fn codes(text: &str) -> Vec<(Code, &str)> {
         .collect()
 }
 
-fn thinking(id: &str, text: &str) -> Block {
-    Block::Thinking {
+fn thinking(id: &str, text: &str) -> ContentBlock {
+    ContentBlock::Thinking {
         text: text.to_owned(),
         signature: None,
         id: Some(id.to_owned()),
@@ -138,7 +138,7 @@ fn a_response_of_the_model_is_one_message() {
             ChatMessage::assistant(vec![
                 thinking("r1", "a\n\nb"),
                 thinking("r2", "c"),
-                Block::text("text"),
+                ContentBlock::text("text"),
             ])
             .with_tool_calls(vec![made("1"), made("2")]),
             ChatMessage::tool("1", "x").with_name("f"),
@@ -187,7 +187,11 @@ fn empty_messages_are_left_out_with_a_warning() {
         ("<system>RAW| |RAW</system>", "<system>"),
         ("<assistant> </assistant>", "<assistant>"),
     ] {
-        assert_eq!(codes(source), [(Code::ContentDropped, opener)], "{source}");
+        assert_eq!(
+            codes(source),
+            [(DiagnosticCode::ContentDropped, opener)],
+            "{source}"
+        );
         assert!(evaluation(source).messages.is_empty());
     }
 }
@@ -230,7 +234,11 @@ fn what_is_not_evaluated_is_an_error_at_its_place() {
             "<doc src=\"http://x\"/>",
         ),
     ] {
-        assert_eq!(codes(source), [(Code::MdUnsupported, place)], "{source}");
+        assert_eq!(
+            codes(source),
+            [(DiagnosticCode::MdUnsupported, place)],
+            "{source}"
+        );
         assert!(evaluation(source).has_errors());
     }
 }
@@ -249,14 +257,23 @@ fn a_document_that_cannot_be_had_is_an_error_where_it_is_named() {
     let text = "<tool_call tool_call_id=\"c\" function_name=\"f\">\n  <doc src=\"x\" local/>\n</tool_call>";
     let (document, _) = Document::from_tree(&parse(text));
     for (kind, code) in [
-        (WorldErrorKind::NotFound, Code::MdDocument),
-        (WorldErrorKind::OutsideRoots, Code::OutsideRoots),
-        (WorldErrorKind::NotUtf8, Code::SourceNotUtf8),
-        (WorldErrorKind::TooLarge, Code::SourceTooLarge),
-        (WorldErrorKind::Unsupported, Code::MdUnsupported),
-        (WorldErrorKind::Other, Code::MdDocument),
-        (WorldErrorKind::PayloadMissing, Code::MdPayloadMissing),
-        (WorldErrorKind::PayloadChanged, Code::MdPayloadChanged),
+        (
+            WorldErrorKind::NotFound,
+            DiagnosticCode::MdDocumentUnreadable,
+        ),
+        (WorldErrorKind::OutsideRoots, DiagnosticCode::OutsideRoots),
+        (WorldErrorKind::NotUtf8, DiagnosticCode::SourceNotUtf8),
+        (WorldErrorKind::TooLarge, DiagnosticCode::SourceTooLarge),
+        (WorldErrorKind::Unsupported, DiagnosticCode::MdUnsupported),
+        (WorldErrorKind::Other, DiagnosticCode::MdDocumentUnreadable),
+        (
+            WorldErrorKind::PayloadMissing,
+            DiagnosticCode::MdPayloadMissing,
+        ),
+        (
+            WorldErrorKind::PayloadChanged,
+            DiagnosticCode::MdPayloadChanged,
+        ),
     ] {
         let evaluation = evaluate(&document, &mut Refusing(kind));
         let [finding] = evaluation.diagnostics.as_slice() else {
@@ -338,7 +355,10 @@ fn what_does_not_depend_on_one_another_is_asked_for_at_once() {
     // What nobody answers is an error at its place.
     let evaluation = evaluator.finish();
     assert_eq!(evaluation.diagnostics.len(), 1);
-    assert_eq!(evaluation.diagnostics[0].code, Code::MdUnsupported);
+    assert_eq!(
+        evaluation.diagnostics[0].code,
+        DiagnosticCode::MdUnsupported
+    );
     assert_eq!(evaluation.messages[0].text(), "textsaid");
 }
 
@@ -355,14 +375,14 @@ fn pictures_are_blocks_of_a_user_and_are_left_out_elsewhere() {
     assert_eq!(
         blocks.as_slice(),
         [
-            Block::text("See "),
-            Block::Image {
+            ContentBlock::text("See "),
+            ContentBlock::Image {
                 source: ImageSource::Inline("a.png".to_owned()),
                 media_type: Some("image/png".to_owned()),
                 detail: None,
             },
-            Block::text(" and "),
-            Block::Image {
+            ContentBlock::text(" and "),
+            ContentBlock::Image {
                 source: ImageSource::Url("https://x/y.jpg".to_owned()),
                 media_type: None,
                 detail: None,
@@ -373,7 +393,7 @@ fn pictures_are_blocks_of_a_user_and_are_left_out_elsewhere() {
     let [finding] = evaluation.diagnostics.as_slice() else {
         panic!("{:?}", evaluation.diagnostics);
     };
-    assert_eq!(finding.code, Code::ContentDropped);
+    assert_eq!(finding.code, DiagnosticCode::ContentDropped);
     assert_eq!(finding.primary.text(source), Some("<system>"));
 }
 

@@ -3,7 +3,7 @@
 use chatmd::{
     ImportRequest, ImportTarget, ImportedText, MemoryWorld, World, WorldError, evaluate, load,
 };
-use logue_source::{Code, Style};
+use logue_source::{ColorMode, DiagnosticCode};
 
 fn world(files: &[(&str, &str)]) -> MemoryWorld {
     files
@@ -14,7 +14,7 @@ fn world(files: &[(&str, &str)]) -> MemoryWorld {
 }
 
 /// The roles and texts of the messages, and the codes of the findings.
-fn outcome(text: &str, files: &[(&str, &str)]) -> (Vec<String>, Vec<Code>) {
+fn outcome(text: &str, files: &[(&str, &str)]) -> (Vec<String>, Vec<DiagnosticCode>) {
     let mut world = world(files);
     let loaded = load("prompt.md", text, &mut world);
     let evaluation = evaluate(loaded.document(), &mut world);
@@ -44,7 +44,7 @@ fn what_an_import_contributes_depends_on_what_it_names_and_where_it_stands() {
         ("sub/inner.md", "<user>inner</user>"),
         ("inner.md", "<user>wrong</user>"),
     ];
-    let cases: &[(&str, &[&str], &[Code])] = &[
+    let cases: &[(&str, &[&str], &[DiagnosticCode])] = &[
         (
             "<system><import src=\"prose.md\"/></system>",
             &["system: Be *brief*; write a < b, never `<user>`.\n"],
@@ -78,15 +78,22 @@ fn what_an_import_contributes_depends_on_what_it_names_and_where_it_stands() {
         (
             "<user>x<import src=\"talk.md\"/></user>",
             &["user: x"],
-            &[Code::ContentDropped, Code::ContentDropped],
+            &[
+                DiagnosticCode::ContentDropped,
+                DiagnosticCode::ContentDropped,
+            ],
         ),
         // Relative to the importing file, not to the prompt.
         ("<import src=\"sub/outer.md\"/>", &["user: inner"], &[]),
-        ("<import src=\"prose.md\"/>", &[], &[Code::MdTopLevelText]),
+        (
+            "<import src=\"prose.md\"/>",
+            &[],
+            &[DiagnosticCode::MdTopLevelText],
+        ),
         (
             "<user>x<import src=\"absent.md\"/></user>",
             &["user: x"],
-            &[Code::MdDocument],
+            &[DiagnosticCode::MdDocumentUnreadable],
         ),
         // Elsewhere an import is text.
         (
@@ -122,7 +129,7 @@ fn a_finding_in_an_imported_file_names_that_file_and_the_imports_that_led_there(
     let [finding] = loaded.diagnostics() else {
         panic!("{:?}", loaded.diagnostics());
     };
-    insta::assert_snapshot!(loaded.source_map().render(finding, Style::Plain), @r#"
+    insta::assert_snapshot!(loaded.source_map().render(finding, ColorMode::Plain), @r#"
     error[E-MD-UNCLOSED-TAG]: `<user>` is never closed
      --> sub/b.md:2:1
       |
@@ -146,7 +153,7 @@ fn a_cycle_is_an_error_that_shows_its_imports() {
     let [finding] = loaded.diagnostics() else {
         panic!("{:?}", loaded.diagnostics());
     };
-    insta::assert_snapshot!(loaded.source_map().render(finding, Style::Plain), @r#"
+    insta::assert_snapshot!(loaded.source_map().render(finding, ColorMode::Plain), @r#"
     error[E-MD-IMPORT-CYCLE]: "a.md" imports itself
      --> sub/b.md:2:1
       |
@@ -186,14 +193,16 @@ impl World for Endless {
 fn imports_without_end_are_cut_off() {
     let mut world = Endless(0);
     let loaded = load("prompt.md", "<import src=\"x\"/>", &mut world);
-    let codes: Vec<Code> = loaded
+    let codes: Vec<DiagnosticCode> = loaded
         .diagnostics()
         .iter()
         .map(|finding| finding.code)
         .collect();
     assert!(!codes.is_empty());
     assert!(
-        codes.iter().all(|code| *code == Code::MdImportLimit),
+        codes
+            .iter()
+            .all(|code| *code == DiagnosticCode::MdImportLimit),
         "{codes:?}"
     );
     let deepest = loaded
@@ -216,7 +225,7 @@ fn calls_and_tools_are_checked_over_all_files_together() {
              <tool_call tool_call_id=\"c\" function_name=\"read_file\">RAW|{}|RAW</tool_call>",
         )],
     );
-    assert_eq!(codes, [Code::MdDuplicateTool]);
+    assert_eq!(codes, [DiagnosticCode::MdDuplicateTool]);
 }
 
 #[test]

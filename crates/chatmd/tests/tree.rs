@@ -1,7 +1,7 @@
 //! What is markup and what is text, and what is said about markup that does not fit together.
 
 use chatmd::{Child, Tag, Tree, parse};
-use logue_source::{Code, Source, Style};
+use logue_source::{ColorMode, DiagnosticCode, Source};
 
 fn outline(text: &str) -> String {
     let tree = parse(text);
@@ -14,7 +14,7 @@ fn outline(text: &str) -> String {
 }
 
 /// The code of each finding and the text that it points at.
-fn findings<'t>(tree: &Tree<'t>) -> Vec<(Code, &'t str)> {
+fn findings<'t>(tree: &Tree<'t>) -> Vec<(DiagnosticCode, &'t str)> {
     tree.diagnostics()
         .iter()
         .map(|finding| {
@@ -222,18 +222,50 @@ fn nodes_know_their_places() {
 #[test]
 fn each_error_has_its_code_and_place() {
     for (text, code, place) in [
-        ("plain text\nmore", Code::MdTopLevelText, "plain text"),
-        ("\n  <yo/> x", Code::MdTopLevelText, "<yo/> x"),
-        ("RAW| x |RAW", Code::MdTopLevelText, "x"),
-        ("<user>x", Code::MdUnclosedTag, "<user>"),
-        ("<user/></user>", Code::MdStrayCloser, "</user>"),
-        ("<user>x</assistant>", Code::MdMismatchedTag, "</assistant>"),
-        ("<user></doc></user>", Code::MdMismatchedTag, "</doc>"),
-        ("<doc src=\"x />", Code::MdUnterminatedQuote, "\"x />"),
-        ("<doc src='x\n/>\n<user/>", Code::MdUnterminatedQuote, "'x"),
-        ("<user>RAW|x</user>", Code::MdUnterminatedRaw, "RAW|"),
-        ("<user><!-- x</user>", Code::MdUnterminatedComment, "<!--"),
-        ("<user a='>' ", Code::MdUnclosedTag, "<user"),
+        (
+            "plain text\nmore",
+            DiagnosticCode::MdTopLevelText,
+            "plain text",
+        ),
+        ("\n  <yo/> x", DiagnosticCode::MdTopLevelText, "<yo/> x"),
+        ("RAW| x |RAW", DiagnosticCode::MdTopLevelText, "x"),
+        ("<user>x", DiagnosticCode::MdUnclosedTag, "<user>"),
+        (
+            "<user/></user>",
+            DiagnosticCode::MdUnexpectedClosingTag,
+            "</user>",
+        ),
+        (
+            "<user>x</assistant>",
+            DiagnosticCode::MdMismatchedTag,
+            "</assistant>",
+        ),
+        (
+            "<user></doc></user>",
+            DiagnosticCode::MdMismatchedTag,
+            "</doc>",
+        ),
+        (
+            "<doc src=\"x />",
+            DiagnosticCode::MdUnterminatedQuote,
+            "\"x />",
+        ),
+        (
+            "<doc src='x\n/>\n<user/>",
+            DiagnosticCode::MdUnterminatedQuote,
+            "'x",
+        ),
+        (
+            "<user>RAW|x</user>",
+            DiagnosticCode::MdUnterminatedRaw,
+            "RAW|",
+        ),
+        (
+            "<user><!-- x</user>",
+            DiagnosticCode::MdUnterminatedComment,
+            "<!--",
+        ),
+        ("<user a='>' ", DiagnosticCode::MdUnclosedTag, "<user"),
     ] {
         let tree = parse(text);
         assert_eq!(findings(&tree), [(code, place)], "{text:?}");
@@ -249,7 +281,7 @@ fn each_error_has_its_code_and_place() {
 #[test]
 fn an_unclosed_message_ends_before_the_next_one() {
     let tree = parse("<user>Hello\n<assistant>Hi</assistant>\n<user>Bye</user>\n");
-    assert_eq!(findings(&tree), [(Code::MdUnclosedTag, "<user>")]);
+    assert_eq!(findings(&tree), [(DiagnosticCode::MdUnclosedTag, "<user>")]);
     assert_eq!(
         tree.outline(),
         "user\n  \"Hello\\n\"\nassistant\n  \"Hi\"\nuser\n  \"Bye\"\n"
@@ -259,7 +291,10 @@ fn an_unclosed_message_ends_before_the_next_one() {
 #[test]
 fn a_closer_of_another_message_ends_the_message() {
     let tree = parse("<user>a</assistant><user>b</user>");
-    assert_eq!(findings(&tree), [(Code::MdMismatchedTag, "</assistant>")]);
+    assert_eq!(
+        findings(&tree),
+        [(DiagnosticCode::MdMismatchedTag, "</assistant>")]
+    );
     assert_eq!(tree.outline(), "user\n  \"a\"\nuser\n  \"b\"\n");
 }
 
@@ -267,7 +302,10 @@ fn a_closer_of_another_message_ends_the_message() {
 fn an_unclosed_stub_is_read_as_if_it_closed_itself() {
     let text = "<tool_call function_name=\"f\" tool_call_id=\"c\">\n\t<doc src=\"a.json\" local>\n</tool_call>";
     let tree = parse(text);
-    assert_eq!(findings(&tree), [(Code::MdMismatchedTag, "</tool_call>")]);
+    assert_eq!(
+        findings(&tree),
+        [(DiagnosticCode::MdMismatchedTag, "</tool_call>")]
+    );
     assert_eq!(
         tree.outline(),
         "tool_call function_name=\"f\" tool_call_id=\"c\"\n  \"\\n\\t\"\n  doc src=\"a.json\" local\n  \"\\n\"\n"
@@ -288,12 +326,12 @@ fn an_unclosed_stub_is_read_as_if_it_closed_itself() {
 fn errors_inside_a_summary_name_the_repair() {
     let raw = "put the summary's text into a RAW block: `<summary>RAW|…|RAW</summary>`";
     for (quoted, code) in [
-        ("the <user> tag", Code::MdMismatchedTag),
-        ("the </user> tag", Code::MdMismatchedTag),
-        ("the <doc src=\"x\"> stub", Code::MdMismatchedTag),
-        ("\"<config that", Code::MdMismatchedTag),
-        ("the <user a=\"x> tag", Code::MdUnterminatedQuote),
-        ("the <!-- opener", Code::MdUnterminatedComment),
+        ("the <user> tag", DiagnosticCode::MdMismatchedTag),
+        ("the </user> tag", DiagnosticCode::MdMismatchedTag),
+        ("the <doc src=\"x\"> stub", DiagnosticCode::MdMismatchedTag),
+        ("\"<config that", DiagnosticCode::MdMismatchedTag),
+        ("the <user a=\"x> tag", DiagnosticCode::MdUnterminatedQuote),
+        ("the <!-- opener", DiagnosticCode::MdUnterminatedComment),
     ] {
         let text = format!("<reasoning id=\"r\">\n<summary>{quoted}</summary>\n</reasoning>");
         let tree = parse(&text);
@@ -314,7 +352,10 @@ fn errors_inside_a_summary_name_the_repair() {
 fn an_open_quote_does_not_swallow_the_elements_behind_it() {
     let text = "<user name=\"x>Hello</user>\n<user name=\"y\">Bye</user>\n<doc src=\"a\"/>";
     let tree = parse(text);
-    assert_eq!(findings(&tree), [(Code::MdUnterminatedQuote, "\"x>")]);
+    assert_eq!(
+        findings(&tree),
+        [(DiagnosticCode::MdUnterminatedQuote, "\"x>")]
+    );
     assert_eq!(
         tree.outline(),
         "user name=\"x\"\n  \"Hello\"\nuser name=\"y\"\n  \"Bye\"\ndoc src=\"a\"\n"
@@ -371,7 +412,7 @@ fn an_open_quote_that_a_later_tag_closes_is_reported() {
         let tree = parse(text);
         let quotes: Vec<_> = findings(&tree)
             .into_iter()
-            .filter(|finding| finding.0 == Code::MdUnterminatedQuote)
+            .filter(|finding| finding.0 == DiagnosticCode::MdUnterminatedQuote)
             .map(|finding| finding.1)
             .collect();
         assert_eq!(quotes, [place], "{text:?}");
@@ -386,7 +427,13 @@ fn a_tool_with_an_open_quote_takes_no_message_with_it() {
                 <tool name=\" b\" command=\"y\"/>\n<user>go</user>";
     let tree = parse(text);
     let codes: Vec<_> = findings(&tree).into_iter().map(|found| found.0).collect();
-    assert_eq!(codes, [Code::MdUnclosedTag, Code::MdUnterminatedQuote]);
+    assert_eq!(
+        codes,
+        [
+            DiagnosticCode::MdUnclosedTag,
+            DiagnosticCode::MdUnterminatedQuote
+        ]
+    );
     assert_eq!(
         tree.outline(),
         "tool name=\"a\" command=\"x\"\nuser\n  \"secret plan\"\n\
@@ -408,7 +455,7 @@ fn a_report_shows_where_the_element_was_opened() {
     let text = "<user>\nHello\n</system>\n";
     let tree = parse(text);
     let report =
-        Source::new("prompt.md", text.as_bytes()).render(&tree.diagnostics()[0], Style::Plain);
+        Source::new("prompt.md", text.as_bytes()).render(&tree.diagnostics()[0], ColorMode::Plain);
     let expected = "\
 error[E-MD-MISMATCHED-TAG]: `</system>` stands where `<user>` is open
  --> prompt.md:3:1

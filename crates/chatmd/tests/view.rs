@@ -2,7 +2,7 @@
 
 use chatmd::{BUILTINS, ContentItem, Document, Element, MessageRole, Tag, ToolKind, check, parse};
 use logue_message::CallKind;
-use logue_source::{Code, Severity};
+use logue_source::{DiagnosticCode, Severity};
 
 fn document(text: &str) -> Document {
     let tree = parse(text);
@@ -46,7 +46,10 @@ fn a_flag_is_on_whatever_its_value() {
     let text = "<config show_tool_call=\"false\"/><user><doc src=\"a\" local=\"false\"/></user>";
     assert_eq!(
         findings(text),
-        [("flag-value", "false"), ("flag-value", "false")]
+        [
+            ("flag-attribute-has-value", "false"),
+            ("flag-attribute-has-value", "false")
+        ]
     );
     let (document, _) = Document::from_tree(&parse(text));
     assert!(document.config().unwrap().show_tool_call);
@@ -268,13 +271,29 @@ fn each_error_has_its_code_and_place() {
         ),
         (
             "<config max_tokens=\"many\"/>",
-            "E-MD-BAD-ATTRIBUTE",
+            "E-MD-INVALID-ATTRIBUTE",
             "many",
         ),
-        ("<config max_tokens=\"-1\"/>", "E-MD-BAD-ATTRIBUTE", "-1"),
-        ("<config max_tokens/>", "E-MD-BAD-ATTRIBUTE", "max_tokens"),
-        ("<config temperature=\"hot\"/>", "E-MD-BAD-ATTRIBUTE", "hot"),
-        ("<config temperature=\"nan\"/>", "E-MD-BAD-ATTRIBUTE", "nan"),
+        (
+            "<config max_tokens=\"-1\"/>",
+            "E-MD-INVALID-ATTRIBUTE",
+            "-1",
+        ),
+        (
+            "<config max_tokens/>",
+            "E-MD-INVALID-ATTRIBUTE",
+            "max_tokens",
+        ),
+        (
+            "<config temperature=\"hot\"/>",
+            "E-MD-INVALID-ATTRIBUTE",
+            "hot",
+        ),
+        (
+            "<config temperature=\"nan\"/>",
+            "E-MD-INVALID-ATTRIBUTE",
+            "nan",
+        ),
         ("<tool/>", "E-MD-TOOL-DECLARATION", "<tool/>"),
         (
             "<tool command=\"ls\"/>",
@@ -416,12 +435,12 @@ fn calls_and_responses_pair_up() {
 fn built_ins_are_one_table() {
     for builtin in BUILTINS {
         let text = format!("<tool name=\"{}\"/>", builtin.declared);
-        let expected: &[Code] = if builtin.supported {
+        let expected: &[DiagnosticCode] = if builtin.supported {
             &[]
         } else {
-            &[Code::ToolUnsupported]
+            &[DiagnosticCode::ToolUnsupported]
         };
-        let codes: Vec<Code> = check(&text).iter().map(|finding| finding.code).collect();
+        let codes: Vec<DiagnosticCode> = check(&text).iter().map(|finding| finding.code).collect();
         assert_eq!(codes, expected, "{text}");
     }
     let unknown = check("<tool name=\"nope\"/>");
@@ -441,8 +460,8 @@ fn findings_come_in_the_order_of_the_text() {
         [
             "E-MD-UNKNOWN-TOOL",
             "E-MD-TOP-LEVEL-TEXT",
-            "E-MD-BAD-ATTRIBUTE",
-            "E-MD-STRAY-CLOSER"
+            "E-MD-INVALID-ATTRIBUTE",
+            "E-MD-UNEXPECTED-CLOSING-TAG"
         ]
     );
 }

@@ -51,15 +51,19 @@ fn attributes_without_effect_are_named() {
             "repeated-attribute",
             "b",
         ),
-        ("<config show_tool_call=\"false\"/>", "flag-value", "false"),
+        (
+            "<config show_tool_call=\"false\"/>",
+            "flag-attribute-has-value",
+            "false",
+        ),
         (
             "<user><doc src=\"a\" local='no'/></user>",
-            "flag-value",
+            "flag-attribute-has-value",
             "no",
         ),
         (
             "<tool mcp_server=\"stdio:x\" strict=off />",
-            "flag-value",
+            "flag-attribute-has-value",
             "off",
         ),
         (

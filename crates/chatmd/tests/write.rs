@@ -1,7 +1,7 @@
 //! What is written reads back byte by byte, and nothing in it becomes an element of its own.
 
 use chatmd::{Document, Element, MemoryWorld, check, evaluate, parse, write};
-use logue_message::{Block, CallKind, ChatMessage, Content};
+use logue_message::{CallKind, ChatMessage, Content, ContentBlock};
 use proptest::prelude::*;
 
 /// Valid documents that an element may be appended to.
@@ -287,7 +287,7 @@ proptest! {
     fn reasoning_comes_back(id in hostile(), summary in hostile()) {
         prop_assume!(!summary.is_empty());
         let found = messages(&write::reasoning(&id, &[&summary]));
-        let block = Block::Thinking { text: summary, signature: None, id: Some(id) };
+        let block = ContentBlock::Thinking { text: summary, signature: None, id: Some(id) };
         prop_assert_eq!(found, [ChatMessage::assistant(vec![block])]);
     }
 

@@ -5,18 +5,40 @@
 //! progress and errors go to standard error; how it ended is the exit status ([`exit::Exit`]).
 #![forbid(unsafe_code)]
 
+mod answering;
 mod arguments;
-mod commands;
-mod conversion;
+mod asking;
+mod browser;
+mod check;
+mod config;
+mod convert;
+mod debug;
+mod doctor;
 mod exit;
-mod files;
-mod finding;
+mod fix;
+mod fmt;
+mod folder;
+mod harmony;
 mod language;
+mod manual;
+mod mcp;
+mod network;
+mod permissions;
+mod programs;
+mod redact;
 mod rewrite;
-mod setup;
+mod run;
+mod scan;
+mod send;
+mod servers;
+mod sessions;
+mod signal;
+mod store;
 mod telemetry;
 mod terminal;
-mod token_ids;
+mod tokens;
+mod trust;
+mod view;
 
 use std::process::ExitCode;
 
@@ -24,11 +46,7 @@ use clap::Parser as _;
 use logue_tools::sandbox;
 
 use crate::arguments::{Cli, Command};
-use crate::commands::{
-    check, convert, debug, doctor, fix, fmt, generate, mcp, run, scan, send, sessions, signal,
-    tokens, trust, view,
-};
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 
 fn main() -> ExitCode {
     // Started by itself between a tool's command and the program that runs it.
@@ -67,17 +85,21 @@ fn main() -> ExitCode {
         Command::Mcp(command) => mcp::mcp(&command),
         Command::Debug(command) => debug::debug(&command),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
-        Command::Completions(arguments) => generate::completions(arguments.shell),
-        Command::Man { folder } => generate::pages(folder.as_deref()),
+        Command::Completions(arguments) => manual::completions(arguments.shell),
+        Command::Man { folder } => manual::pages(folder.as_deref()),
     };
     let exit = match result {
         Ok(exit) => exit,
         Err(failure) => {
-            terminal::report(&failure);
+            report(&failure);
             failure.exit
         }
     };
     // Whoever waits for an answer has it before a collector is waited for.
     telemetry::finish();
     exit.into()
+}
+
+fn report(failure: &Failure) {
+    terminal::complain(&failure.text());
 }

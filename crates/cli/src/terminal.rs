@@ -2,31 +2,31 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use logue_source::{Style, visible};
+use logue_source::{ColorMode, visible};
 
 use crate::exit::{Exit, Failure};
 
 /// Whether reports on standard error carry colours: on a terminal, unless `NO_COLOR` is set;
 /// `CLICOLOR_FORCE` forces them.
-pub(crate) fn error_style() -> Style {
+pub(crate) fn error_style() -> ColorMode {
     style(io::stderr().is_terminal())
 }
 
 /// The same for standard output.
-pub(crate) fn output_style() -> Style {
+pub(crate) fn output_style() -> ColorMode {
     style(io::stdout().is_terminal())
 }
 
-fn style(terminal: bool) -> Style {
+fn style(terminal: bool) -> ColorMode {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     if set("NO_COLOR") {
-        return Style::Plain;
+        return ColorMode::Plain;
     }
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     if set("CLICOLOR_FORCE") || (terminal && !dumb) {
-        Style::Colour
+        ColorMode::Ansi
     } else {
-        Style::Plain
+        ColorMode::Plain
     }
 }
 
@@ -42,8 +42,8 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
 }
 
 /// Writes text of our own that holds colours, made harmless already, to standard output.
-pub(crate) fn print_styled(text: &str, style: Style) -> io::Result<()> {
-    if style == Style::Plain {
+pub(crate) fn print_styled(text: &str, style: ColorMode) -> io::Result<()> {
+    if style == ColorMode::Plain {
         return print(text);
     }
     print_as_is(text)
@@ -75,12 +75,7 @@ pub(crate) fn closed_pipe_is_done(written: io::Result<()>) -> Result<Exit, Failu
 pub(crate) fn write_failed(error: &io::Error) -> Failure {
     Failure::new(
         Exit::Internal,
-        "output_failed",
+        "stdout_write_failed",
         format!("the output cannot be written: {error}"),
     )
-}
-
-/// Prints a failure on standard error.
-pub(crate) fn report(failure: &Failure) {
-    complain(&failure.text());
 }

@@ -9,7 +9,7 @@ pub enum Content {
     /// One string.
     Text(String),
     /// Blocks in order.
-    Blocks(Vec<Block>),
+    Blocks(Vec<ContentBlock>),
 }
 
 impl Content {
@@ -35,8 +35,8 @@ impl From<&str> for Content {
     }
 }
 
-impl From<Vec<Block>> for Content {
-    fn from(blocks: Vec<Block>) -> Self {
+impl From<Vec<ContentBlock>> for Content {
+    fn from(blocks: Vec<ContentBlock>) -> Self {
         Self::Blocks(blocks)
     }
 }
@@ -44,7 +44,7 @@ impl From<Vec<Block>> for Content {
 /// One piece of content. Opaque values (signatures, encrypted thinking) are kept verbatim.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Block {
+pub enum ContentBlock {
     /// Visible text.
     Text {
         /// The text; not empty in a valid message.
@@ -62,7 +62,7 @@ pub enum Block {
         /// Its media type, such as `image/png`; required for inline data.
         media_type: Option<String>,
         /// How closely the model should look.
-        detail: Option<Detail>,
+        detail: Option<ImageDetail>,
     },
     /// Private reasoning. Never shown to a user.
     ///
@@ -83,7 +83,7 @@ pub enum Block {
     },
 }
 
-impl Block {
+impl ContentBlock {
     /// A block of plain visible text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text {
@@ -119,7 +119,7 @@ pub enum ImageSource {
 
 /// How closely a model looks at a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detail {
+pub enum ImageDetail {
     /// The provider decides.
     Auto,
     /// Coarsely.
@@ -128,7 +128,7 @@ pub enum Detail {
     High,
 }
 
-impl Detail {
+impl ImageDetail {
     /// The word that wire formats use.
     pub const fn as_str(self) -> &'static str {
         match self {

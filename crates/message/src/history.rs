@@ -12,7 +12,7 @@ use crate::{ChatMessage, Role};
 /// What the history needed to be valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Repair {
+pub enum HistoryRepair {
     /// A call had no result: one was made that says that the outcome is unknown.
     Cancelled {
         /// The call.
@@ -35,7 +35,7 @@ pub(crate) const CANCELLED: &str = "E-TOOL-CANCELLED: the run was interrupted be
 /// Puts each tool result directly behind the message that calls it, in call order, gives a
 /// synthetic `E-TOOL-CANCELLED` result to a call without one, and leaves out results without a
 /// call. Linear in the number of messages.
-pub fn repair_history(messages: Vec<ChatMessage>) -> (Vec<ChatMessage>, Vec<Repair>) {
+pub fn repair_history(messages: Vec<ChatMessage>) -> (Vec<ChatMessage>, Vec<HistoryRepair>) {
     // Ids may repeat across turns, so results are claimed by the nearest earlier call: each id
     // holds a queue of the results that come before the next call with the same id.
     let mut open: BTreeMap<String, usize> = BTreeMap::new();
@@ -49,7 +49,7 @@ pub fn repair_history(messages: Vec<ChatMessage>) -> (Vec<ChatMessage>, Vec<Repa
                 Some(caller) => {
                     results.entry(caller).or_default().insert(id, message);
                 }
-                None => repairs.push(Repair::Orphan { call_id: id }),
+                None => repairs.push(HistoryRepair::Orphan { call_id: id }),
             }
             continue;
         }
@@ -65,7 +65,7 @@ pub fn repair_history(messages: Vec<ChatMessage>) -> (Vec<ChatMessage>, Vec<Repa
         history.push(message);
         for call in calls {
             let answer = answers.remove(&call.id).unwrap_or_else(|| {
-                repairs.push(Repair::Cancelled {
+                repairs.push(HistoryRepair::Cancelled {
                     call_id: call.id.clone(),
                     name: call.name.clone(),
                 });

@@ -8,7 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Arguments, Block, CallKind, ChatMessage, Content, Detail, ImageSource, Role, ToolCall,
+    Arguments, CallKind, ChatMessage, Content, ContentBlock, ImageDetail, ImageSource, Role,
+    ToolCall,
 };
 
 impl ChatMessage {
@@ -119,10 +120,10 @@ fn string(object: &Map<String, Value>, key: &str) -> Result<Option<String>, Stri
     }
 }
 
-fn block_to_json(block: &Block) -> Value {
+fn block_to_json(block: &ContentBlock) -> Value {
     let mut object = Map::new();
     match block {
-        Block::Text {
+        ContentBlock::Text {
             text,
             signature,
             preamble,
@@ -134,7 +135,7 @@ fn block_to_json(block: &Block) -> Value {
                 object.insert("preamble".into(), json!(true));
             }
         }
-        Block::Image {
+        ContentBlock::Image {
             source,
             media_type,
             detail,
@@ -146,9 +147,9 @@ fn block_to_json(block: &Block) -> Value {
             };
             object.insert("source".into(), source);
             put(&mut object, "media_type", media_type.as_deref());
-            put(&mut object, "detail", detail.map(Detail::as_str));
+            put(&mut object, "detail", detail.map(ImageDetail::as_str));
         }
-        Block::Thinking {
+        ContentBlock::Thinking {
             text,
             signature,
             id,
@@ -158,7 +159,7 @@ fn block_to_json(block: &Block) -> Value {
             put(&mut object, "signature", signature.as_deref());
             put(&mut object, "id", id.as_deref());
         }
-        Block::RedactedThinking { data } => {
+        ContentBlock::RedactedThinking { data } => {
             object.insert("type".into(), json!("redacted_thinking"));
             object.insert("data".into(), json!(data));
         }
@@ -166,12 +167,12 @@ fn block_to_json(block: &Block) -> Value {
     Value::Object(object)
 }
 
-fn block_from_json(value: &Value) -> Result<Block, String> {
+fn block_from_json(value: &Value) -> Result<ContentBlock, String> {
     let object = value.as_object().ok_or(": must be an object")?;
     let field = |key: &str| string(object, key).map_err(|why| format!(".{why}"));
     let required = |key: &str| field(key)?.ok_or_else(|| format!(".{key}: is required"));
     match required("type")?.as_str() {
-        "text" => Ok(Block::Text {
+        "text" => Ok(ContentBlock::Text {
             text: required("text")?,
             signature: field("signature")?,
             preamble: object
@@ -179,12 +180,12 @@ fn block_from_json(value: &Value) -> Result<Block, String> {
                 .and_then(Value::as_bool)
                 .unwrap_or(false),
         }),
-        "thinking" => Ok(Block::Thinking {
+        "thinking" => Ok(ContentBlock::Thinking {
             text: required("text")?,
             signature: field("signature")?,
             id: field("id")?,
         }),
-        "redacted_thinking" => Ok(Block::RedactedThinking {
+        "redacted_thinking" => Ok(ContentBlock::RedactedThinking {
             data: required("data")?,
         }),
         "image" => {
@@ -203,11 +204,11 @@ fn block_from_json(value: &Value) -> Result<Block, String> {
             let detail = match field("detail")? {
                 None => None,
                 Some(word) => Some(
-                    Detail::parse(&word)
+                    ImageDetail::parse(&word)
                         .ok_or_else(|| format!(".detail: `{word}` is not auto, low or high"))?,
                 ),
             };
-            Ok(Block::Image {
+            Ok(ContentBlock::Image {
                 source,
                 media_type: field("media_type")?,
                 detail,

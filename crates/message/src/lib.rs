@@ -26,9 +26,9 @@ pub mod schema;
 mod tool_call;
 mod validate;
 
-pub use content::{Block, Content, Detail, ImageSource};
+pub use content::{Content, ContentBlock, ImageDetail, ImageSource};
 pub use definition::ToolDefinition;
-pub use history::{Repair, repair_history};
-pub use message::{Authority, ChatMessage, Role};
+pub use history::{HistoryRepair, repair_history};
+pub use message::{ChatMessage, InstructionRank, Role};
 pub use tool_call::{Arguments, ArgumentsError, CallKind, ToolCall};
 pub use validate::ShapeError;

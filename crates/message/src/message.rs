@@ -1,9 +1,9 @@
 //! One message of a conversation.
 
-use crate::{Block, Content, ToolCall};
+use crate::{Content, ContentBlock, ToolCall};
 
 /// Who speaks. Four roles, as model providers know them; the finer rank of an instruction is its
-/// [`Authority`].
+/// [`InstructionRank`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Instructions.
@@ -48,7 +48,7 @@ impl std::fmt::Display for Role {
 /// The rank of an instruction: `system > developer > user > assistant > tool`
 /// (OpenChatML 2.2 §4). No conversion ever raises it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Authority {
+pub enum InstructionRank {
     /// A tool's output.
     Tool,
     /// The model's own words.
@@ -63,7 +63,7 @@ pub enum Authority {
 
 /// One message.
 ///
-/// A developer message is a system message whose [`Authority`] is `Developer`, so that a provider
+/// A developer message is a system message whose [`InstructionRank`] is `Developer`, so that a provider
 /// which knows the role gets it back and one which does not still sees an instruction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChatMessage {
@@ -140,13 +140,13 @@ impl ChatMessage {
     }
 
     /// The rank of what the message says.
-    pub fn authority(&self) -> Authority {
+    pub fn rank(&self) -> InstructionRank {
         match self.role {
-            Role::System if self.developer => Authority::Developer,
-            Role::System => Authority::System,
-            Role::User => Authority::User,
-            Role::Assistant => Authority::Assistant,
-            Role::Tool => Authority::Tool,
+            Role::System if self.developer => InstructionRank::Developer,
+            Role::System => InstructionRank::System,
+            Role::User => InstructionRank::User,
+            Role::Assistant => InstructionRank::Assistant,
+            Role::Tool => InstructionRank::Tool,
         }
     }
 
@@ -159,7 +159,7 @@ impl ChatMessage {
             Content::Blocks(blocks) => blocks
                 .iter()
                 .filter_map(|block| match block {
-                    Block::Text { text, .. } => Some(text.as_str()),
+                    ContentBlock::Text { text, .. } => Some(text.as_str()),
                     _ => None,
                 })
                 .collect(),

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Block, ChatMessage, Content, ImageSource, Role};
+use crate::{ChatMessage, Content, ContentBlock, ImageSource, Role};
 
 /// A combination of role and content that no conversation may hold
 /// (category `chat_message_shape_invalid`).
@@ -72,7 +72,7 @@ impl ChatMessage {
                 self.forbid_calls()?;
                 self.require_content()?;
                 self.check_blocks(|block| match block {
-                    Block::Text { .. } | Block::Image { .. } => Ok(()),
+                    ContentBlock::Text { .. } | ContentBlock::Image { .. } => Ok(()),
                     _ => Err("a user message holds text and images only"),
                 })
             }
@@ -88,7 +88,7 @@ impl ChatMessage {
                     self.require_content()?;
                 }
                 self.check_blocks(|block| match block {
-                    Block::Image { .. } => Err("an assistant message cannot hold an image"),
+                    ContentBlock::Image { .. } => Err("an assistant message cannot hold an image"),
                     _ => Ok(()),
                 })
             }
@@ -166,7 +166,7 @@ impl ChatMessage {
 
     fn check_blocks(
         &self,
-        allowed: impl Fn(&Block) -> Result<(), &'static str>,
+        allowed: impl Fn(&ContentBlock) -> Result<(), &'static str>,
     ) -> Result<(), ShapeError> {
         let Content::Blocks(blocks) = &self.content else {
             return Ok(());
@@ -176,15 +176,15 @@ impl ChatMessage {
             allowed(block).map_err(|reason| ShapeError::new(field(""), reason))?;
             match block {
                 // Thoughts may be known by their signature alone: some providers show no more.
-                Block::Text { text, .. }
-                | Block::Thinking {
+                ContentBlock::Text { text, .. }
+                | ContentBlock::Thinking {
                     text,
                     signature: None,
                     ..
                 } if text.is_empty() => {
                     return Err(ShapeError::new(field(".text"), "cannot be empty"));
                 }
-                Block::Image {
+                ContentBlock::Image {
                     source: ImageSource::Inline(_),
                     media_type: None,
                     ..

@@ -2,14 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use logue_message::{
-    Block, ChatMessage, Content, ImageSource, Repair, Role, ToolCall, repair_history,
+    ChatMessage, Content, ContentBlock, HistoryRepair, ImageSource, Role, ToolCall, repair_history,
 };
 use proptest::prelude::*;
 use serde_json::json;
 
 #[test]
 fn illegal_shapes_name_the_field() {
-    let image = Block::Image {
+    let image = ContentBlock::Image {
         source: ImageSource::Inline("AA==".into()),
         media_type: None,
         detail: None,
@@ -17,12 +17,21 @@ fn illegal_shapes_name_the_field() {
     let call = || ToolCall::new("c", "f", "{}");
     let cases: Vec<(ChatMessage, &str)> = vec![
         (ChatMessage::system(""), "content"),
-        (ChatMessage::system(vec![Block::text("x")]), "content"),
-        (ChatMessage::user(""), "content"),
-        (ChatMessage::user(vec![Block::thinking("x")]), "content[0]"),
-        (ChatMessage::user(vec![Block::text("")]), "content[0].text"),
         (
-            ChatMessage::user(vec![Block::text("a"), image]),
+            ChatMessage::system(vec![ContentBlock::text("x")]),
+            "content",
+        ),
+        (ChatMessage::user(""), "content"),
+        (
+            ChatMessage::user(vec![ContentBlock::thinking("x")]),
+            "content[0]",
+        ),
+        (
+            ChatMessage::user(vec![ContentBlock::text("")]),
+            "content[0].text",
+        ),
+        (
+            ChatMessage::user(vec![ContentBlock::text("a"), image]),
             "content[1].media_type",
         ),
         (
@@ -93,10 +102,10 @@ fn a_history_is_put_in_order_and_holes_are_named() {
     assert_eq!(
         repairs,
         [
-            Repair::Orphan {
+            HistoryRepair::Orphan {
                 call_id: "x".into()
             },
-            Repair::Cancelled {
+            HistoryRepair::Cancelled {
                 call_id: "a".into(),
                 name: "f".into()
             },
@@ -135,8 +144,8 @@ proptest! {
     ) {
         for arguments in [arguments.as_str(), "", "{}", "{ \"a\": 1 }", "null", "[1]"] {
             let message = ChatMessage::assistant(vec![
-                Block::thinking(thinking.clone()),
-                Block::text(text.clone()),
+                ContentBlock::thinking(thinking.clone()),
+                ContentBlock::text(text.clone()),
             ])
             .with_tool_calls(vec![ToolCall::new(id.clone(), "f", arguments)]);
             let back = ChatMessage::from_json(&message.to_json()).unwrap();

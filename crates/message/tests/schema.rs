@@ -1,6 +1,6 @@
 //! Values against schemas: what is wrong with them, and what no schema can make expensive.
 
-use logue_message::schema::{FAULTS, Schema, SchemaError};
+use logue_message::schema::{MAX_VIOLATIONS, Schema, SchemaError};
 use serde_json::{Value, json};
 
 fn told(schema: &Value, value: &Value) -> Vec<String> {
@@ -8,7 +8,7 @@ fn told(schema: &Value, value: &Value) -> Vec<String> {
         Ok(schema) => schema,
         Err(error) => panic!("{error}"),
     };
-    let faults = schema.faults(value);
+    let faults = schema.violations(value);
     let mut told: Vec<_> = faults.iter().map(ToString::to_string).collect();
     told.sort();
     told
@@ -206,6 +206,6 @@ fn faults_are_few_and_short() {
     let schema = json!({"items": {"enum": ["x".repeat(1_000)]}});
     let value = Value::Array(vec![json!(0); 1_000]);
     let faults = told(&schema, &value);
-    assert_eq!(faults.len(), FAULTS);
+    assert_eq!(faults.len(), MAX_VIOLATIONS);
     assert!(faults.iter().all(|fault| fault.chars().count() < 320));
 }

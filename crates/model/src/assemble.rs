@@ -4,7 +4,7 @@
 //! and name or not, and come with ids that are empty or used twice. The assembler takes all of
 //! that and gives calls with unique ids in the order in which they began.
 
-use logue_message::{Block, CallKind};
+use logue_message::{CallKind, ContentBlock};
 use serde_json::Value;
 
 use crate::answer::Decoder;
@@ -84,10 +84,10 @@ impl Decoder for Assembler {
             ..Draft::default()
         };
         if !self.reasoning.is_empty() {
-            draft.blocks.push(Block::thinking(self.reasoning));
+            draft.blocks.push(ContentBlock::thinking(self.reasoning));
         }
         if !self.text.is_empty() {
-            draft.blocks.push(Block::text(self.text));
+            draft.blocks.push(ContentBlock::text(self.text));
         }
         for (index, call) in self.calls.into_iter().enumerate() {
             if !call.announced && !call.name.is_empty() {

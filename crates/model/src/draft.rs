@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use logue_message::{Arguments, Block, CallKind, ChatMessage, Content, ToolCall};
+use logue_message::{Arguments, CallKind, ChatMessage, Content, ContentBlock, ToolCall};
 use serde_json::Value;
 
 use crate::refusal::Refusal;
@@ -15,7 +15,7 @@ use crate::{Category, FinishReason, ProviderError, Response, Usage};
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     /// Words and reasoning in their order.
-    pub(crate) blocks: Vec<Block>,
+    pub(crate) blocks: Vec<ContentBlock>,
     /// Calls in the order in which they began.
     pub(crate) calls: Vec<DraftCall>,
     /// Why the model stopped, where the server said so.
@@ -112,11 +112,11 @@ pub(crate) fn stream_error(event: &Value) -> ProviderError {
 }
 
 /// The content that blocks are: plain text where there is nothing else to say of it.
-fn content_of(mut blocks: Vec<Block>) -> Content {
+fn content_of(mut blocks: Vec<ContentBlock>) -> Content {
     match blocks.as_mut_slice() {
         [] => Content::Text(String::new()),
         [
-            Block::Text {
+            ContentBlock::Text {
                 text,
                 signature: None,
                 preamble: false,

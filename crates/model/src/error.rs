@@ -31,9 +31,9 @@ pub enum Category {
     /// The recording holds no answer to a further request.
     ReplayExhausted,
     /// The recording itself cannot be read.
-    ReplayUnreadable,
+    RecordingInvalid,
     /// The recording of a live run cannot be written.
-    RecordFailed,
+    RecordingWriteFailed,
 }
 
 impl Category {
@@ -50,8 +50,8 @@ impl Category {
         Self::StructuredOutputInvalid,
         Self::ReplayMismatch,
         Self::ReplayExhausted,
-        Self::ReplayUnreadable,
-        Self::RecordFailed,
+        Self::RecordingInvalid,
+        Self::RecordingWriteFailed,
     ];
 
     /// The stable text of the category.
@@ -68,8 +68,8 @@ impl Category {
             Self::StructuredOutputInvalid => "structured_output_invalid",
             Self::ReplayMismatch => "replay_mismatch",
             Self::ReplayExhausted => "replay_exhausted",
-            Self::ReplayUnreadable => "replay_unreadable",
-            Self::RecordFailed => "record_failed",
+            Self::RecordingInvalid => "recording_invalid",
+            Self::RecordingWriteFailed => "recording_write_failed",
         }
     }
 

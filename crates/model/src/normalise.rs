@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use logue_message::{Arguments, Block, CallKind, ChatMessage, Content, Role, ToolCall};
+use logue_message::{Arguments, CallKind, ChatMessage, Content, ContentBlock, Role, ToolCall};
 use serde_json::{Map, Value, json};
 
 use crate::rules::{Proof, ReasoningReplay, SystemPlace};
@@ -77,9 +77,9 @@ fn replayed_from(messages: &[ChatMessage], replay: ReasoningReplay) -> Option<us
 
 /// Leaves out the blocks that this server is not sent.
 fn retain(content: &mut Content, rules: &Rules, replays: bool) {
-    let is_sent = |block: &Block| match block {
-        Block::Text { text, .. } => rules.blank_text || !text.trim().is_empty(),
-        Block::Thinking {
+    let is_sent = |block: &ContentBlock| match block {
+        ContentBlock::Text { text, .. } => rules.blank_text || !text.trim().is_empty(),
+        ContentBlock::Thinking {
             text,
             signature,
             id,
@@ -92,7 +92,7 @@ fn retain(content: &mut Content, rules: &Rules, replays: bool) {
             };
             replays && proven
         }
-        Block::RedactedThinking { .. } => replays && rules.proof == Proof::Signature,
+        ContentBlock::RedactedThinking { .. } => replays && rules.proof == Proof::Signature,
         _ => true,
     };
     // The parts of one reasoning item stand or fall together: only the last one is signed.
@@ -100,7 +100,7 @@ fn retain(content: &mut Content, rules: &Rules, replays: bool) {
         Content::Blocks(blocks) if rules.proof == Proof::Encrypted => blocks
             .iter()
             .filter_map(|block| match block {
-                Block::Thinking {
+                ContentBlock::Thinking {
                     signature: Some(_),
                     id: Some(id),
                     ..
@@ -110,7 +110,7 @@ fn retain(content: &mut Content, rules: &Rules, replays: bool) {
             .collect(),
         _ => Vec::new(),
     };
-    let is_part = |block: &Block| matches!(block, Block::Thinking { id: Some(id), .. } if replays && signed.contains(id));
+    let is_part = |block: &ContentBlock| matches!(block, ContentBlock::Thinking { id: Some(id), .. } if replays && signed.contains(id));
     match content {
         Content::Absent => {}
         Content::Text(text) => {
@@ -217,7 +217,7 @@ fn merged(messages: Vec<ChatMessage>) -> Vec<ChatMessage> {
 fn join(before: Content, after: Content) -> Content {
     let blocks = |content: Content| match content {
         Content::Absent => Vec::new(),
-        Content::Text(text) => vec![Block::text(text)],
+        Content::Text(text) => vec![ContentBlock::text(text)],
         Content::Blocks(blocks) => blocks,
     };
     match (before, after) {

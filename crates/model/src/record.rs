@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use logue_message::{Block, ChatMessage, Content};
+use logue_message::{ChatMessage, Content, ContentBlock};
 use openchatml::{FrameBuf, HeaderBuf, frames_from_messages, write_frame, write_header};
 use serde_json::Value;
 
@@ -194,7 +194,7 @@ fn restore_reasoning(asked: &mut Vec<FrameBuf>, recorded: &[FrameBuf]) {
 
 fn failed(path: &Path, why: &str) -> ProviderError {
     ProviderError::new(
-        Category::RecordFailed,
+        Category::RecordingWriteFailed,
         format!("the recording {} cannot be written: {why}", path.display()),
     )
     .with_help("the answer is in the transcript; go on without --record, or record from the beginning to another file")
@@ -206,7 +206,7 @@ fn without_proofs(message: &ChatMessage) -> ChatMessage {
     let mut message = message.clone();
     if let Content::Blocks(blocks) = &mut message.content {
         blocks.retain_mut(|block| match block {
-            Block::Thinking {
+            ContentBlock::Thinking {
                 text,
                 signature,
                 id,
@@ -215,11 +215,11 @@ fn without_proofs(message: &ChatMessage) -> ChatMessage {
                 *id = None;
                 !text.is_empty()
             }
-            Block::Text { signature, .. } => {
+            ContentBlock::Text { signature, .. } => {
                 *signature = None;
                 true
             }
-            Block::RedactedThinking { .. } => false,
+            ContentBlock::RedactedThinking { .. } => false,
             _ => true,
         });
     }

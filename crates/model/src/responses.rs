@@ -2,7 +2,7 @@
 //!
 //! Nothing is stored at the server (`store: false`): the conversation is sent whole each time, and
 //! reasoning comes back encrypted and is sent again with it. A reasoning item is one
-//! [`Block::Thinking`](logue_message::Block::Thinking) for each part of its summary, all with the
+//! [`ContentBlock::Thinking`](logue_message::ContentBlock::Thinking) for each part of its summary, all with the
 //! item's id, the last one with its encrypted content as the signature.
 
 mod answer;

@@ -4,8 +4,8 @@
 //! So what comes is held against the schema here. An answer that does not meet it goes back to the
 //! model once, with the places and what is wrong there; a second one that does not is an error.
 
-use logue_message::schema::{Fault, Schema};
-use logue_message::{Block, ChatMessage, Content};
+use logue_message::schema::{Schema, Violation};
+use logue_message::{ChatMessage, Content, ContentBlock};
 use serde_json::Value;
 
 use crate::{
@@ -135,7 +135,7 @@ impl Attempt {
 
 enum Checked {
     Meets(Attempt),
-    Fails(Attempt, Vec<Fault>),
+    Fails(Attempt, Vec<Violation>),
 }
 
 /// # Errors
@@ -159,7 +159,7 @@ fn checked(mut attempt: Attempt, schema: &Schema) -> Result<Checked, ProviderErr
                 .with_help("raise `max_tokens` in <config/>, or ask for less"));
         }
     };
-    let faults = schema.faults(&value);
+    let faults = schema.violations(&value);
     if !faults.is_empty() {
         return Ok(Checked::Fails(attempt, faults));
     }
@@ -176,8 +176,8 @@ fn invalid(message: String, answer: ChatMessage) -> ProviderError {
     error
 }
 
-fn no_json(error: &serde_json::Error) -> Fault {
-    Fault {
+fn no_json(error: &serde_json::Error) -> Violation {
+    Violation {
         path: String::new(),
         message: format!("it is not JSON and nothing else ({error})"),
     }
@@ -198,23 +198,23 @@ fn set_text(message: &mut ChatMessage, text: &str) {
     message.content = match std::mem::take(&mut message.content) {
         Content::Blocks(blocks) => {
             let thought = blocks.into_iter();
-            let mut blocks: Vec<Block> = thought
-                .filter(|block| !matches!(block, Block::Text { .. }))
+            let mut blocks: Vec<ContentBlock> = thought
+                .filter(|block| !matches!(block, ContentBlock::Text { .. }))
                 .collect();
-            blocks.push(Block::text(text));
+            blocks.push(ContentBlock::text(text));
             Content::Blocks(blocks)
         }
         _ => Content::Text(text.to_owned()),
     };
 }
 
-fn listed(faults: &[Fault]) -> String {
+fn listed(faults: &[Violation]) -> String {
     let lines: Vec<String> = faults.iter().map(|fault| format!("- {fault}")).collect();
     lines.join("\n")
 }
 
 /// The first fault, and how many more there are.
-fn shortest(faults: &[Fault]) -> String {
+fn shortest(faults: &[Violation]) -> String {
     let first = faults.first().map(ToString::to_string).unwrap_or_default();
     match faults.len() {
         0 | 1 => first,

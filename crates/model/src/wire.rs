@@ -1,6 +1,8 @@
 //! A request as the Chat Completions format writes it.
 
-use logue_message::{Block, CallKind, ChatMessage, Content, ImageSource, Role, ToolDefinition};
+use logue_message::{
+    CallKind, ChatMessage, Content, ContentBlock, ImageSource, Role, ToolDefinition,
+};
 use serde_json::{Map, Value, json};
 
 use crate::choosing::{Choice, Offer, SCHEMA_NAME, is_strict, sampling, schema_instruction};
@@ -169,7 +171,7 @@ fn reasoning_of(message: &ChatMessage) -> String {
         return String::new();
     };
     let texts = blocks.iter().filter_map(|block| match block {
-        Block::Thinking { text, .. } => Some(text.as_str()),
+        ContentBlock::Thinking { text, .. } => Some(text.as_str()),
         _ => None,
     });
     texts.collect::<Vec<_>>().join("\n\n")
@@ -182,8 +184,8 @@ fn content_body(content: &Content) -> Result<Value, ProviderError> {
         Content::Blocks(blocks) => blocks,
     };
     let parts = blocks.iter().map(|block| match block {
-        Block::Text { text, .. } => Ok(json!({"type": "text", "text": text})),
-        Block::Image {
+        ContentBlock::Text { text, .. } => Ok(json!({"type": "text", "text": text})),
+        ContentBlock::Image {
             source,
             media_type,
             detail,

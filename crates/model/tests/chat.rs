@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use logue_message::{Block, ChatMessage, Content, ToolCall, ToolDefinition};
+use logue_message::{ChatMessage, Content, ContentBlock, ToolCall, ToolDefinition};
 use logue_model::{
     Category, ChatCompletions, ChatOptions, Event, FinishReason, Limits, Provider as _,
     ProviderError, Request, Response, Settings,
@@ -72,8 +72,8 @@ async fn an_answer_is_the_same_however_its_bytes_arrive() {
             ToolCall::new("call_b", "grep", r#"{"arguments":["-n","🦀"]}"#),
         ];
         let content = Content::Blocks(vec![
-            Block::thinking("héhé"),
-            Block::text("Grüße, 世界! 🦀 \"quoted\"\n"),
+            ContentBlock::thinking("héhé"),
+            ContentBlock::text("Grüße, 世界! 🦀 \"quoted\"\n"),
         ]);
         assert_eq!(
             response.message,
@@ -270,7 +270,7 @@ async fn what_an_incomplete_answer_held_goes_along_with_the_error() {
         .unwrap_err();
     assert_eq!(
         *error.answer.unwrap(),
-        ChatMessage::assistant(Content::Blocks(vec![Block::thinking("hm")]))
+        ChatMessage::assistant(Content::Blocks(vec![ContentBlock::thinking("hm")]))
     );
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use logue_message::{Block, ChatMessage, Content, ToolCall, ToolDefinition};
+use logue_message::{ChatMessage, Content, ContentBlock, ToolCall, ToolDefinition};
 use logue_model::{
     Category, Event, FinishReason, HarmonyCompletions, HarmonyOptions, HarmonyServer, Limits,
     Provider as _, ProviderError, Request, Response, Settings, Usage,
@@ -98,7 +98,10 @@ async fn an_answer_and_a_call_are_read_from_every_kind_of_server() {
     for wire in WIRES {
         let (result, events) = hear(emitted(wire, ANSWERING), wire).await;
         let response = result.unwrap();
-        let content = vec![Block::thinking("Easy."), Block::text("It shines.")];
+        let content = vec![
+            ContentBlock::thinking("Easy."),
+            ContentBlock::text("It shines."),
+        ];
         assert_eq!(
             response.message,
             ChatMessage::assistant(Content::Blocks(content)),
@@ -116,7 +119,7 @@ async fn an_answer_and_a_call_are_read_from_every_kind_of_server() {
         let (result, events) = hear(emitted(wire, CALLING), wire).await;
         let response = result.unwrap();
         let call = ToolCall::new("call_2_0", "lamp", r#"{"on": true}"#);
-        let content = vec![Block::thinking("The user wants light.")];
+        let content = vec![ContentBlock::thinking("The user wants light.")];
         let message = ChatMessage::assistant(Content::Blocks(content)).with_tool_calls(vec![call]);
         assert_eq!(response.message, message, "{wire:?}");
         assert_eq!(response.finish_reason, FinishReason::ToolCalls);
@@ -334,7 +337,7 @@ async fn an_answer_that_is_none_is_an_error_with_what_there_was() {
         let Content::Blocks(blocks) = &answer.content else {
             panic!("{text}: {answer:?}");
         };
-        assert_eq!(blocks[0], Block::thinking(kept), "{text}");
+        assert_eq!(blocks[0], ContentBlock::thinking(kept), "{text}");
         assert_eq!(told(&events), "", "{text}");
     }
 }

@@ -1,7 +1,9 @@
 //! What a gpt-oss model is sent, as the server receives it.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use logue_message::{Block, ChatMessage, Content, Detail, ImageSource, ToolCall, ToolDefinition};
+use logue_message::{
+    ChatMessage, Content, ContentBlock, ImageDetail, ImageSource, ToolCall, ToolDefinition,
+};
 use logue_model::{
     Category, HarmonyCompletions, HarmonyOptions, HarmonyServer, PromptForm, Provider as _,
     ProviderError, Request, Response, Settings, ToolChoice,
@@ -72,17 +74,16 @@ async fn a_prompt_is_what_the_model_was_trained_on() {
         ChatMessage::system("Be brief."),
         ChatMessage::developer("Be kind."),
         ChatMessage::user("Light!"),
-        ChatMessage::assistant(Content::Blocks(vec![Block::thinking("First.")]))
+        ChatMessage::assistant(Content::Blocks(vec![ContentBlock::thinking("First.")]))
             .with_tool_calls(vec![ToolCall::new("a", "lamp", r#"{"on": true}"#)]),
         ChatMessage::tool("a", "on").with_name("lamp"),
         ChatMessage::assistant("It shines."),
         ChatMessage::user("Off, then on."),
-        ChatMessage::assistant(Content::Blocks(vec![Block::thinking("Second.")])).with_tool_calls(
-            vec![
+        ChatMessage::assistant(Content::Blocks(vec![ContentBlock::thinking("Second.")]))
+            .with_tool_calls(vec![
                 ToolCall::new("b", "lamp", r#"{"on":false}"#),
                 ToolCall::new("c", "lamp", r#"{"on":true}"#),
-            ],
-        ),
+            ]),
         ChatMessage::tool("b", "off").with_name("lamp"),
         ChatMessage::tool("c", "on").with_name("lamp"),
     ];
@@ -328,10 +329,10 @@ async fn prompt_and_calls(request: &Request<'_>, rest: &str) -> (String, Vec<(St
 
 #[tokio::test]
 async fn what_the_model_cannot_take_is_refused_before_it_is_sent() {
-    let picture = Block::Image {
+    let picture = ContentBlock::Image {
         source: ImageSource::Url("http://localhost/x.png".to_owned()),
         media_type: None,
-        detail: Some(Detail::Low),
+        detail: Some(ImageDetail::Low),
     };
     let messages = [ChatMessage::user(Content::Blocks(vec![picture]))];
     let settings = Settings::default();

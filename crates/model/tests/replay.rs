@@ -235,7 +235,7 @@ async fn an_answer_survives_a_recording_that_cannot_be_written() {
     let inner = Arc::new(Obstructed(replay(&recording()), obstacle));
     let recorder = Recorder::new(inner, &path).unwrap();
     let error = ask(&recorder, &start(), Some(0.0)).await.unwrap_err();
-    assert_eq!(error.category, Category::RecordFailed);
+    assert_eq!(error.category, Category::RecordingWriteFailed);
     assert_eq!(error.answer.unwrap().tool_calls, called().tool_calls);
 }
 
@@ -249,7 +249,7 @@ async fn what_cannot_be_recorded_is_refused_before_the_model_is_asked() {
     let error = ask(&recorder, &start(), Some(0.0)).await.unwrap_err();
     assert_eq!(
         (error.category, error.answer),
-        (Category::RecordFailed, None)
+        (Category::RecordingWriteFailed, None)
     );
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
 }
@@ -271,12 +271,12 @@ async fn a_history_with_reasoning_is_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("session.ocml");
     let recorder = Recorder::new(Arc::new(logue_model::Echo), &path).unwrap();
-    let thought = logue_message::Block::Thinking {
+    let thought = logue_message::ContentBlock::Thinking {
         text: "hm".into(),
         signature: None,
         id: Some("reasoning_1".into()),
     };
-    let said = ChatMessage::assistant(vec![thought, logue_message::Block::text("hello")]);
+    let said = ChatMessage::assistant(vec![thought, logue_message::ContentBlock::text("hello")]);
     let messages = [ChatMessage::user("hi"), said, ChatMessage::user("again")];
     ask(&recorder, &messages, None).await.unwrap();
     let replay = replay(&std::fs::read_to_string(&path).unwrap());

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use logue_message::{Block, ChatMessage, Content, ToolDefinition};
+use logue_message::{ChatMessage, Content, ContentBlock, ToolDefinition};
 use logue_model::{
     AnswerReader, Anthropic, Category, ChatCompletions, ChatOptions, Event, FinishReason, Limits,
     Provider, ProviderError, Request, Response, Responses, Settings, Wire,
@@ -263,16 +263,16 @@ async fn what_was_reasoned_is_sent_back_as_it_came() {
         };
         for block in blocks {
             let expected = match block {
-                Block::Thinking {
+                ContentBlock::Thinking {
                     text,
                     signature: Some(signature),
                     ..
                 } => json!({"type": "thinking", "thinking": text, "signature": signature})
                     .to_string(),
-                Block::RedactedThinking { data } => {
+                ContentBlock::RedactedThinking { data } => {
                     json!({"type": "redacted_thinking", "data": data}).to_string()
                 }
-                Block::Thinking { text, .. } => json!(text).to_string(),
+                ContentBlock::Thinking { text, .. } => json!(text).to_string(),
                 _ => continue,
             };
             assert!(body.contains(&expected), "{name}: {expected}\n{body}");

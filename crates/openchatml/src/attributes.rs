@@ -4,7 +4,7 @@
 //! behind `<|channel|>` the channel and attributes, behind `<|constrain|>` a type. The reader
 //! hands over each segment when it ends; this module fills the frame (OpenChatML 2.2 §6).
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use crate::findings::Findings;
 use crate::frame::{Attribute, Frame, Part};
@@ -135,7 +135,7 @@ fn read_role(
         }
         findings.add(
             Diagnostic::error(
-                Code::ParseHeader,
+                DiagnosticCode::ParseHeader,
                 "the frame has no role",
                 first.unwrap_or(Span::empty(span.start)),
             )
@@ -158,7 +158,7 @@ fn read_role(
     if frame.role == Role::Other {
         findings.add(
             Diagnostic::error(
-                Code::ParseHeader,
+                DiagnosticCode::ParseHeader,
                 format!("`{}` is not a role", shown(word)),
                 role,
             )
@@ -187,7 +187,7 @@ fn read_channel(
         }
         findings.add(
             Diagnostic::error(
-                Code::ParseHeader,
+                DiagnosticCode::ParseHeader,
                 "`<|channel|>` names no channel",
                 first.unwrap_or(Span::empty(span.start)),
             )
@@ -202,18 +202,26 @@ fn read_channel(
     if let Some(earlier) = frame.part(Part::Channel) {
         if source.get(earlier) == source.get(word) {
             findings.add(
-                Diagnostic::warning(Code::AttributeConflict, "the channel is named twice", word)
-                    .with_label(earlier, "named here first")
-                    .with_expected("one `<|channel|>`")
-                    .with_help("remove the second `<|channel|>`"),
+                Diagnostic::warning(
+                    DiagnosticCode::AttributeConflict,
+                    "the channel is named twice",
+                    word,
+                )
+                .with_label(earlier, "named here first")
+                .with_expected("one `<|channel|>`")
+                .with_help("remove the second `<|channel|>`"),
             );
             return Standing::Sound;
         }
         findings.add(
-            Diagnostic::error(Code::ParseHeader, "the frame names two channels", word)
-                .with_label(earlier, "the other channel")
-                .with_expected("nothing: a frame has exactly one channel")
-                .with_help("remove one; the frame is hidden until then"),
+            Diagnostic::error(
+                DiagnosticCode::ParseHeader,
+                "the frame names two channels",
+                word,
+            )
+            .with_label(earlier, "the other channel")
+            .with_expected("nothing: a frame has exactly one channel")
+            .with_help("remove one; the frame is hidden until then"),
         );
         return Standing::Broken;
     }
@@ -222,7 +230,7 @@ fn read_channel(
     if channel == Channel::Unknown {
         findings.add(
             Diagnostic::error(
-                Code::ParseHeader,
+                DiagnosticCode::ParseHeader,
                 format!("`{}` is not a channel", shown(source.get(word))),
                 word,
             )
@@ -243,7 +251,7 @@ fn read_constrain(
     let Some(word) = words.next().filter(|word| is_type(source.get(*word))) else {
         findings.add(
             Diagnostic::error(
-                Code::ParseHeader,
+                DiagnosticCode::ParseHeader,
                 "`<|constrain|>` names no type",
                 Span::empty(span.start),
             )
@@ -256,7 +264,7 @@ fn read_constrain(
         None => frame.set_part(Part::Constrain, word),
         Some(earlier) => findings.add(
             Diagnostic::warning(
-                Code::AttributeConflict,
+                DiagnosticCode::AttributeConflict,
                 "the body is constrained twice; the first type counts",
                 word,
             )
@@ -314,7 +322,7 @@ fn read_attributes(
     if let Some(all) = malformed {
         findings.add(
             Diagnostic::error(
-                Code::ParseHeader,
+                DiagnosticCode::ParseHeader,
                 "the header holds something that is no attribute",
                 all,
             )
@@ -328,7 +336,7 @@ fn read_attributes(
     if let Some(all) = unknown {
         findings.add(
             Diagnostic::warning(
-                Code::AttributeConflict,
+                DiagnosticCode::AttributeConflict,
                 "the header holds something that is no known attribute",
                 all,
             )
@@ -373,7 +381,7 @@ fn read_known(
     if value.is_empty() {
         findings.add(
             Diagnostic::error(
-                Code::ParseHeader,
+                DiagnosticCode::ParseHeader,
                 format!("`{}=` has no value", shown(word)),
                 attribute,
             )
@@ -385,7 +393,7 @@ fn read_known(
     if segment != Segment::Start && matches!(word, b"call_id" | b"name") {
         findings.add(
             Diagnostic::warning(
-                Code::AttributeConflict,
+                DiagnosticCode::AttributeConflict,
                 format!("`{}=` stands behind the channel", shown(word)),
                 attribute,
             )
@@ -400,7 +408,7 @@ fn read_known(
         if !(same && (elsewhere || earlier == frame.role_span())) {
             findings.add(
                 Diagnostic::warning(
-                    Code::AttributeConflict,
+                    DiagnosticCode::AttributeConflict,
                     format!("`{}` is given twice; the first value counts", shown(word)),
                     attribute,
                 )
@@ -427,7 +435,7 @@ fn read_intent(word: &[u8], place: Span, frame: &mut Frame, findings: &mut Findi
     if intent == Intent::Other {
         findings.add(
             Diagnostic::warning(
-                Code::AttributeConflict,
+                DiagnosticCode::AttributeConflict,
                 format!("`{}` is no known intent and has no effect", shown(word)),
                 place,
             )

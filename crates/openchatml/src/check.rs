@@ -9,7 +9,7 @@ mod profile;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use logue_source::{Code, Diagnostic, Severity, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Severity, Span};
 
 use crate::document::Document;
 use crate::frame::Frame;
@@ -26,7 +26,7 @@ pub(crate) use arguments::{mismatched, undeclared};
 /// |---|---|
 /// | a body does not parse as its `<\|constrain\|>json` | `E-BODY-CONSTRAINT-VIOLATION` |
 /// | the arguments of a call do not fit what its tool declares; its tool is not declared | `E-CALL-SCHEMA` |
-/// | the declaration of a tool cannot be read (warning) | `declaration-unread` |
+/// | the declaration of a tool cannot be read (warning) | `invalid-tool-declaration` |
 /// | two calls with one `call_id`; a reply to no call; a second reply (warning) | `E-CALL-SCHEMA` |
 /// | the conversation went on although a call has no reply (note) | `call-without-response` |
 /// | an assistant or tool frame names no channel, and `profiles.harmony.require_channels` is set | `E-PARSE-CHANNEL-MISSING` |
@@ -86,9 +86,13 @@ fn check_utf8(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic> {
     let start = frame.span().start + error.valid_up_to();
     let span = Span::new(start, start + error.error_len().unwrap_or(1));
     Some(
-        Diagnostic::error(Code::SourceNotUtf8, "the frame is not valid UTF-8", span)
-            .with_expected("UTF-8 text")
-            .with_help("the bytes are kept as they are and shown as U+FFFD"),
+        Diagnostic::error(
+            DiagnosticCode::SourceNotUtf8,
+            "the frame is not valid UTF-8",
+            span,
+        )
+        .with_expected("UTF-8 text")
+        .with_help("the bytes are kept as they are and shown as U+FFFD"),
     )
 }
 
@@ -125,7 +129,7 @@ fn check_constraint(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic
     let span = Span::new(start, end.min(start + 1));
     Some(
         Diagnostic::error(
-            Code::BodyConstraintViolation,
+            DiagnosticCode::BodyConstraintViolation,
             format!("the body is not JSON: {what} at line {line} column {column}"),
             span,
         )
@@ -198,7 +202,7 @@ impl<'s> Calls<'s> {
             };
             return Some(
                 Diagnostic::error(
-                    Code::CallSchema,
+                    DiagnosticCode::CallSchema,
                     format!("two calls have the id `{}`", shown()),
                     place,
                 )
@@ -213,7 +217,7 @@ impl<'s> Calls<'s> {
         let Some(call) = self.find(id) else {
             return Some(
                 Diagnostic::error(
-                    Code::CallSchema,
+                    DiagnosticCode::CallSchema,
                     format!("no call before this reply has the id `{}`", shown()),
                     place,
                 )
@@ -224,7 +228,7 @@ impl<'s> Calls<'s> {
         if let Some(earlier) = call.answer {
             return Some(
                 Diagnostic::warning(
-                    Code::CallSchema,
+                    DiagnosticCode::CallSchema,
                     format!("the call `{}` is answered twice", shown()),
                     place,
                 )
@@ -262,7 +266,7 @@ impl<'s> Calls<'s> {
             Some(
                 Diagnostic::new(
                     Severity::Note,
-                    Code::CallWithoutResponse,
+                    DiagnosticCode::CallWithoutResponse,
                     format!("the call `{id}` has no reply"),
                     call.place,
                 )

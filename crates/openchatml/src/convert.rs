@@ -36,7 +36,7 @@ mod v2_0;
 mod v2_2;
 mod writing;
 
-use logue_source::{Code, Diagnostic};
+use logue_source::{Diagnostic, DiagnosticCode};
 
 pub use ids::assign_ids;
 pub(crate) use writing::{Writing, note_terminators};
@@ -121,7 +121,7 @@ pub enum WriteError {
 
 impl WriteError {
     /// The stable code.
-    pub const CODE: Code = Code::WriteRefused;
+    pub const CODE: DiagnosticCode = DiagnosticCode::WriteRefused;
 
     /// The losses that were forbidden; none for other reasons.
     pub fn losses(&self) -> &[Loss] {

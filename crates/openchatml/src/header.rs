@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 use serde_json::{Map, Value};
 use serde_saphyr::options::{MergeKeyPolicy, NonFiniteFloatPolicy};
 use serde_saphyr::{Location, Spanned, UserMessageFormatter};
@@ -93,7 +93,7 @@ pub(crate) type Entries = BTreeMap<String, Spanned<Value>>;
 /// The finding about a document header that goes on at `at`.
 pub(crate) fn too_long(at: usize) -> Diagnostic {
     Diagnostic::error(
-        Code::ParseHeader,
+        DiagnosticCode::ParseHeader,
         format!("the document header is longer than {MAX_DOCUMENT_HEADER} bytes"),
         Span::empty(at),
     )
@@ -111,7 +111,7 @@ pub(crate) fn parse_yaml(source: &[u8], yaml: Span) -> Result<Entries, Box<Diagn
         let length = error.error_len().unwrap_or(1);
         Box::new(
             Diagnostic::error(
-                Code::ParseHeader,
+                DiagnosticCode::ParseHeader,
                 "the document header is not valid UTF-8",
                 Span::new(at, at + length),
             )
@@ -157,7 +157,7 @@ pub(crate) fn parse_yaml(source: &[u8], yaml: Span) -> Result<Entries, Box<Diagn
             .map_or(message, |(what, _)| what);
         Box::new(
             Diagnostic::error(
-                Code::ParseHeader,
+                DiagnosticCode::ParseHeader,
                 format!("the document header cannot be read: {message}"),
                 place.unwrap_or(Span::empty(yaml.start)),
             )
@@ -217,7 +217,7 @@ pub(crate) fn read_values(
                 if let Some(number) = spellings.lost(spelled, &value) {
                     findings.add(
                         Diagnostic::warning(
-                            Code::ParseHeader,
+                            DiagnosticCode::ParseHeader,
                             format!(
                                 "a number in `{}` is read as {number}",
                                 shown(key.as_bytes())
@@ -238,7 +238,7 @@ pub(crate) fn read_values(
 
 fn wrong_kind(key: &str, expected: &str, place: Span) -> Diagnostic {
     Diagnostic::error(
-        Code::ParseHeader,
+        DiagnosticCode::ParseHeader,
         format!("`{key}` has a value of the wrong kind"),
         place,
     )
@@ -282,7 +282,7 @@ fn check_version(
     let Some(place) = place else {
         findings.add(
             Diagnostic::error(
-                Code::ParseHeader,
+                DiagnosticCode::ParseHeader,
                 "the document header has no `version`",
                 Span::empty(header.start),
             )
@@ -298,19 +298,19 @@ fn check_version(
     }
     let finding = match numbers(version) {
         None => Diagnostic::error(
-            Code::ParseVersion,
+            DiagnosticCode::ParseVersion,
             "the version is not a major and a minor number",
             place,
         )
         .with_help("write the version as two numbers with a dot between them"),
         Some((2, _)) => Diagnostic::warning(
-            Code::ParseVersion,
+            DiagnosticCode::ParseVersion,
             format!("version {version} is read as 2.2"),
             place,
         )
         .with_help("what another version means otherwise is not known here"),
         Some(_) => Diagnostic::error(
-            Code::ParseVersion,
+            DiagnosticCode::ParseVersion,
             format!("version {version} is of another major version and is not read"),
             place,
         )

@@ -18,7 +18,7 @@
 //! frame when the text around it is broken. One that is never closed hides what stands behind the
 //! first token in it: that may be a frame, and it may be a quotation.
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use crate::attributes::{Segment, Standing, read_segment};
 use crate::findings::Findings;
@@ -189,7 +189,7 @@ impl Machine {
                 self.segment(window, segment, Span::new(from, end), standing, out);
                 out.findings().add(
                     Diagnostic::error(
-                        Code::StreamTruncated,
+                        DiagnosticCode::StreamTruncated,
                         "the text ends in a frame's header",
                         Span::new(self.frame.span.start, end),
                     )
@@ -220,7 +220,7 @@ impl Machine {
         }
         out.findings().add(
             Diagnostic::error(
-                Code::StreamTruncated,
+                DiagnosticCode::StreamTruncated,
                 "the literal block is never closed",
                 open,
             )
@@ -250,7 +250,7 @@ impl Machine {
         };
         out.findings().add(
             Diagnostic::error(
-                Code::ParseStrayText,
+                DiagnosticCode::ParseStrayText,
                 "text stands outside every frame",
                 span,
             )
@@ -274,7 +274,7 @@ impl Machine {
             if standing == Standing::Sound {
                 out.findings().add(
                     Diagnostic::error(
-                        Code::ParseHeader,
+                        DiagnosticCode::ParseHeader,
                         format!("the frame's header is longer than {MAX_FRAME_HEADER} bytes"),
                         Span::new(opened.start, part.end),
                     )
@@ -312,7 +312,7 @@ impl Machine {
             Token::Literal | Token::EndLiteral => {
                 out.findings().add(
                     Diagnostic::error(
-                        Code::ParseHeader,
+                        DiagnosticCode::ParseHeader,
                         format!("`{token}` stands in a frame's header"),
                         at,
                     )
@@ -324,7 +324,7 @@ impl Machine {
             Token::Start | Token::End | Token::Call | Token::Return => {
                 out.findings().add(
                     Diagnostic::error(
-                        Code::ParseHeader,
+                        DiagnosticCode::ParseHeader,
                         "the frame's header has no `<|message|>`",
                         Span::new(self.frame.span.start, at.start),
                     )
@@ -391,7 +391,7 @@ impl Machine {
             Token::Message | Token::Constrain | Token::EndLiteral => {
                 out.findings().add(
                     Diagnostic::error(
-                        Code::ParseStrayToken,
+                        DiagnosticCode::ParseStrayToken,
                         format!("`{token}` has no meaning in a body and is read as text"),
                         at,
                     )
@@ -425,7 +425,7 @@ impl Machine {
         out: &mut impl Receiver,
     ) {
         let span = Span::new(self.frame.span.start, at.start);
-        let mut finding = Diagnostic::error(Code::StreamTruncated, message, span)
+        let mut finding = Diagnostic::error(DiagnosticCode::StreamTruncated, message, span)
             .with_expected("`<|end|>`, `<|call|>` or `<|return|>`")
             .with_help("the frame is kept as incomplete; close it where its body ends");
         if let Some(text) = label {
@@ -468,7 +468,7 @@ impl Machine {
         let frame = &self.frame;
         let finding = match frame.terminator {
             Terminator::Call if !assistant || !frame.has_part(Part::To) => Diagnostic::error(
-                Code::ParseTerminator,
+                DiagnosticCode::ParseTerminator,
                 "`<|call|>` ends a frame that calls no tool",
                 frame.terminator_span(),
             )
@@ -476,7 +476,7 @@ impl Machine {
             .with_help("only an assistant frame with `to=` is a call"),
             Terminator::Return if !assistant || frame.channel != Channel::Final => {
                 Diagnostic::error(
-                    Code::ParseTerminator,
+                    DiagnosticCode::ParseTerminator,
                     "`<|return|>` ends a frame that is no final answer",
                     frame.terminator_span(),
                 )
@@ -485,7 +485,7 @@ impl Machine {
             }
             Terminator::End if assistant && frame.addressee == Addressee::Tool => {
                 Diagnostic::warning(
-                    Code::ParseTerminator,
+                    DiagnosticCode::ParseTerminator,
                     "a frame to a tool ends in `<|end|>`, so the tool is not called",
                     frame.terminator_span(),
                 )
@@ -511,7 +511,7 @@ impl Machine {
         if reply && !self.frame.has_part(Part::Name) {
             out.findings().add(
                 Diagnostic::error(
-                    Code::ParseHeader,
+                    DiagnosticCode::ParseHeader,
                     "the tool reply names no tool",
                     self.header_place(),
                 )
@@ -527,7 +527,7 @@ impl Machine {
         }
         out.findings().add(
             Diagnostic::error(
-                Code::ParseHeader,
+                DiagnosticCode::ParseHeader,
                 format!("the {what} has no `call_id`"),
                 self.header_place(),
             )

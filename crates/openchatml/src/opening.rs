@@ -4,7 +4,7 @@
 //! line that begins with `<|start|>`, because a header may hold that token as a value
 //! (OpenChatML 2.2 §2). A fence behind such a line closes nothing: it is a line of some body.
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use crate::findings::Findings;
 use crate::header::{self, Header, Rules, parse_yaml, read_values};
@@ -40,7 +40,7 @@ pub(crate) fn read(source: &[u8], findings: &mut Findings) -> Opening {
     if region.fence_open {
         findings.add(
             Diagnostic::error(
-                Code::ParseHeader,
+                DiagnosticCode::ParseHeader,
                 "the document header's opening `---` has no closing one before the first frame",
                 Span::new(region.span.start, region.yaml.start),
             )
@@ -75,7 +75,7 @@ fn fragment(source: &[u8], findings: &mut Findings) -> Opening {
     let from = content_start(source);
     findings.add(
         Diagnostic::warning(
-            Code::FragmentWithoutHeader,
+            DiagnosticCode::FragmentWithoutHeader,
             "the transcript has no document header and is read as a fragment",
             Span::empty(from),
         )

@@ -3,7 +3,7 @@
 //! A scanner finds the tokens, the [`Machine`] gives them their meaning. It is the machine of the
 //! [`Stream`](crate::stream::Stream), so a text gives the same frames however it arrives.
 
-use logue_source::{Code, Diagnostic, Severity, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Severity, Span};
 
 use crate::document::{Contents, Document};
 use crate::findings::Findings;
@@ -130,11 +130,11 @@ impl std::error::Error for Refused<'_> {}
 
 /// Strict reading wants a document header (OpenChatML 2.2 §2).
 pub(crate) fn missing_is_an_error(finding: Diagnostic) -> Diagnostic {
-    if finding.code != Code::FragmentWithoutHeader {
+    if finding.code != DiagnosticCode::FragmentWithoutHeader {
         return finding;
     }
     Diagnostic {
-        code: Code::ParseHeader,
+        code: DiagnosticCode::ParseHeader,
         severity: Severity::Error,
         message: "the transcript has no document header".to_owned(),
         ..finding

@@ -1,6 +1,6 @@
 //! What tools answer, and how long a call may take (OpenChatML 2.2 §8.2).
 
-use logue_source::Code;
+use logue_source::DiagnosticCode;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 ///
 /// ```
 /// use openchatml::ReplyEnvelope;
-/// use logue_source::Code;
+/// use logue_source::DiagnosticCode;
 ///
 /// let reply = ReplyEnvelope::parse(r#"{"ok": false, "error": {"code": "E-TOOL-TIMEOUT"}}"#).unwrap();
-/// assert_eq!(reply.error_code(), Some(Code::ToolTimeout));
+/// assert_eq!(reply.error_code(), Some(DiagnosticCode::ToolTimeout));
 /// assert!(ReplyEnvelope::parse("14 °C").is_none());
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -68,11 +68,11 @@ impl ReplyEnvelope {
         })
     }
 
-    /// The error's code, if it is one of OpenChatML: [`Code::ToolTimeout`],
-    /// [`Code::ToolCancelled`], [`Code::CallSchema`] and so on.
-    pub fn error_code(&self) -> Option<Code> {
+    /// The error's code, if it is one of OpenChatML: [`DiagnosticCode::ToolTimeout`],
+    /// [`DiagnosticCode::ToolCancelled`], [`DiagnosticCode::CallSchema`] and so on.
+    pub fn error_code(&self) -> Option<DiagnosticCode> {
         let code = self.error.as_ref()?.code.as_deref()?;
-        Code::ALL
+        DiagnosticCode::ALL
             .iter()
             .copied()
             .find(|known| known.as_str() == code)

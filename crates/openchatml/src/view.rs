@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use crate::words::{Channel, Intent, Role, is_tool_recipient};
 use crate::{Document, Frame};
@@ -175,7 +175,7 @@ pub struct Hidden {
 
 impl Hidden {
     /// The stable code.
-    pub const CODE: Code = Code::PermVisibility;
+    pub const CODE: DiagnosticCode = DiagnosticCode::PermVisibility;
 
     /// Why the frame is hidden.
     pub const fn because(&self) -> HiddenBecause {

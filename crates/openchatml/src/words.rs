@@ -1,6 +1,6 @@
 //! The closed vocabularies of a frame header: roles, channels, intents, terminators.
 
-use logue_message::Authority;
+use logue_message::InstructionRank;
 
 use crate::Token;
 
@@ -50,13 +50,13 @@ impl Role {
     }
 
     /// The rank of what the role says. No reading, conversion or recovery raises it.
-    pub const fn authority(self) -> Authority {
+    pub const fn authority(self) -> InstructionRank {
         match self {
-            Self::System => Authority::System,
-            Self::Developer => Authority::Developer,
-            Self::User => Authority::User,
-            Self::Assistant => Authority::Assistant,
-            Self::Tool | Self::Other => Authority::Tool,
+            Self::System => InstructionRank::System,
+            Self::Developer => InstructionRank::Developer,
+            Self::User => InstructionRank::User,
+            Self::Assistant => InstructionRank::Assistant,
+            Self::Tool | Self::Other => InstructionRank::Tool,
         }
     }
 }

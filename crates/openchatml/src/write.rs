@@ -57,7 +57,7 @@ pub enum WriteError {
 
 impl WriteError {
     /// The stable code.
-    pub const CODE: logue_source::Code = logue_source::Code::WriteRefused;
+    pub const CODE: logue_source::DiagnosticCode = logue_source::DiagnosticCode::WriteRefused;
 }
 
 impl std::fmt::Display for WriteError {

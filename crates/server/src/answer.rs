@@ -6,7 +6,7 @@ use std::sync::Arc;
 use logue_agent::{
     Demands, Element, Listener, NoTranscript, Prompt, Turn, TurnEnd, into_text, read_bytes, toolbox,
 };
-use logue_message::{Block, ChatMessage, Role};
+use logue_message::{ChatMessage, ContentBlock, Role};
 
 use crate::{Kitchen, ServeOptions, Setting};
 
@@ -52,7 +52,7 @@ pub(crate) async fn prepare(
     let mut setting = kitchen
         .surroundings(file)
         .await
-        .map_err(|error| failed("E-MD-AGENT", error))?;
+        .map_err(|error| failed("E-MD-AGENT-FAILED", error))?;
     let prompt = setting.surroundings.load(&name, &text).await;
     if let Some(error) = prompt.diagnostics.iter().find(|found| found.is_error()) {
         let place = prompt.source_map().place(error.primary.start);
@@ -118,21 +118,21 @@ impl Order<'_> {
         let unanswered = prompt.unanswered_calls();
         history.extend(unanswered.iter().filter_map(Element::to_message));
         if !input.trim().is_empty() {
-            history.push(ChatMessage::user(vec![Block::text(input)]));
+            history.push(ChatMessage::user(vec![ContentBlock::text(input)]));
         }
         if !matches!(
             history.last().map(|last| last.role),
             Some(Role::User | Role::Tool)
         ) {
             return Err(failed(
-                "nothing_to_answer",
+                "no_user_input",
                 "the prompt says nothing that a model could answer, and `input` is empty",
             ));
         }
         let folder = file.parent().unwrap_or(Path::new("."));
         let model = kitchen
             .model(prompt.config.model.as_deref(), folder)
-            .map_err(|error| failed("E-MD-AGENT", error))?;
+            .map_err(|error| failed("E-MD-AGENT-FAILED", error))?;
         let toolbox = toolbox(&prompt, &surroundings, &permissions)
             .await
             .map_err(|found| Failed {

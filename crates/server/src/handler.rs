@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use logue_agent::{Listener, TurnEvent};
-use logue_message::{Block, Content, ImageSource, Role as Speaker};
+use logue_message::{Content, ImageSource, Role as Speaker};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
     GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation, ListPromptsResult,
@@ -208,12 +208,12 @@ pub(crate) fn cancelled() -> ErrorData {
 
 /// The pictures of a message: themselves where the message holds them, else where they are.
 fn pictures(content: &Content) -> impl Iterator<Item = ContentBlock> + '_ {
-    let blocks: &[Block] = match content {
+    let blocks: &[logue_message::ContentBlock] = match content {
         Content::Blocks(blocks) => blocks,
         _ => &[],
     };
     blocks.iter().filter_map(|block| match block {
-        Block::Image {
+        logue_message::ContentBlock::Image {
             source, media_type, ..
         } => Some(match source {
             ImageSource::Inline(data) => {

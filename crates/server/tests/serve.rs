@@ -256,8 +256,8 @@ async fn what_goes_wrong_is_a_result_with_its_code() {
     let client = stage.client(Ear::default()).await;
     for (name, input, expected) in [
         ("broken", "x", "E-MD-UNCLOSED-TAG: "),
-        ("empty", " ", "nothing_to_answer: "),
-        ("lost", "x", "E-MD-AGENT: there is no such model"),
+        ("empty", " ", "no_user_input: "),
+        ("lost", "x", "E-MD-AGENT-FAILED: there is no such model"),
     ] {
         let result = client.call_tool(call(name, input)).await.unwrap();
         assert_eq!(result.is_error, Some(true), "{name}");

@@ -9,11 +9,11 @@ macro_rules! codes {
         /// A stable code of a finding.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
-        pub enum Code {
+        pub enum DiagnosticCode {
             $($(#[doc = $doc])+ $variant,)+
         }
 
-        impl Code {
+        impl DiagnosticCode {
             /// Every code, in the order of its declaration.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
@@ -27,9 +27,9 @@ macro_rules! codes {
             /// What a finding of this code says, in one sentence.
             ///
             /// ```
-            /// use logue_source::Code;
+            /// use logue_source::DiagnosticCode;
             ///
-            /// assert_eq!(Code::MdUnclosedTag.summary(), "An element is never closed.");
+            /// assert_eq!(DiagnosticCode::MdUnclosedTag.summary(), "An element is never closed.");
             /// ```
             pub fn summary(self) -> &'static str {
                 match self {
@@ -49,7 +49,7 @@ codes! {
     /// The text is not valid UTF-8.
     SourceNotUtf8 = "E-SOURCE-NOT-UTF8",
     /// A configuration file is malformed or names a setting that nobody knows.
-    ConfigInvalid = "E-CONFIG",
+    ConfigInvalid = "E-CONFIG-INVALID",
 
     // OpenChatML 2.2 §14.
     /// A header, of the document or of a frame, is malformed.
@@ -91,7 +91,7 @@ codes! {
     /// A frame uses something that the header's capabilities do not list.
     OutsideCapabilities = "outside-capabilities",
     /// The declaration of a tool cannot be read.
-    DeclarationUnread = "declaration-unread",
+    InvalidToolDeclaration = "invalid-tool-declaration",
     /// A marker of private reasoning stands outside `analysis`.
     ReasoningOutsideAnalysis = "reasoning-outside-analysis",
     /// A value cannot be written in the format asked for.
@@ -109,7 +109,7 @@ codes! {
     /// An element is never closed.
     MdUnclosedTag = "E-MD-UNCLOSED-TAG",
     /// A closing tag closes nothing.
-    MdStrayCloser = "E-MD-STRAY-CLOSER",
+    MdUnexpectedClosingTag = "E-MD-UNEXPECTED-CLOSING-TAG",
     /// A closing tag names another element than the open one.
     MdMismatchedTag = "E-MD-MISMATCHED-TAG",
     /// A quoted attribute value has no closing quote.
@@ -123,7 +123,7 @@ codes! {
     /// An element lacks the content that it needs.
     MdMissingContent = "E-MD-MISSING-CONTENT",
     /// An attribute value is not of the kind that it must be.
-    MdBadAttribute = "E-MD-BAD-ATTRIBUTE",
+    MdInvalidAttribute = "E-MD-INVALID-ATTRIBUTE",
     /// A tool declaration breaks the rules of ChatMD §5.5.
     MdToolDeclaration = "E-MD-TOOL-DECLARATION",
     /// Two declarations expose the same tool name.
@@ -135,7 +135,7 @@ codes! {
     /// A message has a role that is not one of the five.
     MdUnknownRole = "E-MD-UNKNOWN-ROLE",
     /// A document named by `<doc>` cannot be read.
-    MdDocument = "E-MD-DOCUMENT",
+    MdDocumentUnreadable = "E-MD-DOCUMENT-UNREADABLE",
     /// A payload file that a tool call or response names is not there.
     MdPayloadMissing = "E-MD-PAYLOAD-MISSING",
     /// A payload file holds something else than when the transcript named it.
@@ -145,19 +145,23 @@ codes! {
     /// Imports are nested too deeply, too many or too large.
     MdImportLimit = "E-MD-IMPORT-LIMIT",
     /// An agent that a prompt names cannot be run, or failed.
-    MdAgent = "E-MD-AGENT",
+    MdAgentFailed = "E-MD-AGENT-FAILED",
     /// A path leads out of the roots.
     OutsideRoots = "E-OUTSIDE-ROOTS",
     /// A prompt names an address of a host that nobody allowed.
     NetworkDenied = "E-NETWORK-DENIED",
     /// A command is not run because it cannot be confined as it has to be.
-    Sandbox = "E-SANDBOX",
+    SandboxUnavailable = "E-SANDBOX-UNAVAILABLE",
     /// A tool used more memory, output or processes than it may.
-    ToolLimit = "E-TOOL-LIMIT",
-    /// A tool declaration names no MCP server that can be used, or a tool that the server lacks.
-    McpTool = "E-MCP-TOOL",
+    ToolLimitExceeded = "E-TOOL-LIMIT-EXCEEDED",
+    /// A tool declaration names an invalid MCP server address.
+    McpDeclarationInvalid = "E-MCP-DECLARATION-INVALID",
+    /// An MCP server is declared by a prompt that is not trusted.
+    McpServerNotTrusted = "E-MCP-SERVER-NOT-TRUSTED",
+    /// A tool declaration names a tool that its MCP server lacks.
+    McpToolNotFound = "E-MCP-TOOL-NOT-FOUND",
     /// An MCP server cannot be reached, or failed during a call.
-    McpServer = "E-MCP-SERVER",
+    McpServerFailed = "E-MCP-SERVER-FAILED",
     /// Something that the language has and this version does not run yet.
     MdUnsupported = "E-MD-UNSUPPORTED",
     /// A built-in of another program that Logue does not have.
@@ -177,7 +181,7 @@ codes! {
     /// An attribute that is given twice with different values.
     RepeatedAttribute = "repeated-attribute",
     /// A flag with a value that means off, although a flag is on wherever it is given.
-    FlagValue = "flag-value",
+    FlagAttributeHasValue = "flag-attribute-has-value",
     /// The status of an answer that has no id.
     StatusWithoutId = "status-without-id",
     /// A model with an empty name.
@@ -190,7 +194,7 @@ codes! {
     MissingFile = "missing-file",
 }
 
-impl std::fmt::Display for Code {
+impl std::fmt::Display for DiagnosticCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
     }
@@ -198,12 +202,15 @@ impl std::fmt::Display for Code {
 
 #[cfg(test)]
 mod tests {
-    use super::Code;
+    use super::DiagnosticCode;
     use std::collections::BTreeSet;
 
     #[test]
     fn no_two_codes_share_their_text() {
-        let texts: BTreeSet<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
-        assert_eq!(texts.len(), Code::ALL.len());
+        let texts: BTreeSet<&str> = DiagnosticCode::ALL
+            .iter()
+            .map(|code| code.as_str())
+            .collect();
+        assert_eq!(texts.len(), DiagnosticCode::ALL.len());
     }
 }

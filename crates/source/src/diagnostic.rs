@@ -1,6 +1,6 @@
 //! One finding about a text, with its position and what to do about it.
 
-use crate::{Code, Span};
+use crate::{DiagnosticCode, Span};
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,7 +37,7 @@ pub struct Label {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The stable code; its page is `docs/errors/CODE.md`.
-    pub code: Code,
+    pub code: DiagnosticCode,
     /// How bad it is.
     pub severity: Severity,
     /// What is wrong, in one sentence without a full stop.
@@ -54,7 +54,12 @@ pub struct Diagnostic {
 
 impl Diagnostic {
     /// A finding of the given severity.
-    pub fn new(severity: Severity, code: Code, message: impl Into<String>, primary: Span) -> Self {
+    pub fn new(
+        severity: Severity,
+        code: DiagnosticCode,
+        message: impl Into<String>,
+        primary: Span,
+    ) -> Self {
         Self {
             code,
             severity,
@@ -67,12 +72,12 @@ impl Diagnostic {
     }
 
     /// An error.
-    pub fn error(code: Code, message: impl Into<String>, primary: Span) -> Self {
+    pub fn error(code: DiagnosticCode, message: impl Into<String>, primary: Span) -> Self {
         Self::new(Severity::Error, code, message, primary)
     }
 
     /// A warning.
-    pub fn warning(code: Code, message: impl Into<String>, primary: Span) -> Self {
+    pub fn warning(code: DiagnosticCode, message: impl Into<String>, primary: Span) -> Self {
         Self::new(Severity::Warning, code, message, primary)
     }
 

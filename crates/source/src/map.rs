@@ -4,18 +4,18 @@
 //! everything that handles spans handles several texts without knowing it. The first text begins at
 //! 0: for a document that imports nothing, nothing changes.
 
-use crate::{Diagnostic, Label, LineColumn, Source, Span, Style};
+use crate::{ColorMode, Diagnostic, Label, LineColumn, Source, Span};
 
 /// Texts in one address space, each with the place that imported it.
 ///
 /// ```
-/// use logue_source::{Code, Diagnostic, SourceMap, Span, Style};
+/// use logue_source::{DiagnosticCode, Diagnostic, SourceMap, Span, ColorMode};
 ///
 /// let mut map = SourceMap::new();
 /// map.push("prompt.md", b"<import src=\"rules.md\"/>", None);
 /// let rules = map.push("rules.md", b"Be brief", Some(0));
-/// let finding = Diagnostic::warning(Code::ContentDropped, "dropped", Span::new(rules, rules + 2));
-/// let report = map.render(&finding, Style::Plain);
+/// let finding = Diagnostic::warning(DiagnosticCode::ContentDropped, "dropped", Span::new(rules, rules + 2));
+/// let report = map.render(&finding, ColorMode::Plain);
 /// assert!(report.contains("rules.md:1:1"));
 /// assert!(report.contains("imported at prompt.md:1:1"));
 /// ```
@@ -38,7 +38,7 @@ impl<'a> SourceMap<'a> {
     }
 
     /// A map of one text.
-    pub fn of(name: impl Into<String>, text: &'a [u8]) -> Self {
+    pub fn single(name: impl Into<String>, text: &'a [u8]) -> Self {
         let mut map = Self::new();
         map.push(name, text, None);
         map
@@ -115,7 +115,7 @@ impl<'a> SourceMap<'a> {
     }
 
     /// The report of a finding in whichever text it is, with the imports that led there.
-    pub fn render(&self, diagnostic: &Diagnostic, style: Style) -> String {
+    pub fn render(&self, diagnostic: &Diagnostic, style: ColorMode) -> String {
         let Some(file) = self.file(diagnostic.primary.start) else {
             return format!("{}: {}\n", diagnostic.code, diagnostic.message);
         };

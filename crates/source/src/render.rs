@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::{Diagnostic, LineColumn, LineIndex, Severity, Span, visible};
 
@@ -18,11 +18,11 @@ const WHOLE_LINES: usize = 16 * 1024;
 
 /// Whether a report carries terminal colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub enum ColorMode {
     /// Text only.
     Plain,
     /// With ANSI colours.
-    Colour,
+    Ansi,
 }
 
 /// A text with its name and line index: what reports are made from.
@@ -32,12 +32,12 @@ pub struct Source<'a> {
     text: &'a [u8],
     lines: LineIndex,
     /// Where the first byte stands in the whole text.
-    start: Start,
+    start: Origin,
 }
 
 /// The place of a part in the text that it was cut from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Start {
+pub struct Origin {
     /// Bytes before it.
     pub offset: usize,
     /// Its line, from 1.
@@ -46,7 +46,7 @@ pub struct Start {
     pub column: usize,
 }
 
-impl Default for Start {
+impl Default for Origin {
     /// The begin of the text.
     fn default() -> Self {
         Self {
@@ -60,21 +60,21 @@ impl Default for Start {
 impl<'a> Source<'a> {
     /// Indexes `text`, which reports will call `name`. Linear in the length of the text.
     pub fn new(name: impl Into<String>, text: &'a [u8]) -> Self {
-        Self::part(name, text, Start::default())
+        Self::fragment(name, text, Origin::default())
     }
 
     /// A part of a longer text that was read piece by piece: reports count lines and columns from
     /// the begin of the whole. Spans still count from the begin of the part.
     ///
     /// ```
-    /// use logue_source::{Source, Start};
+    /// use logue_source::{Source, Origin};
     ///
-    /// let start = Start { offset: 6, line: 3, column: 1 };
-    /// let part = Source::part("data.jsonl", b"{\"a\": 1}", start);
+    /// let start = Origin { offset: 6, line: 3, column: 1 };
+    /// let part = Source::fragment("data.jsonl", b"{\"a\": 1}", start);
     /// assert_eq!(part.place(1), "data.jsonl:3:2");
     /// assert_eq!(part.offset(1), 7);
     /// ```
-    pub fn part(name: impl Into<String>, text: &'a [u8], start: Start) -> Self {
+    pub fn fragment(name: impl Into<String>, text: &'a [u8], start: Origin) -> Self {
         Self {
             name: visible(&name.into()).into_owned(),
             text,
@@ -119,7 +119,7 @@ impl<'a> Source<'a> {
 
     /// The report of one diagnostic: code, message, place, the offending text underlined, what was
     /// expected and what to do. It ends in a newline.
-    pub fn render(&self, diagnostic: &Diagnostic, style: Style) -> String {
+    pub fn render(&self, diagnostic: &Diagnostic, style: ColorMode) -> String {
         self.render_with(diagnostic, &[], style)
     }
 
@@ -128,7 +128,7 @@ impl<'a> Source<'a> {
         &self,
         diagnostic: &Diagnostic,
         notes: &[String],
-        style: Style,
+        style: ColorMode,
     ) -> String {
         let level = match diagnostic.severity {
             Severity::Error => Level::ERROR,
@@ -150,7 +150,7 @@ impl<'a> Source<'a> {
         if window.cut || self.start.column > 1 {
             // The columns of a cut line would count from the cut, so the place is our own.
             let LineColumn { line, column } = self.line_column(diagnostic.primary.start);
-            let origin = Origin::path(self.name.as_str())
+            let origin = annotate_snippets::Origin::path(self.name.as_str())
                 .line(line)
                 .char_column(column);
             group = group.element(origin);
@@ -188,8 +188,8 @@ impl<'a> Source<'a> {
             group = group.element(Level::HELP.message(visible(help)));
         }
         let renderer = match style {
-            Style::Plain => Renderer::plain(),
-            Style::Colour => Renderer::styled(),
+            ColorMode::Plain => Renderer::plain(),
+            ColorMode::Ansi => Renderer::styled(),
         };
         let mut report = renderer.render(&[group]);
         report.push('\n');

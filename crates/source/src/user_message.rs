@@ -4,19 +4,19 @@
 //! of these sentences instead: it names no code, no file, no format and nothing that was said
 //! (OpenChatML 2.2 §14).
 
-use crate::Code;
+use crate::DiagnosticCode;
 
-impl Code {
+impl DiagnosticCode {
     /// One short sentence for an end user, without any technical detail.
     ///
     /// ```
-    /// use logue_source::Code;
-    /// assert_eq!(Code::ToolTimeout.user_message(), "A tool took too long to answer.");
+    /// use logue_source::DiagnosticCode;
+    /// assert_eq!(DiagnosticCode::ToolTimeout.user_message(), "A tool took too long to answer.");
     /// ```
     pub const fn user_message(self) -> &'static str {
         match self {
             Self::SourceRead
-            | Self::MdDocument
+            | Self::MdDocumentUnreadable
             | Self::MdPayloadMissing
             | Self::MdPayloadChanged
             | Self::MissingFile => "A document could not be opened.",
@@ -50,32 +50,34 @@ impl Code {
             }
             Self::JsonSyntax | Self::JsonShape => "The conversation could not be read.",
             Self::HiddenControlToken => "The text holds something that a model may misread.",
-            Self::DeclarationUnread => "The description of a tool could not be understood.",
+            Self::InvalidToolDeclaration => "The description of a tool could not be understood.",
 
             Self::MdTopLevelText
             | Self::MdUnclosedTag
-            | Self::MdStrayCloser
+            | Self::MdUnexpectedClosingTag
             | Self::MdMismatchedTag
             | Self::MdUnterminatedQuote
             | Self::MdUnterminatedRaw
             | Self::MdUnterminatedComment
             | Self::MdMissingAttribute
             | Self::MdMissingContent
-            | Self::MdBadAttribute
+            | Self::MdInvalidAttribute
             | Self::MdSummaryElement
             | Self::MdUnknownRole => "The prompt has a mistake.",
-            Self::MdToolDeclaration | Self::MdDuplicateTool | Self::McpTool => {
-                "A tool is not set up correctly."
-            }
+            Self::MdToolDeclaration
+            | Self::MdDuplicateTool
+            | Self::McpDeclarationInvalid
+            | Self::McpToolNotFound => "A tool is not set up correctly.",
+            Self::McpServerNotTrusted => "A tool needs permission first.",
             Self::MdUnknownTool
             | Self::ToolUnsupported
             | Self::UndeclaredTool
-            | Self::McpServer => "A tool is not available.",
+            | Self::McpServerFailed => "A tool is not available.",
             Self::MdImportCycle | Self::MdImportLimit => "The prompt includes too much.",
-            Self::MdAgent => "A part of the prompt could not be worked out.",
+            Self::MdAgentFailed => "A part of the prompt could not be worked out.",
             Self::NetworkDenied => "A page may not be opened.",
-            Self::Sandbox => "A tool may not be used here.",
-            Self::ToolLimit => "A tool needed more than it may have.",
+            Self::SandboxUnavailable => "A tool may not be used here.",
+            Self::ToolLimitExceeded => "A tool needed more than it may have.",
             Self::OutsideRoots => "A document may not be opened.",
             Self::MdUnsupported => "The prompt uses something that is not supported yet.",
             Self::ContentDropped => "Some content was left out.",
@@ -84,7 +86,7 @@ impl Code {
             Self::ConfigIgnored
             | Self::UnknownAttribute
             | Self::RepeatedAttribute
-            | Self::FlagValue
+            | Self::FlagAttributeHasValue
             | Self::StatusWithoutId
             | Self::EmptyModel => "Some settings have no effect.",
             Self::UnusedTool => "A tool was not used.",
@@ -95,11 +97,11 @@ impl Code {
 
 #[cfg(test)]
 mod tests {
-    use crate::Code;
+    use crate::DiagnosticCode;
 
     #[test]
     fn each_code_has_one_plain_sentence() {
-        for code in Code::ALL {
+        for code in DiagnosticCode::ALL {
             let text = code.user_message();
             assert!(
                 text.ends_with('.') && text.matches('.').count() == 1,

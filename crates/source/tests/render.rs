@@ -2,18 +2,18 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use insta::assert_snapshot;
-use logue_source::{Code, Diagnostic, Source, Span, Style};
+use logue_source::{ColorMode, Diagnostic, DiagnosticCode, Source, Span};
 use proptest::prelude::*;
 
 fn report(text: &[u8], diagnostic: &Diagnostic) -> String {
-    Source::new("prompt.md", text).render(diagnostic, Style::Plain)
+    Source::new("prompt.md", text).render(diagnostic, ColorMode::Plain)
 }
 
 #[test]
 fn a_report_names_place_text_expectation_and_remedy() {
     let text = b"<system>be brief</system>\n<user>Hello\n</assistant>\n";
     let diagnostic = Diagnostic::error(
-        Code::MdMismatchedTag,
+        DiagnosticCode::MdMismatchedTag,
         "`</assistant>` closes `<user>`",
         Span::new(38, 50),
     )
@@ -37,7 +37,11 @@ fn a_report_names_place_text_expectation_and_remedy() {
 fn a_long_line_is_cut_around_the_finding() {
     let mut text = vec![b'a'; 100_000];
     text[50_000] = b'<';
-    let diagnostic = Diagnostic::warning(Code::ContentDropped, "here", Span::new(50_000, 50_001));
+    let diagnostic = Diagnostic::warning(
+        DiagnosticCode::ContentDropped,
+        "here",
+        Span::new(50_000, 50_001),
+    );
     let report = report(&text, &diagnostic);
     assert!(report.len() < 2_000, "{}", report.len());
     assert!(report.contains("prompt.md:1:50001"), "{report}");
@@ -46,7 +50,7 @@ fn a_long_line_is_cut_around_the_finding() {
 #[test]
 fn control_characters_do_not_reach_the_terminal() {
     let text = b"<user>\x1b[2J</user>";
-    let diagnostic = Diagnostic::error(Code::MdUnclosedTag, "x", Span::new(6, 10));
+    let diagnostic = Diagnostic::error(DiagnosticCode::MdUnclosedTag, "x", Span::new(6, 10));
     assert!(!report(text, &diagnostic).contains('\x1b'));
 }
 
@@ -58,7 +62,7 @@ proptest! {
         len in 0usize..50,
         label in 0usize..400,
     ) {
-        let diagnostic = Diagnostic::error(Code::MdUnclosedTag, "x", Span::new(start, start + len))
+        let diagnostic = Diagnostic::error(DiagnosticCode::MdUnclosedTag, "x", Span::new(start, start + len))
             .with_expected("y")
             .with_label(Span::new(label, label + 3), "z");
         prop_assert!(report(&text, &diagnostic).contains("E-MD-UNCLOSED-TAG"));

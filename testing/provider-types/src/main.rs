@@ -5,7 +5,9 @@ use std::error::Error;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use logue_message::{Block, CallKind, ChatMessage, Detail, ImageSource, ToolCall, ToolDefinition};
+use logue_message::{
+    CallKind, ChatMessage, ContentBlock, ImageDetail, ImageSource, ToolCall, ToolDefinition,
+};
 use logue_model::{
     Anthropic, ChatCompletions, ChatOptions, Dialect, Limits, Provider, Request, Responses,
     Settings, ToolChoice,
@@ -181,15 +183,15 @@ fn cases() -> Vec<Case> {
 
 /// A conversation with every kind of message and block.
 fn everything() -> Vec<ChatMessage> {
-    let thinking = |text: &str, signature: Option<&str>, id: Option<&str>| Block::Thinking {
+    let thinking = |text: &str, signature: Option<&str>, id: Option<&str>| ContentBlock::Thinking {
         text: text.to_owned(),
         signature: signature.map(str::to_owned),
         id: id.map(str::to_owned),
     };
-    let image = |source| Block::Image {
+    let image = |source| ContentBlock::Image {
         source,
         media_type: Some("image/png".to_owned()),
-        detail: Some(Detail::High),
+        detail: Some(ImageDetail::High),
     };
     let custom = ToolCall {
         kind: CallKind::Custom,
@@ -200,7 +202,7 @@ fn everything() -> Vec<ChatMessage> {
         ChatMessage::developer("Use tools."),
         ChatMessage::user("Hello").with_name("Ada"),
         ChatMessage::user(vec![
-            Block::text("look"),
+            ContentBlock::text("look"),
             image(ImageSource::Inline("aGk=".to_owned())),
             image(ImageSource::Url("https://example.org/a.png".to_owned())),
         ]),
@@ -209,11 +211,11 @@ fn everything() -> Vec<ChatMessage> {
             thinking("Two.", Some("gAAAA"), Some("rs_1")),
             thinking("Signed.", Some("EqQB"), None),
             thinking("", Some("EqQC"), None),
-            Block::RedactedThinking {
+            ContentBlock::RedactedThinking {
                 data: "EmwK".to_owned(),
             },
             thinking("Plain.", None, Some("rs_2")),
-            Block::text("I look."),
+            ContentBlock::text("I look."),
         ])
         .with_tool_calls(vec![
             ToolCall::new("c1", "read", r#"{"file": "a"}"#),

@@ -16,7 +16,7 @@ use chatmd::{
     DocumentRequest, DocumentText, ImportRequest, ImportedText, MemoryWorld, Tag, Tree, World,
     WorldError, check, load, parse,
 };
-use logue_source::{Code, Diagnostic};
+use logue_source::{Diagnostic, DiagnosticCode};
 use serde_json::{Value, json};
 
 use super::typed;
@@ -133,12 +133,12 @@ fn decode(tree: &mut Value, backslashes: bool) {
 }
 
 /// Errors that are ours alone where others accept: these are found there too, but later.
-const STRICTER: [Code; 5] = [
-    Code::MdUnknownTool,
-    Code::MdUnknownRole,
-    Code::MdMissingAttribute,
-    Code::MdDuplicateTool,
-    Code::MdSummaryElement,
+const STRICTER: [DiagnosticCode; 5] = [
+    DiagnosticCode::MdUnknownTool,
+    DiagnosticCode::MdUnknownRole,
+    DiagnosticCode::MdMissingAttribute,
+    DiagnosticCode::MdDuplicateTool,
+    DiagnosticCode::MdSummaryElement,
 ];
 
 fn seed(input: &str, expect: &Value, world: &mut dyn World) -> Result<(), String> {
@@ -162,7 +162,7 @@ fn seed(input: &str, expect: &Value, world: &mut dyn World) -> Result<(), String
     let mut wanted = expect["elements"].as_array().cloned().unwrap_or_default();
     if diagnostics
         .iter()
-        .any(|found| found.code == Code::MdUnknownRole)
+        .any(|found| found.code == DiagnosticCode::MdUnknownRole)
     {
         wanted.retain(|element| element["kind"] != "msg" || typed::has_known_role(element));
     }

@@ -1,6 +1,6 @@
 //! A prompt as a tool (ChatMD §5.3): the model hands it a text and gets its answer.
 
-use logue_message::{Block, ToolDefinition};
+use logue_message::{ContentBlock, ToolDefinition};
 use logue_tools::{BoxFuture, Tool, ToolInvocation, ToolResult};
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ impl Tool for AgentTool {
                     "the arguments are not an object with the string `input`, such as {\"input\": \"…\"}",
                 );
             };
-            let told = vec![Block::text(input)];
+            let told = vec![ContentBlock::text(input)];
             match self
                 .surroundings
                 .ask_agent(&self.src, self.local, told, Freshness::Fresh, Some(call.id))

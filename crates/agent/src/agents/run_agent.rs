@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chatmd::{WorldError, WorldErrorKind};
-use logue_message::{Block, ChatMessage, Role};
+use logue_message::{ChatMessage, ContentBlock, Role};
 use logue_model::Provider;
 use logue_tools::BoxFuture;
 
@@ -100,7 +100,7 @@ impl Surroundings {
         &'a self,
         src: &'a str,
         local: bool,
-        input: Vec<Block>,
+        input: Vec<ContentBlock>,
         freshness: Freshness,
         call_id: Option<&'a str>,
     ) -> BoxFuture<'a, Result<String, WorldError>> {
@@ -112,7 +112,7 @@ impl Surroundings {
         &self,
         src: &str,
         local: bool,
-        input: Vec<Block>,
+        input: Vec<ContentBlock>,
         freshness: Freshness,
         call_id: Option<&str>,
     ) -> Result<String, WorldError> {
@@ -191,7 +191,7 @@ impl Agents {
         &self,
         inside: &Surroundings,
         prompt: Prompt,
-        (input, freshness): (Vec<Block>, Freshness),
+        (input, freshness): (Vec<ContentBlock>, Freshness),
         path: &Path,
         place: AgentPlace,
     ) -> Result<String, WorldError> {

@@ -8,9 +8,9 @@ use chatmd::{
     ToolDecl, ToolKind, World, evaluate, load, source_map,
 };
 use futures_util::future::join_all;
-use logue_message::{ChatMessage, Repair, Role, ToolCall, repair_history};
+use logue_message::{ChatMessage, HistoryRepair, Role, ToolCall, repair_history};
 use logue_model::Settings;
-use logue_source::{Code, Diagnostic, SourceMap};
+use logue_source::{Diagnostic, DiagnosticCode, SourceMap};
 use logue_tools::{
     Builtin, CommandError, ServerToolRequest, ShellOptions, ShellTool, Tool, ToolResult,
     ToolServerError, ToolServerErrorKind, ToolSource, Toolbox, envelope,
@@ -159,7 +159,7 @@ impl Prompt {
         let cancelled: BTreeSet<&str> = repairs
             .iter()
             .filter_map(|repair| match repair {
-                Repair::Cancelled { call_id, .. } => Some(call_id.as_str()),
+                HistoryRepair::Cancelled { call_id, .. } => Some(call_id.as_str()),
                 _ => None,
             })
             .collect();
@@ -167,7 +167,7 @@ impl Prompt {
             let answers = |message: &&ChatMessage| message.tool_call_id.as_ref() == Some(&call.id);
             let mut text = history.iter().rev().find(answers)?.text();
             if self.transcribed.is_some() {
-                let code = Code::ToolCancelled.as_str();
+                let code = DiagnosticCode::ToolCancelled.as_str();
                 let words = text.trim_start_matches(code).trim_start_matches(": ");
                 text = envelope(&ToolResult::error(code, words)).to_string();
             }
@@ -203,14 +203,14 @@ pub async fn toolbox(
         && !permissions.trusts_prompt()
     {
         let message = "the prompt is not trusted, so the server that it declares is not used";
-        let refused = Diagnostic::error(Code::McpTool, message, server.span);
+        let refused = Diagnostic::error(DiagnosticCode::McpServerNotTrusted, message, server.span);
         return Err(Box::new(refused.with_help(
             "look at what it declares, then `logue trust FILE`, or --trust for this run",
         )));
     }
     let mut sources = sources(prompt, surroundings).await.into_iter();
     for declaration in &prompt.tools {
-        let refused = |code: Code, message: String| {
+        let refused = |code: DiagnosticCode, message: String| {
             Box::new(Diagnostic::error(code, message, declaration.span))
         };
         let tool: Arc<dyn Tool> = match &declaration.kind {
@@ -220,11 +220,12 @@ pub async fn toolbox(
                 for builtin in Builtin::named(name).unwrap_or_default() {
                     if builtin == Builtin::Python {
                         let options = surroundings.shell.of("python");
-                        confined(options).map_err(|error| refused(Code::Sandbox, error))?;
+                        confined(options)
+                            .map_err(|error| refused(DiagnosticCode::SandboxUnavailable, error))?;
                     }
-                    toolbox
-                        .add(builtin.tool(&reach))
-                        .map_err(|error| refused(Code::MdDuplicateTool, error.to_string()))?;
+                    toolbox.add(builtin.tool(&reach)).map_err(|error| {
+                        refused(DiagnosticCode::MdDuplicateTool, error.to_string())
+                    })?;
                 }
                 continue;
             }
@@ -234,10 +235,12 @@ pub async fn toolbox(
                 description,
             } => {
                 let options = surroundings.shell.of(name).clone();
-                confined(&options).map_err(|error| refused(Code::Sandbox, error))?;
+                confined(&options)
+                    .map_err(|error| refused(DiagnosticCode::SandboxUnavailable, error))?;
                 let tool = ShellTool::new(name, command, description.as_deref(), roots, options);
-                let invalid =
-                    |error: CommandError| refused(Code::MdToolDeclaration, error.to_string());
+                let invalid = |error: CommandError| {
+                    refused(DiagnosticCode::MdToolDeclaration, error.to_string())
+                };
                 Arc::new(tool.map_err(invalid)?)
             }
             ToolKind::Agent {
@@ -257,8 +260,9 @@ pub async fn toolbox(
                     Some(Ok(source)) => toolbox.add_source(source),
                     Some(Err(error)) => {
                         let code = match error.kind {
-                            ToolServerErrorKind::Denied => Code::NetworkDenied,
-                            _ => Code::McpTool,
+                            ToolServerErrorKind::Denied => DiagnosticCode::NetworkDenied,
+                            ToolServerErrorKind::Address => DiagnosticCode::McpDeclarationInvalid,
+                            _ => DiagnosticCode::McpToolNotFound,
                         };
                         let refused = refused(code, error.message);
                         let help = error.help.into_iter();
@@ -266,19 +270,19 @@ pub async fn toolbox(
                     }
                     None => {
                         let message = "servers of tools are not connected to here".to_owned();
-                        return Err(refused(Code::MdUnsupported, message));
+                        return Err(refused(DiagnosticCode::MdUnsupported, message));
                     }
                 }
                 continue;
             }
             _ => {
                 let message = "tools of this kind cannot be run yet".to_owned();
-                return Err(refused(Code::MdUnsupported, message));
+                return Err(refused(DiagnosticCode::MdUnsupported, message));
             }
         };
         toolbox
             .add(tool)
-            .map_err(|error| refused(Code::MdDuplicateTool, error.to_string()))?;
+            .map_err(|error| refused(DiagnosticCode::MdDuplicateTool, error.to_string()))?;
     }
     if let Some(transcript) = prompt.transcript() {
         let builtins = transcript.builtins.iter();

@@ -12,7 +12,7 @@ use chatmd::{
     DocumentText, EvaluationRequest, EvaluationResponse, Evaluator, RequestId, RequestKind,
     World as _, WorldError, WorldErrorKind, load,
 };
-use logue_message::Block;
+use logue_message::ContentBlock;
 use logue_tools::{AccessScope, FetchCategory, Fetcher, SearchEngine, ShellPolicy, ToolServers};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -48,7 +48,7 @@ pub struct Surroundings {
 enum Errand {
     Document(String, bool, bool, bool),
     Image(String),
-    Agent(String, bool, Vec<Block>),
+    Agent(String, bool, Vec<ContentBlock>),
 }
 
 impl Surroundings {

@@ -4,9 +4,9 @@
 //! declare the functions; the frames are the conversation.
 
 use chatmd::Config;
-use logue_message::{Repair, ToolDefinition, repair_history};
+use logue_message::{HistoryRepair, ToolDefinition, repair_history};
 use logue_model::Settings;
-use logue_source::{Code, Diagnostic};
+use logue_source::{Diagnostic, DiagnosticCode};
 use logue_tools::Builtin;
 use openchatml::shape::Shape;
 use openchatml::{Document, Header, Role, declare, messages_from_frames, tool_of};
@@ -33,7 +33,7 @@ impl Prompt {
         if let Some(header) = document.header().filter(|header| is_2_0(header)) {
             diagnostics.push(
                 Diagnostic::error(
-                    Code::WriteRefused,
+                    DiagnosticCode::WriteRefused,
                     "a transcript of version 2.0 cannot be gone on with: it has no escape for what a \
                      message may say",
                     header.span(),
@@ -73,7 +73,7 @@ impl Prompt {
         let open: Vec<(String, String)> = repairs
             .into_iter()
             .filter_map(|repair| match repair {
-                Repair::Cancelled { call_id, name } => Some((call_id, name)),
+                HistoryRepair::Cancelled { call_id, name } => Some((call_id, name)),
                 _ => None,
             })
             .collect();
@@ -103,7 +103,7 @@ fn settings(header: &Header, diagnostics: &mut Vec<Diagnostic>) -> Settings {
     let mut misread = |key: &str, expected: &str| {
         let message = format!("`{key}` of generation_settings is not {expected}, and is not used");
         diagnostics.push(Diagnostic::warning(
-            Code::ConfigIgnored,
+            DiagnosticCode::ConfigIgnored,
             message,
             header.span(),
         ));
@@ -175,7 +175,7 @@ fn builtins(header: &Header, diagnostics: &mut Vec<Diagnostic>) -> Vec<Builtin> 
             }
             None => diagnostics.push(
                 Diagnostic::warning(
-                    Code::ToolUnsupported,
+                    DiagnosticCode::ToolUnsupported,
                     format!("there is no built-in tool `{name}` here, and it is not offered"),
                     header.span(),
                 )

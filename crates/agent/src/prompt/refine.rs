@@ -25,7 +25,7 @@ Answer with the whole rewritten prompt and nothing else.";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RefineError {
-    /// The stable category: the provider's, or `refine_refused`.
+    /// The stable category: the provider's, or `refine_rejected`.
     pub category: String,
     /// What happened.
     pub message: String,
@@ -57,7 +57,7 @@ pub async fn refined(
     };
     if let Some(change) = refine::forbidden_change(prompt, &rewritten) {
         return Err(RefineError {
-            category: "refine_refused".to_owned(),
+            category: "refine_rejected".to_owned(),
             message: format!("the rewritten prompt is not used: {change}"),
             is_transient: false,
         });

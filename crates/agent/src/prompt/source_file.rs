@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 /// Bytes of the largest file that is read as a prompt or transcript.
 pub const MAX_SOURCE_BYTES: u64 = 64 * 1024 * 1024;
@@ -29,7 +29,7 @@ impl std::fmt::Display for SourceError {
 impl std::error::Error for SourceError {}
 
 impl SourceError {
-    fn new(name: &str, code: Code, message: impl Into<String>, help: &str) -> Self {
+    fn new(name: &str, code: DiagnosticCode, message: impl Into<String>, help: &str) -> Self {
         let diagnostic = Diagnostic::error(code, message, Span::default()).with_help(help);
         Self {
             name: name.to_owned(),
@@ -60,7 +60,7 @@ pub fn read_bytes(path: &Path) -> Result<Vec<u8>, SourceError> {
         };
         return Err(SourceError::new(
             &name,
-            Code::SourceRead,
+            DiagnosticCode::SourceRead,
             format!("`{name}` {what}"),
             help,
         ));
@@ -96,7 +96,7 @@ pub fn into_text(name: &str, bytes: Vec<u8>) -> Result<String, SourceError> {
         let start = error.utf8_error().valid_up_to();
         let len = error.utf8_error().error_len().unwrap_or(1);
         let diagnostic = Diagnostic::error(
-            Code::SourceNotUtf8,
+            DiagnosticCode::SourceNotUtf8,
             "the file is not UTF-8 text",
             Span::new(start, start + len),
         )
@@ -113,7 +113,7 @@ pub fn into_text(name: &str, bytes: Vec<u8>) -> Result<String, SourceError> {
 fn too_large(name: &str) -> SourceError {
     SourceError::new(
         name,
-        Code::SourceTooLarge,
+        DiagnosticCode::SourceTooLarge,
         format!(
             "`{name}` is larger than {} MiB",
             MAX_SOURCE_BYTES / (1024 * 1024)
@@ -137,5 +137,5 @@ fn unreadable(name: &str, error: &io::Error) -> SourceError {
             "check the path",
         ),
     };
-    SourceError::new(name, Code::SourceRead, message, help)
+    SourceError::new(name, DiagnosticCode::SourceRead, message, help)
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use chatmd::write;
-use logue_message::{Block, CallKind, ToolCall};
+use logue_message::{CallKind, ContentBlock, ToolCall};
 
 use crate::prompt::source_file::MAX_SOURCE_BYTES;
 use crate::transcript::frames;
@@ -149,9 +149,9 @@ impl Writing {
     }
 
     /// A piece of an answer; nothing for a kind of block that no answer has.
-    fn answer(&mut self, block: &Block, continued: bool) -> String {
+    fn answer(&mut self, block: &ContentBlock, continued: bool) -> String {
         match block {
-            Block::Text {
+            ContentBlock::Text {
                 text,
                 signature,
                 preamble,
@@ -162,7 +162,7 @@ impl Writing {
                 text,
                 ..write::AssistantMessage::default()
             }),
-            Block::Thinking {
+            ContentBlock::Thinking {
                 text,
                 signature,
                 id,
@@ -177,7 +177,7 @@ impl Writing {
                     ..write::ReasoningElement::default()
                 })
             }
-            Block::RedactedThinking { data } => self.reasoning(write::ReasoningElement {
+            ContentBlock::RedactedThinking { data } => self.reasoning(write::ReasoningElement {
                 encrypted: Some(data),
                 continued,
                 ..write::ReasoningElement::default()

@@ -1,6 +1,6 @@
 //! Elements as frames of an OpenChatML transcript.
 
-use logue_message::{Block, ChatMessage, Content, ToolCall};
+use logue_message::{ChatMessage, Content, ContentBlock, ToolCall};
 use openchatml::{FrameBuf, WriteError, frames_from_messages, safe_value, write_frame};
 
 use crate::transcript::item::Element;
@@ -43,7 +43,7 @@ fn messages_of(elements: &[Element]) -> Vec<ChatMessage> {
 
 #[derive(Default)]
 struct Answer {
-    blocks: Vec<Block>,
+    blocks: Vec<ContentBlock>,
     calls: Vec<ToolCall>,
 }
 

@@ -1,6 +1,6 @@
 //! What a turn adds to a transcript, one completed thing at a time.
 
-use logue_message::{Block, ChatMessage, Content, ToolCall};
+use logue_message::{ChatMessage, Content, ContentBlock, ToolCall};
 
 /// A completed part of a turn.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,7 +10,7 @@ pub enum Element {
     /// What the model thought or said: a piece of its answer.
     Answer {
         /// The piece: words or reasoning.
-        block: Block,
+        block: ContentBlock,
         /// Whether words of the same answer stand before it.
         continued: bool,
     },
@@ -29,7 +29,7 @@ impl Element {
     /// Plain words of the model.
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::Answer {
-            block: Block::text(text),
+            block: ContentBlock::text(text),
             continued: false,
         }
     }
@@ -53,7 +53,7 @@ impl Element {
     pub fn of_answer(answer: &ChatMessage) -> Vec<Self> {
         let blocks = match &answer.content {
             Content::Absent => Vec::new(),
-            Content::Text(text) => vec![Block::text(text.clone())],
+            Content::Text(text) => vec![ContentBlock::text(text.clone())],
             Content::Blocks(blocks) => blocks.clone(),
         };
         let says_something = !answer.tool_calls.is_empty() || !answer.text().trim().is_empty();
@@ -61,7 +61,7 @@ impl Element {
         let mut continued = false;
         for mut block in blocks {
             let is_words = match &mut block {
-                Block::Text {
+                ContentBlock::Text {
                     text,
                     signature,
                     preamble,
@@ -69,10 +69,10 @@ impl Element {
                     *preamble &= answer.tool_calls.is_empty();
                     true
                 }
-                Block::Thinking {
+                ContentBlock::Thinking {
                     text, signature, ..
                 } if !text.is_empty() || signature.is_some() => false,
-                Block::RedactedThinking { .. } => false,
+                ContentBlock::RedactedThinking { .. } => false,
                 // Nothing that a model can answer.
                 _ => continue,
             };
@@ -193,11 +193,11 @@ impl TranscriptError {
     /// The stable category of the error.
     pub const fn category(&self) -> &'static str {
         match self {
-            Self::Busy(_) => "session_busy",
+            Self::Busy(_) => "transcript_locked",
             Self::Unsuitable { .. } => "E-SOURCE-READ",
             Self::TooLarge(_) => "E-SOURCE-TOO-LARGE",
             Self::Unwritable { .. } => "E-WRITE-REFUSED",
-            Self::Changed { .. } | Self::Io { .. } => "session_save_failed",
+            Self::Changed { .. } | Self::Io { .. } => "transcript_write_failed",
         }
     }
 

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use logue_message::{Arguments, Block, ToolCall};
+use logue_message::{Arguments, ContentBlock, ToolCall};
 use regex::Regex;
 use serde_json::value::RawValue;
 
@@ -142,12 +142,12 @@ impl Redaction {
         }
     }
 
-    fn block(&self, block: &Block) -> Block {
+    fn block(&self, block: &ContentBlock) -> ContentBlock {
         let mut block = block.clone();
-        if let Block::Text {
+        if let ContentBlock::Text {
             text, signature, ..
         }
-        | Block::Thinking {
+        | ContentBlock::Thinking {
             text, signature, ..
         } = &mut block
             && let Cow::Owned(redacted) = self.text(text)

@@ -68,7 +68,7 @@ pub struct Assistant {
 /// The category of a turn in which the model calls tools without end.
 pub(crate) const MAX_TURNS: &str = "max_turns_reached";
 /// The category of a turn that ends at the call of a function that is only declared.
-pub const TOOL_CALL_WAITS: &str = "tool_call_waits";
+pub const TOOL_RESULT_REQUIRED: &str = "tool_result_required";
 /// The field with the conversation.
 pub(crate) const MESSAGES: &str = "messages";
 
@@ -226,7 +226,7 @@ impl Shared {
                 "the model calls `{}` ({}), which nothing here can run",
                 call.name, call.id
             ))
-            .with_category(TOOL_CALL_WAITS)),
+            .with_category(TOOL_RESULT_REQUIRED)),
         }
     }
 

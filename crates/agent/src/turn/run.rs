@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::permission::permissions::Permissions;
 use crate::transcript::item::{Transcript, TranscriptError};
 use crate::transcript::journal::TranscriptJournal;
-use crate::turn::assistant::{Assistant, MAX_TURNS, MESSAGES, TOOL_CALL_WAITS};
+use crate::turn::assistant::{Assistant, MAX_TURNS, MESSAGES, TOOL_RESULT_REQUIRED};
 use crate::turn::budget::{BUDGET_EXCEEDED, Budget};
 use crate::turn::listener::Listener;
 use crate::turn::progress::Progress;
@@ -212,7 +212,7 @@ fn turn_error(error: &EngineError) -> TurnError {
     let help = match category.as_str() {
         MAX_TURNS => Some("raise --max-turns, or run again to go on".to_owned()),
         BUDGET_EXCEEDED => Some(BUDGET_HELP.to_owned()),
-        TOOL_CALL_WAITS => Some(
+        TOOL_RESULT_REQUIRED => Some(
             "append its reply, and run again: `<|start|>tool name=functions.NAME call_id=ID \
              to=assistant<|channel|>commentary<|message|>…<|end|>`"
                 .to_owned(),
@@ -232,11 +232,17 @@ fn turn_error(error: &EngineError) -> TurnError {
 /// The harness contract sorts the categories that it knows; these are a single user's own.
 pub(crate) fn bucket(category: &str) -> ErrorBucket {
     match category {
-        MAX_TURNS | BUDGET_EXCEEDED | TOOL_CALL_WAITS | "replay_mismatch" | "replay_exhausted"
-        | "replay_unreadable" | "record_failed" | "E-SOURCE-READ" | "E-SOURCE-TOO-LARGE" => {
-            ErrorBucket::UserCorrectable
-        }
-        "session_busy" => ErrorBucket::RetryableTransient,
+        MAX_TURNS
+        | BUDGET_EXCEEDED
+        | TOOL_RESULT_REQUIRED
+        | "replay_mismatch"
+        | "replay_exhausted"
+        | "recording_invalid"
+        | "recording_write_failed"
+        | "E-SOURCE-READ"
+        | "E-SOURCE-TOO-LARGE" => ErrorBucket::UserCorrectable,
+        "transcript_locked" => ErrorBucket::RetryableTransient,
+        "transcript_write_failed" => ErrorBucket::SessionTerminating,
         other => DefaultClassifier.classify(other),
     }
 }

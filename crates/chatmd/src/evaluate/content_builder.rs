@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use logue_html::Options;
-use logue_message::{Block, Content, ImageSource};
-use logue_source::{Code, Diagnostic, Span};
+use logue_message::{Content, ContentBlock, ImageSource};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use super::{EvaluationResponse, Responses, id_of};
 use crate::document::{ContentItem, DocumentRef, Image, Text};
@@ -20,7 +20,7 @@ pub(super) struct ContentBuilder<'a> {
     responses: &'a Responses,
     /// Where what is missing is reported; somebody else does it if this is `None`.
     findings: Option<&'a mut Findings>,
-    blocks: Vec<Block>,
+    blocks: Vec<ContentBlock>,
 }
 
 impl<'a> ContentBuilder<'a> {
@@ -63,12 +63,12 @@ impl<'a> ContentBuilder<'a> {
     /// Whether nothing was said but white space.
     pub(super) fn is_blank(&self) -> bool {
         self.blocks.iter().all(|block| match block {
-            Block::Text { text, .. } => is_blank(text),
+            ContentBlock::Text { text, .. } => is_blank(text),
             _ => false,
         })
     }
 
-    pub(super) fn into_blocks(self) -> Vec<Block> {
+    pub(super) fn into_blocks(self) -> Vec<ContentBlock> {
         self.blocks
     }
 
@@ -76,7 +76,7 @@ impl<'a> ContentBuilder<'a> {
     pub(super) fn into_content(mut self) -> Content {
         match self.blocks.as_mut_slice() {
             [] => Content::Text(String::new()),
-            [Block::Text { text, .. }] => Content::Text(std::mem::take(text)),
+            [ContentBlock::Text { text, .. }] => Content::Text(std::mem::take(text)),
             _ => Content::Blocks(self.blocks),
         }
     }
@@ -102,7 +102,7 @@ impl<'a> ContentBuilder<'a> {
             },
             ContentItem::Import(import) => self.report(
                 Diagnostic::error(
-                    Code::MdUnsupported,
+                    DiagnosticCode::MdUnsupported,
                     "an import is not expanded here",
                     import.span,
                 )
@@ -147,7 +147,7 @@ impl<'a> ContentBuilder<'a> {
         } else {
             (ImageSource::Url(img.src.clone()), None)
         };
-        self.blocks.push(Block::Image {
+        self.blocks.push(ContentBlock::Image {
             source,
             media_type,
             detail: None,
@@ -159,8 +159,8 @@ impl<'a> ContentBuilder<'a> {
             return;
         }
         match self.blocks.last_mut() {
-            Some(Block::Text { text, .. }) => text.push_str(more),
-            _ => self.blocks.push(Block::text(more)),
+            Some(ContentBlock::Text { text, .. }) => text.push_str(more),
+            _ => self.blocks.push(ContentBlock::text(more)),
         }
     }
 
@@ -181,7 +181,7 @@ impl<'a> ContentBuilder<'a> {
                     .fold(found, Diagnostic::with_help)
             }
             _ => Diagnostic::error(
-                Code::MdUnsupported,
+                DiagnosticCode::MdUnsupported,
                 format!("{message}: nobody was asked"),
                 span,
             )

@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use logue_message::{Arguments, Block, ChatMessage, Content, ToolCall};
-use logue_source::{Code, Diagnostic, Span};
+use logue_message::{Arguments, ChatMessage, Content, ContentBlock, ToolCall};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use super::content_builder::ContentBuilder;
 use super::{Evaluation, Responses, text_of};
@@ -34,7 +34,7 @@ pub(super) struct Assembler<'d, 'a> {
 #[derive(Default)]
 struct Response<'d> {
     /// Reasoning and words.
-    blocks: Vec<Block>,
+    blocks: Vec<ContentBlock>,
     has_words: bool,
     name: Option<String>,
     calls: Vec<ToolCall>,
@@ -54,14 +54,14 @@ impl Response<'_> {
             || self
                 .blocks
                 .iter()
-                .any(|block| matches!(block, Block::Text { text, .. } if !is_blank(text)))
+                .any(|block| matches!(block, ContentBlock::Text { text, .. } if !is_blank(text)))
     }
 
     fn into_message(mut self) -> ChatMessage {
         let content = match self.blocks.as_mut_slice() {
             [] => Content::Absent,
             [
-                Block::Text {
+                ContentBlock::Text {
                     text,
                     signature: None,
                     preamble: false,
@@ -114,7 +114,7 @@ impl<'d, 'a> Assembler<'d, 'a> {
     fn end_response(&mut self) {
         let mut response = std::mem::take(&mut self.response);
         if !response.says_something() {
-            response.blocks.retain(Block::is_reasoning);
+            response.blocks.retain(ContentBlock::is_reasoning);
             for message in std::mem::take(&mut response.blank) {
                 self.left_out(message);
             }
@@ -143,7 +143,7 @@ impl<'d, 'a> Assembler<'d, 'a> {
             MessageRole::Assistant => {
                 let text = self.only_text(content, message.opener);
                 self.response.has_words = true;
-                self.response.blocks.push(Block::Text {
+                self.response.blocks.push(ContentBlock::Text {
                     text,
                     signature: message.signature.clone(),
                     preamble: message.phase.as_deref() == Some(COMMENTARY),
@@ -170,7 +170,7 @@ impl<'d, 'a> Assembler<'d, 'a> {
             Content::Blocks(blocks) => {
                 self.findings.push(
                     Diagnostic::warning(
-                        Code::ContentDropped,
+                        DiagnosticCode::ContentDropped,
                         "the model does not see the pictures in this element",
                         place,
                     )
@@ -190,7 +190,7 @@ impl<'d, 'a> Assembler<'d, 'a> {
         {
             self.findings.push(
                 Diagnostic::warning(
-                    Code::ContentDropped,
+                    DiagnosticCode::ContentDropped,
                     format!(
                         "the model does not see this message of the {}, because it is empty",
                         message.role.as_str()
@@ -216,14 +216,16 @@ impl<'d, 'a> Assembler<'d, 'a> {
         // A block must say something, and a record without summaries does not.
         if !text.is_empty() || signature.is_some() {
             let id = reasoning.id.clone();
-            self.response.blocks.push(Block::Thinking {
+            self.response.blocks.push(ContentBlock::Thinking {
                 text,
                 signature,
                 id: id.filter(|id| reasoning.provider_id || !is_reasoning_id(id)),
             });
         }
         if let Some(data) = reasoning.encrypted.clone() {
-            self.response.blocks.push(Block::RedactedThinking { data });
+            self.response
+                .blocks
+                .push(ContentBlock::RedactedThinking { data });
         }
     }
 
@@ -265,7 +267,7 @@ impl<'d, 'a> Assembler<'d, 'a> {
     fn unsupported(&mut self, what: &str, span: Span) {
         self.findings.push(
             Diagnostic::error(
-                Code::MdUnsupported,
+                DiagnosticCode::MdUnsupported,
                 format!("{what} are not evaluated by this version"),
                 span,
             )

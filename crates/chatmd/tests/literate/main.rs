@@ -19,7 +19,7 @@ mod view;
 use std::fmt::Write as _;
 
 use chatmd::{Document, MemoryWorld, check, evaluate, load, parse};
-use logue_source::{Code, Diagnostic, SourceMap, Span};
+use logue_source::{Diagnostic, DiagnosticCode, SourceMap, Span};
 
 use cases::{Case, cases};
 
@@ -141,7 +141,7 @@ fn dump(case: &Case) -> Vec<(String, String)> {
         );
         (loaded.document().clone(), findings)
     } else {
-        let map = SourceMap::of("case.md", text.as_bytes());
+        let map = SourceMap::single("case.md", text.as_bytes());
         let findings = told(&of_interest(&check(text), asks), &map);
         (Document::from_tree(&tree).0, findings)
     };
@@ -172,7 +172,10 @@ fn dump(case: &Case) -> Vec<(String, String)> {
 /// All findings for a case that asks for them, else those that are not about made-up names.
 fn of_interest(findings: &[Diagnostic], asks: bool) -> Vec<Diagnostic> {
     let made_up = |finding: &Diagnostic| {
-        matches!(finding.code, Code::UnknownAttribute | Code::UndeclaredTool)
+        matches!(
+            finding.code,
+            DiagnosticCode::UnknownAttribute | DiagnosticCode::UndeclaredTool
+        )
     };
     let findings = findings.iter();
     findings

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::arguments::StoreArgs;
+use super::StoreArgs;
 
 /// Check keys, model server, sandbox and store, and say what to fix
 ///

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::setup::config::dollars::Dollars;
+use crate::config::Dollars;
 
 /// What a run and the agents that it asks may spend together.
 #[derive(Clone, Debug, Args)]

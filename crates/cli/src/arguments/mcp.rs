@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use logue_agent::PermissionRule;
 use logue_tools::HostRule;
 
-use crate::arguments::{Asking, TrustArgs};
+use super::{Asking, TrustArgs};
 
 /// What is done with servers of the Model Context Protocol.
 #[derive(Debug, Subcommand)]

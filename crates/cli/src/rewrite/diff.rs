@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use logue_source::{Style, visible};
+use logue_source::{ColorMode, visible};
 use similar::TextDiff;
 
 /// How long the shortest diff is looked for; then a longer one is shown.
@@ -10,7 +10,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The diff of a file's content, empty if nothing changes. With colours, what the file says cannot
 /// drive the terminal.
-pub(super) fn unified(name: &str, old: &str, new: &str, style: Style) -> String {
+pub(super) fn unified(name: &str, old: &str, new: &str, style: ColorMode) -> String {
     let mut configured = TextDiff::configure();
     let diff = configured.timeout(PATIENCE).diff_lines(old, new);
     let text = diff
@@ -19,8 +19,8 @@ pub(super) fn unified(name: &str, old: &str, new: &str, style: Style) -> String 
         .header(&format!("a/{name}"), &format!("b/{name}"))
         .to_string();
     match style {
-        Style::Plain => text,
-        Style::Colour => text.split_inclusive('\n').map(coloured).collect(),
+        ColorMode::Plain => text,
+        ColorMode::Ansi => text.split_inclusive('\n').map(coloured).collect(),
     }
 }
 

@@ -39,14 +39,18 @@ fn what_is_no_prompt_is_refused_with_its_place() {
         ("latin.md", "E-SOURCE-NOT-UTF8", "latin.md:1:10"),
         ("unclosed.md", "E-MD-UNCLOSED-TAG", "unclosed.md:2:1"),
         ("text.md", "E-MD-TOP-LEVEL-TEXT", "text.md:2:1"),
-        ("attribute.md", "E-MD-BAD-ATTRIBUTE", "attribute.md:1:"),
+        ("attribute.md", "E-MD-INVALID-ATTRIBUTE", "attribute.md:1:"),
         ("tool.md", "E-MD-UNKNOWN-TOOL", "tool.md:1:"),
-        ("doc.md", "E-MD-DOCUMENT", "doc.md:2:7"),
+        ("doc.md", "E-MD-DOCUMENT-UNREADABLE", "doc.md:2:7"),
         ("outside.md", "E-OUTSIDE-ROOTS", "--root DIR"),
         ("raw.md", "E-MD-UNTERMINATED-RAW", "raw.md:1:7"),
-        ("session.ocml", "no_model", "fragment-without-header"),
-        ("empty.md", "nothing_to_answer", "<user>"),
-        ("model.md", "no_model", "-m"),
+        (
+            "session.ocml",
+            "model_not_configured",
+            "fragment-without-header",
+        ),
+        ("empty.md", "no_user_input", "<user>"),
+        ("model.md", "model_not_configured", "-m"),
     ] {
         for write in [&["run"][..], &["run", "--no-write"]] {
             let arguments = [write, &[file]].concat();
@@ -88,7 +92,11 @@ fn a_wrong_setting_is_shown_at_its_place() {
         let folder = folder(&[("prompt.md", "<user>hi</user>\n"), ("logue.toml", settings)]);
         let ran = run(folder.path(), ["run", "--json", "prompt.md"]);
         assert_eq!(ran.status, 3);
-        assert!(ran.stderr.contains("error[E-CONFIG]"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("error[E-CONFIG-INVALID]"),
+            "{}",
+            ran.stderr
+        );
         assert!(ran.stderr.contains(place), "{}", ran.stderr);
         assert!(ran.stdout.contains("\"event\":\"error\""), "{}", ran.stdout);
     }

@@ -154,7 +154,7 @@ fn a_project_names_no_key_and_an_engine_needs_a_query() {
         let ran = run(folder.path(), ["run", "--no-write", "prompt.md"]);
         assert_eq!(ran.status, 3, "{settings}");
         assert!(
-            ran.stderr.contains("E-CONFIG") && ran.stderr.contains(said),
+            ran.stderr.contains("E-CONFIG-INVALID") && ran.stderr.contains(said),
             "{}",
             ran.stderr
         );

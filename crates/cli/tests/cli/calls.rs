@@ -148,7 +148,11 @@ fn the_configuration_says_how_many_run_at_once_and_what_a_model_is_told() {
     .unwrap();
     let ran = ask(folder.path(), &server, &["run", "p.md"]);
     assert_eq!(ran.status, 3);
-    assert!(ran.stderr.contains("error[E-CONFIG]"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("error[E-CONFIG-INVALID]"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use logue_model::Category;
-use logue_source::Code;
+use logue_source::DiagnosticCode;
 
 /// Categories that the program itself gives.
 const OWN: &[&str] = &[
@@ -18,13 +18,13 @@ const OWN: &[&str] = &[
     "internal",
     "budget_exceeded",
     "max_turns_reached",
-    "no_agent",
-    "no_model",
-    "not_token_ids",
-    "nothing_to_answer",
-    "output_failed",
+    "agent_not_configured",
+    "model_not_configured",
+    "invalid_token_ids",
+    "no_user_input",
+    "stdout_write_failed",
     "prompt_not_trusted",
-    "refine_refused",
+    "refine_rejected",
     "session_awaiting_signal",
     "session_busy",
     "session_exists",
@@ -33,12 +33,14 @@ const OWN: &[&str] = &[
     "session_save_failed",
     "session_write_conflict",
     "state_validation_error",
-    "store_damaged",
+    "store_corrupt",
     "store_unavailable",
     "suspension_persistence_failed",
     "suspension_record_invalid",
     "suspension_resume_payload_invalid",
-    "tool_call_waits",
+    "tool_result_required",
+    "transcript_locked",
+    "transcript_write_failed",
     "tool_not_permitted",
     "trust_unavailable",
     "turn_cancelled",
@@ -48,7 +50,7 @@ const OWN: &[&str] = &[
 
 #[test]
 fn codes_and_pages_are_the_same_list() {
-    let mut codes: BTreeSet<String> = Code::ALL
+    let mut codes: BTreeSet<String> = DiagnosticCode::ALL
         .iter()
         .map(|code| code.as_str().to_owned())
         .collect();

@@ -154,7 +154,7 @@ fn a_rewritten_prompt_cannot_take_permissions() {
     let ran = Ran::from(command.unwrap());
     assert_eq!(ran.status, 3);
     assert!(
-        ran.stderr.starts_with("error[refine_refused]: the rewritten prompt is not used: it changes the tool declarations"),
+        ran.stderr.starts_with("error[refine_rejected]: the rewritten prompt is not used: it changes the tool declarations"),
         "{}",
         ran.stderr
     );

@@ -79,7 +79,7 @@ fn a_run_that_waited_too_long_is_refused() {
     );
     assert_eq!(second.status, 7, "{}", second.stderr);
     assert!(
-        second.stderr.contains("error[session_busy]"),
+        second.stderr.contains("error[transcript_locked]"),
         "{}",
         second.stderr
     );

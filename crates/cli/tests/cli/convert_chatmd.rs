@@ -4,7 +4,7 @@ use std::path::Path;
 
 use chatmd::{Document, Evaluation, MemoryWorld, evaluate, write};
 use insta::assert_snapshot;
-use logue_message::{Block, ChatMessage, Content, ToolCall};
+use logue_message::{ChatMessage, Content, ContentBlock, ToolCall};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -352,7 +352,7 @@ fn kept(message: &ChatMessage) -> Kept {
         Content::Blocks(blocks) => blocks
             .iter()
             .filter_map(|block| match block {
-                Block::Thinking { text, .. } => Some(text.clone()),
+                ContentBlock::Thinking { text, .. } => Some(text.clone()),
                 _ => None,
             })
             .collect(),

@@ -79,7 +79,7 @@ fn token_ids_are_no_openchatml() {
     let ran = run(folder.path(), base.into_iter().chain(["text"]));
     assert_eq!(ran.status, 3);
     assert!(
-        ran.stderr.contains("error[not_token_ids]"),
+        ran.stderr.contains("error[invalid_token_ids]"),
         "{}",
         ran.stderr
     );

@@ -16,7 +16,7 @@ fn recorded_answers() -> Vec<Reply> {
         let mut answer = Answer::text(message.text());
         if let logue_message::Content::Blocks(blocks) = &message.content {
             for block in blocks {
-                if let logue_message::Block::Thinking { text, .. } = block {
+                if let logue_message::ContentBlock::Thinking { text, .. } = block {
                     answer = answer.with_reasoning(text);
                 }
             }

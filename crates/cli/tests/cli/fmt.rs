@@ -169,7 +169,7 @@ fn a_file_that_a_run_holds_is_not_touched() {
     let ran = run(folder.path(), ["fmt", "."]);
     assert_eq!((ran.status, ran.stdout.as_str()), (7, "./c.chatmd\n"));
     assert_snapshot!(ran.stderr, @r"
-    error[session_busy]: another run is writing to ./a.chatmd
+    error[transcript_locked]: another run is writing to ./a.chatmd
       = help: wait until the other run has ended
     1 file formatted, 1 unchanged, 1 failed
     ");

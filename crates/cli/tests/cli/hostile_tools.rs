@@ -158,7 +158,7 @@ fn hostile_tools_harm_neither_transcript_nor_machine() {
                 "floods",
                 "exec yes | tr y '\\377'",
                 "",
-                "[E-TOOL-LIMIT: the command was killed because it did not stop writing output]",
+                "[E-TOOL-LIMIT-EXCEEDED: the command was killed because it did not stop writing output]",
             ),
             hostile(
                 "leaves",
@@ -171,7 +171,7 @@ fn hostile_tools_harm_neither_transcript_nor_machine() {
             hostile(
                 "forks",
                 &format!("for i in 1 2 3 4 5 6 7 8 9; do setsid sleep {mark} & done\nsleep {mark}"),
-                "[E-TOOL-LIMIT: ",
+                "[E-TOOL-LIMIT-EXCEEDED: ",
                 "of its processes]",
             ),
             hostile(
@@ -369,7 +369,7 @@ fn the_users_own_file_loosens_and_a_projects_does_not() {
         let (ran, told) = read(project.path(), "secret/s");
         assert_eq!((ran.status, told), (3, None), "{settings}");
         assert!(
-            ran.stderr.contains("E-CONFIG")
+            ran.stderr.contains("E-CONFIG-INVALID")
                 && ran
                     .stderr
                     .contains(&format!("only your own logue/config.toml may {says}")),
@@ -406,7 +406,8 @@ fn a_required_sandbox_that_is_not_to_be_had_ends_the_run_at_once() {
     let (ran, told) = ask(folder.path(), &json!({"arguments": []}));
     assert_eq!((ran.status, told), (3, None));
     assert!(
-        ran.stderr.contains("E-SANDBOX") && ran.stderr.contains("a sandbox is required"),
+        ran.stderr.contains("E-SANDBOX-UNAVAILABLE")
+            && ran.stderr.contains("a sandbox is required"),
         "{}",
         ran.stderr
     );

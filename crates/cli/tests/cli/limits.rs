@@ -232,7 +232,7 @@ fn an_agent_whose_price_nobody_knows_is_not_asked() {
     );
     let text = std::fs::read_to_string(folder.path().join("p.md")).unwrap();
     assert!(
-        text.contains("E-MD-AGENT: no price of the model `small` is known"),
+        text.contains("E-MD-AGENT-FAILED: no price of the model `small` is known"),
         "{text}"
     );
 }
@@ -357,7 +357,7 @@ fn amounts_that_are_none_are_refused() {
         let ran = ask(prepared(config).path(), &server, &["run", "p.md"]);
         assert_eq!(ran.status, 3, "{config}: {}", ran.stderr);
         assert!(
-            ran.stderr.contains("error[E-CONFIG]"),
+            ran.stderr.contains("error[E-CONFIG-INVALID]"),
             "{config}: {}",
             ran.stderr
         );

@@ -85,7 +85,7 @@ fn a_server_that_does_not_start_is_a_warning_and_a_dying_one_a_failed_call() {
         ran.stderr
     );
     assert!(
-        ran.stderr.contains("warning[E-MCP-SERVER]"),
+        ran.stderr.contains("warning[E-MCP-SERVER-FAILED]"),
         "{}",
         ran.stderr
     );
@@ -99,7 +99,7 @@ fn a_server_that_does_not_start_is_a_warning_and_a_dying_one_a_failed_call() {
     );
     let told = bodies[1]["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
     assert!(
-        told.contains("E-MCP-SERVER") && told.contains("segmentation"),
+        told.contains("E-MCP-SERVER-FAILED") && told.contains("segmentation"),
         "{told}"
     );
 }
@@ -112,10 +112,15 @@ fn declarations_that_cannot_be_used_are_refused_before_the_model_is_asked() {
         (
             command("plain"),
             "name=\"nothing\"",
-            "E-MCP-TOOL",
+            "E-MCP-TOOL-NOT-FOUND",
             "its tools are echo",
         ),
-        ("ftp://x/".to_owned(), "", "E-MCP-TOOL", "stdio:COMMAND"),
+        (
+            "ftp://x/".to_owned(),
+            "",
+            "E-MCP-DECLARATION-INVALID",
+            "stdio:COMMAND",
+        ),
         (
             server.url(),
             "",
@@ -151,7 +156,7 @@ fn a_project_sends_no_variable_that_is_not_for_logue() {
     let ran = run(folder.path(), ["mcp", "list", "stdio:x"]);
     assert_eq!(ran.status, 3);
     assert!(
-        ran.stderr.contains("E-CONFIG") && ran.stderr.contains("LOGUE_"),
+        ran.stderr.contains("E-CONFIG-INVALID") && ran.stderr.contains("LOGUE_"),
         "{}",
         ran.stderr
     );

@@ -69,7 +69,7 @@ fn hosts_of_the_users_own_settings_are_allowed_and_private_ones_of_a_project_ref
     let path = folder.path().canonicalize().unwrap().join("logue.toml");
     let path = path.display().to_string();
     assert_snapshot!(ran.stderr.replace(&host, "HOST").replace(&path, "logue.toml"), @r#"
-    error[E-CONFIG]: only --allow-host and your own logue/config.toml may open the private host `HOST`
+    error[E-CONFIG-INVALID]: only --allow-host and your own logue/config.toml may open the private host `HOST`
      --> logue.toml:2:10
       |
     2 | hosts = ["HOST"]
@@ -154,7 +154,7 @@ fn a_page_may_fail_redirect_elsewhere_or_be_no_text() {
         reports.push_str(&ran.stderr.replace(host, "HOST"));
     }
     assert_snapshot!(reports, @r#"
-    error[E-MD-DOCUMENT]: the document "http://HOST/" cannot be read: http://HOST/ answered 404 Not Found
+    error[E-MD-DOCUMENT-UNREADABLE]: the document "http://HOST/" cannot be read: http://HOST/ answered 404 Not Found
      --> prompt.md:2:7
       |
     2 | <user><doc src="http://HOST/"/></user>
@@ -221,14 +221,14 @@ fn an_agent_from_afar_has_nothing_of_this_machine() {
         reports.push_str(&ran.stderr.replace(&host, "HOST"));
     }
     assert_snapshot!(reports, @r#"
-    error[E-MD-AGENT]: the agent "http://HOST/a.chatmd" gave no answer: http://HOST/a.chatmd:2:7: the document "secret.txt" cannot be read: secret.txt: is outside the folders that may be read (E-OUTSIDE-ROOTS)
+    error[E-MD-AGENT-FAILED]: the agent "http://HOST/a.chatmd" gave no answer: http://HOST/a.chatmd:2:7: the document "secret.txt" cannot be read: secret.txt: is outside the folders that may be read (E-OUTSIDE-ROOTS)
      --> prompt.md:2:7
       |
     2 | <user><agent src="http://HOST/a.chatmd">hi</agent></user>
       |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
       = help: save it to a file; `logue check` shows what is wrong with it
-    error[E-MD-AGENT]: the agent "http://HOST/a.chatmd" gave no answer: a prompt from the network may declare no tools
+    error[E-MD-AGENT-FAILED]: the agent "http://HOST/a.chatmd" gave no answer: a prompt from the network may declare no tools
      --> prompt.md:2:7
       |
     2 | <user><agent src="http://HOST/a.chatmd">hi</agent></user>

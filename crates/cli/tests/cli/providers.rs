@@ -291,7 +291,7 @@ fn settings_choose_the_kind_of_server_and_whether_it_streams() {
     let wrong = ran("dialect = \"gpt\"\n");
     assert_eq!(wrong.status, 3);
     assert!(
-        wrong.stderr.contains("E-CONFIG") && wrong.stderr.contains("vllm"),
+        wrong.stderr.contains("E-CONFIG-INVALID") && wrong.stderr.contains("vllm"),
         "{}",
         wrong.stderr
     );

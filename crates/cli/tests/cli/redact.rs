@@ -195,7 +195,7 @@ fn a_recording_is_refused() {
     );
     assert_eq!(ran.status, 3);
     assert_snapshot!(ran.stderr, @r"
-    error[record_failed]: a recording holds every word as it was sent, and [redact] keeps some off the disk
+    error[recording_write_failed]: a recording holds every word as it was sent, and [redact] keeps some off the disk
       = help: run without --record, or record where no logue.toml has [redact]
     ");
     assert!(!folder.path().join("r.ocml").exists());
@@ -223,35 +223,35 @@ fn a_bad_rule_is_an_error_at_its_place() {
         );
     }
     assert_snapshot!(reports, @r#"
-    error[E-CONFIG]: the pattern cannot be used: unclosed character class
+    error[E-CONFIG-INVALID]: the pattern cannot be used: unclosed character class
      --> logue.toml:2:21
       |
     2 | patterns = ["fine", "sk-[a-z"]
       |                     ^^^^^^^^^
       |
       = help: the README lists the settings
-    error[E-CONFIG]: `API key` is no name for a pattern: it must be lower-case letters, digits and hyphens
+    error[E-CONFIG-INVALID]: `API key` is no name for a pattern: it must be lower-case letters, digits and hyphens
      --> logue.toml:2:8
       |
     2 | name = "API key"
       |        ^^^^^^^^^
       |
       = help: the README lists the settings
-    error[E-CONFIG]: the pattern matches the empty text, so it would be found everywhere
+    error[E-CONFIG-INVALID]: the pattern matches the empty text, so it would be found everywhere
      --> logue.toml:3:11
       |
     3 | pattern = "x*"
       |           ^^^^
       |
       = help: the README lists the settings
-    error[E-CONFIG]: missing field `pattern`
+    error[E-CONFIG-INVALID]: missing field `pattern`
      --> logue.toml:1:1
       |
     1 | [[redact.rule]]
       | ^^^^^^^^^^^^^^^
       |
       = help: the README lists the settings
-    error[E-CONFIG]: unknown field `pattern`, expected `patterns` or `rule`
+    error[E-CONFIG-INVALID]: unknown field `pattern`, expected `patterns` or `rule`
      --> logue.toml:2:1
       |
     2 | pattern = ["x"]

@@ -290,7 +290,7 @@ fn output_that_cannot_be_written_is_told_once_the_turn_is_safe() {
     let ran = Ran::from(child.wait_with_output().unwrap());
     assert_eq!(ran.status, 1, "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("error[output_failed]"),
+        ran.stderr.contains("error[stdout_write_failed]"),
         "{}",
         ran.stderr
     );

@@ -122,7 +122,7 @@ fn what_is_wrong_is_said_before_anything_is_stored() {
     let nobody = run(folder.path(), ["send", "s", "hello"]);
     assert_eq!(nobody.status, 3);
     assert!(
-        nobody.stderr.contains("error[no_agent]"),
+        nobody.stderr.contains("error[agent_not_configured]"),
         "{}",
         nobody.stderr
     );

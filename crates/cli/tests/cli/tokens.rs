@@ -144,15 +144,15 @@ fn what_is_no_id_is_told() {
         ran.stderr
     };
     assert_snapshot!(told("200006, 1428"), @"
-    error[not_token_ids]: `<stdin>`: `200006,` is no token id
+    error[invalid_token_ids]: `<stdin>`: `200006,` is no token id
       = help: give a JSON array, or numbers from 0 to 201088 with white space between them
     ");
     assert_snapshot!(told("[200006, 201089]"), @"
-    error[not_token_ids]: `<stdin>`: `201089` is no token id
+    error[invalid_token_ids]: `<stdin>`: `201089` is no token id
       = help: give a JSON array, or numbers from 0 to 201088 with white space between them
     ");
     assert_snapshot!(told("[200006"), @"
-    error[not_token_ids]: `<stdin>` is not JSON: EOF while parsing a list at line 1 column 7
+    error[invalid_token_ids]: `<stdin>` is not JSON: EOF while parsing a list at line 1 column 7
       = help: give an array of numbers, such as [200006, 1428]
     ");
     for input in [
@@ -164,7 +164,10 @@ fn what_is_no_id_is_told() {
         "201089",
         "99999999999999999999",
     ] {
-        assert!(told(input).starts_with("error[not_token_ids]"), "{input}");
+        assert!(
+            told(input).starts_with("error[invalid_token_ids]"),
+            "{input}"
+        );
     }
 }
 

@@ -30,7 +30,7 @@ fn a_declared_function_is_offered_and_its_call_is_the_callers_to_run() {
     );
     assert_eq!(ran.status, 6, "{}", ran.stderr);
     assert!(
-        ran.stderr.contains("error[tool_call_waits]"),
+        ran.stderr.contains("error[tool_result_required]"),
         "{}",
         ran.stderr
     );

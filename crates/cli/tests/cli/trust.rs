@@ -216,7 +216,11 @@ fn a_project_can_only_make_things_stricter() {
         let folder = with(wrong);
         let ran = run(folder.path(), &server, &["run", "p.md", "go"]);
         assert_eq!(ran.status, 3, "{wrong}: {}", ran.stderr);
-        assert!(ran.stderr.contains("E-CONFIG"), "{wrong}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains("E-CONFIG-INVALID"),
+            "{wrong}: {}",
+            ran.stderr
+        );
     }
 }
 

@@ -8,7 +8,7 @@ use logue_harness::store::MemoryStore;
 use logue_harness::{
     CountingIds, END, ErrorBucket, Field, FieldType, GraphBuilder, StateSchema, Update,
 };
-use logue_message::{Block, ChatMessage, Content, ToolCall};
+use logue_message::{ChatMessage, Content, ContentBlock, ToolCall};
 
 use crate::stage::{RealClock, Stage, category, texts};
 
@@ -100,7 +100,7 @@ async fn a_failed_turn_leaves_the_history_as_it_was() {
 #[tokio::test]
 async fn what_has_no_valid_shape_reaches_nothing() {
     let call = || vec![ToolCall::new("c", "t", "{}")];
-    let image = || Content::Blocks(vec![Block::thinking("hm")]);
+    let image = || Content::Blocks(vec![ContentBlock::thinking("hm")]);
     let mut no_id = ChatMessage::tool("", "x");
     no_id.tool_call_id = None;
     let mut with_id = ChatMessage::user("x");
@@ -116,7 +116,7 @@ async fn what_has_no_valid_shape_reaches_nothing() {
         (with_id, "tool_call_id"),
         (ChatMessage::system(""), "content"),
         (
-            ChatMessage::system(Content::Blocks(vec![Block::text("x")])),
+            ChatMessage::system(Content::Blocks(vec![ContentBlock::text("x")])),
             "content",
         ),
         (
@@ -127,7 +127,7 @@ async fn what_has_no_valid_shape_reaches_nothing() {
         (no_id, "tool_call_id"),
         (ChatMessage::tool("", "x"), "tool_call_id"),
         (
-            ChatMessage::tool("c", Content::Blocks(vec![Block::text("x")])),
+            ChatMessage::tool("c", Content::Blocks(vec![ContentBlock::text("x")])),
             "content",
         ),
     ] {

@@ -43,7 +43,7 @@ const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
 /// Whether a check is to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cost {
+pub(super) enum CostCheck {
     Fair,
     TooHigh,
 }
@@ -84,7 +84,7 @@ impl Plan {
     }
 
     /// Whether a value can be checked.
-    pub(super) fn cost(&self, value: &Value) -> Cost {
+    pub(super) fn cost(&self, value: &Value) -> CostCheck {
         let (depth, size) = measure(value);
         // What each schema costs at one place of the value, by the levels that are below it.
         let mut below = vec![Work::default(); self.steps.len()];
@@ -97,9 +97,9 @@ impl Plan {
         }
         let whole = below.first().copied().unwrap_or_default();
         if whole.steps.saturating_mul(size) > STEPS || whole.nested > NESTED {
-            Cost::TooHigh
+            CostCheck::TooHigh
         } else {
-            Cost::Fair
+            CostCheck::Fair
         }
     }
 

@@ -10,22 +10,22 @@
 //! use serde_json::json;
 //!
 //! let schema = Schema::compile(&json!({"type": "object", "required": ["name"]})).unwrap();
-//! assert!(schema.faults(&json!({"name": "Ada"})).is_empty());
-//! assert_eq!(schema.faults(&json!({}))[0].message, r#""name" is a required property"#);
+//! assert!(schema.violations(&json!({"name": "Ada"})).is_empty());
+//! assert_eq!(schema.violations(&json!({}))[0].message, r#""name" is a required property"#);
 //! ```
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
-use cost::{Cost, Plan};
+use cost::{CostCheck, Plan};
 
 mod cost;
 
 /// Bytes that a schema may have as JSON.
-pub const SCHEMA_BYTES: usize = 256 * 1024;
+pub const MAX_SCHEMA_BYTES: usize = 256 * 1024;
 
 /// Faults that are told of one value.
-pub const FAULTS: usize = 20;
+pub const MAX_VIOLATIONS: usize = 20;
 
 /// Characters of one fault's message.
 const MESSAGE_CHARS: usize = 300;
@@ -45,14 +45,14 @@ pub struct Schema {
 
 /// A place at which a value is not what its schema asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct Violation {
     /// Where in the value, as a JSON pointer; empty for the whole value.
     pub path: String,
     /// What is wrong there. It holds nothing of the value but the names of its properties.
     pub message: String,
 }
 
-impl std::fmt::Display for Fault {
+impl std::fmt::Display for Violation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.path.is_empty() {
             return f.write_str(&self.message);
@@ -65,7 +65,7 @@ impl std::fmt::Display for Fault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SchemaError {
-    /// It is larger than [`SCHEMA_BYTES`].
+    /// It is larger than [`MAX_SCHEMA_BYTES`].
     TooLarge(usize),
     /// It refers to something that is not in it, at a JSON pointer.
     Remote {
@@ -90,7 +90,7 @@ impl std::fmt::Display for SchemaError {
         match self {
             Self::TooLarge(bytes) => write!(
                 f,
-                "the schema has {bytes} bytes, and {SCHEMA_BYTES} are the most"
+                "the schema has {bytes} bytes, and {MAX_SCHEMA_BYTES} are the most"
             ),
             Self::Remote { path, reference } => write!(
                 f,
@@ -113,7 +113,7 @@ impl Schema {
     /// It is no JSON Schema, is too large, or refers to something outside of it.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         let bytes = schema.to_string().len();
-        if bytes > SCHEMA_BYTES {
+        if bytes > MAX_SCHEMA_BYTES {
             return Err(SchemaError::TooLarge(bytes));
         }
         let plan = Plan::of(schema)?;
@@ -131,20 +131,20 @@ impl Schema {
         Ok(Self { validator, plan })
     }
 
-    /// Where a value is not what the schema asks for, as it is found; at most [`FAULTS`] places.
+    /// Where a value is not what the schema asks for, as it is found; at most [`MAX_VIOLATIONS`] places.
     ///
     /// A value that would take too long to check has one fault that says so: a schema can branch at
     /// each level of a deep value.
-    pub fn faults(&self, value: &Value) -> Vec<Fault> {
-        if self.plan.cost(value) == Cost::TooHigh {
-            return vec![Fault {
+    pub fn violations(&self, value: &Value) -> Vec<Violation> {
+        if self.plan.cost(value) == CostCheck::TooHigh {
+            return vec![Violation {
                 path: String::new(),
                 message: "the value is nested too deeply to be held against its schema".to_owned(),
             }];
         }
-        let errors = self.validator.iter_errors(value).take(FAULTS);
+        let errors = self.validator.iter_errors(value).take(MAX_VIOLATIONS);
         errors
-            .map(|error| Fault {
+            .map(|error| Violation {
                 path: error.instance_path().to_string(),
                 message: clipped(&error.masked_with("the value").to_string()),
             })

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use logue_message::{Block, CallKind};
+use logue_message::{CallKind, ContentBlock};
 use serde_json::Value;
 
 use crate::answer::Decoder;
@@ -133,16 +133,16 @@ impl Decoder for Decoding {
         for part in self.parts {
             match part {
                 Part::Text(text) | Part::Answer(text) if !text.is_empty() => {
-                    draft.blocks.push(Block::text(text));
+                    draft.blocks.push(ContentBlock::text(text));
                 }
                 Part::Thinking { text, signature } if !text.is_empty() || !signature.is_empty() => {
-                    draft.blocks.push(Block::Thinking {
+                    draft.blocks.push(ContentBlock::Thinking {
                         text,
                         signature: (!signature.is_empty()).then_some(signature),
                         id: None,
                     });
                 }
-                Part::Redacted(data) => draft.blocks.push(Block::RedactedThinking { data }),
+                Part::Redacted(data) => draft.blocks.push(ContentBlock::RedactedThinking { data }),
                 Part::Call {
                     id,
                     name,

@@ -1,6 +1,6 @@
 //! A request as Anthropic Messages writes it.
 
-use logue_message::{Block, ChatMessage, Content, ImageSource, Role};
+use logue_message::{ChatMessage, Content, ContentBlock, ImageSource, Role};
 use serde_json::{Map, Value, json};
 
 use crate::choosing::{Choice, Offer, SCHEMA_NAME, sampling, schema_instruction};
@@ -158,13 +158,15 @@ fn blocks_of(content: &Content) -> Result<Vec<Value>, ProviderError> {
         Content::Text(words) => return Ok(vec![text(words)]),
         Content::Blocks(blocks) => blocks,
     };
-    let block = |block: &Block| match block {
-        Block::Text { text: words, .. } => Ok(text(words)),
-        Block::Thinking {
+    let block = |block: &ContentBlock| match block {
+        ContentBlock::Text { text: words, .. } => Ok(text(words)),
+        ContentBlock::Thinking {
             text, signature, ..
         } => Ok(json!({"type": "thinking", "thinking": text, "signature": signature})),
-        Block::RedactedThinking { data } => Ok(json!({"type": "redacted_thinking", "data": data})),
-        Block::Image {
+        ContentBlock::RedactedThinking { data } => {
+            Ok(json!({"type": "redacted_thinking", "data": data}))
+        }
+        ContentBlock::Image {
             source, media_type, ..
         } => {
             let source = match source {

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use logue_message::{Block, ChatMessage, Content, Role as Speaker, ToolDefinition};
+use logue_message::{ChatMessage, Content, ContentBlock, Role as Speaker, ToolDefinition};
 use logue_o200k::SpecialSet;
 use openchatml::harmony::{
     Conversation, DeveloperContent, Form, FunctionTool, ReasoningEffort, RenderError,
@@ -140,10 +140,12 @@ fn only_text(message: &ChatMessage) -> Result<(), ProviderError> {
     let Content::Blocks(blocks) = &message.content else {
         return Ok(());
     };
-    let known = |block: &Block| {
+    let known = |block: &ContentBlock| {
         matches!(
             block,
-            Block::Text { .. } | Block::Thinking { .. } | Block::RedactedThinking { .. }
+            ContentBlock::Text { .. }
+                | ContentBlock::Thinking { .. }
+                | ContentBlock::RedactedThinking { .. }
         )
     };
     if blocks.iter().all(known) {

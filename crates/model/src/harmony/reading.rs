@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use logue_message::{Arguments, Block, CallKind, ChatMessage, Content, ToolCall};
+use logue_message::{Arguments, CallKind, ChatMessage, Content, ContentBlock, ToolCall};
 use openchatml::harmony::{End, Event as Read, Head, IdStream, Options, control_id};
 use openchatml::{Role, Token, recipient_of, tool_of};
 use serde_json::Value;
@@ -202,7 +202,7 @@ fn read(
 /// What was read.
 #[derive(Debug, Default)]
 struct Answer {
-    blocks: Vec<Block>,
+    blocks: Vec<ContentBlock>,
     calls: Vec<ToolCall>,
     /// Calls that began.
     begun: usize,
@@ -318,16 +318,16 @@ impl Answer {
             }
             Kind::Reasoning => self.think(current.text),
             Kind::Text => match self.blocks.last_mut() {
-                Some(Block::Text { text, .. }) => text.push_str(&current.text),
+                Some(ContentBlock::Text { text, .. }) => text.push_str(&current.text),
                 _ if current.text.is_empty() => {}
-                _ => self.blocks.push(Block::text(current.text)),
+                _ => self.blocks.push(ContentBlock::text(current.text)),
             },
         }
     }
 
     fn think(&mut self, text: String) {
         if !text.is_empty() {
-            self.blocks.push(Block::thinking(text));
+            self.blocks.push(ContentBlock::thinking(text));
         }
     }
 
@@ -367,18 +367,17 @@ impl Answer {
         let mut blocks = std::mem::take(&mut self.blocks);
         if !calls.is_empty() {
             for block in &mut blocks {
-                if let Block::Text { preamble, .. } = block {
+                if let ContentBlock::Text { preamble, .. } = block {
                     *preamble = true;
                 }
             }
         }
-        let said =
-            |block: &Block| matches!(block, Block::Text { text, .. } if !text.trim().is_empty());
+        let said = |block: &ContentBlock| matches!(block, ContentBlock::Text { text, .. } if !text.trim().is_empty());
         let says_nothing = calls.is_empty() && !blocks.iter().any(said);
         let content = match blocks.as_slice() {
             [] if calls.is_empty() => Content::Text(String::new()),
             [] => Content::Absent,
-            [Block::Text { text, .. }] if calls.is_empty() => Content::Text(text.clone()),
+            [ContentBlock::Text { text, .. }] if calls.is_empty() => Content::Text(text.clone()),
             _ => Content::Blocks(blocks),
         };
         let message = ChatMessage::assistant(content);

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use logue_message::{Block, CallKind};
+use logue_message::{CallKind, ContentBlock};
 use serde_json::Value;
 
 use crate::answer::Decoder;
@@ -108,7 +108,7 @@ impl Decoder for Decoding {
             match item.body {
                 Body::Message { parts, preamble } => {
                     let parts = parts.into_iter().filter(|text| !text.is_empty());
-                    draft.blocks.extend(parts.map(|text| Block::Text {
+                    draft.blocks.extend(parts.map(|text| ContentBlock::Text {
                         text,
                         signature: None,
                         preamble,
@@ -372,7 +372,7 @@ fn reasoning(
     id: Option<String>,
     mut parts: Vec<String>,
     encrypted: Option<String>,
-) -> impl Iterator<Item = Block> {
+) -> impl Iterator<Item = ContentBlock> {
     parts.retain(|part| !part.is_empty());
     if parts.is_empty() && encrypted.is_some() {
         parts.push(String::new());
@@ -381,7 +381,7 @@ fn reasoning(
     parts
         .into_iter()
         .enumerate()
-        .map(move |(number, text)| Block::Thinking {
+        .map(move |(number, text)| ContentBlock::Thinking {
             text,
             signature: encrypted.clone().filter(|_| number == last),
             id: id.clone(),

@@ -1,6 +1,6 @@
 //! A request as the Responses format writes it: a list of items.
 
-use logue_message::{Block, CallKind, ChatMessage, Content, Role};
+use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role};
 use serde_json::{Map, Value, json};
 
 use crate::choosing::{Choice, Offer, SCHEMA_NAME, is_strict, sampling};
@@ -133,7 +133,7 @@ fn answer_items(content: &Content, before_calls: bool, items: &mut Vec<Value>) {
     let mut open: Option<Reasoning<'_>> = None;
     for block in blocks {
         match block {
-            Block::Thinking {
+            ContentBlock::Thinking {
                 text,
                 signature,
                 id: Some(id),
@@ -151,7 +151,7 @@ fn answer_items(content: &Content, before_calls: bool, items: &mut Vec<Value>) {
                 }
                 item.encrypted = signature.as_deref().or(item.encrypted);
             }
-            Block::Text { text, preamble, .. } => {
+            ContentBlock::Text { text, preamble, .. } => {
                 items.extend(open.take().map(Reasoning::into_item));
                 if !text.is_empty() {
                     items.push(said(text, *preamble));
@@ -193,14 +193,14 @@ fn content_of(content: &Content) -> Result<Value, ProviderError> {
         Content::Blocks(blocks) => blocks,
     };
     let parts = blocks.iter().map(|block| match block {
-        Block::Text { text, .. } => Ok(json!({"type": "input_text", "text": text})),
-        Block::Image {
+        ContentBlock::Text { text, .. } => Ok(json!({"type": "input_text", "text": text})),
+        ContentBlock::Image {
             source,
             media_type,
             detail,
         } => Ok(json!({"type": "input_image",
             "image_url": image_url(source, media_type.as_deref()),
-            "detail": detail.map_or("auto", logue_message::Detail::as_str)})),
+            "detail": detail.map_or("auto", logue_message::ImageDetail::as_str)})),
         _ => Err(ProviderError::new(
             Category::UnsupportedContentBlock,
             "Responses carries text and images in a message of the user, nothing else",

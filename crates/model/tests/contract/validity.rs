@@ -1,6 +1,6 @@
 //! What no provider is sent, and that it is not sent.
 
-use logue_message::{Block, ChatMessage, Content, ToolCall, ToolDefinition};
+use logue_message::{ChatMessage, Content, ContentBlock, ToolCall, ToolDefinition};
 use logue_model::{
     Category, Echo, Provider, ProviderError, Request, RetryBudget, Retrying, Settings, Structured,
     ToolChoice,
@@ -100,11 +100,11 @@ fn conversations() -> Vec<(Vec<ChatMessage>, Option<&'static str>)> {
         ),
         (vec![blocks(vec![])], Some("messages[0] (user): ")),
         (
-            vec![blocks(vec![Block::text("")])],
+            vec![blocks(vec![ContentBlock::text("")])],
             Some("messages[0] (user): "),
         ),
         (
-            vec![blocks(vec![Block::thinking("hm")])],
+            vec![blocks(vec![ContentBlock::thinking("hm")])],
             Some("messages[0] (user): "),
         ),
         (

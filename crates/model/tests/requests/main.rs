@@ -8,7 +8,9 @@ mod rules;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use logue_message::{Block, CallKind, ChatMessage, Detail, ImageSource, ToolCall, ToolDefinition};
+use logue_message::{
+    CallKind, ChatMessage, ContentBlock, ImageDetail, ImageSource, ToolCall, ToolDefinition,
+};
 use logue_model::{
     Anthropic, ChatCompletions, ChatOptions, Dialect, Limits, Provider, ProviderError, Request,
     Responses, Rules, Settings,
@@ -65,19 +67,19 @@ async fn sent(format: Format, rules: Rules, request: &Request<'_>) -> Result<Val
     Ok(server.received()[0].body.clone())
 }
 
-fn thinking(text: &str, signature: Option<&str>, id: Option<&str>) -> Block {
-    Block::Thinking {
+fn thinking(text: &str, signature: Option<&str>, id: Option<&str>) -> ContentBlock {
+    ContentBlock::Thinking {
         text: text.to_owned(),
         signature: signature.map(str::to_owned),
         id: id.map(str::to_owned),
     }
 }
 
-fn image() -> Block {
-    Block::Image {
+fn image() -> ContentBlock {
+    ContentBlock::Image {
         source: ImageSource::Inline("aGk=".to_owned()),
         media_type: Some("image/png".to_owned()),
-        detail: Some(Detail::Low),
+        detail: Some(ImageDetail::Low),
     }
 }
 
@@ -93,20 +95,20 @@ fn conversation() -> Vec<ChatMessage> {
         ChatMessage::user("Hello").with_name("Ada"),
         ChatMessage::assistant(vec![
             thinking("First.", Some("sig-1"), None),
-            Block::text("Hi."),
+            ContentBlock::text("Hi."),
         ]),
         ChatMessage::user("Look"),
-        ChatMessage::user(vec![Block::text("here"), image()]),
+        ChatMessage::user(vec![ContentBlock::text("here"), image()]),
         ChatMessage::system("It is night."),
         ChatMessage::assistant(vec![
             thinking("Two", None, Some("rs_1")),
             thinking("files.", Some("enc-1"), Some("rs_1")),
             thinking("Signed.", Some("sig-2"), None),
-            Block::RedactedThinking {
+            ContentBlock::RedactedThinking {
                 data: "hidden".to_owned(),
             },
             thinking("Plain.", None, None),
-            Block::text("I look."),
+            ContentBlock::text("I look."),
         ])
         .with_tool_calls(vec![
             ToolCall::new("c1", "read", r#"{ "file": "a" }"#),

@@ -1,6 +1,6 @@
 //! One test for each rule about messages.
 
-use logue_message::{Block, CallKind, ChatMessage, ToolCall};
+use logue_message::{CallKind, ChatMessage, ContentBlock, ToolCall};
 use logue_model::{Category, Proof, ReasoningReplay, Request, Rules, Settings, SystemPlace};
 use serde_json::{Value, json};
 
@@ -94,7 +94,7 @@ async fn rule_blank_text() {
     let messages = [
         ChatMessage::user("hi"),
         ChatMessage::assistant(" \n"),
-        ChatMessage::user(vec![Block::text("  "), Block::text("there")]),
+        ChatMessage::user(vec![ContentBlock::text("  "), ContentBlock::text("there")]),
     ];
     let kept = told(Format::Chat, Rules::OPENAI, &messages).await;
     assert_eq!(kept.len(), 3);
@@ -139,7 +139,7 @@ async fn rule_replay_and_reasoning_field() {
     let mut asked = open.clone();
     asked.push(ChatMessage::assistant(vec![
         thinking("c", None, None),
-        Block::text("x"),
+        ContentBlock::text("x"),
     ]));
     asked.push(ChatMessage::user("3"));
     let cases = [
@@ -173,10 +173,10 @@ async fn rule_proof() {
         thinking("item", None, Some("rs_1")),
         thinking("part", None, Some("rs_2")),
         thinking("encrypted", Some("e"), Some("rs_2")),
-        Block::RedactedThinking {
+        ContentBlock::RedactedThinking {
             data: "redacted".to_owned(),
         },
-        Block::text("x"),
+        ContentBlock::text("x"),
     ];
     let messages = [
         ChatMessage::user("hi"),

@@ -1,6 +1,6 @@
 //! Calls against the tools that the conversation has declared before them.
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use crate::attributes::shown;
 use crate::declare::{self, Fault, Toolbox};
@@ -46,7 +46,7 @@ impl Tools {
         for hint in declarations.hints() {
             found.push(
                 Diagnostic::warning(
-                    Code::DeclarationUnread,
+                    DiagnosticCode::InvalidToolDeclaration,
                     hint.text.clone(),
                     first_line(document, span_in(&places, hint.span)),
                 )
@@ -92,7 +92,7 @@ pub(crate) fn mismatched(name: &str, mismatch: &crate::shape::Mismatch, place: S
     let path = shown(mismatch.path.as_bytes());
     let found = &mismatch.found;
     Diagnostic::error(
-        Code::CallSchema,
+        DiagnosticCode::CallSchema,
         format!("the arguments of `{name}` do not fit its declaration: `{path}` is {found}"),
         place,
     )
@@ -105,7 +105,7 @@ pub(crate) fn undeclared(name: &str, namespace: &str, place: Span) -> Diagnostic
     let name = shown(name.as_bytes());
     let namespace = shown(namespace.as_bytes());
     Diagnostic::error(
-        Code::CallSchema,
+        DiagnosticCode::CallSchema,
         format!("no tool `{name}` is declared"),
         place,
     )

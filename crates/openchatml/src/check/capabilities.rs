@@ -3,7 +3,7 @@
 //! The block is a negotiation: whoever wrote the header says what both sides understand. What is
 //! not listed may still be read here, so a frame that uses it is only a warning.
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 use serde_json::Value;
 
 use super::profile::words;
@@ -101,7 +101,7 @@ fn tokens_of<'d>(
 fn outside(what: &str, word: &str, place: Span, list: &str) -> Diagnostic {
     let word = shown(word.as_bytes());
     Diagnostic::warning(
-        Code::OutsideCapabilities,
+        DiagnosticCode::OutsideCapabilities,
         format!("the {what} `{word}` is not among the document's capabilities"),
         place,
     )

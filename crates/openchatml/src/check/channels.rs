@@ -1,6 +1,6 @@
 //! Channels and what may stand on them.
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use super::profile::{Profile, has};
 use crate::attributes::shown;
@@ -35,7 +35,7 @@ pub(super) fn check_channel(
     if profile.requires_channels && !frame.has_channel() {
         return Some(
             Diagnostic::error(
-                Code::ParseChannelMissing,
+                DiagnosticCode::ParseChannelMissing,
                 "the frame names no channel, and the document's profile requires one",
                 frame.header_span(),
             )
@@ -58,7 +58,7 @@ pub(super) fn check_channel(
     let is_reasoning = frame.role() == Role::Assistant && frame.channel() == Channel::Analysis;
     (is_reasoning && frame.addressee == Addressee::Tool).then(|| {
         Diagnostic::warning(
-            Code::AnalysisToTool,
+            DiagnosticCode::AnalysisToTool,
             "private reasoning is addressed to a tool",
             recipient,
         )
@@ -95,7 +95,7 @@ fn check_call(
         .collect();
     Some(
         Diagnostic::warning(
-            Code::CallOutsideCommentary,
+            DiagnosticCode::CallOutsideCommentary,
             format!("{what} is called on `{channel}`"),
             place,
         )
@@ -124,7 +124,7 @@ pub(super) fn check_markers(document: &Document<'_>, frame: &Frame) -> Option<Di
     let end = document.body_place(frame, offset + marker.len() - 1) + 1;
     Some(
         Diagnostic::warning(
-            Code::ReasoningOutsideAnalysis,
+            DiagnosticCode::ReasoningOutsideAnalysis,
             "a marker of private reasoning stands outside `analysis`",
             Span::new(start, end),
         )

@@ -15,7 +15,7 @@
 mod body;
 mod broken;
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use super::control::Control;
 use super::event::{End, Ended, Event, Head, Options};
@@ -151,7 +151,7 @@ impl Machine {
     pub(super) fn unclosed_literal(&mut self, at: usize, held: &[u8], sink: &mut Sink<'_>) {
         self.need_body(Span::empty(at), sink);
         let found = Diagnostic::error(
-            Code::StreamTruncated,
+            DiagnosticCode::StreamTruncated,
             "the literal block is not closed in time",
             Span::new(self.start, at),
         );
@@ -196,7 +196,7 @@ impl Machine {
         self.blank.extend_from_slice(blank);
         if !rest.is_empty() {
             let found = Diagnostic::error(
-                Code::ParseStrayText,
+                DiagnosticCode::ParseStrayText,
                 "text stands outside every message",
                 Span::new(at + used, at + used + 1),
             );
@@ -240,7 +240,7 @@ impl Machine {
             Control::Token(Token::Return) => self.stray_stop(End::Return, at, sink),
             Control::Token(token @ (Token::Channel | Token::Constrain)) => {
                 let found = Diagnostic::error(
-                    Code::ParseHeader,
+                    DiagnosticCode::ParseHeader,
                     format!("`{token}` stands outside every header"),
                     at,
                 );
@@ -266,7 +266,7 @@ impl Machine {
     fn stray_stop(&mut self, end: End, at: Span, sink: &mut Sink<'_>) {
         self.blank.clear();
         let found = Diagnostic::warning(
-            Code::ParseTerminator,
+            DiagnosticCode::ParseTerminator,
             format!("`<|{}|>` ends no message", end.as_str()),
             at,
         );
@@ -333,7 +333,7 @@ impl Machine {
             Control::Token(token @ (Token::Start | Token::Channel)) => {
                 if !self.head.stray || token == Token::Channel {
                     let found = Diagnostic::error(
-                        Code::ParseHeader,
+                        DiagnosticCode::ParseHeader,
                         format!("`{token}` stands in a message's body"),
                         at,
                     );
@@ -353,7 +353,7 @@ impl Machine {
             }
             Control::Token(token) => {
                 let found = Diagnostic::error(
-                    Code::ParseStrayToken,
+                    DiagnosticCode::ParseStrayToken,
                     format!("`{token}` stands in a message's body"),
                     at,
                 );
@@ -374,7 +374,7 @@ impl Machine {
 
     fn end_of_text(&mut self, at: Span, sink: &mut Sink<'_>) {
         let found = Diagnostic::warning(
-            Code::ParseStrayToken,
+            DiagnosticCode::ParseStrayToken,
             "`<|endoftext|>` is no token of the envelope",
             at,
         );
@@ -392,7 +392,7 @@ impl Machine {
             return self.end(End::Eos, at, sink);
         }
         let found = Diagnostic::error(
-            Code::StreamTruncated,
+            DiagnosticCode::StreamTruncated,
             "the text ends before the message's stop token",
             Span::new(self.start, at.start),
         );
@@ -415,8 +415,10 @@ impl Machine {
             let span = Span::new(start, body);
             let message = "the message names no channel";
             let found = match head.role {
-                Role::Tool => Diagnostic::warning(Code::ParseChannelMissing, message, span),
-                _ => Diagnostic::error(Code::ParseChannelMissing, message, span),
+                Role::Tool => {
+                    Diagnostic::warning(DiagnosticCode::ParseChannelMissing, message, span)
+                }
+                _ => Diagnostic::error(DiagnosticCode::ParseChannelMissing, message, span),
             };
             self.report(
                 found

@@ -1,6 +1,6 @@
 //! Whole messages, collected from the machine's events.
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use super::event::{End, Event, Head, Options};
 use super::ids::IdStream;
@@ -151,7 +151,7 @@ fn violation(message: &Message) -> Option<Diagnostic> {
     let (line, column) = json::line_column(message.content.as_bytes(), error.offset);
     Some(
         Diagnostic::error(
-            Code::BodyConstraintViolation,
+            DiagnosticCode::BodyConstraintViolation,
             format!(
                 "the body is not JSON: {} at line {line}, column {column} of it",
                 error.what

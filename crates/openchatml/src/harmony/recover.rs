@@ -5,7 +5,7 @@
 //! with a diagnostic. Where it broke off, the longest beginning that is a header is one, and what
 //! follows is the message's text.
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 use memchr::memmem;
 
 use super::event::Head;
@@ -140,7 +140,7 @@ impl<'h> Reader<'h> {
         if bytes.is_empty() || memchr::memchr(b'=', bytes).is_some() {
             self.note(
                 Diagnostic::error(
-                    Code::ParseHeader,
+                    DiagnosticCode::ParseHeader,
                     "the message names no role",
                     self.span(word),
                 )
@@ -157,7 +157,7 @@ impl<'h> Reader<'h> {
             let shown = String::from_utf8_lossy(bytes).into_owned();
             self.note(
                 Diagnostic::error(
-                    Code::ParseHeader,
+                    DiagnosticCode::ParseHeader,
                     format!("`{shown}` is not a role"),
                     self.span(word),
                 )
@@ -193,9 +193,13 @@ impl<'h> Reader<'h> {
         };
         if !is_name {
             self.note(
-                Diagnostic::error(Code::ParseHeader, "`<|channel|>` names no channel", token)
-                    .with_expected("`analysis`, `commentary` or `final` behind it")
-                    .with_help("the message is hidden, because its channel is not known"),
+                Diagnostic::error(
+                    DiagnosticCode::ParseHeader,
+                    "`<|channel|>` names no channel",
+                    token,
+                )
+                .with_expected("`analysis`, `commentary` or `final` behind it")
+                .with_help("the message is hidden, because its channel is not known"),
             );
         } else if read.repaired {
             let shown = String::from_utf8_lossy(bytes).into_owned();
@@ -207,8 +211,8 @@ impl<'h> Reader<'h> {
             let message = format!("`{shown}` is not a channel");
             let place = self.span(word);
             let found = match read.name {
-                Some(_) => Diagnostic::warning(Code::HeaderRepaired, message, place),
-                None => Diagnostic::error(Code::ParseHeader, message, place),
+                Some(_) => Diagnostic::warning(DiagnosticCode::HeaderRepaired, message, place),
+                None => Diagnostic::error(DiagnosticCode::ParseHeader, message, place),
             };
             self.note(
                 found
@@ -244,7 +248,7 @@ impl<'h> Reader<'h> {
         let counts = later != Channel::Unknown && !call;
         self.note(
             Diagnostic::warning(
-                Code::AttributeConflict,
+                DiagnosticCode::AttributeConflict,
                 "the message names a second channel",
                 self.span(word),
             )
@@ -269,9 +273,13 @@ impl<'h> Reader<'h> {
         let length = words::content_type_length(bytes);
         if length == 0 || memchr::memchr(b'=', bytes).is_some() {
             self.note(
-                Diagnostic::error(Code::ParseHeader, "`<|constrain|>` names no type", token)
-                    .with_expected("a type such as `json` behind it")
-                    .with_help("the message has no content type"),
+                Diagnostic::error(
+                    DiagnosticCode::ParseHeader,
+                    "`<|constrain|>` names no type",
+                    token,
+                )
+                .with_expected("a type such as `json` behind it")
+                .with_help("the message has no content type"),
             );
             return word.start;
         }
@@ -335,7 +343,7 @@ impl<'h> Reader<'h> {
                 self.head.sound = false;
                 self.note(
                     Diagnostic::error(
-                        Code::ParseHeader,
+                        DiagnosticCode::ParseHeader,
                         "an attribute looks as if it addressed the message",
                         self.span(word),
                     )
@@ -352,9 +360,9 @@ impl<'h> Reader<'h> {
         }
         if value.is_empty() {
             let code = if name == "to" {
-                Code::CallSchema
+                DiagnosticCode::CallSchema
             } else {
-                Code::ParseHeader
+                DiagnosticCode::ParseHeader
             };
             self.note(
                 Diagnostic::error(code, format!("`{name}=` has no value"), self.span(word))
@@ -416,7 +424,7 @@ impl<'h> Reader<'h> {
             let start = self.header.start;
             self.note(
                 Diagnostic::warning(
-                    Code::HeaderRepaired,
+                    DiagnosticCode::HeaderRepaired,
                     format!("`{recipient}` is no tool, `{tool}` is"),
                     Span::new(start, self.header.place(self.header.text.len())),
                 )
@@ -437,7 +445,7 @@ impl<'h> Reader<'h> {
     }
 
     fn repair(&mut self, part: Span, what: &str, expected: &str) {
-        let found = Diagnostic::warning(Code::HeaderRepaired, what, self.span(part));
+        let found = Diagnostic::warning(DiagnosticCode::HeaderRepaired, what, self.span(part));
         self.note(
             found
                 .with_expected(expected)
@@ -448,7 +456,7 @@ impl<'h> Reader<'h> {
     fn twice(&mut self, word: Span, what: &str) {
         let message = format!("the message has a second `{what}`");
         self.note(
-            Diagnostic::warning(Code::AttributeConflict, message, self.span(word))
+            Diagnostic::warning(DiagnosticCode::AttributeConflict, message, self.span(word))
                 .with_expected("each once")
                 .with_help("the first one counts"),
         );

@@ -14,7 +14,7 @@
 //!
 //! One newline on each side of a thought or value, and before `<|im_end|>`, is layout.
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use super::event::{Ended, Function, Head, Kind, Options};
 use super::json::Brackets;
@@ -256,7 +256,7 @@ impl Machine {
         let span = Span::new(self.start, end);
         out.found(
             Diagnostic::error(
-                Code::ParseStrayText,
+                DiagnosticCode::ParseStrayText,
                 "text stands outside every message",
                 span,
             )
@@ -402,7 +402,7 @@ impl Machine {
         let closer = Mark::Close(thought).as_str();
         out.found(
             Diagnostic::error(
-                Code::StreamTruncated,
+                DiagnosticCode::StreamTruncated,
                 "the block of thought is never closed",
                 opened,
             )
@@ -510,7 +510,7 @@ impl Machine {
 
     fn cut(&mut self, at: Span, out: &mut impl Receiver) {
         let mut finding = Diagnostic::error(
-            Code::StreamTruncated,
+            DiagnosticCode::StreamTruncated,
             "the message has no `<|im_end|>`",
             Span::new(self.start, at.start),
         )
@@ -539,7 +539,7 @@ impl Machine {
 fn without_meaning(mark: Mark, at: Span) -> Diagnostic {
     let token = mark.as_str();
     Diagnostic::warning(
-        Code::ParseStrayToken,
+        DiagnosticCode::ParseStrayToken,
         format!("`{token}` has no meaning here and is read as text"),
         at,
     )

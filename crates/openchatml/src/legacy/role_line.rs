@@ -1,6 +1,6 @@
 //! The first line of a message: the role, and a name (OpenChatML 0.1 §3).
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use super::event::Head;
 use crate::words::Role;
@@ -38,7 +38,7 @@ pub(crate) fn read(line: &[u8], at: usize, ended: bool, found: &mut dyn FnMut(Di
     if first {
         found(
             Diagnostic::error(
-                Code::ParseHeader,
+                DiagnosticCode::ParseHeader,
                 "the message has no role",
                 Span::empty(at),
             )
@@ -50,7 +50,7 @@ pub(crate) fn read(line: &[u8], at: usize, ended: bool, found: &mut dyn FnMut(Di
         head.sound = false;
         found(
             Diagnostic::error(
-                Code::ParseHeader,
+                DiagnosticCode::ParseHeader,
                 "the role line holds something that is neither role nor name",
                 junk,
             )
@@ -61,7 +61,7 @@ pub(crate) fn read(line: &[u8], at: usize, ended: bool, found: &mut dyn FnMut(Di
     if !ended {
         found(
             Diagnostic::warning(
-                Code::ParseHeader,
+                DiagnosticCode::ParseHeader,
                 "the role line does not end",
                 Span::new(at, at + line.len()),
             )
@@ -83,7 +83,7 @@ fn role(word: &[u8]) -> Role {
 fn unknown_role(word: &[u8], place: Span) -> Diagnostic {
     let shown = crate::attributes::shown(word);
     Diagnostic::error(
-        Code::ParseHeader,
+        DiagnosticCode::ParseHeader,
         format!("`{shown}` is not a role of this version"),
         place,
     )

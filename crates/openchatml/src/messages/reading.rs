@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use logue_message::{Arguments, Block, CallKind, ChatMessage, Content, Role as Speaker, ToolCall};
+use logue_message::{
+    Arguments, CallKind, ChatMessage, Content, ContentBlock, Role as Speaker, ToolCall,
+};
 
 use super::{PREAMBLE, recipient_of, tool_of, types_of};
 use crate::attributes::{ENCRYPTED, REASONING_ID, SIGNATURE};
@@ -90,7 +92,7 @@ struct Reading<'f> {
 /// An assistant message that more frames may join.
 struct Open {
     name: Option<String>,
-    blocks: Vec<Block>,
+    blocks: Vec<ContentBlock>,
     calls: Vec<ToolCall>,
     /// Whether an answer was there but empty.
     empty_answer: bool,
@@ -190,7 +192,7 @@ impl Reading<'_> {
                     "a frame to a tool that was not called is kept as reasoning",
                 );
                 if !text.is_empty() {
-                    self.open(frame).blocks.push(Block::thinking(text));
+                    self.open(frame).blocks.push(ContentBlock::thinking(text));
                 }
                 return;
             }
@@ -201,13 +203,13 @@ impl Reading<'_> {
                 if text.is_empty() {
                     open.empty_answer = true;
                 } else {
-                    open.blocks.push(Block::text(text));
+                    open.blocks.push(ContentBlock::text(text));
                 }
                 self.flush();
             }
             Channel::Commentary if frame.intent.as_deref() == Some(PREAMBLE) => {
                 if !text.is_empty() {
-                    open.blocks.push(Block::Text {
+                    open.blocks.push(ContentBlock::Text {
                         text: text.to_owned(),
                         signature: None,
                         preamble: true,
@@ -219,14 +221,14 @@ impl Reading<'_> {
                 let proof = |key| analysis.then(|| proof(frame, key)).flatten();
                 let (signature, id) = (proof(SIGNATURE), proof(REASONING_ID));
                 if !text.is_empty() || signature.is_some() {
-                    open.blocks.push(Block::Thinking {
+                    open.blocks.push(ContentBlock::Thinking {
                         text: text.to_owned(),
                         signature,
                         id,
                     });
                 }
                 if let Some(data) = proof(ENCRYPTED) {
-                    open.blocks.push(Block::RedactedThinking { data });
+                    open.blocks.push(ContentBlock::RedactedThinking { data });
                 }
                 if channel != Channel::Analysis {
                     self.note(index, "commentary that is no preamble is kept as reasoning");
@@ -297,7 +299,7 @@ impl Reading<'_> {
         let content = match open.blocks.pop() {
             None if open.empty_answer => Content::Text(String::new()),
             None => Content::Absent,
-            Some(Block::Text {
+            Some(ContentBlock::Text {
                 text,
                 preamble: false,
                 ..

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use logue_message::{Block, ChatMessage, Content, Role as Speaker, ToolCall};
+use logue_message::{ChatMessage, Content, ContentBlock, Role as Speaker, ToolCall};
 
 use super::{recipient_of, types_of};
 use crate::attributes::{ENCRYPTED, REASONING_ID, SIGNATURE};
@@ -137,12 +137,12 @@ impl<'m> Writing<'m> {
         });
     }
 
-    fn blocks(&mut self, blocks: &[Block], calls: bool) {
+    fn blocks(&mut self, blocks: &[ContentBlock], calls: bool) {
         // Whether the last frame is an answer that a neighbouring text joins.
         let mut joins = false;
         for block in blocks {
             match block {
-                Block::Text {
+                ContentBlock::Text {
                     text,
                     signature,
                     preamble,
@@ -159,7 +159,7 @@ impl<'m> Writing<'m> {
                     joins = answer;
                     continue;
                 }
-                Block::Thinking {
+                ContentBlock::Thinking {
                     text,
                     signature,
                     id,
@@ -179,7 +179,7 @@ impl<'m> Writing<'m> {
                         self.frames.push(frame);
                     }
                 }
-                Block::RedactedThinking { data } => {
+                ContentBlock::RedactedThinking { data } => {
                     let mut frame = FrameBuf::analysis("");
                     let loss = "reasoning that only its provider can read dropped";
                     self.proof(&mut frame, ENCRYPTED, data, loss);
@@ -187,7 +187,7 @@ impl<'m> Writing<'m> {
                         self.frames.push(frame);
                     }
                 }
-                Block::Image { .. } => self.note("an image dropped"),
+                ContentBlock::Image { .. } => self.note("an image dropped"),
                 _ => self.note("content of an unknown kind dropped"),
             }
             joins = false;
@@ -228,11 +228,11 @@ impl<'m> Writing<'m> {
         let mut held = false;
         for block in blocks {
             match block {
-                Block::Text { signature, .. } => {
+                ContentBlock::Text { signature, .. } => {
                     held = true;
                     self.note_if(signature.is_some(), "a signature dropped");
                 }
-                Block::Image { .. } => self.note("an image dropped"),
+                ContentBlock::Image { .. } => self.note("an image dropped"),
                 _ => self.note("reasoning of a message that is no assistant's dropped"),
             }
         }

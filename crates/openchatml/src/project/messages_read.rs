@@ -5,7 +5,7 @@
 //! before the rest of its message. The older `function_call` and role `function` are read too. A call
 //! without an id gets one.
 
-use logue_message::{Block, CallKind, ChatMessage, Content, Role as Speaker, ToolCall};
+use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role as Speaker, ToolCall};
 
 use super::Projected;
 use super::header;
@@ -140,12 +140,12 @@ impl Messages {
                 "text" => {
                     self.reading.note_unknown(&part, &["type", "text"]);
                     let text = self.reading.required(&part, "text")?;
-                    blocks.push(Block::text(text));
+                    blocks.push(ContentBlock::text(text));
                 }
                 "refusal" => {
                     let text = self.reading.required(&part, "refusal")?;
                     self.reading.note("a refusal is read as text");
-                    blocks.push(Block::text(text));
+                    blocks.push(ContentBlock::text(text));
                 }
                 "image_url" => self.reading.note("an image dropped"),
                 _ => self
@@ -159,7 +159,7 @@ impl Messages {
         }
         match blocks.pop() {
             None => Ok(Content::Text(String::new())),
-            Some(Block::Text { text, .. }) if blocks.is_empty() => Ok(Content::Text(text)),
+            Some(ContentBlock::Text { text, .. }) if blocks.is_empty() => Ok(Content::Text(text)),
             Some(block) => {
                 blocks.push(block);
                 Ok(Content::Blocks(blocks))
@@ -185,7 +185,7 @@ impl Messages {
         }
         if let Some(text) = self.reading.text(object, "refusal")? {
             self.reading.note("a refusal is read as text");
-            add_text(message, Block::text(text), false);
+            add_text(message, ContentBlock::text(text), false);
         }
         let mut thinking = self.reading.text(object, "reasoning_content")?;
         if let Some(other) = object.get("reasoning") {
@@ -196,7 +196,7 @@ impl Messages {
             }
         }
         if let Some(text) = thinking.filter(|text| !text.is_empty()) {
-            add_text(message, Block::thinking(text), true);
+            add_text(message, ContentBlock::thinking(text), true);
         }
         Ok(())
     }
@@ -239,11 +239,11 @@ impl Messages {
 }
 
 /// Adds a block to a message, whatever form its content has.
-fn add_text(message: &mut ChatMessage, block: Block, first: bool) {
+fn add_text(message: &mut ChatMessage, block: ContentBlock, first: bool) {
     let mut blocks = match std::mem::take(&mut message.content) {
         Content::Absent => Vec::new(),
         Content::Text(text) if text.is_empty() => Vec::new(),
-        Content::Text(text) => vec![Block::text(text)],
+        Content::Text(text) => vec![ContentBlock::text(text)],
         Content::Blocks(blocks) => blocks,
     };
     let at = if first { 0 } else { blocks.len() };

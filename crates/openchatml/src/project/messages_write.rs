@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use logue_message::{Block, CallKind, ChatMessage, Content, Role as Speaker, ToolCall};
+use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role as Speaker, ToolCall};
 use serde_json::{Map, Value, json};
 
 use super::header;
@@ -115,7 +115,7 @@ impl<'m> Message<'m, '_> {
         let calls = !self.said.tool_calls.is_empty();
         let mut texts = Vec::new();
         for block in blocks {
-            if let Block::Text { text, preamble, .. } = block {
+            if let ContentBlock::Text { text, preamble, .. } = block {
                 if *preamble && !calls {
                     self.note("a preamble becomes an answer");
                 }
@@ -143,7 +143,7 @@ impl<'m> Message<'m, '_> {
         let mut texts = Vec::new();
         for block in blocks {
             match block {
-                Block::Thinking { text, .. } => {
+                ContentBlock::Thinking { text, .. } => {
                     moved |= after_text;
                     texts.push(text.as_str());
                 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use crate::json;
 
@@ -42,7 +42,7 @@ impl<'t> Node<'t> {
             let end = at + error.error_len().unwrap_or(1);
             return Err(Box::new(
                 Diagnostic::error(
-                    Code::SourceNotUtf8,
+                    DiagnosticCode::SourceNotUtf8,
                     "the JSON is not valid UTF-8",
                     Span::new(at, end),
                 )
@@ -55,7 +55,7 @@ impl<'t> Node<'t> {
             let end = (at + 1).min(part.end).max(at);
             return Err(Box::new(
                 Diagnostic::error(
-                    Code::JsonSyntax,
+                    DiagnosticCode::JsonSyntax,
                     format!("this is not JSON: {}", error.what),
                     Span::new(at, end),
                 )

@@ -1,6 +1,6 @@
 //! What the readers of all forms share: fields of a message, findings and notes.
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use super::node::{Kind, Node, Object};
 use crate::findings::Findings;
@@ -19,7 +19,7 @@ impl Reading {
     /// An error of shape.
     pub(super) fn wrong(&mut self, place: Span, message: impl Into<String>, expected: &str) {
         self.findings.add(
-            Diagnostic::error(Code::JsonShape, message, place)
+            Diagnostic::error(DiagnosticCode::JsonShape, message, place)
                 .with_expected(expected)
                 .with_help("correct it, or name the form that the file has"),
         );

@@ -1,6 +1,6 @@
 //! Frames to the JSON of OpenChatML 2.0 §10: `thinking` with either `content` or `tool_calls`.
 
-use logue_message::{Block, CallKind, ChatMessage, Content, Role as Speaker};
+use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role as Speaker};
 use serde_json::{Map, Value, json};
 
 use super::header;
@@ -58,7 +58,7 @@ fn assistant(message: &ChatMessage, values: &mut Vec<Value>, note: &mut dyn FnMu
     let blocks = match &message.content {
         Content::Absent => &[][..],
         Content::Text(text) => {
-            plain = [Block::text(text.as_str())];
+            plain = [ContentBlock::text(text.as_str())];
             &plain
         }
         Content::Blocks(blocks) => blocks,
@@ -66,7 +66,7 @@ fn assistant(message: &ChatMessage, values: &mut Vec<Value>, note: &mut dyn FnMu
     let mut object = opened(message);
     for block in blocks {
         match block {
-            Block::Thinking { text, .. } => {
+            ContentBlock::Thinking { text, .. } => {
                 if object.contains_key("thinking") {
                     values.push(Value::Object(std::mem::replace(
                         &mut object,
@@ -75,7 +75,7 @@ fn assistant(message: &ChatMessage, values: &mut Vec<Value>, note: &mut dyn FnMu
                 }
                 object.insert("thinking".into(), text.as_str().into());
             }
-            Block::Text { text, preamble, .. } => {
+            ContentBlock::Text { text, preamble, .. } => {
                 if *preamble {
                     note("a preamble becomes an answer");
                 }

@@ -20,7 +20,7 @@
 //! A call is told as one only where it may be run: its channel is understood, it ends in
 //! `<|call|>`, and it is no reasoning for a tool that somebody else provides (2.2 §8.3).
 
-use logue_source::Code;
+use logue_source::DiagnosticCode;
 use serde::Serialize;
 
 use super::head;
@@ -340,13 +340,13 @@ impl Responses {
     fn end(&mut self, complete: bool, called: bool, out: &mut impl FnMut(ResponseEvent<'_>)) {
         let message_id = MessageId(self.message);
         let kind = std::mem::take(&mut self.kind);
-        let incomplete = |code: Code| ResponseEvent::Incomplete {
+        let incomplete = |code: DiagnosticCode| ResponseEvent::Incomplete {
             message_id,
             code: code.as_str(),
         };
         out(match kind {
             Kind::Other | Kind::Uncalled => return,
-            _ if !complete => incomplete(Code::StreamTruncated),
+            _ if !complete => incomplete(DiagnosticCode::StreamTruncated),
             Kind::Visible => ResponseEvent::Done { message_id },
             Kind::Reasoning => ResponseEvent::ReasoningDone { message_id },
             Kind::Call if called => ResponseEvent::CallDone {
@@ -356,7 +356,7 @@ impl Responses {
             },
             Kind::Call => {
                 self.kind = Kind::Uncalled;
-                incomplete(Code::ParseTerminator)
+                incomplete(DiagnosticCode::ParseTerminator)
             }
         });
     }

@@ -1,6 +1,6 @@
 //! What is said of a call that does not fit, in a document and in Harmony messages.
 
-use logue_source::{Code, Diagnostic};
+use logue_source::{Diagnostic, DiagnosticCode};
 use openchatml::harmony::{self, Options};
 use openchatml::{Role, check, declare, parse};
 
@@ -9,7 +9,7 @@ type add = (_: { a: number, b: \"<|end|>\" | \"x\" }) => any;
 }";
 
 /// The codes and the underlined texts.
-fn said<'t>(found: &[Diagnostic], text: &'t str) -> Vec<(Code, &'t str)> {
+fn said<'t>(found: &[Diagnostic], text: &'t str) -> Vec<(DiagnosticCode, &'t str)> {
     let place = |one: &Diagnostic| (one.code, one.primary.text(text).unwrap());
     found.iter().map(place).collect()
 }
@@ -28,8 +28,8 @@ type add = (_: {
     assert_eq!(
         said(&found, text),
         [
-            (Code::CallSchema, "\"1\""),
-            (Code::CallSchema, "functions.sub")
+            (DiagnosticCode::CallSchema, "\"1\""),
+            (DiagnosticCode::CallSchema, "functions.sub")
         ]
     );
     let wrong = &found[0];
@@ -65,7 +65,7 @@ fn many_calls_of_a_long_declaration_take_their_time_only() {
 }
 
 /// What is said of a completion of a prompt that declares [`TOOLS`].
-fn completion(text: &str) -> Vec<(Code, &str)> {
+fn completion(text: &str) -> Vec<(DiagnosticCode, &str)> {
     let options = Options {
         start_role: Some(Role::Assistant),
         ..Options::default()
@@ -88,7 +88,7 @@ fn harmony_messages_are_checked_too() {
     ] {
         let text = format!("{header}{body}");
         let expected: Vec<_> = expected
-            .map(|place| (Code::CallSchema, place))
+            .map(|place| (DiagnosticCode::CallSchema, place))
             .into_iter()
             .collect();
         assert_eq!(completion(&text), expected, "{body}");
@@ -96,7 +96,7 @@ fn harmony_messages_are_checked_too() {
     // Where the text has escapes, the whole body is meant.
     let body = r#"{"a":"1","b":"<<|end|>"}"#;
     let text = format!("{header}{body}<|call|>");
-    assert_eq!(completion(&text), [(Code::CallSchema, body)]);
+    assert_eq!(completion(&text), [(DiagnosticCode::CallSchema, body)]);
 
     for (text, expected) in [
         (

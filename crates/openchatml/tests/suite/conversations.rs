@@ -1,7 +1,9 @@
 //! Frames and messages: there and back.
 
-use logue_message::{Arguments, Block, CallKind, ChatMessage, Content, Role as Speaker, ToolCall};
-use logue_source::{Code, Diagnostic};
+use logue_message::{
+    Arguments, CallKind, ChatMessage, Content, ContentBlock, Role as Speaker, ToolCall,
+};
+use logue_source::{Diagnostic, DiagnosticCode};
 use openchatml::{
     Channel, FrameBuf, Loss, Role, Subject, Terminator, check, frames_from_messages,
     messages_from_frames, parse, write_frame,
@@ -19,7 +21,7 @@ fn there_and_back(messages: &[ChatMessage]) -> (Vec<ChatMessage>, Vec<Loss>) {
     }
     let document = parse(text.as_bytes());
     assert!(document.diagnostics().is_empty(), "{text}");
-    let violated = |found: &Diagnostic| found.code == Code::BodyConstraintViolation;
+    let violated = |found: &Diagnostic| found.code == DiagnosticCode::BodyConstraintViolation;
     assert!(!check(&document).iter().any(violated), "{text}");
     let read = document.to_owned_frames();
     assert_eq!(read, frames);
@@ -28,8 +30,8 @@ fn there_and_back(messages: &[ChatMessage]) -> (Vec<ChatMessage>, Vec<Loss>) {
     (messages, notes)
 }
 
-fn preamble(text: &str) -> Block {
-    Block::Text {
+fn preamble(text: &str) -> ContentBlock {
+    ContentBlock::Text {
         text: text.to_owned(),
         signature: None,
         preamble: true,
@@ -57,7 +59,7 @@ fn a_turn_is_one_message() {
     let expected = [
         ChatMessage::user("Weather?").with_name("Ann"),
         ChatMessage::assistant(vec![
-            Block::thinking("Two cities."),
+            ContentBlock::thinking("Two cities."),
             preamble("I will look."),
         ])
         .with_tool_calls(vec![
@@ -66,7 +68,10 @@ fn a_turn_is_one_message() {
         ]),
         ChatMessage::tool("1", "20").with_name("weather"),
         ChatMessage::tool("2", "2").with_name("python"),
-        ChatMessage::assistant(vec![Block::thinking("Sum up."), Block::text("20 and 2.")]),
+        ChatMessage::assistant(vec![
+            ContentBlock::thinking("Sum up."),
+            ContentBlock::text("20 and 2."),
+        ]),
     ];
     assert_eq!(messages, expected);
     let notes: Vec<String> = notes.iter().map(ToString::to_string).collect();
@@ -100,7 +105,7 @@ fn return_ends_the_last_answer_only() {
         ends(&[turn("a"), user.clone()]),
         [Terminator::End, Terminator::End]
     );
-    let thinking = ChatMessage::assistant(vec![Block::thinking("t")]);
+    let thinking = ChatMessage::assistant(vec![ContentBlock::thinking("t")]);
     assert_eq!(ends(&[user, thinking]), [Terminator::End, Terminator::End]);
     let call = turn("").with_tool_calls(vec![ToolCall::new("1", "f", "{}")]);
     assert_eq!(ends(&[call]), [Terminator::Call]);
@@ -210,7 +215,10 @@ fn an_answer_behind_open_calls_is_its_own_message() {
     ]);
     assert_eq!(messages.len(), 2);
     assert_eq!(messages[0].tool_calls.len(), 2);
-    assert_eq!(messages[0].content, vec![Block::thinking("and")].into());
+    assert_eq!(
+        messages[0].content,
+        vec![ContentBlock::thinking("and")].into()
+    );
     assert_eq!(messages[1], ChatMessage::assistant("never mind"));
 }
 
@@ -238,7 +246,7 @@ fn tool_name() -> impl Strategy<Value = String> {
 /// One exchange in normal form: whatever it holds, it ends so that nothing joins it.
 fn exchange() -> impl Strategy<Value = Vec<ChatMessage>> {
     let thought = prop_oneof![
-        said().prop_map(Block::thinking),
+        said().prop_map(ContentBlock::thinking),
         said().prop_map(|text| preamble(&text)),
     ];
     let thoughts = proptest::collection::vec(thought, 0..3);
@@ -256,7 +264,7 @@ fn exchange() -> impl Strategy<Value = Vec<ChatMessage>> {
             let content = if blocks.is_empty() {
                 Content::Text(answer)
             } else {
-                blocks.push(Block::text(answer));
+                blocks.push(ContentBlock::text(answer));
                 Content::Blocks(blocks)
             };
             vec![ChatMessage {
@@ -298,13 +306,13 @@ fn exchange() -> impl Strategy<Value = Vec<ChatMessage>> {
 /// Valid messages of any form.
 fn message() -> impl Strategy<Value = ChatMessage> {
     let text = || {
-        (said(), any::<bool>()).prop_map(|(text, preamble)| Block::Text {
+        (said(), any::<bool>()).prop_map(|(text, preamble)| ContentBlock::Text {
             text,
             signature: None,
             preamble,
         })
     };
-    let block = prop_oneof![said().prop_map(Block::thinking), text()];
+    let block = prop_oneof![said().prop_map(ContentBlock::thinking), text()];
     let content = prop_oneof![
         said().prop_map(Content::Text),
         proptest::collection::vec(block, 1..5).prop_map(Content::Blocks),
@@ -387,8 +395,8 @@ proptest! {
 #[test]
 fn private_reasoning_stays_private_on_the_way() {
     let messages = [ChatMessage::assistant(vec![
-        Block::thinking("SECRET"),
-        Block::text("4."),
+        ContentBlock::thinking("SECRET"),
+        ContentBlock::text("4."),
     ])];
     let (frames, _) = frames_from_messages(&messages);
     assert_eq!(frames[0].channel, Some(Channel::Analysis));

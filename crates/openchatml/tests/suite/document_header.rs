@@ -1,6 +1,6 @@
 //! Document headers: values, order, limits, and the way back.
 
-use logue_source::Code;
+use logue_source::DiagnosticCode;
 use openchatml::{HeaderBuf, WriteError, limits, parse, write_header};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -86,7 +86,7 @@ fn a_number_that_loses_digits_has_a_warning() {
             "{value}: {found:?}"
         );
         if let Some(number) = number {
-            assert_eq!(found[0].code, Code::ParseHeader);
+            assert_eq!(found[0].code, DiagnosticCode::ParseHeader);
             assert!(!found[0].is_error());
             let message = format!("a number in `x` is read as {number}");
             assert_eq!(found[0].message, message);
@@ -110,7 +110,7 @@ fn a_place_inside_a_fenced_header_is_one_of_the_source() {
     let source = b"---\nversion: 2.2\nkey: [1, 2\n---\n<|start|>user<|message|>a<|end|>";
     let document = parse(source);
     let found = &document.diagnostics()[0];
-    assert_eq!(found.code, Code::ParseHeader);
+    assert_eq!(found.code, DiagnosticCode::ParseHeader);
     assert!((17..=28).contains(&found.primary.start), "{found:?}");
     let twice = parse(b"---\nmodel: a\nmodel: b\n---\n");
     assert_eq!(twice.diagnostics()[0].primary.start, 13);
@@ -139,7 +139,7 @@ fn hostile_headers_are_refused_and_frames_read() {
         let source = format!("version: 2.2\n{case}<|start|>user<|message|>a<|end|>");
         let document = parse(source.as_bytes());
         assert_eq!(document.header(), None);
-        assert_eq!(document.diagnostics()[0].code, Code::ParseHeader);
+        assert_eq!(document.diagnostics()[0].code, DiagnosticCode::ParseHeader);
         let frames = document.frames().iter();
         assert_eq!(frames.filter(|frame| !frame.is_stray()).count(), 1);
     }
@@ -275,7 +275,7 @@ proptest! {
         let document = parse(text.as_bytes());
         let read = HeaderBuf::from(document.header().unwrap());
         prop_assert_eq!(&read, &header);
-        prop_assert!(document.diagnostics().iter().all(|found| found.code != Code::ParseHeader));
+        prop_assert!(document.diagnostics().iter().all(|found| found.code != DiagnosticCode::ParseHeader));
         let order = |map: &Map<String, Value>| map.keys().cloned().collect::<Vec<_>>();
         prop_assert_eq!(order(&read.extra), order(&header.extra));
         prop_assert_eq!(document.frames().len(), 1);

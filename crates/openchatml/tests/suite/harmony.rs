@@ -7,7 +7,7 @@
 
 use std::fmt::Write as _;
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 use openchatml::harmony::{
     Document, End, Event, IdStream, Message, Options, Stream, control_id, read, read_ids,
 };
@@ -524,7 +524,10 @@ fn a_literal_block_that_is_too_long_hides_what_follows() {
             (Role::Assistant, true, false, quoted.len() + 1),
         ]
     );
-    assert_eq!(document.diagnostics[0].code, Code::StreamTruncated);
+    assert_eq!(
+        document.diagnostics[0].code,
+        DiagnosticCode::StreamTruncated
+    );
     let parts: Vec<&[u8]> = text.as_bytes().chunks(1000).collect();
     assert_eq!(
         events(&parts, &Options::default()),

@@ -1,6 +1,6 @@
 //! Bodies constrained to JSON: what is an error, and where.
 
-use logue_source::Code;
+use logue_source::DiagnosticCode;
 use openchatml::{FrameBuf, check, parse, write_frame};
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ fn violation(body: &str) -> Option<(usize, String)> {
     let found = check(&document);
     let found = found
         .iter()
-        .find(|found| found.code == Code::BodyConstraintViolation)?;
+        .find(|found| found.code == DiagnosticCode::BodyConstraintViolation)?;
     let read = &document.frames()[0];
     let offset = (0..=body.len())
         .find(|offset| document.body_place(read, *offset) == found.primary.start)

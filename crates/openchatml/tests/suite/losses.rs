@@ -1,6 +1,6 @@
 //! What a mapping cannot keep is noted, and what was cut or never called does not come to life.
 
-use logue_message::{Block, ChatMessage, Content, ImageSource};
+use logue_message::{ChatMessage, Content, ContentBlock, ImageSource};
 use openchatml::{Channel, Role, frames_from_messages, messages_from_frames};
 use proptest::prelude::*;
 
@@ -9,24 +9,24 @@ use crate::strategies::frame;
 
 #[test]
 fn losses_are_noted() {
-    let image = Block::Image {
+    let image = ContentBlock::Image {
         source: ImageSource::Url("https://example.invalid/a.png".into()),
         media_type: None,
         detail: None,
     };
-    let signed = |text: &str| Block::Text {
+    let signed = |text: &str| ContentBlock::Text {
         text: text.into(),
         signature: Some("s".into()),
         preamble: false,
     };
     let messages = [
-        ChatMessage::user(vec![Block::text("look"), image.clone()]),
+        ChatMessage::user(vec![ContentBlock::text("look"), image.clone()]),
         ChatMessage::user(vec![image]),
         ChatMessage::assistant(vec![
-            Block::RedactedThinking {
+            ContentBlock::RedactedThinking {
                 data: "x".repeat(64 * 1024),
             },
-            Block::Thinking {
+            ContentBlock::Thinking {
                 text: "t".into(),
                 signature: Some("two words".into()),
                 id: Some("i".into()),
@@ -55,20 +55,20 @@ fn losses_are_noted() {
 #[test]
 fn what_proves_reasoning_to_its_provider_is_kept_in_text() {
     let message = ChatMessage::assistant(vec![
-        Block::RedactedThinking {
+        ContentBlock::RedactedThinking {
             data: "EmwKAhgB+/==".into(),
         },
-        Block::Thinking {
+        ContentBlock::Thinking {
             text: "Look first.".into(),
             signature: Some("EqQBCgIYAhIM1gbcDa9GJwZA2b3h==".into()),
             id: None,
         },
-        Block::Thinking {
+        ContentBlock::Thinking {
             text: String::new(),
             signature: Some("gAAAAABo+/x=".into()),
             id: Some("rs_68af".into()),
         },
-        Block::text("Done."),
+        ContentBlock::text("Done."),
     ]);
     let (frames, losses) = frames_from_messages(std::slice::from_ref(&message));
     assert_eq!(losses, []);
@@ -92,7 +92,7 @@ fn what_a_message_cannot_hold_is_noted() {
     ));
     let expected = [
         ChatMessage::user("a"),
-        ChatMessage::assistant(vec![Block::thinking("c")]),
+        ChatMessage::assistant(vec![ContentBlock::thinking("c")]),
     ];
     assert_eq!(messages, expected);
     let notes: Vec<String> = notes.iter().map(ToString::to_string).collect();
@@ -201,7 +201,7 @@ fn what_was_not_called_is_no_call_unless_it_was_answered() {
                 _ => None,
             })
             .flatten()
-            .filter(|block| **block == Block::thinking("{}"));
+            .filter(|block| **block == ContentBlock::thinking("{}"));
         assert_eq!(thoughts.count(), kept, "{parts:?}");
         let said = notes
             .iter()

@@ -1,6 +1,6 @@
 //! Markers of private reasoning are found in every body that has one, however it is written.
 
-use logue_source::Code;
+use logue_source::DiagnosticCode;
 use openchatml::{Channel, Document, Frame, Role, Token, check_structure, parse};
 use proptest::prelude::*;
 
@@ -55,7 +55,7 @@ proptest! {
         let marked = document.frames().iter().filter(|frame| is_marked(&document, frame));
         let marked: Vec<_> = marked.map(Frame::span).collect();
         let found = check_structure(&document);
-        let found = found.iter().filter(|found| found.code == Code::ReasoningOutsideAnalysis);
+        let found = found.iter().filter(|found| found.code == DiagnosticCode::ReasoningOutsideAnalysis);
         let found: Vec<_> = found.map(|found| found.primary).collect();
         prop_assert_eq!(found.len(), marked.len(), "{}", source);
         for (found, frame) in found.iter().zip(marked) {

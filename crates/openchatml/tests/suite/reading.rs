@@ -1,6 +1,6 @@
 //! What holds of reading any bytes at all.
 
-use logue_source::Code;
+use logue_source::DiagnosticCode;
 use openchatml::{Frame, Piece, Terminator, check, limits, parse};
 use proptest::prelude::*;
 
@@ -45,7 +45,7 @@ fn assert_tiled(source: &[u8]) {
             .filter(|found| found.code == code)
             .count()
     };
-    assert_eq!(stray.count(), said(Code::ParseStrayText));
+    assert_eq!(stray.count(), said(DiagnosticCode::ParseStrayText));
     for found in check(&document) {
         assert!(found.primary.start <= found.primary.end && found.primary.end <= source.len());
         assert!(
@@ -146,7 +146,7 @@ fn bytes_that_are_no_text_survive_and_cost_a_finding() {
     assert_eq!(document.name(frame).unwrap(), "\u{fffd}");
     let found = check(&document);
     assert_eq!(found.len(), 1);
-    assert_eq!(found[0].code, Code::SourceNotUtf8);
+    assert_eq!(found[0].code, DiagnosticCode::SourceNotUtf8);
     assert_eq!(found[0].primary.bytes(source), b"\xfe");
 }
 

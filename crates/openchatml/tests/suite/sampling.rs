@@ -1,6 +1,6 @@
 //! What of a history goes into the next sampling, and what replies of tools say.
 
-use logue_source::Code;
+use logue_source::DiagnosticCode;
 use openchatml::harmony::{End, Options, read};
 use openchatml::sampling::{
     Keep, for_next_sampling, for_next_sampling_with, messages_for_next_sampling,
@@ -147,19 +147,19 @@ fn envelopes_of_replies() {
             json!("E-TOOL-TIMEOUT"),
             Some("E-TOOL-TIMEOUT"),
             None,
-            Some(Code::ToolTimeout),
+            Some(DiagnosticCode::ToolTimeout),
         ),
         (
             json!("E-TOOL-CANCELLED: by the user"),
             Some("E-TOOL-CANCELLED"),
             Some("by the user"),
-            Some(Code::ToolCancelled),
+            Some(DiagnosticCode::ToolCancelled),
         ),
         (
             json!({"code": "E-TOOL-TIMEOUT", "message": "late"}),
             Some("E-TOOL-TIMEOUT"),
             Some("late"),
-            Some(Code::ToolTimeout),
+            Some(DiagnosticCode::ToolTimeout),
         ),
         (
             json!({"code": "E_OTHER", "detail": 1}),

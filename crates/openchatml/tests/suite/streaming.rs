@@ -1,6 +1,6 @@
 //! The stream against the batch reader: the same frames, whatever the pieces are.
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 use openchatml::stream::{Event, Options, Stream};
 use openchatml::{FrameBuf, Terminator, limits, parse};
 use proptest::prelude::*;
@@ -191,7 +191,7 @@ fn strict_wants_a_document_header() {
         Options { strict: true },
     );
     assert_eq!(heard.frames, []);
-    assert_eq!(heard.diagnostics[0].code, Code::ParseHeader);
+    assert_eq!(heard.diagnostics[0].code, DiagnosticCode::ParseHeader);
 }
 
 #[test]

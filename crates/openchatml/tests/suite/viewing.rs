@@ -1,6 +1,6 @@
 //! Visibility as a security property: what must stay hidden stays hidden, in every text.
 
-use logue_source::{Code, Span};
+use logue_source::{DiagnosticCode, Span};
 use openchatml::{
     Channel, HiddenBecause, Piece, Role, Terminator, View, Visibility, is_visible, parse,
     write_frame,
@@ -77,7 +77,7 @@ proptest! {
             _ => None,
         });
         let found = document.diagnostics().iter();
-        let found = found.filter(|found| found.code == Code::ParseHeader);
+        let found = found.filter(|found| found.code == DiagnosticCode::ParseHeader);
         let places: Vec<_> = found
             .map(|found| found.primary)
             .filter(|place| Some(place.start) >= header)

@@ -176,7 +176,7 @@ impl Server {
             Ok(peer) => peer,
             Err(why) => {
                 return ToolResult::failure(format!(
-                    "E-MCP-SERVER: the MCP server `{}` cannot be reached, so `{tool}` was not run: {why}",
+                    "E-MCP-SERVER-FAILED: the MCP server `{}` cannot be reached, so `{tool}` was not run: {why}",
                     self.name
                 ));
             }
@@ -209,7 +209,11 @@ impl Server {
             Ok(Err(ServiceError::McpError(error))) => {
                 let mut text = BoundedBuffer::new(self.options.output_bytes);
                 text.push(
-                    format!("E-MCP-SERVER: the server answered {}: ", error.code.0).as_bytes(),
+                    format!(
+                        "E-MCP-SERVER-FAILED: the server answered {}: ",
+                        error.code.0
+                    )
+                    .as_bytes(),
                 );
                 text.push(error.message.as_bytes());
                 told(text, false, &self.name)
@@ -217,7 +221,7 @@ impl Server {
             Ok(Err(error)) => {
                 let why = self.explain(&error).await;
                 ToolResult::failure(format!(
-                    "E-MCP-SERVER: the MCP server `{}` failed during the call of `{tool}`, and what \
+                    "E-MCP-SERVER-FAILED: the MCP server `{}` failed during the call of `{tool}`, and what \
                      the call did is unknown: {why}",
                     self.name
                 ))

@@ -11,7 +11,7 @@ use logue_message::{Arguments, CallKind, ToolCall, ToolDefinition};
 use serde_json::Value;
 
 /// Faults of one call that the model is told.
-const FAULTS: usize = 5;
+const MAX_VIOLATIONS: usize = 5;
 
 /// A tool whose arguments nobody can check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,16 +54,16 @@ impl Schemas {
         let Some(schema) = self.of(definition) else {
             return Ok(());
         };
-        let faults = schema.faults(&Value::Object(object));
+        let faults = schema.violations(&Value::Object(object));
         if faults.is_empty() {
             return Ok(());
         }
         let name = &definition.name;
         let mut told = format!("the arguments are not what `{name}` takes, so it was not run");
-        for fault in faults.iter().take(FAULTS) {
+        for fault in faults.iter().take(MAX_VIOLATIONS) {
             told.push_str(&format!("\n- {fault}"));
         }
-        match faults.len().saturating_sub(FAULTS) {
+        match faults.len().saturating_sub(MAX_VIOLATIONS) {
             0 => {}
             more => told.push_str(&format!("\n- and {more} more")),
         }

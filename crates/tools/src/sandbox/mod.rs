@@ -117,7 +117,7 @@ pub struct Sandbox {
     launcher: Option<PathBuf>,
 }
 
-/// Why a program is not run: it would not be confined as it has to be (`E-SANDBOX`).
+/// Why a program is not run: it would not be confined as it has to be (`E-SANDBOX-UNAVAILABLE`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxError {
     reason: &'static str,

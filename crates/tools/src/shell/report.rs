@@ -33,8 +33,8 @@ pub(crate) fn outcome(ran: ProgramOutput, options: &ShellOptions) -> ToolResult 
 fn code(end: &ExitReason) -> Option<&'static str> {
     Some(match end {
         ExitReason::TimedOut => "E-TOOL-TIMEOUT",
-        ExitReason::Flooded | ExitReason::Excessive(_) => "E-TOOL-LIMIT",
-        ExitReason::Refused(_) => "E-SANDBOX",
+        ExitReason::Flooded | ExitReason::Excessive(_) => "E-TOOL-LIMIT-EXCEEDED",
+        ExitReason::Refused(_) => "E-SANDBOX-UNAVAILABLE",
         ExitReason::Exited(_)
         | ExitReason::Signalled(_)
         | ExitReason::NotStarted(_)
@@ -77,16 +77,21 @@ fn describe(end: &ExitReason, options: &ShellOptions) -> String {
             None => format!("killed by signal {signal}"),
         },
         ExitReason::NotStarted(why) => why.clone(),
-        ExitReason::Refused(why) => format!("E-SANDBOX: the command was not run: {why}"),
+        ExitReason::Refused(why) => {
+            format!("E-SANDBOX-UNAVAILABLE: the command was not run: {why}")
+        }
         ExitReason::TimedOut => format!(
             "E-TOOL-TIMEOUT: the command was killed after {} s",
             options.timeout.as_secs_f64()
         ),
         ExitReason::Flooded => {
-            "E-TOOL-LIMIT: the command was killed because it did not stop writing output".to_owned()
+            "E-TOOL-LIMIT-EXCEEDED: the command was killed because it did not stop writing output"
+                .to_owned()
         }
         ExitReason::Excessive(what) => {
-            format!("E-TOOL-LIMIT: the command was killed because it used too much of its {what}")
+            format!(
+                "E-TOOL-LIMIT-EXCEEDED: the command was killed because it used too much of its {what}"
+            )
         }
         ExitReason::Lost(why) => format!("the end of the command is not known: {why}"),
     }

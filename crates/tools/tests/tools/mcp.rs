@@ -463,8 +463,8 @@ async fn a_bad_server_over_http_fails_its_call_and_nothing_else() {
         ("silent", "E-TOOL-TIMEOUT"),
         ("garbage", "text/html"),
         ("broken", "500"),
-        ("liar", "E-MCP-SERVER"),
-        ("huge", "E-MCP-SERVER"),
+        ("liar", "E-MCP-SERVER-FAILED"),
+        ("huge", "E-MCP-SERVER-FAILED"),
     ] {
         let server = McpServer::start(scenario).unwrap();
         let options = McpOptions {

@@ -380,9 +380,9 @@ async fn a_command_has_its_share_and_no_more() {
         assert_eq!(
             outcome,
             ToolResult::failure_with_text(
-                "[E-TOOL-LIMIT: the command was killed because it used too much of its processes]"
+                "[E-TOOL-LIMIT-EXCEEDED: the command was killed because it used too much of its processes]"
             )
-            .with_code("E-TOOL-LIMIT"),
+            .with_code("E-TOOL-LIMIT-EXCEEDED"),
             "{mode:?}"
         );
         assert!(nobody_has(&mark).await, "{mode:?}");
@@ -403,9 +403,9 @@ async fn a_command_has_its_share_and_no_more() {
         assert_eq!(
             outcome,
             ToolResult::failure_with_text(
-                "[E-TOOL-LIMIT: the command was killed because it used too much of its memory]"
+                "[E-TOOL-LIMIT-EXCEEDED: the command was killed because it used too much of its memory]"
             )
-            .with_code("E-TOOL-LIMIT"),
+            .with_code("E-TOOL-LIMIT-EXCEEDED"),
             "{mode:?}"
         );
 
@@ -438,7 +438,7 @@ async fn a_flood_is_cut_and_ends() {
         assert!(rest.starts_with("[output cut at 100 bytes; "), "{rest}");
         assert!(
             rest.ends_with(
-                "[E-TOOL-LIMIT: the command was killed because it did not stop writing output]"
+                "[E-TOOL-LIMIT-EXCEEDED: the command was killed because it did not stop writing output]"
             ),
             "{rest}"
         );
@@ -582,7 +582,7 @@ async fn a_program_that_the_sandbox_cannot_read_is_named() {
     assert_eq!(
         outcome.text,
         format!(
-            "[E-SANDBOX: the command was not run: {} is outside of what the sandbox can read; name \
+            "[E-SANDBOX-UNAVAILABLE: the command was not run: {} is outside of what the sandbox can read; name \
              its folder under `readable` in `[tools]` of your own configuration]",
             program.display()
         )

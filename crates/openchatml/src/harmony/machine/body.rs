@@ -1,6 +1,6 @@
 //! The text of a message, and what may end it.
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use super::super::event::{End, Event, Head};
 
@@ -53,8 +53,11 @@ impl Machine {
     /// One U+FFFD, with a diagnostic for the first of a message.
     pub(super) fn replace(&mut self, at: Span, sink: &mut Sink<'_>) {
         if !std::mem::replace(&mut self.not_utf8, true) {
-            let found =
-                Diagnostic::warning(Code::SourceNotUtf8, "the message is not valid UTF-8", at);
+            let found = Diagnostic::warning(
+                DiagnosticCode::SourceNotUtf8,
+                "the message is not valid UTF-8",
+                at,
+            );
             self.report(
                 found
                     .with_expected("UTF-8 text")
@@ -87,7 +90,7 @@ pub(super) fn check_stop(head: &Head, end: End, at: Span) -> Option<Diagnostic> 
         _ => return None,
     };
     Some(
-        Diagnostic::warning(Code::ParseTerminator, message, at)
+        Diagnostic::warning(DiagnosticCode::ParseTerminator, message, at)
             .with_expected(expected)
             .with_help("the stop token is kept as it is"),
     )

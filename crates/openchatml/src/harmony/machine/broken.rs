@@ -1,6 +1,6 @@
 //! Headers that never come to `<|message|>`.
 
-use logue_source::{Code, Diagnostic, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use super::super::event::End;
 use super::super::header::{Header, SegmentKind};
@@ -81,10 +81,16 @@ impl Machine {
 
 fn broken_header(header: &Header, why: Break, at: Span) -> Diagnostic {
     let (code, message) = match why {
-        Break::Eos => (Code::StreamTruncated, "the text ends in a message's header"),
-        Break::TooLong => (Code::ParseHeader, "the message's header is too long"),
+        Break::Eos => (
+            DiagnosticCode::StreamTruncated,
+            "the text ends in a message's header",
+        ),
+        Break::TooLong => (
+            DiagnosticCode::ParseHeader,
+            "the message's header is too long",
+        ),
         _ => (
-            Code::ParseHeader,
+            DiagnosticCode::ParseHeader,
             "the message's header has no `<|message|>`",
         ),
     };

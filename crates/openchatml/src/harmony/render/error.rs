@@ -46,7 +46,7 @@ pub enum RenderError {
 
 impl RenderError {
     /// The stable code.
-    pub const CODE: logue_source::Code = logue_source::Code::WriteRefused;
+    pub const CODE: logue_source::DiagnosticCode = logue_source::DiagnosticCode::WriteRefused;
 }
 
 impl std::fmt::Display for RenderError {
