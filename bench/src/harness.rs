@@ -10,11 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use logue_graph::{CountingIds, END, Field, GraphBuilder, StateSchema, Update};
 use logue_harness::chat::{ChatHarness, ChatTurnOutcome};
 use logue_harness::store::{Commit, MemoryStore, SharedStore};
-use logue_harness::{
-    BoxFuture, Clock, CountingIds, END, Field, GraphBuilder, StateSchema, Timestamp, Update,
-};
+use logue_harness::{BoxFuture, Clock, Timestamp};
 use logue_message::ChatMessage;
 use logue_store::SqliteStore;
 

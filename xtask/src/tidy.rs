@@ -26,6 +26,7 @@ const PURE: &[&str] = &[
     "o200k",
     "openchatml",
     "chatmd",
+    "graph",
     "harness",
 ];
 

@@ -10,9 +10,10 @@ use std::time::Duration;
 use logue_agent::{
     Assistant, Budget, Demands, Permission, PermissionRule, Permissions, Routing, chat,
 };
+use logue_graph::CountingIds;
 use logue_harness::chat::{ChatHarness, ChatTurnOutcome, SignalTarget};
 use logue_harness::store::MemoryStore;
-use logue_harness::{Clock, CountingIds, Timestamp};
+use logue_harness::{Clock, Timestamp};
 use logue_message::{ChatMessage, Content, ToolCall, ToolDefinition};
 use logue_model::{
     BoxFuture, Category, Event as Heard, EventSink, FinishReason, Provider, ProviderError, Request,

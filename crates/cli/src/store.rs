@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use logue_graph::IdSource;
 use logue_harness::store::{SharedStore, StoreError};
-use logue_harness::{BoxFuture, Clock, IdSource, Timestamp};
+use logue_harness::{BoxFuture, Clock, Timestamp};
 use logue_store::Stores;
 
 use crate::arguments::StoreArgs;

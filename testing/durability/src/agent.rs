@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use logue_harness::{
+use logue_graph::{
     CompiledGraph, CountingIds, END, Field, FieldType, GraphBuilder, NodeContext, NodeError,
     RunEvent, SignalDescriptor, StateSchema, Target, Update,
 };

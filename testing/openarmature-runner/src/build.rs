@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use logue_harness::{
+use logue_graph::{
     CompileError, CompiledGraph, END, ErrorPolicy, FanOut, Field, FieldType, GraphBuilder, Mapping,
     ParallelBranches, Reducer, StateSchema, Target,
 };
@@ -247,8 +247,8 @@ fn add_edge(builder: GraphBuilder, edge: &EdgeDef) -> Result<GraphBuilder, Build
             let field = field.clone();
             let routes = targets.clone();
             let all: Vec<Target> = targets.iter().map(|(_, to)| target(to)).collect();
-            let chosen = move |state: &logue_harness::State| {
-                let value = state.get(&field).map(logue_harness::FieldValue::to_json);
+            let chosen = move |state: &logue_graph::State| {
+                let value = state.get(&field).map(logue_graph::FieldValue::to_json);
                 let value = match value {
                     Some(Value::String(text)) => text,
                     Some(value) => value.to_string(),

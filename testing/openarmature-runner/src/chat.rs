@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use logue_graph::{List, Phase};
 use logue_harness::chat::{
     BusyPolicy, ChatHarness, ChatTurnOutcome, SendOptions, SignalTarget, Subscription, WhilePaused,
 };
 use logue_harness::store::{SharedStore, Store};
-use logue_harness::{List, Phase};
 use serde_json::{Map, Value, json};
 
 use crate::chat_outcomes::{check_outcome, covers, message};

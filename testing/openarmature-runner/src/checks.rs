@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use logue_harness::SignalDescriptor;
+use logue_graph::SignalDescriptor;
 use serde_json::{Map, Value};
 
 use crate::seen::is_uuid;

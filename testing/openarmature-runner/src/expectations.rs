@@ -1,7 +1,7 @@
 //! What a case says of one run, compared with what was seen of it.
 
+use logue_graph::{EngineError, NodeEvent, Phase};
 use logue_harness::sessions::{PausedStore, SessionError, SessionOutcome, SessionStore};
-use logue_harness::{EngineError, NodeEvent, Phase};
 use serde_json::{Map, Value, json};
 
 use crate::checks::Checks;
@@ -354,7 +354,7 @@ fn event(what: &str, expected: &EventExpected, found: &NodeEvent, checks: &mut C
         let found: Vec<_> = found
             .parent_states
             .iter()
-            .map(logue_harness::State::to_json)
+            .map(logue_graph::State::to_json)
             .collect();
         checks.same(&said("parent_states"), &json!(states), Some(&json!(found)));
     }

@@ -1,6 +1,6 @@
 //! What a case says in one word: each is a check of its own, or is covered by others.
 
-use logue_harness::Phase;
+use logue_graph::Phase;
 use logue_harness::sessions::{SessionError, SessionOutcome};
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ const RULES: &[(&str, Rule)] = &[
                 .runs
                 .last()
                 .and_then(|ran| ran.outcome.state())
-                .map(logue_harness::State::to_json);
+                .map(logue_graph::State::to_json);
             json!(first.is_some() && first == last)
         }),
     ),
@@ -389,7 +389,7 @@ fn second_sees_first(seen: &Seen<'_>) -> Value {
     };
     let begun = seen.world.seen.events_from(second.started_from);
     let begun = begun.first().map(|event| event.event.pre_state.to_json());
-    let ended = first.outcome.state().map(logue_harness::State::to_json);
+    let ended = first.outcome.state().map(logue_graph::State::to_json);
     let shape = seen.case.session_state.as_ref();
     let kept = |name: &String| shape.is_none_or(|shape| shape.fields.contains(name));
     let (Some(begun), Some(ended)) = (begun, ended) else {

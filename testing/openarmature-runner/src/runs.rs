@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use logue_graph::{CompiledGraph, Invocation as Start, RunPorts, Update};
 use logue_harness::sessions::{
     Migrations, PausedStatus, PausedStore, Projection, RunOptions, SessionError, SessionOutcome,
     SessionRecord, SessionStore, Sessions,
 };
-use logue_harness::{CompiledGraph, Invocation as Start, RunPorts, Update};
 use serde_json::{Map, Value, json};
 
 use crate::build::{BuildError, Builder};

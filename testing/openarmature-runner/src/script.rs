@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use logue_harness::{
-    BoxFuture, List, Middleware, Next, Node, NodeContext, NodeError, SignalDescriptor, State,
-    Update,
+use logue_graph::{
+    List, Middleware, Next, Node, NodeContext, NodeError, SignalDescriptor, State, Update,
 };
+use logue_harness::BoxFuture;
 use serde_json::{Map, Value, json};
 use tracing::Level;
 

@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use logue_harness::{
-    BoxFuture, Clock, IdSource, NodeError, NodeEvent, Observer, RunInfo, Timestamp,
-};
+use logue_graph::{IdSource, NodeError, NodeEvent, Observer, RunInfo};
+use logue_harness::{BoxFuture, Clock, Timestamp};
 use tokio::sync::Barrier;
 
 /// Everything that the graphs of a case share.

@@ -1,6 +1,6 @@
 //! What a case says of spans and log records, compared with what was traced.
 
-use logue_harness::SignalDescriptor;
+use logue_graph::SignalDescriptor;
 use logue_harness::sessions::SessionOutcome;
 use serde_json::{Value, json};
 

@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
+use logue_graph::{Invocation, SignalDescriptor, Update};
 use logue_harness::sessions::{SessionError, SessionOutcome};
 use logue_harness::turns::{
     DispatchIntent, HarnessMode, MemoryCoordinator, RegistrationError, SignalArrival,
     SignalCoordinator, Transmission as Sent, TurnBody, TurnHarness, TurnResponse, TurnRunner,
 };
-use logue_harness::{BoxFuture, ErrorBucket, Invocation, SignalDescriptor, Update};
+use logue_harness::{BoxFuture, ErrorBucket};
 use serde_json::{Map, Value, json};
 
 use crate::checks::{Checks, EarlierRuns};

@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use logue_graph::{
+    CompiledGraph, END, Field, FieldType, GraphBuilder, NodeContext, NodeError, SignalDescriptor,
+    StateSchema, Target, Update,
+};
 use logue_harness::chat::{
     BusyPolicy, ChatHarness, ChatLimits, ChatTurnOutcome, SendOptions, SignalTarget,
 };
 use logue_harness::store::{SessionFilter, Store as _, SuspensionFilter, SuspensionStatus};
-use logue_harness::{
-    CompiledGraph, END, Field, FieldType, GraphBuilder, NodeContext, NodeError, SignalDescriptor,
-    StateSchema, Target, Update,
-};
 use logue_message::ChatMessage;
 use serde_json::{Map, Value, json};
 use testkit::Random;

@@ -11,8 +11,9 @@
 
 use std::time::Duration;
 
+use logue_graph::{SignalDescriptor, State};
+use logue_harness::Timestamp;
 use logue_harness::store::Suspension;
-use logue_harness::{SignalDescriptor, State, Timestamp};
 use logue_message::{ChatMessage, Role, ToolCall};
 use logue_tools::Preview;
 use serde_json::{Map, Value, json};

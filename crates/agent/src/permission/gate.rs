@@ -1,7 +1,7 @@
 //! Deciding about calls: by rules, by a person who can be asked at once, or by a signal later; and the
 //! record of each decision, without which none counts.
 
-use logue_harness::{NodeContext, NodeError};
+use logue_graph::{NodeContext, NodeError};
 use logue_tools::{Preview, Router};
 use serde_json::Value;
 

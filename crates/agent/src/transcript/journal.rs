@@ -6,7 +6,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use logue_harness::{BoxFuture, Journal, NodeError, NodePlace};
+use logue_graph::{Journal, NodeError, NodePlace};
+use logue_harness::BoxFuture;
 use logue_message::{ChatMessage, Role, ToolCall};
 use serde_json::Value;
 

@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use logue_harness::{
+use logue_graph::{
     CompileError, CompiledGraph, END, Field, FieldType, GraphBuilder, IdSource, List, NodeContext,
     NodeError, RunEvent, StateSchema, Target, Update,
 };

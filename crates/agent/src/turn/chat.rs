@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use logue_graph::IdSource;
+use logue_harness::Clock;
 use logue_harness::chat::ChatHarness;
 use logue_harness::store::SharedStore;
-use logue_harness::{Clock, IdSource};
 
 use crate::permission::approval::{check_approval, expired};
 use crate::turn::assistant::Assistant;

@@ -3,7 +3,7 @@
 //! A state outlives its turn: in a session the next turn starts from it. So what is counted names the
 //! invocation that it was counted in, and another invocation starts from nothing.
 
-use logue_harness::{NodeError, State, Update};
+use logue_graph::{NodeError, State, Update};
 use logue_message::{ChatMessage, Content, ToolCall};
 use logue_model::FinishReason;
 use serde_json::{Value, json};

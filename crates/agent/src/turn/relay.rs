@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use logue_harness::{EventSink, NodePlace, RunEvent};
+use logue_graph::{EventSink, NodePlace, RunEvent};
 use logue_message::{ChatMessage, Role, ToolCall};
 use serde_json::Value;
 

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use logue_harness::{List, NodeError};
+use logue_graph::{List, NodeError};
 use logue_message::{ChatMessage, Role, repair_history};
 use serde_json::Value;
 

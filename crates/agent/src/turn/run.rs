@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use logue_harness::chat::CompletedTurn;
-use logue_harness::{
-    Classifier, CountingIds, DefaultClassifier, EngineError, ErrorBucket, Invocation, Outcome,
-    PausedRun, RunPorts, SignalDescriptor, State, Update,
+use logue_graph::{
+    CountingIds, EngineError, Invocation, Outcome, PausedRun, RunPorts, SignalDescriptor, State,
+    Update,
 };
+use logue_harness::chat::CompletedTurn;
+use logue_harness::{Classifier, DefaultClassifier, ErrorBucket};
 use logue_message::ChatMessage;
 use logue_model::{FinishReason, Provider, ProviderError, Settings, Usage};
 use logue_tools::Toolbox;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use logue_harness::NodeContext;
+use logue_graph::NodeContext;
 use logue_message::ToolCall;
 use logue_model::{Category, ProviderError, Request, Response};
 use logue_tools::ToolResult;

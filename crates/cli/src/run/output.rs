@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use logue_agent::{Listener, TurnEvent, TurnReport, is_pending};
-use logue_harness::SignalDescriptor;
+use logue_graph::SignalDescriptor;
 use logue_harness::chat::CompletedTurn;
 use logue_message::{ChatMessage, Role, ToolCall};
 use logue_model::FinishReason;

@@ -5,18 +5,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tracing::Span;
 
-use crate::error::NodeError;
-use crate::invocation::Invocation;
-use crate::node::BoxFuture;
-use crate::outcome::Suspended;
-use crate::paused::PausedRun;
-use crate::place::NodePlace;
-use crate::ports::{Journal, RunEvent, RunPorts};
-use crate::state::State;
+use super::trace;
 use crate::store::{Begun, Lease, SharedStore, Suspension, Work};
-use crate::suspension::SignalDescriptor;
-use crate::trace;
-use crate::update::Update;
+use logue_graph::{
+    BoxFuture, Invocation, Journal, NodeError, NodePlace, PausedRun, RunEvent, RunPorts,
+    SignalDescriptor, State, Suspended, Update,
+};
 
 use super::cancel::{First, Stop, race};
 use super::failure::Failure;
@@ -77,7 +71,7 @@ impl Inner {
         session: &str,
         invocation_id: String,
         ports: RunPorts,
-    ) -> Result<BoxFuture<'a, crate::outcome::Outcome>, Failure> {
+    ) -> Result<BoxFuture<'a, logue_graph::Outcome>, Failure> {
         let mut state = state.clone();
         state
             .apply(Update::new().with(MESSAGES, vec![message]))
@@ -97,7 +91,7 @@ impl Inner {
         payload: Map<String, Value>,
         ports: RunPorts,
         span: &Span,
-    ) -> Result<BoxFuture<'a, crate::outcome::Outcome>, Failure> {
+    ) -> Result<BoxFuture<'a, logue_graph::Outcome>, Failure> {
         let suspension = self.store.suspension(invocation_id).await;
         let suspension = suspension.map_err(|error| Failure::load(&error))?;
         let suspension = suspension.ok_or_else(|| {

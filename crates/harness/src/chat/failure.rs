@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use logue_message::{ChatMessage, ShapeError};
 
-use crate::bucket::{Classifier, ErrorBucket};
-use crate::error::EngineError;
+use crate::classification::{Classifier, ErrorBucket};
 use crate::store::StoreError;
+use logue_graph::EngineError;
 
 use super::options::Replies;
 use super::outcome::{ChatTurnOutcome, ErroredTurn};

@@ -24,9 +24,8 @@
 //!
 //! use logue_harness::chat::{ChatHarness, ChatTurnOutcome};
 //! use logue_harness::store::MemoryStore;
-//! use logue_harness::{
-//!     BoxFuture, Clock, CountingIds, END, Field, GraphBuilder, List, StateSchema, Timestamp, Update,
-//! };
+//! use logue_graph::{CountingIds, END, Field, GraphBuilder, List, StateSchema, Update};
+//! use logue_harness::{BoxFuture, Clock, Timestamp};
 //! use logue_message::ChatMessage;
 //!
 //! /// A program passes the machine's clock.
@@ -79,6 +78,7 @@ mod remembered;
 mod send;
 mod signal;
 mod stream;
+mod trace;
 mod turn;
 
 use std::collections::HashMap;
@@ -94,15 +94,11 @@ pub use stream::{TurnEvent, TurnStream};
 
 use serde_json::{Map, Value};
 
-use crate::bucket::{Classifier, DefaultClassifier};
+use crate::classification::{Classifier, DefaultClassifier};
 use crate::clock::{Clock, Timestamp};
-use crate::graph::CompiledGraph;
-use crate::ids::IdSource;
-use crate::reducer::Reducer;
-use crate::schema::FieldType;
 use crate::sessions::Migrations;
 use crate::store::{SharedStore, Suspension};
-use crate::suspension::SignalDescriptor;
+use logue_graph::{CompiledGraph, FieldType, IdSource, Reducer, SignalDescriptor};
 
 use listen::Listeners;
 use remembered::Remembered;

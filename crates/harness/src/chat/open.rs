@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use crate::state::State;
 use crate::store::{SessionInfo, StoreError};
-use crate::update::Update;
+use logue_graph::{State, Update};
 
 use super::failure::Failure;
 use super::{Inner, MESSAGES};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::bucket::ErrorBucket;
+use crate::classification::ErrorBucket;
 use crate::store::CancelMode;
 
 /// What becomes of a message while another turn of its session runs or waits to run.

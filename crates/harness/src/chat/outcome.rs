@@ -5,10 +5,9 @@ use std::time::Duration;
 use logue_message::ChatMessage;
 use serde_json::{Map, Value, json};
 
-use crate::bucket::ErrorBucket;
-use crate::state::State;
+use crate::classification::ErrorBucket;
 use crate::store::{NewOutcome, OutcomeKind, StoredOutcome};
-use crate::suspension::SignalDescriptor;
+use logue_graph::{SignalDescriptor, State};
 
 /// How a turn ended (harness-chat §5.2).
 #[derive(Clone, Debug, PartialEq)]

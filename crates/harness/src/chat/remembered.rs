@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::state::State;
+use logue_graph::State;
 
 /// What is known of a session.
 #[derive(Clone, Debug)]

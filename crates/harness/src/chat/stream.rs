@@ -8,8 +8,7 @@ use logue_message::ChatMessage;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
-use crate::node::BoxFuture;
-use crate::ports::RunEvent;
+use logue_graph::{BoxFuture, RunEvent};
 
 use super::ChatHarness;
 use super::options::SendOptions;

@@ -4,13 +4,12 @@ use logue_message::ChatMessage;
 use serde_json::{Map, Value};
 use tracing::{Instrument as _, Span};
 
-use crate::outcome::{Completed, Outcome, Suspended};
-use crate::state::State;
+use super::trace;
 use crate::store::{
     Begun, CancelMode, Commit, EntryState, Lease, NewOutcome, NewSuspension, OutcomeKind, Settle,
     StoreError, Work,
 };
-use crate::trace;
+use logue_graph::{Completed, Outcome, State, Suspended};
 
 use super::drive::record_of;
 use super::failure::Failure;

@@ -6,11 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Map, Value};
 
-use crate::error::NodeError;
-use crate::node::BoxFuture;
-use crate::ports::SessionSaver;
-use crate::state::State;
-use crate::update::Update;
+use logue_graph::{BoxFuture, NodeError, SessionSaver, State, Update};
 
 use super::error::SessionError;
 use super::paused::SessionWrite;

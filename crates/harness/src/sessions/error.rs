@@ -1,6 +1,6 @@
 //! Why a run of a session could not begin, could not be kept, or failed.
 
-use crate::error::EngineError;
+use logue_graph::EngineError;
 
 use super::migration::MigrationError;
 use super::record::SessionStoreError;

@@ -1,7 +1,6 @@
 //! How a run of a session ends.
 
-use crate::outcome::{Completed, Suspended};
-use crate::state::State;
+use logue_graph::{Completed, State, Suspended};
 
 use super::error::SessionError;
 

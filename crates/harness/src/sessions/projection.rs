@@ -2,9 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::schema::StateSchema;
-use crate::state::{State, StateError};
-use crate::update::Update;
+use logue_graph::{State, StateError, StateSchema, Update};
 
 /// What is kept of a state between two runs: everything, or some fields, maybe under other names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::clock::Timestamp;
-use crate::node::BoxFuture;
+use logue_graph::BoxFuture;
 
 /// The state of a session as it is stored.
 #[derive(Clone, Debug, PartialEq)]

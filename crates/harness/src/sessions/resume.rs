@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::error::EngineError;
-use crate::paused::PausedRun;
-use crate::ports::RunPorts;
+use logue_graph::{EngineError, PausedRun, RunPorts};
 
 use super::bound::Bound;
 use super::error::SessionError;
@@ -69,14 +67,7 @@ impl Sessions {
         &self,
         invocation_id: &str,
         payload: &Map<String, Value>,
-    ) -> Result<
-        (
-            crate::resume::MergedResume,
-            PausedRecord,
-            Option<Arc<Bound>>,
-        ),
-        SessionError,
-    > {
+    ) -> Result<(logue_graph::MergedResume, PausedRecord, Option<Arc<Bound>>), SessionError> {
         let record = self.paused.paused(invocation_id).await;
         let record = record.map_err(|error| SessionError::loading(invocation_id, error))?;
         let record = record.ok_or_else(|| invalid(invocation_id, "no run of that id waits"))?;

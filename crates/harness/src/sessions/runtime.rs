@@ -6,13 +6,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::clock::Clock;
-use crate::error::EngineError;
-use crate::graph::CompiledGraph;
-use crate::invocation::{Initial, Invocation};
-use crate::outcome::{Completed, Errored, Outcome, Suspended};
-use crate::ports::RunPorts;
-use crate::state::{State, StateError};
-use crate::update::Update;
+use logue_graph::{
+    CompiledGraph, Completed, EngineError, Errored, Invocation, Outcome, RunPorts, State,
+    StateError, Suspended, Update,
+};
 
 use super::bound::Bound;
 use super::error::SessionError;
@@ -218,47 +215,38 @@ impl Sessions {
             .with_session_id(&session.bound.session_id)
             .with_metadata(options.metadata)
             .with_ports(options.ports);
-        invocation.id = options.invocation_id;
-        invocation.correlation_id = options.correlation_id;
+        if let Some(id) = options.invocation_id {
+            invocation = invocation.with_invocation_id(id);
+        }
+        if let Some(id) = options.correlation_id {
+            invocation = invocation.with_correlation_id(id);
+        }
         self.run(invocation, Some(session.bound)).await
     }
 
     /// Runs the graph from initial fields. If it names a session, what the session has kept replaces
     /// the fields of the same names.
-    pub async fn invoke(&self, mut invocation: Invocation) -> SessionOutcome {
-        let session_id = invocation.session_id.clone();
+    pub async fn invoke(&self, invocation: Invocation) -> SessionOutcome {
+        let session_id = invocation.session_id().map(str::to_owned);
         let (Some(session_id), Some(_)) = (session_id, &self.store) else {
             return self.run(invocation, None).await;
         };
         let loaded = match self.load(&session_id).await {
             Ok(loaded) => loaded,
-            Err(error) => return FailedRun::before(error, invocation.id.as_deref()).into(),
+            Err(error) => return FailedRun::before(error, invocation.invocation_id()).into(),
         };
         // That it does not fit is the session's fault and not the caller's.
         if let Err(error) = self.graph.state(loaded.fields.clone()) {
             let error = SessionError::loading(&session_id, error);
-            return FailedRun::before(error, invocation.id.as_deref()).into();
+            return FailedRun::before(error, invocation.invocation_id()).into();
         }
-        let mut fields = match invocation.initial {
-            Initial::Fields(fields) => fields,
-            Initial::State(state) => {
-                let mut fields = Update::new();
-                for (name, value) in state.iter() {
-                    fields.set(name, value.clone());
-                }
-                fields
-            }
-        };
-        for (name, value) in loaded.fields.iter() {
-            fields.set(name, value.clone());
-        }
-        invocation.initial = Initial::Fields(fields);
+        let invocation = invocation.with_fields(&loaded.fields);
         self.run(invocation, Some(Arc::new(loaded.bound))).await
     }
 
     async fn run(&self, mut invocation: Invocation, bound: Option<Arc<Bound>>) -> SessionOutcome {
         if let Some(bound) = &bound {
-            invocation.ports = invocation.ports.with_session(Arc::clone(bound));
+            invocation = invocation.with_session_saver(Arc::clone(bound));
         }
         let outcome = self.graph.invoke(invocation).await;
         self.keep(outcome, bound.as_deref(), 0).await

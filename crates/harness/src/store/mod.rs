@@ -42,7 +42,7 @@ pub use record::{
 };
 
 use crate::clock::Timestamp;
-use crate::node::BoxFuture;
+use logue_graph::BoxFuture;
 
 /// What every method of a store gives.
 pub type StoreResult<'a, T> = BoxFuture<'a, Result<T, StoreError>>;

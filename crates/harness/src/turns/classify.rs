@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::update::Update;
+use logue_graph::Update;
 
 use super::error::TurnError;
 

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::node::BoxFuture;
-use crate::suspension::SignalDescriptor;
+use logue_graph::{BoxFuture, SignalDescriptor};
 
 /// Why a subscription could not be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

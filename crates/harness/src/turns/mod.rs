@@ -27,10 +27,9 @@ pub use error::TurnError;
 pub use respond::{ErrorResponse, SuspendedAcknowledgment, TurnBody, TurnResponse};
 pub use runner::TurnRunner;
 
-use crate::bucket::{Classifier, DefaultClassifier};
-use crate::ids::IdSource;
-use crate::invocation::Invocation;
+use crate::classification::{Classifier, DefaultClassifier};
 use crate::sessions::{SessionError, SessionOutcome};
+use logue_graph::{IdSource, Invocation};
 
 use classify::{Classified, Named};
 

@@ -2,10 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::bucket::ErrorBucket;
-use crate::outcome::{Completed, Suspended};
+use crate::classification::ErrorBucket;
 use crate::sessions::FailedRun;
-use crate::suspension::SignalDescriptor;
+use logue_graph::{Completed, SignalDescriptor, Suspended};
 
 use super::classify::DispatchPath;
 use super::error::TurnError;

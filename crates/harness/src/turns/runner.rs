@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::invocation::Invocation;
-use crate::node::BoxFuture;
-use crate::ports::RunPorts;
 use crate::sessions::{SessionOutcome, Sessions};
+use logue_graph::{BoxFuture, Invocation, RunPorts};
 
 /// Runs turns. [`Sessions`] is one; another may stand in front of it.
 pub trait TurnRunner: Send + Sync {

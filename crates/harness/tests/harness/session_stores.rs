@@ -4,15 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use logue_graph::{CountingIds, END, Field, GraphBuilder, StateSchema, Update};
 use logue_harness::sessions::{
     MemorySessionStore, Paired, PausedRecord, PausedStatus, PausedStore, RunOptions, SessionRecord,
     SessionResult, SessionStore, SessionStoreError, SessionWrite, Sessions, StoreSessions,
     SummaryFilter,
 };
 use logue_harness::store::{MemoryStore, Store};
-use logue_harness::{
-    BoxFuture, Clock, CountingIds, END, Field, GraphBuilder, StateSchema, Timestamp, Update,
-};
+use logue_harness::{BoxFuture, Clock, Timestamp};
 use serde_json::{Map, Value, json};
 
 /// Each look at it is a millisecond later.
@@ -232,7 +231,7 @@ async fn runs_go_on_over_an_adapted_store() {
             .await;
         assert_eq!(outcome.as_str(), "completed");
         let messages = outcome.state().and_then(|state| state.list("messages"));
-        assert_eq!(messages.map(logue_harness::List::len), Some(length));
+        assert_eq!(messages.map(logue_graph::List::len), Some(length));
     }
 }
 

@@ -1,0 +1,353 @@
+//! Putting a graph together, and checking that it is one.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use crate::build::compile_error::CompileError;
+use crate::build::edge::{Edge, IntoRoute, Position, Route, Target};
+use crate::error::NodeError;
+use crate::graph::{CompiledGraph, CompiledNode, Inner};
+use crate::node::body::Body;
+use crate::node::branches::ParallelBranches;
+use crate::node::context::{FnNode, Node, NodeContext};
+use crate::node::fan_out::FanOut;
+use crate::node::middleware::Middleware;
+use crate::node::subgraph::{Mapping, Subgraph};
+use crate::ports::ids::IdSource;
+use crate::ports::observer::{Observer, Undelivered};
+use crate::state::schema::StateSchema;
+use crate::state::snapshot::{Layout, State};
+use crate::state::update::Update;
+
+/// How many nodes may run in one invocation unless the graph or the invocation says otherwise.
+///
+/// A loop of a model and its tools takes two steps a round; this is far beyond what a turn needs
+/// and still ends a loop that would never end within moments.
+pub const DEFAULT_MAX_STEPS: usize = 1_000;
+
+/// Collects nodes and edges. Mistakes are reported by [`compile`](Self::compile), not on the way.
+pub struct GraphBuilder {
+    schema: StateSchema,
+    nodes: Vec<(String, Body)>,
+    middleware: Vec<(Option<String>, Arc<dyn Middleware>)>,
+    observers: Vec<Arc<dyn Observer>>,
+    edges: Vec<(String, PlannedEdge)>,
+    entry: Option<String>,
+    max_steps: usize,
+}
+
+enum PlannedEdge {
+    Static(Target),
+    Conditional(Vec<Target>, Route),
+}
+
+impl GraphBuilder {
+    /// An empty graph over a state.
+    pub fn new(schema: StateSchema) -> Self {
+        Self {
+            schema,
+            nodes: Vec::new(),
+            middleware: Vec::new(),
+            observers: Vec::new(),
+            edges: Vec::new(),
+            entry: None,
+            max_steps: DEFAULT_MAX_STEPS,
+        }
+    }
+
+    /// Adds a node.
+    #[must_use]
+    pub fn add_node(mut self, name: impl Into<String>, node: impl Node + 'static) -> Self {
+        self.nodes.push((name.into(), Body::Code(Arc::new(node))));
+        self
+    }
+
+    /// Adds a graph that stands in for a node.
+    #[must_use]
+    pub fn add_subgraph(
+        mut self,
+        name: impl Into<String>,
+        graph: CompiledGraph,
+        mapping: Mapping,
+    ) -> Self {
+        let subgraph = Subgraph { graph, mapping };
+        self.nodes.push((name.into(), Body::Subgraph(subgraph)));
+        self
+    }
+
+    /// Adds a node that runs a graph for each item of a list.
+    #[must_use]
+    pub fn add_fan_out(mut self, name: impl Into<String>, fan_out: FanOut) -> Self {
+        self.nodes.push((name.into(), Body::FanOut(fan_out)));
+        self
+    }
+
+    /// Adds a node that runs several graphs at once.
+    #[must_use]
+    pub fn add_branches(mut self, name: impl Into<String>, branches: ParallelBranches) -> Self {
+        self.nodes.push((name.into(), Body::Branches(branches)));
+        self
+    }
+
+    /// Wraps a middleware around every node. The first one that is added is the outermost, and those
+    /// of single nodes are inside those of all.
+    #[must_use]
+    pub fn wrap(mut self, middleware: impl Middleware + 'static) -> Self {
+        self.middleware.push((None, Arc::new(middleware)));
+        self
+    }
+
+    /// Wraps a middleware around one node. The first one that is added is the outermost.
+    #[must_use]
+    pub fn wrap_node(
+        mut self,
+        node: impl Into<String>,
+        middleware: impl Middleware + 'static,
+    ) -> Self {
+        let middleware: Arc<dyn Middleware> = Arc::new(middleware);
+        self.middleware.push((Some(node.into()), middleware));
+        self
+    }
+
+    /// Lets somebody watch the nodes of every run, those of the graphs inside nodes included.
+    #[must_use]
+    pub fn observe(mut self, observer: impl Observer + 'static) -> Self {
+        self.observers.push(Arc::new(observer));
+        self
+    }
+
+    /// Adds an async closure as a node.
+    #[must_use]
+    pub fn add_node_fn<F, Fut>(self, name: impl Into<String>, run: F) -> Self
+    where
+        F: Fn(NodeContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Update, NodeError>> + Send + 'static,
+    {
+        self.add_node(name, FnNode(run))
+    }
+
+    /// Names the node that runs first.
+    #[must_use]
+    pub fn entry(mut self, name: impl Into<String>) -> Self {
+        self.entry = Some(name.into());
+        self
+    }
+
+    /// After `from`, always `to`.
+    #[must_use]
+    pub fn add_edge(mut self, from: impl Into<String>, to: impl Into<Target>) -> Self {
+        self.edges
+            .push((from.into(), PlannedEdge::Static(to.into())));
+        self
+    }
+
+    /// After `from`, whichever of `targets` the function chooses. It sees the state with the
+    /// update of `from` merged.
+    #[must_use]
+    pub fn add_conditional_edge<F, R>(
+        mut self,
+        from: impl Into<String>,
+        targets: impl IntoIterator<Item = Target>,
+        route: F,
+    ) -> Self
+    where
+        F: Fn(&State) -> R + Send + Sync + 'static,
+        R: IntoRoute,
+    {
+        let route: Route = Box::new(move |state| route(state).into_route());
+        let targets = targets.into_iter().collect();
+        self.edges
+            .push((from.into(), PlannedEdge::Conditional(targets, route)));
+        self
+    }
+
+    /// Sets how many nodes may run in one invocation; see [`DEFAULT_MAX_STEPS`].
+    #[must_use]
+    pub fn max_steps(mut self, limit: usize) -> Self {
+        self.max_steps = limit;
+        self
+    }
+
+    /// Checks the graph and makes it runnable. `ids` makes the ids that an invocation leaves out.
+    ///
+    /// # Errors
+    /// The first mistake found; first those of the schema, then of nodes, entry and edges, and
+    /// reachability last.
+    pub fn compile(self, ids: impl IdSource + 'static) -> Result<CompiledGraph, CompileError> {
+        let layout = Layout::new(self.schema)?;
+        let mut nodes = self.nodes;
+        let mut positions = HashMap::with_capacity(nodes.len());
+        for (position, (name, _)) in nodes.iter().enumerate() {
+            if positions.insert(name.clone(), position).is_some() {
+                return Err(CompileError::DuplicateNode { node: name.clone() });
+            }
+        }
+        let entry = self
+            .entry
+            .as_ref()
+            .and_then(|name| positions.get(name))
+            .copied();
+        let Some(entry) = entry else {
+            return Err(CompileError::NoDeclaredEntry { entry: self.entry });
+        };
+        let edges = resolve_edges(self.edges, &nodes, &positions)?;
+        if let Some(lost) = first_unreachable(entry, &edges) {
+            let node = nodes
+                .get(lost)
+                .map(|(name, _)| name.clone())
+                .unwrap_or_default();
+            return Err(CompileError::UnreachableNode { node });
+        }
+        for (name, body) in &mut nodes {
+            resolve_fields(name, body, layout.schema())?;
+        }
+        let mut chains = chains(self.middleware, &nodes, &positions)?.into_iter();
+        let nodes = nodes.into_iter().zip(edges);
+        let nodes = nodes.map(|((name, body), edge)| CompiledNode {
+            name: name.into(),
+            body,
+            middleware: chains.next().unwrap_or_default(),
+            edge,
+        });
+        Ok(CompiledGraph::new(Inner {
+            layout,
+            nodes: nodes.collect(),
+            entry,
+            max_steps: self.max_steps,
+            ids: Box::new(ids),
+            observers: self.observers,
+            undelivered: Undelivered::default(),
+        }))
+    }
+}
+
+/// Checks the fields that a node with graphs inside refers to.
+fn resolve_fields(name: &str, body: &mut Body, schema: &StateSchema) -> Result<(), CompileError> {
+    match body {
+        Body::Code(_) => Ok(()),
+        Body::Subgraph(Subgraph { graph, mapping }) => {
+            mapping.resolve(name, schema, graph.schema())
+        }
+        Body::FanOut(fan_out) => fan_out.check(name, schema),
+        Body::Branches(branches) => branches.resolve(name, schema),
+    }
+}
+
+/// The middleware of every node, in the order of the nodes.
+fn chains(
+    planned: Vec<(Option<String>, Arc<dyn Middleware>)>,
+    nodes: &[(String, Body)],
+    positions: &HashMap<String, usize>,
+) -> Result<Vec<Vec<Arc<dyn Middleware>>>, CompileError> {
+    let (of_one, of_all): (Vec<_>, Vec<_>) =
+        planned.into_iter().partition(|(node, _)| node.is_some());
+    let of_all: Vec<_> = of_all.into_iter().map(|(_, wrapped)| wrapped).collect();
+    let mut chains: Vec<_> = nodes.iter().map(|_| of_all.clone()).collect();
+    for (node, wrapped) in of_one {
+        let node = node.unwrap_or_default();
+        let position = positions.get(&node);
+        match position.and_then(|position| chains.get_mut(*position)) {
+            Some(chain) => chain.push(wrapped),
+            None => return Err(CompileError::UnknownNode { node }),
+        }
+    }
+    Ok(chains)
+}
+
+/// The one edge of every node, in the order of the nodes.
+fn resolve_edges(
+    planned: Vec<(String, PlannedEdge)>,
+    nodes: &[(String, Body)],
+    positions: &HashMap<String, usize>,
+) -> Result<Vec<Edge>, CompileError> {
+    let mut edges: Vec<Option<Edge>> = nodes.iter().map(|_| None).collect();
+    for (from, planned) in planned {
+        let resolve = |target: &Target| match target {
+            Target::End => Ok(Position::End),
+            Target::Node(name) => match positions.get(name) {
+                Some(position) => Ok(Position::Node(*position)),
+                None => Err(CompileError::DanglingEdge {
+                    from: from.clone(),
+                    to: target.clone(),
+                }),
+            },
+        };
+        let slot = positions
+            .get(&from)
+            .and_then(|position| edges.get_mut(*position));
+        let Some(slot) = slot else {
+            let to = planned.first_target();
+            return Err(CompileError::DanglingEdge { from, to });
+        };
+        let edge = match planned {
+            PlannedEdge::Static(target) => Edge::Static(resolve(&target)?),
+            PlannedEdge::Conditional(targets, _) if targets.is_empty() => {
+                return Err(CompileError::MissingOutgoingEdge { node: from });
+            }
+            PlannedEdge::Conditional(targets, route) => {
+                let mut resolved = HashMap::with_capacity(targets.len());
+                for target in targets {
+                    let position = resolve(&target)?;
+                    resolved.insert(target, position);
+                }
+                Edge::Conditional {
+                    targets: resolved,
+                    route,
+                }
+            }
+        };
+        if slot.replace(edge).is_some() {
+            return Err(CompileError::MultipleOutgoingEdges { node: from });
+        }
+    }
+    let named = nodes.iter().map(|(name, _)| name).zip(edges);
+    named
+        .map(|(name, edge)| {
+            edge.ok_or_else(|| CompileError::MissingOutgoingEdge { node: name.clone() })
+        })
+        .collect()
+}
+
+/// The first node that no path from the entry visits.
+fn first_unreachable(entry: usize, edges: &[Edge]) -> Option<usize> {
+    let mut reached = vec![false; edges.len()];
+    let mut open = vec![Position::Node(entry)];
+    while let Some(position) = open.pop() {
+        let Position::Node(node) = position else {
+            continue;
+        };
+        let (Some(seen), Some(edge)) = (reached.get_mut(node), edges.get(node)) else {
+            continue;
+        };
+        if std::mem::replace(seen, true) {
+            continue;
+        }
+        match edge {
+            Edge::Static(next) => open.push(*next),
+            Edge::Conditional { targets, .. } => open.extend(targets.values()),
+        }
+    }
+    reached.iter().position(|reached| !reached)
+}
+
+impl PlannedEdge {
+    fn first_target(&self) -> Target {
+        match self {
+            Self::Static(target) => target.clone(),
+            Self::Conditional(targets, _) => targets.first().cloned().unwrap_or(Target::End),
+        }
+    }
+}
+
+impl fmt::Debug for GraphBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.nodes.iter().map(|(name, _)| name).collect();
+        f.debug_struct("GraphBuilder")
+            .field("nodes", &names)
+            .field("entry", &self.entry)
+            .field("edges", &self.edges.len())
+            .finish_non_exhaustive()
+    }
+}

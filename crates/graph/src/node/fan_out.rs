@@ -1,0 +1,269 @@
+//! One graph for each item of a list.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::build::compile_error::{CompileError, MappingSide};
+use crate::error::NodeError;
+use crate::graph::{CompiledGraph, Inner};
+use crate::node::body::Inside;
+use crate::node::context::NodeContext;
+use crate::node::parallel::{ErrorPolicy, Parts, Pending, Progress, run_parts};
+use crate::node::subgraph::{carried, declared};
+use crate::pause::paused_run::Siblings;
+use crate::pause::suspension::SuspendRequest;
+use crate::run::info::Within;
+use crate::run::step::Step;
+use crate::state::list::List;
+use crate::state::schema::StateSchema;
+use crate::state::snapshot::{State, StateError};
+use crate::state::update::Update;
+use crate::state::value::FieldValue;
+
+/// A node that runs a graph for each item of a list, and collects what they give, in the order of
+/// the items.
+///
+/// ```
+/// use logue_graph::{CompiledGraph, FanOut};
+///
+/// # fn described(per_page: CompiledGraph) -> FanOut {
+/// FanOut::new(per_page, "pages", "page")
+///     .collect("summaries", "summary")
+///     .concurrency(8)
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct FanOut {
+    graph: CompiledGraph,
+    items_field: String,
+    item_field: String,
+    inputs: Vec<(String, String)>,
+    /// The field of the graph around, and of the instance: its whole state, if none.
+    outputs: Vec<(String, Option<String>)>,
+    policy: ErrorPolicy,
+    errors_field: Option<String>,
+    at_once: usize,
+}
+
+impl FanOut {
+    /// An instance of `graph` for each item of the list `items_field` of the graph around; the item
+    /// is the instance's field `item_field`.
+    pub fn new(
+        graph: CompiledGraph,
+        items_field: impl Into<String>,
+        item_field: impl Into<String>,
+    ) -> Self {
+        Self {
+            graph,
+            items_field: items_field.into(),
+            item_field: item_field.into(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            policy: ErrorPolicy::default(),
+            errors_field: None,
+            at_once: usize::MAX,
+        }
+    }
+
+    /// Updates `target_field` with the list of what the instances' `collect_field` holds in the end.
+    /// More than one field may be collected, each into a target of its own: the last one that is
+    /// named for a target counts.
+    #[must_use]
+    pub fn collect(
+        self,
+        target_field: impl Into<String>,
+        collect_field: impl Into<String>,
+    ) -> Self {
+        self.output(target_field.into(), Some(collect_field.into()))
+    }
+
+    /// Updates `target_field` with the list of the instances' final states, as objects.
+    #[must_use]
+    pub fn collect_states(self, target_field: impl Into<String>) -> Self {
+        self.output(target_field.into(), None)
+    }
+
+    /// Gives each instance the same value too: its field `sub` starts with that of `parent`.
+    #[must_use]
+    pub fn with_input(mut self, sub: impl Into<String>, parent: impl Into<String>) -> Self {
+        self.inputs.push((sub.into(), parent.into()));
+        self
+    }
+
+    /// Says what becomes of the node when an instance fails.
+    #[must_use]
+    pub fn error_policy(mut self, policy: ErrorPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Under [`ErrorPolicy::Collect`], updates a field with the list of failures, each with
+    /// `fan_out_index`, `category` and `message`.
+    #[must_use]
+    pub fn errors_to(mut self, field: impl Into<String>) -> Self {
+        self.errors_field = Some(field.into());
+        self
+    }
+
+    /// Lets no more than so many instances run at once, but at least one. Without it all of them do.
+    #[must_use]
+    pub fn concurrency(mut self, at_once: usize) -> Self {
+        self.at_once = at_once;
+        self
+    }
+
+    fn output(mut self, target: String, collected: Option<String>) -> Self {
+        self.outputs.retain(|(other, _)| *other != target);
+        self.outputs.push((target, collected));
+        self
+    }
+
+    pub(crate) fn check(&self, node: &str, parent: &StateSchema) -> Result<(), CompileError> {
+        let sub = self.graph.schema();
+        declared(node, parent, &self.items_field, MappingSide::Graph)?;
+        declared(node, sub, &self.item_field, MappingSide::Subgraph)?;
+        for (sub_field, parent_field) in &self.inputs {
+            declared(node, sub, sub_field, MappingSide::Subgraph)?;
+            declared(node, parent, parent_field, MappingSide::Graph)?;
+        }
+        for (target, collected) in &self.outputs {
+            declared(node, parent, target, MappingSide::Graph)?;
+            if let Some(collected) = collected {
+                declared(node, sub, collected, MappingSide::Subgraph)?;
+            }
+        }
+        if let Some(field) = &self.errors_field {
+            declared(node, parent, field, MappingSide::Graph)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn graph(&self) -> &CompiledGraph {
+        &self.graph
+    }
+
+    pub(crate) async fn run<'a>(
+        &'a self,
+        step: &'a Step<'a>,
+        ctx: NodeContext,
+        inside: Option<Inside>,
+    ) -> Result<Update, NodeError> {
+        let progress = match inside {
+            Some(Inside {
+                reentry,
+                siblings:
+                    Some(Siblings::FanOut {
+                        index,
+                        done,
+                        pending,
+                    }),
+            }) => Progress {
+                done: done.into_iter().collect(),
+                pending: pending
+                    .into_iter()
+                    .map(|(index, item)| (index, Some(item)))
+                    .collect(),
+                paused: Some((index, reentry)),
+                ..Progress::default()
+            },
+            _ => self.all(&ctx.state)?,
+        };
+        let progress = run_parts(self, step, &ctx, progress).await?;
+        Ok(self.gather(progress))
+    }
+
+    /// An instance for each item.
+    fn all(&self, parent: &State) -> Result<Progress, NodeError> {
+        let items = parent.list(&self.items_field).ok_or_else(|| {
+            let field = &self.items_field;
+            NodeError::new(format!("the field `{field}` holds no list of items"))
+                .with_category("state_validation_error")
+        })?;
+        let items = items.items().enumerate();
+        Ok(Progress {
+            pending: items.map(|(index, item)| (index, Some(item))).collect(),
+            ..Progress::default()
+        })
+    }
+
+    fn gather(&self, progress: Progress) -> Update {
+        let mut lists: Vec<_> = self.outputs.iter().map(|_| List::new()).collect();
+        for given in progress.done.into_values() {
+            for ((target, _), list) in self.outputs.iter().zip(&mut lists) {
+                let value = given.get(target).cloned();
+                list.push(value.map_or_else(Arc::default, FieldValue::into_json));
+            }
+        }
+        let mut update = Update::new();
+        for ((target, _), list) in self.outputs.iter().zip(lists) {
+            update.push(target, list.into());
+        }
+        if let Some(field) = &self.errors_field {
+            let failed = progress.failed.into_iter();
+            let errors = failed.map(|(index, part)| part.to_json("fan_out_index", &index.into()));
+            update.push(field, errors.collect::<List>().into());
+        }
+        update
+    }
+}
+
+impl Parts for FanOut {
+    fn policy(&self) -> ErrorPolicy {
+        self.policy
+    }
+
+    fn at_once(&self) -> usize {
+        self.at_once
+    }
+
+    fn graph(&self, _: usize) -> Option<&Inner> {
+        Some(&self.graph.inner)
+    }
+
+    fn begin(&self, (_, item): &Pending, parent: &State) -> Result<State, StateError> {
+        let mut fields = carried(&self.inputs, parent);
+        let item = item.as_ref().map_or(Value::Null.into(), |item| {
+            FieldValue::from_shared(Arc::clone(item))
+        });
+        fields.set(&self.item_field, item);
+        self.graph.inner.layout.state(fields)
+    }
+
+    fn give(&self, _: usize, state: &State) -> Update {
+        let mut given = Update::new();
+        for (target, collected) in &self.outputs {
+            let value = match collected {
+                Some(field) => state.get(field).cloned(),
+                None => Some(Value::Object(state.to_json()).into()),
+            };
+            given.set(target, value.unwrap_or_else(|| Value::Null.into()));
+        }
+        given
+    }
+
+    fn label(&self, part: usize, within: &mut Within) {
+        within.fan_out_index = Some(part);
+    }
+
+    fn annotate(&self, part: usize, request: &mut SuspendRequest) {
+        request.annotate_index(part);
+    }
+
+    fn siblings(
+        &self,
+        part: usize,
+        done: BTreeMap<usize, Update>,
+        pending: Vec<Pending>,
+    ) -> Siblings {
+        let pending = pending.into_iter();
+        Siblings::FanOut {
+            index: part,
+            done: done.into_iter().collect(),
+            pending: pending
+                .filter_map(|(index, item)| Some((index, item?)))
+                .collect(),
+        }
+    }
+}

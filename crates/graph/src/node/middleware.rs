@@ -1,0 +1,90 @@
+//! What is wrapped around the bodies of nodes: retries, limits, logs.
+
+use std::sync::Arc;
+
+use crate::error::NodeError;
+use crate::node::context::NodeContext;
+use crate::run::step::Step;
+use crate::state::update::Update;
+use futures_util::future::BoxFuture;
+
+/// Wraps the body of a node.
+///
+/// It may run the body once, several times or not at all, and change what it returns. When the body
+/// suspends, the future of the middleware is dropped where it awaits: what stands behind that never
+/// runs, and an error handler never sees it. A middleware cannot suspend itself: that ends the run
+/// with `suspension_in_unsupported_context`.
+///
+/// ```
+/// use logue_graph::{BoxFuture, Middleware, Next, NodeContext, NodeError, Update};
+///
+/// /// Tries a node three times.
+/// struct Retry;
+///
+/// impl Middleware for Retry {
+///     fn around<'a>(
+///         &'a self,
+///         _: NodeContext,
+///         next: Next<'a>,
+///     ) -> BoxFuture<'a, Result<Update, NodeError>> {
+///         Box::pin(async move {
+///             for _ in 0..2 {
+///                 if let Ok(update) = next.run().await {
+///                     return Ok(update);
+///                 }
+///             }
+///             next.run().await
+///         })
+///     }
+/// }
+/// ```
+pub trait Middleware: Send + Sync {
+    /// Runs around the body of a node, once for each step.
+    ///
+    /// # Errors
+    /// Those of the body that it does not handle, or its own: the node has failed.
+    fn around<'a>(
+        &'a self,
+        ctx: NodeContext,
+        next: Next<'a>,
+    ) -> BoxFuture<'a, Result<Update, NodeError>>;
+}
+
+impl<M: Middleware + ?Sized> Middleware for Arc<M> {
+    fn around<'a>(
+        &'a self,
+        ctx: NodeContext,
+        next: Next<'a>,
+    ) -> BoxFuture<'a, Result<Update, NodeError>> {
+        (**self).around(ctx, next)
+    }
+}
+
+/// What a middleware wraps: the middleware inside it, and innermost the body of the node.
+pub struct Next<'a> {
+    pub(crate) chain: &'a [Arc<dyn Middleware>],
+    pub(crate) step: &'a Step<'a>,
+}
+
+impl<'a> Next<'a> {
+    /// Runs it. Each time that this reaches the body is an attempt of the node, with the next
+    /// `attempt_index`.
+    pub fn run(&self) -> BoxFuture<'a, Result<Update, NodeError>> {
+        match self.chain.split_first() {
+            Some((outer, inside)) => {
+                let next = Next {
+                    chain: inside,
+                    step: self.step,
+                };
+                outer.around(self.step.context_of_middleware(), next)
+            }
+            None => self.step.run_body(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Next<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Next").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,5 @@
+//! Suspension, paused runs and resumption.
+
+pub(crate) mod paused_run;
+pub(crate) mod resume;
+pub(crate) mod suspension;

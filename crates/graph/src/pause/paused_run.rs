@@ -1,0 +1,224 @@
+//! A run that waits for a signal, as data: everything that another process needs to go on.
+//!
+//! A paused run is a stack of frames, one for each graph on the way from the outermost to the node
+//! that suspended. The outermost state can be taken apart field by field, so that a list that grows
+//! with the conversation may be kept elsewhere and put back before the run is resumed.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::error::EngineError;
+use crate::pause::suspension::SignalDescriptor;
+use crate::state::update::Update;
+use crate::state::value::FieldValue;
+
+/// The version of the record that [`PausedRun::to_json`] writes.
+pub const PAUSED_RUN_VERSION: u32 = 1;
+
+/// A suspended run. Cloning costs its fields, not what they hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PausedRun {
+    version: u32,
+    pub(crate) invocation_id: String,
+    pub(crate) correlation_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) session_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(crate) metadata: Map<String, Value>,
+    pub(crate) descriptor: SignalDescriptor,
+    pub(crate) node_completed: bool,
+    /// How many nodes have begun in the invocation.
+    pub(crate) begun: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) max_steps: Option<usize>,
+    /// Outermost first, never empty.
+    pub(crate) frames: Vec<PausedFrame>,
+}
+
+/// A node that ran to its end, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompletedPosition {
+    /// The names of the nodes from the outermost graph down to this one, itself included.
+    pub namespace: Vec<String>,
+    /// How many nodes had begun before it.
+    pub step: usize,
+}
+
+/// One graph on the way to the node that suspended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PausedFrame {
+    /// The node in which the run is.
+    pub(crate) node: Arc<str>,
+    pub(crate) step: usize,
+    pub(crate) attempt_index: usize,
+    /// How many nodes of this graph ran to their end before.
+    pub(crate) steps: usize,
+    /// The nodes of this graph that ran to their end, and their steps.
+    pub(crate) completed: Vec<(Arc<str>, usize)>,
+    pub(crate) state: Update,
+    /// What stands beside the next frame, if the node runs several graphs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) siblings: Option<Siblings>,
+}
+
+/// The parts of a node that runs several graphs, apart from the one that suspended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Siblings {
+    FanOut {
+        /// The instance that suspended.
+        index: usize,
+        /// What the completed instances gave.
+        done: Vec<(usize, Update)>,
+        /// The items of the instances that have to run from their beginning.
+        pending: Vec<(usize, Arc<Value>)>,
+    },
+    Branches {
+        /// The branch that suspended.
+        branch: Arc<str>,
+        /// What the completed branches gave.
+        done: Vec<(Arc<str>, Update)>,
+    },
+}
+
+impl PausedRun {
+    pub(crate) fn new(
+        info: crate::run::info::RunInfo,
+        descriptor: SignalDescriptor,
+        node_completed: bool,
+        begun: usize,
+        max_steps: Option<usize>,
+        frames: Vec<PausedFrame>,
+    ) -> Self {
+        Self {
+            version: PAUSED_RUN_VERSION,
+            invocation_id: info.invocation_id,
+            correlation_id: info.correlation_id,
+            session_id: info.session_id,
+            metadata: info.metadata,
+            descriptor,
+            node_completed,
+            begun,
+            max_steps,
+            frames,
+        }
+    }
+
+    /// The id of the run, which the resumed run keeps.
+    pub fn invocation_id(&self) -> &str {
+        &self.invocation_id
+    }
+
+    /// The id by which the caller ties invocations together; the resumed run inherits it.
+    pub fn correlation_id(&self) -> &str {
+        &self.correlation_id
+    }
+
+    /// The session that the run belongs to, if any.
+    pub fn session_id(&self) -> Option<&str> {
+        self.session_id.as_deref()
+    }
+
+    /// What it waits for.
+    pub fn descriptor(&self) -> &SignalDescriptor {
+        &self.descriptor
+    }
+
+    /// Whether the run goes on behind the node that suspended; otherwise that node runs again.
+    pub fn node_completed(&self) -> bool {
+        self.node_completed
+    }
+
+    /// The node that suspended, in the innermost graph.
+    pub fn node_name(&self) -> &str {
+        self.frames.last().map_or("", |frame| &frame.node)
+    }
+
+    /// The path of node names down to that node, itself included.
+    pub fn namespace(&self) -> Vec<String> {
+        let names = self.frames.iter().map(|frame| frame.node.as_ref());
+        names.map(str::to_owned).collect()
+    }
+
+    /// Which attempt of the node suspended.
+    pub fn attempt_index(&self) -> usize {
+        self.frames.last().map_or(0, |frame| frame.attempt_index)
+    }
+
+    /// How many nodes of the outermost graph ran to their end before.
+    pub fn steps(&self) -> usize {
+        self.frames.first().map_or(0, |frame| frame.steps)
+    }
+
+    /// The nodes that ran to their end and will not run again, in the graphs that are still on
+    /// their way; the node that suspended is one if [`node_completed`](Self::node_completed) says so.
+    pub fn completed_positions(&self) -> Vec<CompletedPosition> {
+        let mut within = Vec::new();
+        let mut positions = Vec::new();
+        for frame in &self.frames {
+            for (node, step) in &frame.completed {
+                let mut namespace = within.clone();
+                namespace.push(node.as_ref().to_owned());
+                let step = *step;
+                positions.push(CompletedPosition { namespace, step });
+            }
+            within.push(frame.node.as_ref().to_owned());
+        }
+        positions
+    }
+
+    /// The fields of the outermost state.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &FieldValue)> {
+        self.frames
+            .first()
+            .into_iter()
+            .flat_map(|frame| frame.state.iter())
+    }
+
+    /// A field of the outermost state.
+    pub fn field(&self, name: &str) -> Option<&FieldValue> {
+        self.frames.first()?.state.get(name)
+    }
+
+    /// Replaces a field of the outermost state, or puts back one that was taken.
+    pub fn set_field(&mut self, name: impl Into<String>, value: impl Into<FieldValue>) {
+        if let Some(frame) = self.frames.first_mut() {
+            frame.state.set(name, value);
+        }
+    }
+
+    /// Takes a field out of the outermost state, to keep it elsewhere. A run that is resumed without
+    /// it finds the schema's default there.
+    pub fn take_field(&mut self, name: &str) -> Option<FieldValue> {
+        self.frames.first_mut()?.state.remove(name)
+    }
+
+    /// The run as JSON. Costs the size of its states.
+    pub fn to_json(&self) -> Value {
+        // Keys are strings and numbers are finite, so nothing in it can be refused.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// Reads what [`to_json`](Self::to_json) wrote.
+    ///
+    /// # Errors
+    /// [`EngineError::SuspensionRecordInvalid`]: it is no paused run, or of another version.
+    pub fn from_json(json: &Value) -> Result<Self, EngineError> {
+        match json.get("version").and_then(Value::as_u64) {
+            Some(version) if version == u64::from(PAUSED_RUN_VERSION) => {}
+            Some(version) => return Err(invalid(format!("its version is {version}"))),
+            None => return Err(invalid("it has no version".to_owned())),
+        }
+        let paused = Self::deserialize(json).map_err(|error| invalid(error.to_string()))?;
+        if paused.frames.is_empty() {
+            return Err(invalid("it has no frames".to_owned()));
+        }
+        Ok(paused)
+    }
+}
+
+pub(crate) fn invalid(cause: String) -> EngineError {
+    EngineError::SuspensionRecordInvalid { cause }
+}

@@ -1,0 +1,207 @@
+//! How a paused run goes on: the signal is merged into its states, and then the graph runs again.
+//!
+//! Merging is a step of its own, so that whoever keeps paused runs can refuse a payload that does
+//! not fit, and keep the record for a better one, before the record is used up.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use serde_json::{Map, Value};
+
+use crate::error::EngineError;
+use crate::graph::{CompiledGraph, Inner};
+use crate::node::body::Body;
+use crate::pause::paused_run::{PausedFrame, PausedRun, Siblings, invalid};
+use crate::ports::run_ports::RunPorts;
+use crate::run::cycle::{Reentry, ReentryFrame, Run};
+use crate::run::info::{RunInfo, Within};
+use crate::run::outcome::Outcome;
+use crate::state::snapshot::State;
+use crate::state::update::Update;
+
+/// A paused run with its signal merged in, which is known to fit its graph.
+#[derive(Clone)]
+#[must_use = "nothing goes on until it is run"]
+pub struct MergedResume {
+    graph: CompiledGraph,
+    info: RunInfo,
+    node_completed: bool,
+    begun: usize,
+    max_steps: Option<usize>,
+    /// The outermost last.
+    frames: Vec<ReentryFrame>,
+    ports: RunPorts,
+}
+
+impl PausedRun {
+    /// Merges the payload of the signal into the states of the run: each field of it replaces the
+    /// field of that name in every graph on the way to the suspended node that declares it, whatever
+    /// its reducer. Fields that none of them declares are dropped.
+    ///
+    /// Costs a check of the states, which for lists of named elements such as messages does not
+    /// depend on their length.
+    ///
+    /// # Errors
+    /// [`EngineError::SuspensionResumePayloadInvalid`] if a value does not fit its field, and
+    /// [`EngineError::SuspensionRecordInvalid`] if the run is not one of this graph.
+    pub fn merge(
+        &self,
+        graph: &CompiledGraph,
+        payload: &Map<String, Value>,
+    ) -> Result<MergedResume, EngineError> {
+        let mut frames = Vec::with_capacity(self.frames.len());
+        let mut inner = Some(&*graph.inner);
+        for (depth, frame) in self.frames.iter().enumerate() {
+            let Some(graph) = inner else {
+                return Err(invalid(format!(
+                    "the node before `{}` contains no graph",
+                    frame.node
+                )));
+            };
+            let (fitted, body) = fit(frame, graph, payload)?;
+            let is_innermost = depth + 1 == self.frames.len();
+            inner = if is_innermost {
+                None
+            } else {
+                graph_inside(body, frame.siblings.as_ref())
+            };
+            frames.push(fitted);
+        }
+        if frames.is_empty() {
+            return Err(invalid("it has no frames".to_owned()));
+        }
+        frames.reverse();
+        Ok(MergedResume {
+            graph: graph.clone(),
+            info: RunInfo {
+                invocation_id: self.invocation_id.clone(),
+                correlation_id: self.correlation_id.clone(),
+                session_id: self.session_id.clone(),
+                metadata: self.metadata.clone(),
+            },
+            node_completed: self.node_completed,
+            begun: self.begun,
+            max_steps: self.max_steps,
+            frames,
+            ports: RunPorts::default(),
+        })
+    }
+
+    /// The outermost state as it was when the run was paused, if it fits the graph.
+    pub(crate) fn state(&self, graph: &CompiledGraph) -> Option<State> {
+        let frame = self.frames.first()?;
+        graph.inner.layout.state(frame.state.clone()).ok()
+    }
+}
+
+/// A frame with its node found and its state checked, the payload in it.
+fn fit<'g>(
+    frame: &PausedFrame,
+    graph: &'g Inner,
+    payload: &Map<String, Value>,
+) -> Result<(ReentryFrame, &'g Body), EngineError> {
+    let nodes = graph.nodes.iter().enumerate();
+    let found = nodes
+        .filter(|(_, node)| node.name == frame.node)
+        .map(|(at, node)| (at, &node.body))
+        .next();
+    let Some((node, body)) = found else {
+        return Err(invalid(format!("the graph has no node `{}`", frame.node)));
+    };
+    let state = graph.layout.state(frame.state.clone());
+    let mut state = state.map_err(|cause| invalid(cause.to_string()))?;
+    let mut signal = Update::new();
+    for (field, value) in payload {
+        if state.schema().field(field).is_some() {
+            signal.set(field, value.clone());
+        }
+    }
+    state
+        .replace(signal)
+        .map_err(|cause| EngineError::SuspensionResumePayloadInvalid { cause })?;
+    let fitted = ReentryFrame {
+        node,
+        state,
+        step: frame.step,
+        attempt_index: frame.attempt_index,
+        steps: frame.steps,
+        completed: frame.completed.clone(),
+        siblings: frame.siblings.clone(),
+    };
+    Ok((fitted, body))
+}
+
+/// The graph in which the next frame is.
+fn graph_inside<'g>(body: &'g Body, siblings: Option<&Siblings>) -> Option<&'g Inner> {
+    let graph = match (body, siblings) {
+        (Body::Subgraph(subgraph), None) => &subgraph.graph,
+        (Body::FanOut(fan_out), Some(Siblings::FanOut { .. })) => fan_out.graph(),
+        (Body::Branches(branches), Some(Siblings::Branches { branch, .. })) => {
+            branches.graph_of(branch)?
+        }
+        _ => return None,
+    };
+    Some(&graph.inner)
+}
+
+impl MergedResume {
+    /// The outermost state, with the signal in it.
+    pub fn state(&self) -> Option<&State> {
+        self.frames.last().map(|frame| &frame.state)
+    }
+
+    /// The id of the run.
+    pub fn invocation_id(&self) -> &str {
+        &self.info.invocation_id
+    }
+
+    /// Gives the run its ports.
+    pub fn with_ports(mut self, ports: RunPorts) -> Self {
+        self.ports = ports;
+        self
+    }
+
+    /// Passes something else along to every node than the run was started with.
+    pub fn with_metadata(mut self, metadata: Map<String, Value>) -> Self {
+        self.info.metadata = metadata;
+        self
+    }
+
+    /// Sets how many nodes of the outermost graph may run, those before the suspension included.
+    pub fn with_max_steps(mut self, limit: usize) -> Self {
+        self.max_steps = Some(limit);
+        self
+    }
+
+    /// Goes on with the run: behind the node that suspended, or with that node again. An edge out of
+    /// the node is followed only now, and sees the signal.
+    pub async fn run(self) -> Outcome {
+        let graph = self.graph;
+        let shared = graph.share(self.info, self.ports, AtomicUsize::new(self.begun));
+        let run = Run {
+            graph: &graph.inner,
+            shared: Arc::clone(&shared),
+            within: Within::default(),
+            parents: Arc::default(),
+            state: graph.inner.layout.defaults(),
+            limit: self.max_steps.unwrap_or(graph.inner.max_steps),
+            steps: 0,
+            completed: Vec::new(),
+        };
+        let reentry = Reentry {
+            frames: self.frames,
+            node_completed: self.node_completed,
+        };
+        let run = Box::pin(run.resume(reentry));
+        graph.conduct(&shared, self.max_steps, run).await
+    }
+}
+
+impl std::fmt::Debug for MergedResume {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MergedResume")
+            .field("info", &self.info)
+            .field("frames", &self.frames.len())
+            .finish_non_exhaustive()
+    }
+}

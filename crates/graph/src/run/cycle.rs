@@ -1,0 +1,325 @@
+//! The loop that runs a graph: the outermost of an invocation, and those inside its nodes.
+//!
+//! One step is: run the node on a snapshot, merge its update, follow its edge. A step succeeds as
+//! a whole or leaves nothing behind. Between two steps the loop gives other tasks a turn, so a run
+//! of nodes that never wait can still be cancelled.
+
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+
+use tracing::Instrument;
+
+use crate::build::edge::{Lost, Position};
+use crate::error::{EngineError, NodeError};
+use crate::graph::{CompiledNode, Inner};
+use crate::node::body::Inside;
+use crate::node::middleware::Next;
+use crate::pause::paused_run::{PausedFrame, Siblings};
+use crate::pause::suspension::SuspendRequest;
+use crate::run::info::{NodePlace, Within};
+use crate::run::interrupt::{Attempt, Found};
+use crate::run::step::{Progress, Shared, Step, Watch};
+use crate::run::trace;
+use crate::state::snapshot::{State, StateError};
+
+/// One graph on its way.
+pub(crate) struct Run<'a> {
+    pub(crate) graph: &'a Inner,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) within: Within,
+    /// The states of the graphs around, if somebody observes.
+    pub(crate) parents: Arc<[State]>,
+    pub(crate) state: State,
+    pub(crate) limit: usize,
+    /// How many steps succeeded.
+    pub(crate) steps: usize,
+    /// The nodes that ran to their end, and their steps.
+    pub(crate) completed: Vec<(Arc<str>, usize)>,
+}
+
+/// How the run of a graph ended.
+pub(crate) enum RunEnd {
+    Completed(State, usize),
+    Failed(Box<Failure>),
+    /// With the frame of this graph in front.
+    Suspended(State, Box<SuspendRequest>),
+}
+
+/// A graph that failed.
+pub(crate) struct Failure {
+    pub(crate) error: EngineError,
+    /// The nodes from this graph down to the one that failed.
+    pub(crate) namespace: Vec<Arc<str>>,
+    pub(crate) state: State,
+    pub(crate) steps: usize,
+}
+
+/// Where a paused run goes on: the frames with their states, the outermost last.
+pub(crate) struct Reentry {
+    pub(crate) frames: Vec<ReentryFrame>,
+    pub(crate) node_completed: bool,
+}
+
+/// A frame of a paused run that was found to fit its graph.
+#[derive(Clone)]
+pub(crate) struct ReentryFrame {
+    pub(crate) node: usize,
+    pub(crate) state: State,
+    pub(crate) step: usize,
+    pub(crate) attempt_index: usize,
+    pub(crate) steps: usize,
+    pub(crate) completed: Vec<(Arc<str>, usize)>,
+    pub(crate) siblings: Option<Siblings>,
+}
+
+/// A step that was begun before the run was paused.
+struct Again {
+    step: usize,
+    attempt_index: usize,
+    inside: Option<Inside>,
+}
+
+/// How a step that did not fail ended.
+enum Stepped {
+    To(Position),
+    Suspended(PausedFrame, Box<SuspendRequest>),
+}
+
+impl<'a> Run<'a> {
+    /// Runs from the entry.
+    pub(crate) async fn start(self) -> RunEnd {
+        let entry = Position::Node(self.graph.entry);
+        self.go(entry, None).await
+    }
+
+    /// Goes on where a paused run stopped. The states of its frames hold the signal.
+    pub(crate) async fn resume(mut self, mut reentry: Reentry) -> RunEnd {
+        let Some(frame) = reentry.frames.pop() else {
+            return self.start().await;
+        };
+        self.state = frame.state;
+        self.steps = frame.steps;
+        self.completed = frame.completed;
+        let is_innermost = reentry.frames.is_empty();
+        if is_innermost && reentry.node_completed {
+            let Some(node) = self.graph.nodes.get(frame.node) else {
+                return self.start().await;
+            };
+            self.steps += 1;
+            return match node.edge.follow(&self.state) {
+                Ok(next) => self.go(next, None).await,
+                Err(lost) => {
+                    let error = lost_error(node, lost);
+                    self.failed(error)
+                }
+            };
+        }
+        let siblings = frame.siblings;
+        let again = Again {
+            step: frame.step,
+            attempt_index: frame.attempt_index,
+            inside: (!is_innermost).then_some(Inside { reentry, siblings }),
+        };
+        self.go(Position::Node(frame.node), Some(again)).await
+    }
+
+    async fn go(mut self, mut position: Position, mut again: Option<Again>) -> RunEnd {
+        loop {
+            // One that came between two steps, from a task that a node has left behind.
+            if let Some(misplaced) = self.shared.desk.misplaced() {
+                return self.failed(misplaced);
+            }
+            let graph = self.graph;
+            let node = match position {
+                Position::Node(node) => graph.nodes.get(node),
+                Position::End => None,
+            };
+            let Some(node) = node else {
+                return RunEnd::Completed(self.state, self.steps);
+            };
+            if self.steps >= self.limit {
+                let next = node.name.as_ref().to_owned();
+                let limit = self.limit;
+                return self.failed(EngineError::MaxSteps { limit, next });
+            }
+            match self.step(node, again.take()).await {
+                Ok(Stepped::To(next)) => position = next,
+                Ok(Stepped::Suspended(frame, mut request)) => {
+                    request.frames.insert(0, frame);
+                    return RunEnd::Suspended(self.state, request);
+                }
+                Err(error) => return self.failed(error),
+            }
+            self.steps += 1;
+            if position != Position::End {
+                give_way().await;
+            }
+        }
+    }
+
+    /// Runs a node, merges its update and follows its edge. On an error the state is as before.
+    async fn step(
+        &mut self,
+        node: &'a CompiledNode,
+        again: Option<Again>,
+    ) -> Result<Stepped, EngineError> {
+        let (number, attempt_index, inside) = match again {
+            Some(again) => (again.step, again.attempt_index, again.inside),
+            None => (self.shared.begin_step(), 0, None),
+        };
+        let place = NodePlace {
+            node: Arc::clone(&node.name),
+            within: self.within.clone(),
+            step: number,
+            attempt_index,
+        };
+        let span = trace::node(&self.shared.info, &place);
+        let observed = self.shared.delivery.is_some();
+        let open = self.shared.desk.open();
+        let step = Step {
+            node,
+            state: &self.state,
+            slot: open.number,
+            watch: Watch {
+                shared: Arc::clone(&self.shared),
+                place,
+                pre_state: observed.then(|| self.state.clone()),
+                parents: Arc::clone(&self.parents),
+                progress: Mutex::new(Progress::default()),
+            },
+            inside: Mutex::new(inside),
+        };
+        let next = Next {
+            chain: &node.middleware,
+            step: &step,
+        };
+        let attempt = self.shared.desk.attempt(open.number, next.run());
+        let attempt = attempt.instrument(span.clone()).await;
+        drop(open);
+        let watch = step.watch;
+        let update = match attempt {
+            Attempt::Returned(Ok(update)) => update,
+            Attempt::Returned(Err(source)) => {
+                let node = node.name.as_ref().to_owned();
+                let error = EngineError::NodeException { node, source };
+                return Err(step_failed(&watch, &span, error));
+            }
+            Attempt::Found(Found::Failed(error)) => {
+                return Err(step_failed(&watch, &span, error));
+            }
+            Attempt::Found(Found::Suspended(request)) => {
+                trace::suspended(&span, &request.descriptor, watch.last().attempt_index);
+                watch.suspended(&request.descriptor);
+                let mut request = Box::new(request);
+                let frame = self.frame(&watch.last(), &mut request);
+                return Ok(Stepped::Suspended(frame, request));
+            }
+        };
+        // Held only where it can be needed: without it the merge happens in place.
+        let before = node.edge.can_fail().then(|| self.state.clone());
+        if let Err(cause) = self.state.apply(update) {
+            let error = merge_error(node.name.as_ref().to_owned(), cause);
+            return Err(step_failed(&watch, &span, error));
+        }
+        let next = match node.edge.follow(&self.state) {
+            Ok(next) => next,
+            Err(lost) => {
+                if let Some(before) = before {
+                    self.state = before;
+                }
+                return Err(step_failed(&watch, &span, lost_error(node, lost)));
+            }
+        };
+        watch.completed(&self.state);
+        trace::completed(&span, watch.last().attempt_index);
+        self.completed.push((Arc::clone(&node.name), number));
+        Ok(Stepped::To(next))
+    }
+
+    /// This graph as a frame of a paused run.
+    fn frame(&self, at: &NodePlace, request: &mut SuspendRequest) -> PausedFrame {
+        let mut completed = self.completed.clone();
+        if request.frames.is_empty() && request.node_completed {
+            completed.push((Arc::clone(&at.node), at.step));
+        }
+        PausedFrame {
+            node: Arc::clone(&at.node),
+            step: at.step,
+            attempt_index: at.attempt_index,
+            steps: self.steps,
+            completed,
+            state: self.state.to_update(),
+            siblings: request.siblings.take(),
+        }
+    }
+
+    fn failed(self, error: EngineError) -> RunEnd {
+        let inside = match &error {
+            EngineError::NodeException { source, .. } => source.namespace.as_slice(),
+            _ => &[],
+        };
+        let node = error.node().map(Arc::from);
+        RunEnd::Failed(Box::new(Failure {
+            namespace: node.into_iter().chain(inside.iter().cloned()).collect(),
+            error,
+            state: self.state,
+            steps: self.steps,
+        }))
+    }
+}
+
+impl Failure {
+    /// The failure as the error of the node that the graph stands in for.
+    pub(crate) fn into_node_error(self) -> NodeError {
+        let message = self.error.diagnostic();
+        let mut error = NodeError::new(message).with_source(self.error);
+        error.namespace = self.namespace;
+        error
+    }
+}
+
+fn step_failed(watch: &Watch, span: &tracing::Span, error: EngineError) -> EngineError {
+    watch.failed(&error);
+    trace::failed(span, &error, watch.last().attempt_index);
+    error
+}
+
+fn lost_error(node: &CompiledNode, lost: Lost) -> EngineError {
+    let node = node.name.as_ref().to_owned();
+    match lost {
+        Lost::Failed(source) => EngineError::EdgeException { node, source },
+        Lost::Undeclared(target) => EngineError::RoutingError { node, target },
+    }
+}
+
+fn merge_error(node: String, cause: StateError) -> EngineError {
+    match cause {
+        StateError::Reducer {
+            field,
+            reducer,
+            cause,
+        } => EngineError::ReducerError {
+            field,
+            reducer,
+            node,
+            cause,
+        },
+        cause => EngineError::StateValidation {
+            node: Some(node),
+            cause,
+        },
+    }
+}
+
+/// Lets the executor run something else, once.
+async fn give_way() {
+    let mut given = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut given, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

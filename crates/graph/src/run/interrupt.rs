@@ -1,0 +1,240 @@
+//! Where the nodes of an invocation leave what must not pass through other people's code, and
+//! where the engine looks for it.
+//!
+//! Every step of every graph of the invocation has a *slot* for as long as it runs, and every
+//! attempt of a node body a *ticket* within the slot of its step. A suspension goes to the slot if
+//! its ticket is still open. A suspension whose ticket is closed, or that never had one because it
+//! is a middleware's, is a mistake and goes there as an error; if the slot is closed too, whichever
+//! step looks next finds it. A graph that stands in for a node passes on the same way what happened
+//! inside it, so that nothing between the two can catch it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+use crate::error::{EngineError, Unsupported};
+use crate::pause::suspension::SuspendRequest;
+use futures_util::future::BoxFuture;
+
+/// What a step ends with, whatever the code between says.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Suspended(SuspendRequest),
+    Failed(EngineError),
+}
+
+/// How a step ended.
+pub(crate) enum Attempt<T> {
+    Returned(T),
+    Found(Found),
+}
+
+/// Who may leave something, and where.
+#[derive(Clone, Debug)]
+pub(crate) struct Seat {
+    pub(crate) slot: u64,
+    /// None for middleware, which may not suspend.
+    pub(crate) ticket: Option<u64>,
+    pub(crate) node: Arc<str>,
+}
+
+/// The slots of one invocation.
+#[derive(Debug, Default)]
+pub(crate) struct Desk {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    last: u64,
+    slots: HashMap<u64, Slot>,
+    /// The open tickets.
+    tickets: HashSet<u64>,
+    misplaced: Option<EngineError>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    found: Option<Box<Found>>,
+    /// The task of the engine: a node may suspend from another task than its own.
+    engine: Option<Waker>,
+}
+
+impl Desk {
+    /// Opens a slot, until the guard is dropped.
+    pub(crate) fn open(&self) -> OpenSlot<'_> {
+        let mut inner = self.lock();
+        let number = inner.next();
+        inner.slots.insert(number, Slot::default());
+        OpenSlot { desk: self, number }
+    }
+
+    /// Opens a ticket, until the guard is dropped.
+    pub(crate) fn ticket(&self) -> OpenTicket<'_> {
+        let mut inner = self.lock();
+        let number = inner.next();
+        inner.tickets.insert(number);
+        OpenTicket { desk: self, number }
+    }
+
+    /// A suspension that came when its step was over. The first one is kept.
+    pub(crate) fn misplaced(&self) -> Option<EngineError> {
+        self.lock().misplaced.take()
+    }
+
+    /// Leaves a suspension, unless there is one: the first of a step counts.
+    pub(crate) fn suspend(&self, seat: &Seat, request: SuspendRequest) {
+        let mut inner = self.lock();
+        let reason = match seat.ticket {
+            None => Unsupported::Middleware,
+            Some(ticket) if inner.tickets.contains(&ticket) => {
+                inner.leave(seat.slot, Found::Suspended(request));
+                return wake(inner, seat.slot);
+            }
+            Some(_) => Unsupported::NodeEnded,
+        };
+        let mistake = EngineError::SuspensionUnsupported {
+            node: seat.node.as_ref().to_owned(),
+            signal_id: request.descriptor.signal_id,
+            reason,
+        };
+        if inner.slot(seat.slot).is_some() {
+            inner.leave(seat.slot, Found::Failed(mistake));
+            return wake(inner, seat.slot);
+        }
+        inner.misplaced.get_or_insert(mistake);
+        let slots = inner.slots.values_mut();
+        let engines: Vec<_> = slots.filter_map(|slot| slot.engine.take()).collect();
+        drop(inner);
+        engines.into_iter().for_each(Waker::wake);
+    }
+
+    /// Leaves what happened in a graph that stands in for the node of a slot, and never returns.
+    pub(crate) async fn pass_on<T>(&self, slot: u64, found: Found) -> T {
+        self.leave(slot, found);
+        std::future::pending().await
+    }
+
+    /// Runs a body until it returns; one whose step has ended meanwhile does not return.
+    pub(crate) async fn body<T>(&self, slot: u64, mut body: BoxFuture<'_, T>) -> T {
+        let mut stopped = false;
+        std::future::poll_fn(|cx| {
+            if stopped {
+                return Poll::Pending;
+            }
+            let polled = body.as_mut().poll(cx);
+            stopped = self.is_over(slot);
+            if stopped { Poll::Pending } else { polled }
+        })
+        .await
+    }
+
+    /// Runs a step until it returns or something is left in its slot.
+    pub(crate) async fn attempt<T>(&self, slot: u64, mut step: BoxFuture<'_, T>) -> Attempt<T> {
+        std::future::poll_fn(|cx| {
+            self.listen(slot, cx.waker());
+            let polled = step.as_mut().poll(cx);
+            match (self.found(slot), polled) {
+                (Some(found), _) => Poll::Ready(Attempt::Found(found)),
+                (None, Poll::Ready(value)) => Poll::Ready(Attempt::Returned(value)),
+                (None, Poll::Pending) => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    fn leave(&self, slot: u64, found: Found) {
+        let mut inner = self.lock();
+        inner.leave(slot, found);
+        wake(inner, slot);
+    }
+
+    fn listen(&self, slot: u64, waker: &Waker) {
+        let mut inner = self.lock();
+        if let Some(slot) = inner.slot(slot) {
+            match &mut slot.engine {
+                Some(engine) => engine.clone_from(waker),
+                none => *none = Some(waker.clone()),
+            }
+        }
+    }
+
+    fn is_over(&self, slot: u64) -> bool {
+        let mut inner = self.lock();
+        inner.misplaced.is_some() || inner.slot(slot).is_none_or(|slot| slot.found.is_some())
+    }
+
+    fn found(&self, slot: u64) -> Option<Found> {
+        let mut inner = self.lock();
+        let misplaced = inner.misplaced.take().map(Found::Failed);
+        let found = inner.slot(slot).and_then(|slot| slot.found.take());
+        let found = found.map(|found| *found);
+        match found {
+            // A mistake is told even if something else could be done: nobody else will tell it.
+            None | Some(Found::Suspended(_)) if misplaced.is_some() => misplaced,
+            found => found,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn wake(mut inner: MutexGuard<'_, Inner>, slot: u64) {
+    let engine = inner.slot(slot).and_then(|slot| slot.engine.take());
+    drop(inner);
+    if let Some(engine) = engine {
+        engine.wake();
+    }
+}
+
+impl Inner {
+    fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    fn slot(&mut self, number: u64) -> Option<&mut Slot> {
+        self.slots.get_mut(&number)
+    }
+
+    /// The first that is left counts, but a mistake comes before a suspension.
+    fn leave(&mut self, slot: u64, found: Found) {
+        let Some(slot) = self.slot(slot) else {
+            return;
+        };
+        match (slot.found.as_deref(), &found) {
+            (None, _) | (Some(Found::Suspended(_)), Found::Failed(_)) => {
+                slot.found = Some(Box::new(found));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The time in which a step runs; it ends however the step does.
+pub(crate) struct OpenSlot<'a> {
+    desk: &'a Desk,
+    pub(crate) number: u64,
+}
+
+impl Drop for OpenSlot<'_> {
+    fn drop(&mut self) {
+        let slot = self.desk.lock().slots.remove(&self.number);
+        // What is in it is dropped when the desk is free again.
+        drop(slot);
+    }
+}
+
+/// The time in which an attempt may suspend.
+pub(crate) struct OpenTicket<'a> {
+    desk: &'a Desk,
+    pub(crate) number: u64,
+}
+
+impl Drop for OpenTicket<'_> {
+    fn drop(&mut self) {
+        self.desk.lock().tickets.remove(&self.number);
+    }
+}

@@ -1,0 +1,213 @@
+//! One step of a run: the middleware and the body of one node, and what is told of each attempt.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::error::{EngineError, NodeError};
+use crate::graph::CompiledNode;
+use crate::node::body::Inside;
+use crate::node::context::NodeContext;
+use crate::ports::observer::{Delivery, NodeEvent, Phase};
+use crate::ports::run_ports::{NodeEnd, RunEvent, RunPorts};
+use crate::run::info::{NodePlace, RunInfo};
+use crate::run::interrupt::{Desk, Seat};
+use crate::state::snapshot::State;
+use crate::state::update::Update;
+use futures_util::future::BoxFuture;
+
+/// What all graphs of one invocation share.
+pub(crate) struct Shared {
+    pub(crate) info: Arc<RunInfo>,
+    pub(crate) desk: Arc<Desk>,
+    pub(crate) ports: RunPorts,
+    pub(crate) delivery: Option<Arc<Delivery>>,
+    /// How many nodes have begun.
+    pub(crate) begun: AtomicUsize,
+}
+
+impl Shared {
+    /// The number of a step that begins.
+    pub(crate) fn begin_step(&self) -> usize {
+        self.begun.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn emit(&self, from: &NodePlace, event: RunEvent) {
+        if let Some(sink) = &self.ports.events {
+            sink.emit(from, event);
+        }
+    }
+}
+
+/// A step while its node runs.
+pub(crate) struct Step<'a> {
+    pub(crate) node: &'a CompiledNode,
+    pub(crate) state: &'a State,
+    pub(crate) slot: u64,
+    pub(crate) watch: Watch,
+    /// What the first attempt goes on with, if the run was resumed inside the node.
+    pub(crate) inside: Mutex<Option<Inside>>,
+}
+
+impl<'a> Step<'a> {
+    /// Runs the body of the node once more.
+    pub(crate) fn run_body(&'a self) -> BoxFuture<'a, Result<Update, NodeError>> {
+        Box::pin(async move {
+            let place = self.watch.begin();
+            let inside = lock(&self.inside).take();
+            let desk = &self.watch.shared.desk;
+            let ticket = desk.ticket();
+            let ctx = self.context(place, Some(ticket.number));
+            let body = self.node.body.run(self, ctx, inside);
+            let result = desk.body(self.slot, body).await;
+            drop(ticket);
+            if let Err(source) = &result {
+                self.watch.attempt_failed(source);
+            }
+            result
+        })
+    }
+
+    pub(crate) fn context_of_middleware(&self) -> NodeContext {
+        self.context(self.watch.place.clone(), None)
+    }
+
+    fn context(&self, place: NodePlace, ticket: Option<u64>) -> NodeContext {
+        let seat = Seat {
+            slot: self.slot,
+            ticket,
+            node: Arc::clone(&place.node),
+        };
+        NodeContext {
+            shared: Arc::clone(&self.watch.shared),
+            state: self.state.clone(),
+            place,
+            seat,
+        }
+    }
+}
+
+/// Tells observers and the event sink about the attempts of a step.
+pub(crate) struct Watch {
+    pub(crate) shared: Arc<Shared>,
+    /// The first attempt.
+    pub(crate) place: NodePlace,
+    /// Held only if somebody observes: without it the merge happens in place.
+    pub(crate) pre_state: Option<State>,
+    pub(crate) parents: Arc<[State]>,
+    pub(crate) progress: Mutex<Progress>,
+}
+
+#[derive(Default)]
+pub(crate) struct Progress {
+    begun: usize,
+    /// An attempt whose end was not told yet.
+    open: bool,
+}
+
+impl Watch {
+    /// An attempt begins.
+    fn begin(&self) -> NodePlace {
+        let mut progress = lock(&self.progress);
+        let before = progress.begun;
+        let repeated = std::mem::replace(&mut progress.open, true);
+        progress.begun += 1;
+        drop(progress);
+        if repeated {
+            // It was well, but a middleware wants another one: what it returned came to nothing.
+            self.told_completed(&self.attempt(before));
+        }
+        let place = self.attempt(before + 1);
+        self.tell_of_start(&place);
+        place
+    }
+
+    /// An attempt whose update was thrown away leaves the state as it was.
+    fn told_completed(&self, place: &NodePlace) {
+        if let Some(state) = &self.pre_state {
+            self.push(place, || Phase::Completed(Ok(state.clone())));
+        }
+        let end = RunEvent::NodeEnded(NodeEnd::Completed);
+        self.shared.emit(place, end);
+    }
+
+    fn attempt_failed(&self, source: &NodeError) {
+        let attempts = self.close();
+        let error = || EngineError::NodeException {
+            node: self.place.node_name().to_owned(),
+            source: source.clone(),
+        };
+        let end = || Phase::Completed(Err(Box::new(error())));
+        self.tell(&self.attempt(attempts), end, NodeEnd::Failed);
+    }
+
+    /// The last attempt that began.
+    pub(crate) fn last(&self) -> NodePlace {
+        self.attempt(lock(&self.progress).begun)
+    }
+
+    pub(crate) fn completed(&self, state: &State) {
+        self.finish(|| Phase::Completed(Ok(state.clone())), NodeEnd::Completed);
+    }
+
+    pub(crate) fn failed(&self, error: &EngineError) {
+        let end = || Phase::Completed(Err(Box::new(error.clone())));
+        self.finish(end, NodeEnd::Failed);
+    }
+
+    pub(crate) fn suspended(&self, descriptor: &crate::pause::suspension::SignalDescriptor) {
+        self.finish(|| Phase::Suspended(descriptor.clone()), NodeEnd::Suspended);
+    }
+
+    /// The step ends: tells of the attempt whose end is open, or, if a middleware has not let the
+    /// body run at all, of the step as one attempt.
+    fn finish(&self, phase: impl FnOnce() -> Phase, end: NodeEnd) {
+        let progress = lock(&self.progress);
+        let (begun, open) = (progress.begun, progress.open);
+        drop(progress);
+        if begun == 0 {
+            self.tell_of_start(&self.place);
+        } else if !open {
+            return;
+        }
+        self.tell(&self.attempt(begun), phase, end);
+    }
+
+    fn tell_of_start(&self, place: &NodePlace) {
+        self.push(place, || Phase::Started);
+        self.shared.emit(place, RunEvent::NodeStarted);
+    }
+
+    fn tell(&self, place: &NodePlace, phase: impl FnOnce() -> Phase, end: NodeEnd) {
+        self.push(place, phase);
+        self.shared.emit(place, RunEvent::NodeEnded(end));
+    }
+
+    fn push(&self, place: &NodePlace, phase: impl FnOnce() -> Phase) {
+        if let (Some(delivery), Some(pre_state)) = (&self.shared.delivery, &self.pre_state) {
+            delivery.push(NodeEvent {
+                place: place.clone(),
+                phase: phase(),
+                pre_state: pre_state.clone(),
+                parent_states: self.parents.to_vec(),
+            });
+        }
+    }
+
+    /// Marks the open attempt as told; how many have begun.
+    fn close(&self) -> usize {
+        let mut progress = lock(&self.progress);
+        progress.open = false;
+        progress.begun
+    }
+
+    /// The attempt of that number, counted from 1.
+    fn attempt(&self, number: usize) -> NodePlace {
+        let mut place = self.place.clone();
+        place.attempt_index += number.saturating_sub(1);
+        place
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,280 @@
+//! The value of a list field: a persistent vector whose versions share their items.
+//!
+//! A conversation is a list that grows at its end while older versions of it are still in use: by
+//! the node that reads it, by an observer that compares before and after, by the session that
+//! would roll back to it. A plain vector behind one reference count is copied as soon as a second
+//! holder exists. This one is a tree of 32-way branches with a tail, so that a clone is a
+//! reference count, and an append copies at most the tail's pointers and one path of the tree,
+//! and nothing at all when nobody else holds the list. Items are never copied.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+/// Bits of an index that one level of the tree consumes.
+const BITS: u32 = 5;
+/// Items in a full leaf, children of a full branch.
+const WIDTH: usize = 1 << BITS;
+
+type Item = Arc<Value>;
+
+/// An ordered list of JSON values that is cheap to clone and cheap to append to.
+///
+/// Cloning is O(1). [`push`](Self::push) is O(1) amortised in the number of items, whether or not
+/// clones exist, and never copies an item. [`get`](Self::get) is O(log₃₂ n).
+///
+/// ```
+/// use logue_graph::List;
+/// use serde_json::json;
+///
+/// let old: List = vec![json!("a"), json!("b")].into();
+/// let mut new = old.clone();
+/// new.push(json!("c"));
+/// assert_eq!((old.len(), new.len()), (2, 3));
+/// assert!(std::ptr::eq(old.get(0).unwrap(), new.get(0).unwrap()));
+/// ```
+#[derive(Clone, Default)]
+pub struct List {
+    len: usize,
+    /// Levels of branches above the leaves: 0 is a tree without a leaf.
+    height: u32,
+    root: Arc<Vec<Tree>>,
+    tail: Arc<Vec<Item>>,
+}
+
+#[derive(Clone)]
+enum Tree {
+    Branch(Arc<Vec<Tree>>),
+    Leaf(Arc<Vec<Item>>),
+}
+
+impl List {
+    /// An empty list.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many items it has.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The item at `index`.
+    pub fn get(&self, index: usize) -> Option<&Value> {
+        self.item(index).map(|item| &**item)
+    }
+
+    /// The item at `index`, to keep beyond the list's life without a copy.
+    pub fn get_shared(&self, index: usize) -> Option<Arc<Value>> {
+        self.item(index).cloned()
+    }
+
+    /// The last item.
+    pub fn last(&self) -> Option<&Value> {
+        self.get(self.len.checked_sub(1)?)
+    }
+
+    /// Appends an item.
+    pub fn push(&mut self, item: impl Into<Arc<Value>>) {
+        if self.tail.len() == WIDTH {
+            let full = std::mem::take(&mut self.tail);
+            self.plant(full);
+        }
+        Arc::make_mut(&mut self.tail).push(item.into());
+        self.len += 1;
+    }
+
+    /// The items in order. `iter().skip(n)` costs the items that follow, not the ones skipped.
+    pub fn iter(&self) -> Iter<'_> {
+        Iter {
+            list: self,
+            front: 0,
+            back: self.len,
+        }
+    }
+
+    /// A copy of all items as a JSON array.
+    pub fn to_json(&self) -> Value {
+        Value::Array(self.iter().cloned().collect())
+    }
+
+    /// The items themselves, shared.
+    pub(crate) fn items(&self) -> impl Iterator<Item = Arc<Value>> + '_ {
+        self.items_from(0)
+    }
+
+    /// The items from an index on, shared. Costs those items only.
+    pub(crate) fn items_from(&self, start: usize) -> impl Iterator<Item = Arc<Value>> + '_ {
+        (start..self.len).map_while(|index| self.get_shared(index))
+    }
+
+    /// Puts another item in the place of one; beyond the end it does nothing. Costs O(log₃₂ n): the
+    /// pointers on the way to the item, where other versions share them.
+    pub(crate) fn replace(&mut self, index: usize, item: impl Into<Arc<Value>>) {
+        if index >= self.len {
+            return;
+        }
+        let tail_start = self.len - self.tail.len();
+        let slot = if let Some(in_tail) = index.checked_sub(tail_start) {
+            Arc::make_mut(&mut self.tail).get_mut(in_tail)
+        } else {
+            leaf_of(&mut self.root, self.height, index >> BITS)
+                .and_then(|leaf| leaf.get_mut(index & (WIDTH - 1)))
+        };
+        if let Some(slot) = slot {
+            *slot = item.into();
+        }
+    }
+
+    fn item(&self, index: usize) -> Option<&Item> {
+        if index >= self.len {
+            return None;
+        }
+        let tail_start = self.len - self.tail.len();
+        if let Some(in_tail) = index.checked_sub(tail_start) {
+            return self.tail.get(in_tail);
+        }
+        let mut children = &self.root;
+        for level in (0..self.height).rev() {
+            match children.get(digit(index >> BITS, level))? {
+                Tree::Branch(below) => children = below,
+                Tree::Leaf(items) => return items.get(index & (WIDTH - 1)),
+            }
+        }
+        None
+    }
+
+    /// Hangs a full leaf behind the last one of the tree. `self.len` counts the leaf's items.
+    fn plant(&mut self, leaf: Arc<Vec<Item>>) {
+        let number = self.len / WIDTH - 1;
+        if self.height == 0 {
+            self.height = 1;
+        } else if number >> (BITS * self.height) > 0 {
+            let old = std::mem::take(&mut self.root);
+            self.root = Arc::new(vec![Tree::Branch(old)]);
+            self.height += 1;
+        }
+        let mut children = &mut self.root;
+        for level in (1..self.height).rev() {
+            let branch = Arc::make_mut(children);
+            let slot = digit(number, level);
+            if slot == branch.len() {
+                branch.push(Tree::Branch(Arc::default()));
+            }
+            match branch.get_mut(slot) {
+                Some(Tree::Branch(below)) => children = below,
+                Some(Tree::Leaf(_)) | None => unreachable!("leaves hang on the lowest level only"),
+            }
+        }
+        Arc::make_mut(children).push(Tree::Leaf(leaf));
+    }
+}
+
+/// The leaf of that number, no longer shared with other versions.
+fn leaf_of(root: &mut Arc<Vec<Tree>>, height: u32, number: usize) -> Option<&mut Vec<Item>> {
+    let mut children = root;
+    for level in (0..height).rev() {
+        match Arc::make_mut(children).get_mut(digit(number, level))? {
+            Tree::Branch(below) => children = below,
+            Tree::Leaf(items) => return Some(Arc::make_mut(items)),
+        }
+    }
+    None
+}
+
+/// Which child the path to leaf `number` takes at `level`, the lowest being 0.
+fn digit(number: usize, level: u32) -> usize {
+    (number >> (BITS * level)) & (WIDTH - 1)
+}
+
+impl<T: Into<Arc<Value>>> Extend<T> for List {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
+        for item in items {
+            self.push(item);
+        }
+    }
+}
+
+impl<T: Into<Arc<Value>>> FromIterator<T> for List {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        let mut list = Self::new();
+        list.extend(items);
+        list
+    }
+}
+
+impl From<Vec<Value>> for List {
+    fn from(items: Vec<Value>) -> Self {
+        items.into_iter().collect()
+    }
+}
+
+impl PartialEq for List {
+    fn eq(&self, other: &Self) -> bool {
+        self.len == other.len && self.iter().eq(other.iter())
+    }
+}
+
+impl fmt::Debug for List {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self).finish()
+    }
+}
+
+impl<'a> IntoIterator for &'a List {
+    type Item = &'a Value;
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}
+
+/// The items of a [`List`] in order.
+#[derive(Clone, Debug)]
+pub struct Iter<'a> {
+    list: &'a List,
+    front: usize,
+    back: usize,
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = &'a Value;
+
+    fn next(&mut self) -> Option<&'a Value> {
+        self.nth(0)
+    }
+
+    fn nth(&mut self, skipped: usize) -> Option<&'a Value> {
+        let index = self.front.saturating_add(skipped).min(self.back);
+        if index == self.back {
+            self.front = self.back;
+            return None;
+        }
+        self.front = index + 1;
+        self.list.get(index)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.back - self.front;
+        (left, Some(left))
+    }
+}
+
+impl DoubleEndedIterator for Iter<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        if self.front == self.back {
+            return None;
+        }
+        self.back -= 1;
+        self.list.get(self.back)
+    }
+}
+
+impl ExactSizeIterator for Iter<'_> {}

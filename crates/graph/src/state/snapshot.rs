@@ -1,0 +1,265 @@
+//! The state of a run: one value for each field of a schema, always valid.
+//!
+//! Every value is checked on its way in, and nothing can change it afterwards, so a state that
+//! exists is valid and no later check has to walk over it: entering a graph with a state of 10,000
+//! messages, leaving it, and every step between costs what is new.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::build::compile_error::CompileError;
+use crate::state::list::List;
+use crate::state::reducer::Reducer;
+use crate::state::schema::{Field, StateSchema};
+use crate::state::update::Update;
+use crate::state::value::FieldValue;
+
+/// A valid state, immutable to whoever is handed a clone. Cloning is O(1).
+#[derive(Clone)]
+pub struct State {
+    layout: Arc<Layout>,
+    values: Arc<Vec<FieldValue>>,
+}
+
+/// Why a state does not take an update.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// The schema has no such field.
+    #[error("the state has no field `{field}`")]
+    UndeclaredField {
+        /// The field that the update names.
+        field: String,
+    },
+    /// The value is not of the field's type.
+    #[error("the field `{field}` takes {expected}, not {found}")]
+    WrongType {
+        /// The field.
+        field: String,
+        /// The type that it declares.
+        expected: String,
+        /// What came instead; for an element of a list with its place among the new ones.
+        found: String,
+    },
+    /// The field's reducer cannot bring the old and the new value together.
+    #[error("the reducer `{reducer}` of the field `{field}` failed: {cause}")]
+    Reducer {
+        /// The field.
+        field: String,
+        /// Its reducer.
+        reducer: Reducer,
+        /// Why.
+        cause: String,
+    },
+}
+
+impl State {
+    /// The schema of the state.
+    pub fn schema(&self) -> &StateSchema {
+        &self.layout.schema
+    }
+
+    /// The value of a field; `None` if the schema has no such field.
+    pub fn get(&self, field: &str) -> Option<&FieldValue> {
+        self.values.get(self.layout.position(field)?)
+    }
+
+    /// The list that a field holds; `None` if there is no such field or it holds something else.
+    pub fn list(&self, field: &str) -> Option<&List> {
+        self.get(field)?.as_list()
+    }
+
+    /// The JSON that a field holds; `None` if there is no such field or it holds a list.
+    pub fn json(&self, field: &str) -> Option<&Value> {
+        self.get(field)?.as_json()
+    }
+
+    /// The fields and their values, in the order of the schema.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &FieldValue)> {
+        let names = self.layout.schema.fields().iter().map(Field::name);
+        names.zip(self.values.iter())
+    }
+
+    /// A copy of everything as a JSON object; costs the size of the state.
+    pub fn to_json(&self) -> Map<String, Value> {
+        self.iter()
+            .map(|(name, value)| (name.to_owned(), value.to_json()))
+            .collect()
+    }
+
+    /// The fields as an update, which shares what they hold.
+    pub(crate) fn to_update(&self) -> Update {
+        let mut update = Update::new();
+        for (name, value) in self.iter() {
+            update.push(name, value.clone());
+        }
+        update
+    }
+
+    /// Merges an update, each field by its reducer: all of it or, on an error, nothing.
+    ///
+    /// Costs the size of the update. Clones of the state keep what they had; while there are none,
+    /// the merge happens in place.
+    ///
+    /// # Errors
+    /// An undeclared field, a value of the wrong type, or a reducer that refuses.
+    pub fn apply(&mut self, update: Update) -> Result<(), StateError> {
+        let checked = self.checked(update, Field::reducer)?;
+        if checked.is_empty() {
+            return Ok(());
+        }
+        let fields = self.layout.schema.fields();
+        let values = Arc::make_mut(&mut self.values);
+        for (position, new) in checked {
+            if let (Some(field), Some(old)) = (fields.get(position), values.get_mut(position)) {
+                field.reducer().reduce(old, new);
+            }
+        }
+        Ok(())
+    }
+
+    /// The state with some fields replaced, whatever their reducers.
+    pub(crate) fn replace(&mut self, fields: Update) -> Result<(), StateError> {
+        let checked = self.checked(fields, |_| &Reducer::LastWriteWins)?;
+        let values = Arc::make_mut(&mut self.values);
+        for (position, new) in checked {
+            if let Some(old) = values.get_mut(position) {
+                *old = new;
+            }
+        }
+        Ok(())
+    }
+
+    /// The update by position, after every check, so that what follows cannot fail halfway.
+    fn checked(
+        &self,
+        update: Update,
+        reducer_of: fn(&Field) -> &Reducer,
+    ) -> Result<Vec<(usize, FieldValue)>, StateError> {
+        let mut checked = Vec::with_capacity(update.len());
+        for (name, new) in update.into_entries() {
+            let known = self.layout.position(&name);
+            let Some((position, field, old)) = known.and_then(|position| {
+                let field = self.layout.schema.fields().get(position)?;
+                Some((position, field, self.values.get(position)?))
+            }) else {
+                return Err(StateError::UndeclaredField { field: name });
+            };
+            let reducer = reducer_of(field);
+            let new = reducer
+                .prepare(old, new)
+                .map_err(|cause| StateError::Reducer {
+                    field: name,
+                    reducer: reducer.clone(),
+                    cause,
+                })?;
+            check_type(field, &new)?;
+            checked.push((position, new));
+        }
+        Ok(checked)
+    }
+}
+
+fn check_type(field: &Field, value: &FieldValue) -> Result<(), StateError> {
+    let Some(mismatch) = field.field_type().mismatch(value) else {
+        return Ok(());
+    };
+    let found = match mismatch.index {
+        Some(index) => format!("{} as element {index}", mismatch.found),
+        None => mismatch.found.to_owned(),
+    };
+    let expected = field.field_type().to_string();
+    Err(StateError::WrongType {
+        field: field.name().to_owned(),
+        expected,
+        found,
+    })
+}
+
+impl PartialEq for State {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+/// A schema that was found to be sound, with its fields by name.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    schema: StateSchema,
+    positions: HashMap<String, usize>,
+    defaults: Arc<Vec<FieldValue>>,
+}
+
+impl Layout {
+    pub(crate) fn new(schema: StateSchema) -> Result<Arc<Self>, CompileError> {
+        let mut positions = HashMap::with_capacity(schema.fields().len());
+        for (position, field) in schema.fields().iter().enumerate() {
+            if let Some(first) = positions.insert(field.name().to_owned(), position) {
+                return Err(declared_twice(&schema, first, field));
+            }
+            check_type(field, field.default_value()).map_err(CompileError::InvalidDefault)?;
+        }
+        let defaults = schema
+            .fields()
+            .iter()
+            .map(|field| field.default_value().clone())
+            .collect();
+        Ok(Arc::new(Self {
+            schema,
+            positions,
+            defaults: Arc::new(defaults),
+        }))
+    }
+
+    pub(crate) fn schema(&self) -> &StateSchema {
+        &self.schema
+    }
+
+    /// The state in which every field has its default.
+    pub(crate) fn defaults(self: &Arc<Self>) -> State {
+        State {
+            layout: Arc::clone(self),
+            values: Arc::clone(&self.defaults),
+        }
+    }
+
+    /// The defaults with some fields replaced.
+    pub(crate) fn state(self: &Arc<Self>, fields: Update) -> Result<State, StateError> {
+        let mut state = self.defaults();
+        state.replace(fields)?;
+        Ok(state)
+    }
+
+    /// A state under this layout: O(1) for one that has it, a full check for a foreign one.
+    pub(crate) fn adopt(self: &Arc<Self>, state: State) -> Result<State, StateError> {
+        if Arc::ptr_eq(self, &state.layout) {
+            return Ok(state);
+        }
+        self.state(state.to_update())
+    }
+
+    fn position(&self, field: &str) -> Option<usize> {
+        self.positions.get(field).copied()
+    }
+}
+
+fn declared_twice(schema: &StateSchema, first: usize, second: &Field) -> CompileError {
+    let field = second.name().to_owned();
+    match schema.fields().get(first).map(Field::reducer) {
+        Some(reducer) if reducer != second.reducer() => CompileError::ConflictingReducers {
+            field,
+            first: reducer.clone(),
+            second: second.reducer().clone(),
+        },
+        _ => CompileError::DuplicateField { field },
+    }
+}

@@ -1,0 +1,67 @@
+//! The spans of turns. They carry names and ids, never what a message holds; of a signal's metadata
+//! they carry the keys.
+
+use logue_graph::SignalDescriptor;
+use tracing::field::Empty;
+use tracing::{Span, info_span};
+
+use super::outcome::ChatTurnOutcome;
+
+/// A turn of a chat, around the invocation that it runs.
+pub(super) fn turn(session: &str, invocation_id: &str) -> Span {
+    info_span!(
+        "openarmature.turn",
+        openarmature.session_id = session,
+        openarmature.invocation_id = invocation_id,
+        openarmature.outcome = Empty,
+        openarmature.error.category = Empty,
+        openarmature.suspension.signal_id = Empty,
+        openarmature.suspension.metadata_keys = Empty,
+        error.type = Empty,
+        otel.status_code = Empty,
+    )
+}
+
+/// Says what a turn goes on from.
+pub(super) fn goes_on(span: &Span, descriptor: &SignalDescriptor) {
+    describe(span, descriptor);
+}
+
+/// Says how a turn ended.
+pub(super) fn turn_ended(span: &Span, outcome: &ChatTurnOutcome) {
+    match outcome {
+        ChatTurnOutcome::Completed(_) => {
+            span.record("openarmature.outcome", "completed");
+            span.record("otel.status_code", "OK");
+        }
+        ChatTurnOutcome::Errored(turn) => turn_failed(span, &turn.error_category),
+        ChatTurnOutcome::Suspended(turn) => signal(span, &turn.signal_descriptor),
+    }
+}
+
+/// Says that a turn failed, or that it is another process's now.
+pub(super) fn turn_failed(span: &Span, category: &str) {
+    span.record("openarmature.outcome", "errored");
+    span.record("openarmature.error.category", category);
+    span.record("error.type", category);
+    span.record("otel.status_code", "ERROR");
+}
+
+fn signal(span: &Span, descriptor: &SignalDescriptor) {
+    if span.is_disabled() {
+        return;
+    }
+    span.record("openarmature.outcome", "suspended");
+    describe(span, descriptor);
+    // Waiting for a signal is no error.
+    span.record("otel.status_code", "OK");
+}
+
+fn describe(span: &Span, descriptor: &SignalDescriptor) {
+    span.record("openarmature.suspension.signal_id", &*descriptor.signal_id);
+    let metadata = descriptor.metadata.as_ref();
+    if let Some(metadata) = metadata.and_then(|metadata| metadata.as_object()) {
+        let keys: Vec<_> = metadata.keys().map(String::as_str).collect();
+        span.record("openarmature.suspension.metadata_keys", keys.join(","));
+    }
+}

@@ -1,0 +1,9 @@
+//! A chat over a graph and a store, through its public interface.
+
+mod busy;
+mod listeners;
+mod recovery;
+mod sending;
+mod stage;
+mod stream;
+mod suspension;

@@ -1,0 +1,76 @@
+//! A turn as it happens.
+
+use logue_graph::RunEvent;
+use logue_harness::chat::{SignalTarget, TurnEvent};
+use logue_message::ChatMessage;
+
+use super::stage::{Stage, texts};
+
+#[tokio::test]
+async fn events_come_in_order_and_the_outcome_is_the_last() {
+    let stage = Stage::new();
+    let chat = stage.harness();
+    let mut stream = chat.send_streaming("s", ChatMessage::user("hi"));
+    let mut told = Vec::new();
+    while let Some(event) = stream.next().await {
+        told.push(match event {
+            TurnEvent::Accepted { entry } => format!("accepted {entry}"),
+            TurnEvent::Run {
+                node,
+                event: RunEvent::NodeStarted,
+            } => format!("{node} started"),
+            TurnEvent::Run {
+                node,
+                event: RunEvent::NodeEnded(_),
+            } => format!("{node} ended"),
+            TurnEvent::Run {
+                node,
+                event: RunEvent::Text(text),
+            } => format!("{node}: {text}"),
+            TurnEvent::Outcome(outcome) => format!("{} {:?}", outcome.as_str(), texts(&outcome)),
+            other => format!("{other:?}"),
+        });
+    }
+    assert_eq!(
+        told,
+        [
+            "accepted 1",
+            "model started",
+            "model: you said ",
+            "model: hi",
+            "model ended",
+            "completed [\"you said hi\"]",
+        ]
+    );
+    assert!(stream.next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_refused_message_has_an_outcome_only() {
+    let stage = Stage::new();
+    let mut stream = stage.harness().send_streaming("s", ChatMessage::user(""));
+    assert!(matches!(stream.next().await, Some(TurnEvent::Outcome(_))));
+    assert!(stream.next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_signalled_turn_is_seen_as_it_goes_on() {
+    let stage = Stage::new();
+    let chat = stage.harness();
+    drop(chat.send("s", ChatMessage::user("wait 1")).await);
+    let word = crate::chat::suspension::approval("yes");
+    let stream = chat.signal_streaming(SignalTarget::Signal("sig-wait 1"), word);
+    let mut stream = stream.await.unwrap();
+    let mut nodes = Vec::new();
+    while let Some(event) = stream.next().await {
+        match event {
+            TurnEvent::Run {
+                node,
+                event: RunEvent::NodeStarted,
+            } => nodes.push(node),
+            TurnEvent::Outcome(outcome) => assert_eq!(texts(&outcome), ["resumed: yes"]),
+            _ => {}
+        }
+    }
+    assert_eq!(nodes, ["after"]);
+}
