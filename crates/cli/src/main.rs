@@ -5,40 +5,18 @@
 //! progress and errors go to standard error; how it ended is the exit status ([`exit::Exit`]).
 #![forbid(unsafe_code)]
 
-mod answering;
 mod arguments;
-mod asking;
-mod browser;
-mod check;
-mod config;
-mod convert;
-mod debug;
-mod doctor;
+mod commands;
+mod conversion;
 mod exit;
-mod fix;
-mod fmt;
-mod folder;
-mod harmony;
+mod files;
+mod finding;
 mod language;
-mod manual;
-mod mcp;
-mod network;
-mod permissions;
-mod programs;
-mod redact;
 mod rewrite;
-mod run;
-mod scan;
-mod send;
-mod servers;
-mod sessions;
-mod signal;
-mod store;
+mod setup;
 mod telemetry;
 mod terminal;
-mod tokens;
-mod trust;
-mod view;
+mod token_ids;
 
 use std::process::ExitCode;
 
@@ -46,7 +24,11 @@ use clap::Parser as _;
 use logue_tools::sandbox;
 
 use crate::arguments::{Cli, Command};
-use crate::exit::{Exit, Failure};
+use crate::commands::{
+    check, convert, debug, doctor, fix, fmt, generate, mcp, run, scan, send, sessions, signal,
+    tokens, trust, view,
+};
+use crate::exit::Exit;
 
 fn main() -> ExitCode {
     // Started by itself between a tool's command and the program that runs it.
@@ -85,21 +67,17 @@ fn main() -> ExitCode {
         Command::Mcp(command) => mcp::mcp(&command),
         Command::Debug(command) => debug::debug(&command),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
-        Command::Completions(arguments) => manual::completions(arguments.shell),
-        Command::Man { folder } => manual::pages(folder.as_deref()),
+        Command::Completions(arguments) => generate::completions(arguments.shell),
+        Command::Man { folder } => generate::pages(folder.as_deref()),
     };
     let exit = match result {
         Ok(exit) => exit,
         Err(failure) => {
-            report(&failure);
+            terminal::report(&failure);
             failure.exit
         }
     };
     // Whoever waits for an answer has it before a collector is waited for.
     telemetry::finish();
     exit.into()
-}
-
-fn report(failure: &Failure) {
-    terminal::complain(&failure.text());
 }

@@ -79,3 +79,8 @@ pub(crate) fn write_failed(error: &io::Error) -> Failure {
         format!("the output cannot be written: {error}"),
     )
 }
+
+/// Prints a failure on standard error.
+pub(crate) fn report(failure: &Failure) {
+    complain(&failure.text());
+}

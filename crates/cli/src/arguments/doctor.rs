@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::StoreArgs;
+use crate::arguments::StoreArgs;
 
 /// Check keys, model server, sandbox and store, and say what to fix
 ///

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::config::Dollars;
+use crate::setup::config::dollars::Dollars;
 
 /// What a run and the agents that it asks may spend together.
 #[derive(Clone, Debug, Args)]

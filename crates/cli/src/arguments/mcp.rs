@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use logue_agent::PermissionRule;
 use logue_tools::HostRule;
 
-use super::{Asking, TrustArgs};
+use crate::arguments::{Asking, TrustArgs};
 
 /// What is done with servers of the Model Context Protocol.
 #[derive(Debug, Subcommand)]

@@ -6,9 +6,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use logue_agent::PermissionRule;
 use logue_harness::chat::{BusyPolicy, WhilePaused};
 
-use crate::convert::Form;
+use crate::conversion::form::Form;
 
-use super::{Asking, TrustArgs};
+use crate::arguments::{Asking, TrustArgs};
 
 /// Where sessions are kept.
 #[derive(Clone, Debug, Args)]

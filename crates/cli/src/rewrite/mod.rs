@@ -14,11 +14,11 @@ use logue_agent::{TranscriptError, TranscriptFile, into_text, read_all, read_byt
 use logue_source::{Diagnostic, Source, visible};
 use serde_json::{Value, json};
 
-use crate::check::to_json;
 use crate::exit::{Exit, Failure};
-use crate::folder::find_files;
+use crate::files::find_files;
+use crate::finding::to_json;
 use crate::language::Language;
-use crate::run::source_failure;
+use crate::setup::failures::source_failure;
 use crate::terminal::{
     closed_pipe_is_done, complain, error_style, output_style, print, print_styled,
 };

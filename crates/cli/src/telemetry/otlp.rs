@@ -13,7 +13,7 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::config::variable;
+use crate::setup::environment::variable;
 
 /// How long the end of the program waits for a collector.
 const PATIENCE: Duration = Duration::from_secs(2);

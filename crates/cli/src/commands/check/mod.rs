@@ -1,0 +1,279 @@
+//! `logue check`: errors and warnings of prompts and transcripts.
+//!
+//! Files are read one after the other. What is found in each is counted and told at once, except
+//! for SARIF, which is one document and is written when everything was looked at.
+
+mod annotation;
+mod files;
+mod sarif;
+
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+
+use indicatif::{ProgressBar, ProgressDrawTarget};
+use logue_agent::{SourceError, into_text, read_all, read_bytes};
+use logue_source::{Diagnostic, DiagnosticCode, Severity, Source};
+
+use crate::finding::to_json;
+
+use crate::arguments::{CheckArgs, Denied, FindingFormat};
+use crate::commands::check::annotation::annotation;
+use crate::commands::check::files::missing;
+use crate::commands::check::sarif::Sarif;
+use crate::exit::{Exit, Failure};
+use crate::files::{file_world, find_files};
+use crate::language::Language;
+use crate::terminal::{closed_pipe_is_done, complain, error_style, print};
+
+/// From how many files on the progress is shown.
+const MANY: usize = 50;
+
+pub(crate) fn check(arguments: &CheckArgs) -> Result<Exit, Failure> {
+    let files = files(arguments)?;
+    let mut checker = Checker {
+        arguments,
+        format: arguments.format(),
+        tally: Tally::default(),
+        sarif: Sarif::default(),
+        bar: bar(files.len()),
+    };
+    for file in &files {
+        checker.input(file)?;
+        checker.bar.inc(1);
+    }
+    checker.bar.finish_and_clear();
+    checker.end()
+}
+
+/// One thing to be checked.
+struct Input {
+    /// `None`: standard input.
+    path: Option<PathBuf>,
+    /// Found in a folder, where Markdown may be prose, which is none of ours.
+    found: bool,
+}
+
+fn files(arguments: &CheckArgs) -> Result<Vec<Input>, Failure> {
+    let mut files = Vec::new();
+    for path in &arguments.paths {
+        if path.is_dir() {
+            let found = find_files(path, Language::is_candidate)?;
+            files.extend(found.into_iter().map(|path| Input {
+                path: Some(path),
+                found: true,
+            }));
+        } else {
+            files.push(Input {
+                path: (path.as_os_str() != "-").then(|| path.clone()),
+                found: false,
+            });
+        }
+    }
+    Ok(files)
+}
+
+fn bar(count: usize) -> ProgressBar {
+    if count >= MANY && io::stderr().is_terminal() {
+        ProgressBar::with_draw_target(Some(count as u64), ProgressDrawTarget::stderr())
+    } else {
+        ProgressBar::hidden()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    files: usize,
+    errors: usize,
+    warnings: usize,
+    unreadable: usize,
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let plural = |count: usize, word: &str| {
+            if count == 1 {
+                format!("1 {word}")
+            } else {
+                format!("{count} {word}s")
+            }
+        };
+        write!(
+            f,
+            "{} checked: {}, {}",
+            plural(self.files, "file"),
+            plural(self.errors, "error"),
+            plural(self.warnings, "warning")
+        )
+    }
+}
+
+/// A path that counts from the folder of `path`.
+fn beside(path: &Path, name: &str) -> PathBuf {
+    path.parent().unwrap_or(Path::new("")).join(name)
+}
+
+struct Checker<'a> {
+    arguments: &'a CheckArgs,
+    format: FindingFormat,
+    tally: Tally,
+    sarif: Sarif,
+    bar: ProgressBar,
+}
+
+impl Checker<'_> {
+    fn input(&mut self, input: &Input) -> Result<(), Failure> {
+        let Some(path) = input.path.as_deref() else {
+            let read = read_all("<stdin>", io::stdin().lock());
+            return self.file("<stdin>", None, read);
+        };
+        let read = read_bytes(path);
+        let is_prose = input.found
+            && path.extension().is_some_and(|ending| ending == "md")
+            && read.as_ref().is_ok_and(|bytes| {
+                !std::str::from_utf8(bytes).is_ok_and(Language::looks_like_chatmd)
+            });
+        if is_prose {
+            return Ok(());
+        }
+        self.file(&path.display().to_string(), Some(path), read)
+    }
+
+    fn file(
+        &mut self,
+        name: &str,
+        path: Option<&Path>,
+        read: Result<Vec<u8>, SourceError>,
+    ) -> Result<(), Failure> {
+        self.tally.files += 1;
+        let bytes = match read {
+            Ok(bytes) => bytes,
+            Err(error) => return self.unreadable(name, path, &error),
+        };
+        let language = self
+            .arguments
+            .lang
+            .unwrap_or_else(|| Language::of(path, &bytes));
+        match language {
+            Language::Openchatml => {
+                let document = openchatml::parse(&bytes);
+                self.tell(name, path, &bytes, &openchatml::check(&document))
+            }
+            Language::Harmony | Language::Ocml0_1 | Language::Chatml => {
+                let options = openchatml::convert::Options::default();
+                let read = openchatml::convert::read(&bytes, language.dialect(), &options);
+                self.tell(name, path, &bytes, &read.diagnostics)
+            }
+            Language::Chatmd => match into_text(name, bytes) {
+                Ok(text) => self.chatmd(name, path, &text),
+                Err(error) => self.unreadable(name, path, &error),
+            },
+        }
+    }
+
+    /// What stands on standard input has no folder that its paths could count from.
+    fn chatmd(&mut self, name: &str, path: Option<&Path>, text: &str) -> Result<(), Failure> {
+        let world = path
+            .filter(|_| !self.arguments.no_files)
+            .and_then(|path| file_world(path).ok());
+        let (Some(mut world), Some(path)) = (world, path) else {
+            return self.tell(name, path, text.as_bytes(), &chatmd::check(text));
+        };
+        let loaded = chatmd::load(name, text, &mut world);
+        let mut found = loaded.check();
+        // A run needs the file; who checks may not have it here.
+        for finding in &mut found {
+            if finding.code == DiagnosticCode::MdDocumentUnreadable {
+                finding.code = DiagnosticCode::MissingFile;
+                finding.severity = Severity::Warning;
+            }
+        }
+        found.extend(missing(loaded.document(), path));
+        found.sort_by_key(|finding| finding.primary.start);
+        let map = loaded.source_map();
+        found.iter().try_for_each(|finding| {
+            let Some((source, local)) = map.resolve(finding) else {
+                return Ok(());
+            };
+            // Reports of an imported file name that file; its name counts from the prompt's folder.
+            let of_import = (source.name() != name).then(|| beside(path, source.name()));
+            self.tell_one(of_import.as_deref().or(Some(path)), source, &local)
+        })
+    }
+
+    fn unreadable(
+        &mut self,
+        name: &str,
+        path: Option<&Path>,
+        error: &SourceError,
+    ) -> Result<(), Failure> {
+        self.tally.unreadable += 1;
+        let found = std::slice::from_ref(&*error.diagnostic);
+        self.tell(name, path, &error.text, found)
+    }
+
+    fn tell(
+        &mut self,
+        name: &str,
+        path: Option<&Path>,
+        text: &[u8],
+        found: &[Diagnostic],
+    ) -> Result<(), Failure> {
+        if found.is_empty() {
+            return Ok(());
+        }
+        let source = Source::new(name, text);
+        found
+            .iter()
+            .try_for_each(|diagnostic| self.tell_one(path, &source, diagnostic))
+    }
+
+    fn tell_one(
+        &mut self,
+        path: Option<&Path>,
+        source: &Source<'_>,
+        diagnostic: &Diagnostic,
+    ) -> Result<(), Failure> {
+        match diagnostic.severity {
+            Severity::Error => self.tally.errors += 1,
+            Severity::Warning => self.tally.warnings += 1,
+            Severity::Note => {}
+        }
+        let line = match self.format {
+            FindingFormat::Human => {
+                let report = format!("{}\n", source.render(diagnostic, error_style()));
+                self.bar.suspend(|| complain(&report));
+                return Ok(());
+            }
+            FindingFormat::Sarif => {
+                self.sarif.add(path, source, diagnostic);
+                return Ok(());
+            }
+            FindingFormat::Json => format!("{}\n", to_json(source, diagnostic)),
+            FindingFormat::Github => format!("{}\n", annotation(source, diagnostic)),
+        };
+        let printed = self.bar.suspend(|| print(&line));
+        closed_pipe_is_done(printed).map(drop)
+    }
+
+    fn end(self) -> Result<Exit, Failure> {
+        match self.format {
+            FindingFormat::Human => complain(&format!("{}\n", self.tally)),
+            FindingFormat::Sarif => {
+                let log = self.sarif.log(self.tally.unreadable == 0);
+                closed_pipe_is_done(print(&format!("{log:#}\n"))).map(drop)?;
+            }
+            FindingFormat::Json | FindingFormat::Github => {}
+        }
+        let denied = match self.arguments.deny {
+            Some(Denied::Warnings) => self.tally.errors + self.tally.warnings,
+            None => self.tally.errors,
+        };
+        Ok(if self.tally.unreadable > 0 {
+            Exit::UserCorrectable
+        } else if denied > 0 {
+            Exit::Findings
+        } else {
+            Exit::Done
+        })
+    }
+}

@@ -1,0 +1,416 @@
+//! `logue convert`: conversations from one form to another.
+//!
+//! ```text
+//! file, folder, standard input ─▶ texts or lines ─▶ read ─▶ write ─▶ file or standard output
+//! ```
+//!
+//! A file of JSON lines is converted one line at a time, so its size does not matter; everything
+//! else is one text. In lines and arrays of conversations, a form that is text stands as
+//! `{"text": …}`, as data sets have it.
+
+mod report;
+mod sink;
+mod source;
+
+use std::collections::BTreeSet;
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+
+use indicatif::{ProgressBar, ProgressDrawTarget};
+use logue_source::{Origin, Source, Span, visible};
+use openchatml::Loss;
+use openchatml::convert::{Options, WriteError};
+use openchatml::project;
+use serde_json::{Value, json};
+
+use crate::conversion::form::{Form, looks_like_json};
+
+use crate::arguments::ConvertArgs;
+use crate::commands::convert::report::{Outcome, Report, Which};
+use crate::commands::convert::sink::Sink;
+use crate::commands::convert::source::{Input, Lines};
+use crate::conversion::form::Conversation;
+use crate::conversion::in_memory::reason;
+use crate::exit::{Exit, Failure};
+use crate::files::find_files;
+use crate::terminal::complain;
+
+pub(crate) fn convert(arguments: &ConvertArgs) -> Result<Exit, Failure> {
+    let (jobs, several) = jobs(arguments)?;
+    let mut converter = Converter {
+        arguments,
+        options: Options {
+            strict: arguments.strict,
+            thinking: arguments.thinking,
+            line: false,
+        },
+        report: Report {
+            json: arguments.json,
+            strict: arguments.strict,
+            to: arguments.to,
+            converted: 0,
+            refused: 0,
+            losses: 0,
+        },
+    };
+    let bar = if several && !arguments.json && io::stderr().is_terminal() {
+        ProgressBar::with_draw_target(Some(jobs.len() as u64), ProgressDrawTarget::stderr())
+    } else {
+        ProgressBar::hidden()
+    };
+    let mut failed = false;
+    for job in &jobs {
+        match bar.suspend(|| converter.job(job)) {
+            Ok(()) => {}
+            Err(failure) if several => {
+                // One file of a folder must not keep the others from being converted.
+                bar.suspend(|| crate::terminal::report(&failure));
+                failed = true;
+            }
+            Err(failure) => return Err(failure),
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    if several && !arguments.json {
+        complain(&format!("{}\n", converter.report));
+    }
+    Ok(if failed || converter.report.refused > 0 {
+        Exit::UserCorrectable
+    } else {
+        Exit::Done
+    })
+}
+
+/// One input and where it goes.
+struct Job {
+    /// `None`: standard input.
+    input: Option<PathBuf>,
+    /// `None`: standard output.
+    output: Option<PathBuf>,
+    /// Found in a folder, where not every file is a conversation.
+    found: bool,
+}
+
+/// What is to be done, and whether it is for several files.
+fn jobs(arguments: &ConvertArgs) -> Result<(Vec<Job>, bool), Failure> {
+    let inputs = match arguments.inputs.as_slice() {
+        [] => &[PathBuf::from("-")][..],
+        inputs => inputs,
+    };
+    let output = arguments.output.as_deref();
+    let folder = inputs.iter().any(|input| input.is_dir());
+    let several = folder || inputs.len() > 1;
+    if !several && !output.is_some_and(Path::is_dir) {
+        let job = Job {
+            input: named(&inputs[0]),
+            output: output.map(Path::to_owned),
+            found: false,
+        };
+        return Ok((vec![job], false));
+    }
+    let Some(output) = output else {
+        return Err(
+            usage("several files need a folder to be written to").with_help("name one with -o DIR")
+        );
+    };
+    let mut jobs = Vec::new();
+    let mut taken = BTreeSet::new();
+    let mut add = |input: PathBuf, below: &Path, found: bool| {
+        let lines = below
+            .extension()
+            .is_some_and(|ending| ending == "jsonl" || ending == "ndjson");
+        let ending = if lines {
+            "jsonl"
+        } else {
+            arguments.to.ending()
+        };
+        let target = output.join(below).with_extension(ending);
+        if !taken.insert(target.clone()) {
+            let message = format!("two inputs would be written to `{}`", target.display());
+            return Err(usage(message).with_help("convert them one by one"));
+        }
+        jobs.push(Job {
+            input: Some(input),
+            output: Some(target),
+            found,
+        });
+        Ok(())
+    };
+    for input in inputs {
+        if input.as_os_str() == "-" {
+            return Err(usage("standard input has no name to be written under")
+                .with_help("convert it alone, with -o FILE"));
+        }
+        if input.is_dir() {
+            for file in find_files(input, is_candidate)? {
+                let below = file.strip_prefix(input).unwrap_or(&file).to_owned();
+                add(file, &below, true)?;
+            }
+        } else {
+            let name = input.file_name().unwrap_or_default().to_owned();
+            add(input.clone(), Path::new(&name), false)?;
+        }
+    }
+    if jobs.is_empty() {
+        return Err(
+            usage("no file in there has the name of a conversation").with_help(
+                "names end in .ocml, .chatml, .harmony, .chatmd, .md, .json, .jsonl or .txt; \
+                 name other files themselves",
+            ),
+        );
+    }
+    Ok((jobs, true))
+}
+
+fn usage(message: impl Into<String>) -> Failure {
+    Failure::new(Exit::Usage, "usage", message)
+}
+
+fn named(path: &Path) -> Option<PathBuf> {
+    (path.as_os_str() != "-").then(|| path.to_owned())
+}
+
+/// Whether a file in a folder may hold conversations.
+fn is_candidate(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    crate::language::Language::is_candidate(path)
+        || matches!(ending, Some("json" | "jsonl" | "ndjson" | "txt"))
+}
+
+struct Converter<'a> {
+    arguments: &'a ConvertArgs,
+    options: Options,
+    report: Report,
+}
+
+impl Converter<'_> {
+    fn job(&mut self, job: &Job) -> Result<(), Failure> {
+        let path = job.input.as_deref();
+        let name = path.map_or("<stdin>".to_owned(), |path| path.display().to_string());
+        let input = source::open(&name, path, self.arguments.lines)?;
+        let bytes = match input {
+            Input::Lines(lines) => return self.lines(&name, lines, job),
+            Input::Whole(bytes) => bytes,
+        };
+        let form = match self.arguments.from {
+            Some(form) => Some((form, true)),
+            None => Form::of(path, &bytes),
+        };
+        let json = looks_like_json(&bytes);
+        let (form, certain) = match form {
+            Some(form) => form,
+            None if job.found => {
+                if json {
+                    let name = visible(&name);
+                    complain(&format!("{name}: passed over, as it is no conversation\n"));
+                }
+                return Ok(());
+            }
+            // What is wrong with it is better said than nothing.
+            None if json => (Form::Projection(project::Projection::OpenAi), false),
+            None => return Err(unknown(&name)),
+        };
+        self.options.line = false;
+        if let Form::Projection(_) = form
+            && let Ok(parts) = project::conversations(&bytes)
+            && (parts.len() > 1 || parts.first().is_some_and(|part| part.start > 0))
+        {
+            return self.array(&name, &bytes, &parts, form, job);
+        }
+        let folder = path.map(|path| path.parent().unwrap_or(Path::new("")));
+        let read = form.read(&bytes, certain, folder, &self.options);
+        let which = Which {
+            name: &name,
+            text: &bytes,
+            start: Origin::default(),
+            one_of_many: false,
+        };
+        let shown = job.output.is_none() && self.arguments.json;
+        if let Some(text) = self.one(which, &read, shown)? {
+            let mut sink = self.sink(job)?;
+            sink.write(&text)?;
+            sink.finish()?;
+        }
+        Ok(())
+    }
+
+    fn sink(&self, job: &Job) -> Result<Sink, Failure> {
+        match &job.output {
+            Some(path) => Sink::file(path),
+            None if self.arguments.json => Ok(Sink::Report),
+            // A line that is refused refuses those before it, too.
+            None if self.report.strict => Sink::held(),
+            None => Ok(Sink::Stdout { closed: false }),
+        }
+    }
+
+    /// One conversation; `None`, and everything told, if it is refused.
+    fn one(
+        &mut self,
+        which: Which<'_>,
+        read: &Conversation,
+        shown: bool,
+    ) -> Result<Option<String>, Failure> {
+        let written = self.write(read);
+        let (text, losses) = match written {
+            Ok(written) => written,
+            Err((why, losses)) => {
+                self.report
+                    .tell(which, read, &losses, &Outcome::Refused(why))?;
+                return Ok(None);
+            }
+        };
+        let shown = shown.then_some(text.as_str());
+        self.report
+            .tell(which, read, &losses, &Outcome::Written(shown))?;
+        Ok(Some(text))
+    }
+
+    /// The text of a conversation with all losses, or why there is none.
+    fn write(&self, read: &Conversation) -> Result<(String, Vec<Loss>), (String, Vec<Loss>)> {
+        let losses = read.losses.clone();
+        if read.broken {
+            return Err(("it could not be read as a whole".to_owned(), losses));
+        }
+        let found = read
+            .diagnostics
+            .iter()
+            .any(logue_source::Diagnostic::is_error);
+        if self.report.strict && found {
+            let why = "it has errors, and --strict forbids them";
+            return Err((why.to_owned(), losses));
+        }
+        match self.arguments.to.write(&read.transcript, &self.options) {
+            Ok(written) => {
+                let losses = [losses, written.losses].concat();
+                if self.report.strict && !losses.is_empty() {
+                    let error = WriteError::Losses(Vec::new());
+                    return Err((reason(&error), losses));
+                }
+                Ok((written.text, losses))
+            }
+            Err(error) => {
+                let losses = [&losses, error.losses()].concat();
+                Err((reason(&error), losses))
+            }
+        }
+    }
+
+    /// JSON lines: what a line is refused for does not touch the others, unless --strict is given.
+    fn lines(&mut self, name: &str, mut lines: Lines, job: &Job) -> Result<(), Failure> {
+        let mut sink = self.sink(job)?;
+        self.options.line = true;
+        while let Some((line, start)) = lines.next()? {
+            let which = Which {
+                name,
+                text: &line,
+                start,
+                one_of_many: true,
+            };
+            match self.line(which, &sink)? {
+                Some(text) => sink.write(&text)?,
+                None if self.report.strict => return Ok(()),
+                None => {}
+            }
+            if sink.is_closed() {
+                return Ok(());
+            }
+        }
+        sink.finish()
+    }
+
+    /// One line, with its newline.
+    fn line(&mut self, which: Which<'_>, sink: &Sink) -> Result<Option<String>, Failure> {
+        let told = self.arguments.from;
+        let inner = match told {
+            None | Some(Form::Dialect(_) | Form::Chatmd) => text_of(which.text),
+            Some(_) => None,
+        };
+        let bytes = inner.as_deref().map_or(which.text, str::as_bytes);
+        let form = told
+            .map(|form| (form, true))
+            .or_else(|| Form::of(None, bytes));
+        // A line that nothing knows is told about as what most lines are.
+        let (form, certain) =
+            form.unwrap_or((Form::Projection(project::Projection::OpenAi), false));
+        let read = form.read(bytes, certain, None, &self.options);
+        let which = match &inner {
+            // Places in a text within a line are no places in the file.
+            Some(text) => Which {
+                text: text.as_bytes(),
+                ..which
+            },
+            None => which,
+        };
+        let text = self.one(which, &read, sink.is_report())?;
+        Ok(text.map(|text| self.as_line(text)))
+    }
+
+    /// A conversation as one line of JSON.
+    fn as_line(&self, text: String) -> String {
+        match self.arguments.to {
+            Form::Projection(_) => text,
+            _ => format!("{}\n", json!({ "text": text })),
+        }
+    }
+
+    /// A JSON array of conversations, which becomes another one.
+    fn array(
+        &mut self,
+        name: &str,
+        bytes: &[u8],
+        parts: &[Span],
+        form: Form,
+        job: &Job,
+    ) -> Result<(), Failure> {
+        let mut sink = self.sink(job)?;
+        self.options.line = true;
+        let places = Source::new(name, bytes);
+        let mut before = "[\n";
+        for part in parts {
+            let place = places.line_column(part.start);
+            let which = Which {
+                name,
+                text: part.bytes(bytes),
+                start: Origin {
+                    offset: part.start,
+                    line: place.line,
+                    column: place.column,
+                },
+                one_of_many: true,
+            };
+            let read = form.read(which.text, true, None, &self.options);
+            match self.one(which, &read, sink.is_report())? {
+                Some(text) => {
+                    sink.write(before)?;
+                    sink.write(self.as_line(text).trim_end())?;
+                    before = ",\n";
+                }
+                None if self.report.strict => return Ok(()),
+                None => {}
+            }
+        }
+        sink.write(if before == "[\n" { "[]\n" } else { "\n]\n" })?;
+        sink.finish()
+    }
+}
+
+/// The text of a line `{"text": …}`.
+fn text_of(line: &[u8]) -> Option<String> {
+    match serde_json::from_slice(line).ok()? {
+        Value::Object(mut object) => match object.remove("text")? {
+            Value::String(text) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn unknown(name: &str) -> Failure {
+    Failure::user(
+        "usage",
+        format!("`{name}` does not say which form it is in"),
+    )
+    .with_help("name it with --from")
+}

@@ -1,0 +1,150 @@
+//! What is said about a conversion: losses, findings, refusals.
+
+use logue_source::{Diagnostic, Origin, Source, visible};
+use openchatml::{Loss, Subject};
+use serde_json::{Value, json};
+
+use crate::conversion::form::{Conversation, Form};
+use crate::exit::Failure;
+use crate::finding::to_json;
+use crate::terminal::{complain, error_style, print, write_failed};
+
+/// Which conversation is meant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Which<'a> {
+    pub(super) name: &'a str,
+    pub(super) text: &'a [u8],
+    pub(super) start: Origin,
+    /// Whether it is one of several in its file.
+    pub(super) one_of_many: bool,
+}
+
+impl Which<'_> {
+    /// `file`, or `file:12`.
+    fn place(&self) -> String {
+        let name = visible(self.name);
+        if self.one_of_many {
+            format!("{name}:{}", self.start.line)
+        } else {
+            name.into_owned()
+        }
+    }
+}
+
+/// Tells people, or collects for programs.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub(super) json: bool,
+    pub(super) strict: bool,
+    pub(super) to: Form,
+    /// Conversations that were written.
+    pub(super) converted: usize,
+    /// Conversations that were refused.
+    pub(super) refused: usize,
+    pub(super) losses: usize,
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let plural = |count: usize, word: &str, many: &str| {
+            let word = if count == 1 { word } else { many };
+            format!("{count} {word}")
+        };
+        write!(
+            f,
+            "{} converted, {} refused, {}",
+            plural(self.converted, "conversation", "conversations"),
+            self.refused,
+            plural(self.losses, "loss", "losses")
+        )
+    }
+}
+
+/// How a conversation ended.
+pub(super) enum Outcome<'t> {
+    /// Written; the text where no file has it.
+    Written(Option<&'t str>),
+    /// Refused, and why.
+    Refused(String),
+}
+
+impl Report {
+    /// Says everything about one conversation that was read.
+    pub(super) fn tell(
+        &mut self,
+        which: Which<'_>,
+        read: &Conversation,
+        losses: &[Loss],
+        outcome: &Outcome<'_>,
+    ) -> Result<(), Failure> {
+        self.losses += losses.len();
+        match outcome {
+            Outcome::Written(_) => self.converted += 1,
+            Outcome::Refused(_) => self.refused += 1,
+        }
+        let source = Source::fragment(which.name, which.text, which.start);
+        if self.json {
+            let value = self.to_json(which, &source, read, losses, outcome);
+            return print(&format!("{value}\n")).map_err(|error| write_failed(&error));
+        }
+        for found in &read.diagnostics {
+            // A warning changes nothing of what was read; `check` tells them all.
+            if found.is_error() {
+                complain(&format!("{}\n", source.render(found, error_style())));
+            }
+        }
+        let place = which.place();
+        if !read.certain {
+            complain(&format!(
+                "{place}: read as {}; name another form with --from\n",
+                read.form.as_str()
+            ));
+        }
+        for loss in losses {
+            complain(&format!("{place}: {}\n", visible(&loss.to_string())));
+        }
+        if let Outcome::Refused(why) = outcome {
+            let failure = Failure::user("E-WRITE-REFUSED", format!("{place}: {why}"));
+            complain(&failure.text());
+        }
+        Ok(())
+    }
+
+    fn to_json(
+        &self,
+        which: Which<'_>,
+        source: &Source<'_>,
+        read: &Conversation,
+        losses: &[Loss],
+        outcome: &Outcome<'_>,
+    ) -> Value {
+        let found = |found: &Diagnostic| to_json(source, found);
+        let mut value = json!({
+            "file": which.name,
+            "line": which.start.line,
+            "from": read.form.as_str(),
+            "certain": read.certain,
+            "to": self.to.as_str(),
+            "frames": read.transcript.frames.len(),
+            "losses": losses.iter().map(loss).collect::<Value>(),
+            "diagnostics": read.diagnostics.iter().map(found).collect::<Value>(),
+        });
+        match outcome {
+            Outcome::Written(None) => {}
+            Outcome::Written(Some(text)) => value["text"] = json!(text),
+            Outcome::Refused(why) => {
+                value["error"] = json!({"code": "E-WRITE-REFUSED", "message": why});
+            }
+        }
+        value
+    }
+}
+
+fn loss(loss: &Loss) -> Value {
+    let (subject, number) = match loss.subject {
+        Subject::Frame(index) => ("frame", Some(index + 1)),
+        Subject::Message(index) => ("message", Some(index + 1)),
+        _ => ("transcript", None),
+    };
+    json!({"subject": subject, "number": number, "text": loss.text})
+}

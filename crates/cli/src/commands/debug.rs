@@ -1,0 +1,186 @@
+//! `logue debug`: what a reader makes of a file, hidden parts included, as JSON. `frames` shows an
+//! envelope, `tree` the elements of ChatMD.
+
+use std::path::Path;
+
+use logue_agent::into_text;
+use logue_source::{Diagnostic, Source};
+use openchatml::{Frame, Role, Terminator, harmony};
+use serde_json::{Value, json};
+
+use crate::arguments::{DebugCommand, Dialect, FramesArgs, StartRole, TreeArgs};
+use crate::exit::{Exit, Failure};
+use crate::files::file_world;
+use crate::setup::failures::source_failure;
+use crate::terminal::{closed_pipe_is_done, complain, error_style, print};
+use crate::token_ids::{ids_of, whole};
+
+pub(crate) fn debug(command: &DebugCommand) -> Result<Exit, Failure> {
+    match command {
+        DebugCommand::Frames(arguments) => frames(arguments),
+        DebugCommand::Tree(arguments) => tree(arguments),
+    }
+}
+
+/// The tree in whole, then what is wrong with it.
+fn tree(arguments: &TreeArgs) -> Result<Exit, Failure> {
+    let (name, bytes) = whole(&arguments.file)?;
+    let text = into_text(&name, bytes).map_err(|error| source_failure(&error))?;
+    if arguments.expand {
+        return expanded(&name, &text, &arguments.file);
+    }
+    let tree = chatmd::parse(&text);
+    closed_pipe_is_done(print(&format!("{}\n", tree.to_json())))?;
+    let source = Source::new(&name, text.as_bytes());
+    for diagnostic in tree.diagnostics() {
+        complain(&format!("{}\n", source.render(diagnostic, error_style())));
+    }
+    Ok(if tree.has_errors() {
+        Exit::Findings
+    } else {
+        Exit::Done
+    })
+}
+
+/// The same with what is imported, from the folder of the file and below.
+fn expanded(name: &str, text: &str, path: &Path) -> Result<Exit, Failure> {
+    let mut world = file_world(path).map_err(|error| {
+        Failure::user(
+            "E-SOURCE-READ",
+            format!("the folder cannot be read: {error}"),
+        )
+    })?;
+    let loaded = chatmd::load(name, text, &mut world);
+    closed_pipe_is_done(print(&format!("{}\n", loaded.to_json())))?;
+    let map = loaded.source_map();
+    for error in loaded.diagnostics().iter().filter(|found| found.is_error()) {
+        complain(&format!("{}\n", map.render(error, error_style())));
+    }
+    Ok(if loaded.has_errors() {
+        Exit::Findings
+    } else {
+        Exit::Done
+    })
+}
+
+fn frames(arguments: &FramesArgs) -> Result<Exit, Failure> {
+    if arguments.tokens && arguments.from == Some(Dialect::Openchatml) {
+        return Err(
+            Failure::new(Exit::Usage, "usage", "only Harmony is read from token ids")
+                .with_help("leave --tokens or --from out"),
+        );
+    }
+    let (name, bytes) = whole(&arguments.file)?;
+    if arguments.tokens {
+        let ids = ids_of(&name, &bytes)?;
+        let found = from_ids(&ids, arguments.start_role);
+        return closed_pipe_is_done(print(&format!("{found:#}\n")));
+    }
+    let told = arguments
+        .from
+        .or(arguments.start_role.map(|_| Dialect::Harmony));
+    let found = match told.unwrap_or_else(|| dialect(&arguments.file, &bytes)) {
+        Dialect::Harmony => from_harmony(&bytes, arguments.start_role),
+        Dialect::Openchatml => from_openchatml(&bytes),
+    };
+    closed_pipe_is_done(print(&format!("{found:#}\n")))
+}
+
+/// OpenChatML has a header, or is in a file that says so by its ending, or has what Harmony has
+/// not: ids of calls. Everything else is Harmony, whose reader takes any text.
+pub(crate) fn dialect(path: &Path, text: &[u8]) -> Dialect {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    let document = openchatml::parse(text);
+    let has_id = |frame: &Frame| frame.call_id_span().is_some();
+    let envelope = matches!(ending, Some("ocml" | "openchatml"))
+        || document.header().is_some()
+        || document.frames().iter().any(has_id);
+    if envelope {
+        Dialect::Openchatml
+    } else {
+        Dialect::Harmony
+    }
+}
+
+fn from_harmony(text: &[u8], start_role: Option<StartRole>) -> Value {
+    of_harmony(&harmony::read(text, &options(start_role)))
+}
+
+/// The same from token ids; spans count the bytes of the text that they spell.
+fn from_ids(ids: &[u32], start_role: Option<StartRole>) -> Value {
+    let ids = ids.iter().copied();
+    let document = harmony::read_ids(ids, logue_o200k::token_bytes, &options(start_role));
+    of_harmony(&document)
+}
+
+fn options(start_role: Option<StartRole>) -> harmony::Options {
+    harmony::Options {
+        start_role: start_role.map(Role::from),
+        ..harmony::Options::default()
+    }
+}
+
+fn of_harmony(document: &harmony::Document) -> Value {
+    let messages = document.messages.iter().map(|message| {
+        let head = &message.head;
+        json!({
+            "role": head.role.as_str(),
+            "recipient": head.recipient,
+            "channel": head.channel,
+            "content_type": head.content_type,
+            "content": message.content,
+            "call_id": head.call_id,
+            "name": head.name,
+            "intent": head.intent,
+            "end": message.end.as_str(),
+            "complete": message.complete,
+            "stray": head.stray,
+        })
+    });
+    report(&messages.collect::<Vec<_>>(), &document.diagnostics)
+}
+
+fn from_openchatml(text: &[u8]) -> Value {
+    let document = openchatml::parse(text);
+    let messages = document.frames().iter().map(|frame| {
+        let content_type = document.constrain(frame);
+        let channel = frame
+            .channel_span()
+            .map(|span| document.text(span).into_owned());
+        json!({
+            "role": frame.role().as_str(),
+            "recipient": document.to(frame),
+            "channel": channel,
+            "content_type": content_type.or_else(|| document.content_type(frame)),
+            "content": document.body_text(frame),
+            "call_id": document.call_id(frame),
+            "name": document.name(frame),
+            "intent": document.intent(frame),
+            "end": match frame.terminator() {
+                Terminator::End => "end",
+                Terminator::Call => "call",
+                Terminator::Return => "return",
+                Terminator::None if frame.span().end < text.len() => "implicit",
+                Terminator::None => "eos",
+            },
+            "complete": frame.is_complete(),
+            "stray": frame.is_stray(),
+        })
+    });
+    report(&messages.collect::<Vec<_>>(), &openchatml::check(&document))
+}
+
+fn report(messages: &[Value], found: &[Diagnostic]) -> Value {
+    let diagnostics: Vec<Value> = found
+        .iter()
+        .map(|found| {
+            json!({
+                "code": found.code.as_str(),
+                "severity": found.severity.as_str(),
+                "message": found.message,
+                "span": {"start": found.primary.start, "end": found.primary.end},
+            })
+        })
+        .collect();
+    json!({"messages": messages, "diagnostics": diagnostics})
+}

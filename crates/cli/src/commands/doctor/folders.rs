@@ -1,0 +1,80 @@
+//! Where sessions and what can be had again are kept.
+
+use std::path::{Path, PathBuf};
+
+use logue_store::Stores;
+
+use crate::arguments::DoctorArgs;
+use crate::commands::doctor::Finding;
+use crate::setup::config::Config;
+
+const STORE: &str = "store";
+
+pub(super) async fn check(arguments: &DoctorArgs, config: &Config) -> Vec<Finding> {
+    let Some(url) = config.store(arguments.store.store.as_deref()) else {
+        return vec![
+            Finding::bad(STORE, "there is no folder to keep sessions in")
+                .with_help("name one: --store sqlite:PATH, or set HOME"),
+        ];
+    };
+    vec![store(&url).await.with_fact("url", url.as_str())]
+}
+
+/// A store is looked into if it is there; making one is not a doctor's part.
+async fn store(url: &str) -> Finding {
+    let file = url.strip_prefix("sqlite:").map(PathBuf::from);
+    if let Some(file) = file.filter(|file| !file.exists()) {
+        let folder = file.ancestors().skip(1).find(|folder| folder.exists());
+        let folder = folder.unwrap_or(Path::new("/"));
+        return if writable(folder) {
+            Finding::good(STORE, format!("{url}: made by the first session"))
+        } else {
+            let folder = folder.display();
+            Finding::bad(STORE, format!("{url}: nothing can be made in {folder}"))
+                .with_help("name another place: --store sqlite:PATH, LOGUE_STORE or [store] url")
+        };
+    }
+    let store = match Stores::open(url) {
+        Ok(store) => store,
+        Err(error) => {
+            return Finding::bad(STORE, format!("{url}: {error}"))
+                .with_help("check the path, its permissions and free space");
+        }
+    };
+    match store.verify(None).await {
+        Err(error) => Finding::bad(STORE, format!("{url}: {error}"))
+            .with_help("`logue sessions verify` says more; a copy from before helps"),
+        Ok(found) if !found.faults.is_empty() => {
+            let first = found.faults.first().map(ToString::to_string);
+            let said = format!(
+                "{url}: {} faults, such as: {}",
+                found.faults.len(),
+                first.unwrap_or_default()
+            );
+            Finding::bad(STORE, said).with_help("`logue sessions verify` lists them")
+        }
+        Ok(found) => {
+            let said = format!(
+                "{url}: sound, {} sessions with {} messages",
+                found.sessions, found.messages
+            );
+            Finding::good(STORE, said)
+                .with_fact("sessions", found.sessions)
+                .with_fact("messages", found.messages)
+        }
+    }
+}
+
+/// Whether this user may make files in a folder. It is tried, with a file that is gone at once: a
+/// mode does not tell of a read-only file system.
+fn writable(folder: &Path) -> bool {
+    let path = folder.join(format!(".logue-doctor-{}", std::process::id()));
+    let made = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&path);
+    if made.is_ok() {
+        drop(std::fs::remove_file(&path));
+    }
+    made.is_ok()
+}

@@ -1,0 +1,168 @@
+//! `logue doctor`: what of this machine a run would stumble over, and what to do about it.
+//!
+//! Each check looks at one thing and gives [`Finding`]s; a check that fails keeps no other from
+//! looking. Nothing is made, changed or paid for.
+
+mod folders;
+mod model;
+mod programs;
+mod sandbox;
+mod settings;
+
+use logue_source::{ColorMode, visible};
+use serde_json::{Map, Value, json};
+
+use crate::arguments::DoctorArgs;
+use crate::exit::{Exit, Failure};
+use crate::setup::config::Config;
+use crate::terminal::{closed_pipe_is_done, output_style, print, print_as_is};
+
+/// How something stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// As it should be.
+    Good,
+    /// Some things will not work, or not as one might think.
+    Doubtful,
+    /// Prompts will not run.
+    Bad,
+}
+
+/// What a check found.
+#[derive(Clone, Debug)]
+struct Finding {
+    /// What was looked at.
+    check: &'static str,
+    standing: Standing,
+    /// What was found.
+    said: String,
+    /// What to do.
+    help: Vec<String>,
+    /// The same for programs.
+    facts: Map<String, Value>,
+}
+
+impl Finding {
+    fn new(check: &'static str, standing: Standing, said: impl Into<String>) -> Self {
+        Self {
+            check,
+            standing,
+            said: said.into(),
+            help: Vec::new(),
+            facts: Map::new(),
+        }
+    }
+
+    fn good(check: &'static str, said: impl Into<String>) -> Self {
+        Self::new(check, Standing::Good, said)
+    }
+
+    fn doubtful(check: &'static str, said: impl Into<String>) -> Self {
+        Self::new(check, Standing::Doubtful, said)
+    }
+
+    fn bad(check: &'static str, said: impl Into<String>) -> Self {
+        Self::new(check, Standing::Bad, said)
+    }
+
+    fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help.push(help.into());
+        self
+    }
+
+    fn with_fact(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.facts.insert(name.to_owned(), value.into());
+        self
+    }
+}
+
+pub(crate) fn doctor(arguments: &DoctorArgs) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;
+    // Broken settings are a finding; everything else is looked at as if there were none.
+    let (config, mut findings) = match Config::load() {
+        Ok(config) => {
+            let found = settings::read(&config);
+            (config, found)
+        }
+        Err(failure) => (Config::default(), vec![settings::broken(&failure)]),
+    };
+    findings.extend(runtime.block_on(model::check(arguments, &config)));
+    findings.extend(runtime.block_on(folders::check(arguments, &config)));
+    findings.push(sandbox::check(&config));
+    findings.extend(programs::check());
+    let bad = findings
+        .iter()
+        .any(|finding| finding.standing == Standing::Bad);
+    let written = if arguments.json {
+        print(&format!("{}\n", as_json(&findings)))
+    } else {
+        let style = output_style();
+        print_as_is(&as_text(&findings, style))
+    };
+    closed_pipe_is_done(written)?;
+    Ok(if bad { Exit::Findings } else { Exit::Done })
+}
+
+fn as_text(findings: &[Finding], style: ColorMode) -> String {
+    let mut text = format!("logue {}\n", env!("CARGO_PKG_VERSION"));
+    for finding in findings {
+        let (word, colour) = match finding.standing {
+            Standing::Good => ("ok  ", "32"),
+            Standing::Doubtful => ("note", "33"),
+            Standing::Bad => ("BAD ", "31;1"),
+        };
+        let word = match style {
+            ColorMode::Plain => word.to_owned(),
+            ColorMode::Ansi => format!("\u{1b}[{colour}m{word}\u{1b}[0m"),
+        };
+        // Servers and file names may say anything; only our own codes may drive the terminal.
+        let mut lines = finding.said.lines();
+        let first = visible(lines.next().unwrap_or_default()).into_owned();
+        text.push_str(&format!("{word} {:<9} {first}\n", finding.check));
+        for line in lines {
+            text.push_str(&format!("{:15}{}\n", "", visible(line)));
+        }
+        for help in &finding.help {
+            text.push_str(&format!("{:15}= help: {}\n", "", visible(help)));
+        }
+    }
+    let count = |standing| {
+        let of = findings
+            .iter()
+            .filter(|finding| finding.standing == standing);
+        of.count()
+    };
+    text.push_str(&match (count(Standing::Bad), count(Standing::Doubtful)) {
+        (0, 0) => "all is well\n".to_owned(),
+        (0, notes) => format!("prompts can run; {notes} to know of\n"),
+        (bad, _) => format!("{bad} to fix\n"),
+    });
+    text
+}
+
+fn as_json(findings: &[Finding]) -> Value {
+    let checks: Vec<Value> = findings
+        .iter()
+        .map(|finding| {
+            let standing = match finding.standing {
+                Standing::Good => "ok",
+                Standing::Doubtful => "note",
+                Standing::Bad => "bad",
+            };
+            let mut object = Map::new();
+            object.insert("check".to_owned(), json!(finding.check));
+            object.insert("standing".to_owned(), json!(standing));
+            object.insert("message".to_owned(), json!(finding.said));
+            object.insert("help".to_owned(), json!(finding.help));
+            object.extend(finding.facts.clone());
+            Value::Object(object)
+        })
+        .collect();
+    let ok = findings
+        .iter()
+        .all(|finding| finding.standing != Standing::Bad);
+    json!({"version": env!("CARGO_PKG_VERSION"), "ok": ok, "checks": checks})
+}

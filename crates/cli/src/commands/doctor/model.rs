@@ -1,0 +1,168 @@
+//! Whether the model in force can be asked: its name, its key, its server.
+
+use std::time::Duration;
+
+use logue_model::{Category, ModelSelection, ProviderKind, Recording, ServerProbe};
+
+use crate::arguments::DoctorArgs;
+use crate::commands::doctor::Finding;
+use crate::setup::config::accounts::Account;
+use crate::setup::config::{Config, accounts};
+
+const MODEL: &str = "model";
+const KEY: &str = "key";
+const SERVER: &str = "server";
+
+/// Longest time for one answer of the server.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(super) async fn check(arguments: &DoctorArgs, config: &Config) -> Vec<Finding> {
+    let named = arguments.model.clone().or_else(|| config.model());
+    let selection = named.as_deref().map(ModelSelection::parse);
+    let mut findings = Vec::new();
+    match (&named, &selection) {
+        (Some(named), Some(selection)) => {
+            findings.push(Finding::good(MODEL, named).with_fact("model", named.as_str()));
+            match selection.kind {
+                ProviderKind::Echo => return findings,
+                ProviderKind::Replay => {
+                    findings.push(recording(&selection.model));
+                    return findings;
+                }
+                _ => {}
+            }
+        }
+        _ => findings.push(
+            Finding::doubtful(MODEL, "no model is in force: each prompt has to name one")
+                .with_help("set LOGUE_MODEL, or `name` under [model] in logue.toml"),
+        ),
+    }
+    let kind = selection.as_ref().map(|selection| selection.kind);
+    let account = kind.map_or(&accounts::OPENAI, Account::of);
+    // As in a run, the flags are for the provider that -m names.
+    let ours = account.is(Account::of_flags(arguments.model.as_deref()));
+    let flag = |flag: &Option<String>| flag.clone().filter(|_| ours);
+    let (base_url, api_key) = (flag(&arguments.base_url), flag(&arguments.api_key));
+    let address = config.address(account, base_url.as_deref());
+    let key = match config.api_key(account, api_key.as_deref(), &address) {
+        Ok(key) => key,
+        Err(failure) => {
+            let finding = Finding::bad(KEY, failure.message);
+            let told = failure.help.into_iter();
+            findings.push(told.fold(finding, Finding::with_help));
+            return findings;
+        }
+    };
+    let is_local = is_local(&address.url);
+    findings.push(match &key {
+        Some(_) => Finding::good(KEY, format!("there is one for {}", address.url)),
+        None if is_local => Finding::good(KEY, "none, as servers on this machine need none"),
+        None => Finding::bad(KEY, format!("there is no key for {}", address.url))
+            .with_help(format!(
+                "set {}, or `api_key_env` under [{}] in logue.toml",
+                account.key_variable, account.table_name
+            ))
+            .with_help(format!(
+                "for a server of your own set {}",
+                account.base_url_variable
+            )),
+    });
+    if arguments.offline {
+        return findings;
+    }
+    if key.is_none() && !is_local {
+        // What it would say is known.
+        return findings;
+    }
+    let probe = ServerProbe {
+        base_url: (account.models_at)(&address.url),
+        headers: key.map_or_else(Vec::new, account.headers),
+        patience: PATIENCE,
+    };
+    let wanted = selection
+        .map(|selection| selection.model)
+        .filter(|model| !model.is_empty());
+    findings.extend(server(&probe, wanted.as_deref()).await);
+    findings
+}
+
+/// What the server says of itself, and whether it has the model.
+async fn server(probe: &ServerProbe, wanted: Option<&str>) -> Vec<Finding> {
+    let url = &probe.base_url;
+    let report = match probe.ask().await {
+        Ok(report) => report,
+        Err(error) => {
+            let said = format!("{} ({})", error.message, error.category);
+            // A server without a list of models may still answer.
+            let finding = match error.category {
+                Category::InvalidRequest | Category::InvalidResponse => {
+                    Finding::doubtful(SERVER, said)
+                }
+                _ => Finding::bad(SERVER, said),
+            };
+            let help = error.help.into_iter();
+            return vec![
+                help.fold(finding, Finding::with_help)
+                    .with_fact("url", url.as_str())
+                    .with_fact("category", error.category.as_str()),
+            ];
+        }
+    };
+    let software = report.software.as_deref();
+    let count = report.models.len();
+    let mut said = format!("{url} answers: {}", software.unwrap_or("unknown software"));
+    said.push_str(&format!(", {count} models"));
+    let mut findings = vec![
+        Finding::good(SERVER, said)
+            .with_fact("url", url.as_str())
+            .with_fact("software", software)
+            .with_fact("models", report.models.clone()),
+    ];
+    if let Some(wanted) = wanted
+        && count > 0
+        && !report.models.iter().any(|model| is_same(model, wanted))
+    {
+        let some: Vec<&str> = report.models.iter().take(5).map(String::as_str).collect();
+        findings.push(
+            Finding::doubtful(MODEL, format!("the server does not list `{wanted}`"))
+                .with_help(format!("it lists {}", some.join(", "))),
+        );
+    }
+    findings
+}
+
+/// A server may list `llama3:latest` for what is asked for as `llama3`.
+fn is_same(listed: &str, wanted: &str) -> bool {
+    listed == wanted || listed.strip_suffix(":latest") == Some(wanted)
+}
+
+fn recording(path: &str) -> Finding {
+    let read = logue_agent::read_bytes(path.as_ref()).map_err(|error| error.diagnostic.message);
+    let parsed = read.and_then(|bytes| {
+        let parsed = Recording::parse(path, &bytes);
+        parsed.map_err(|error| error.to_string())
+    });
+    match parsed {
+        Ok(_) => Finding::good(SERVER, format!("the recording {path} can be played")),
+        Err(error) => Finding::bad(SERVER, format!("the recording {path}: {error}"))
+            .with_help("`logue check` on the recording shows the place"),
+    }
+}
+
+/// Whether an address is on this machine or in its network, where keys are rare.
+fn is_local(url: &str) -> bool {
+    let host = url.split("://").nth(1).unwrap_or(url);
+    let host = host.split('/').next().unwrap_or(host);
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or(rest),
+        None => host.split(':').next().unwrap_or(host),
+    };
+    if let Ok(address) = name.parse::<std::net::IpAddr>() {
+        return match address {
+            std::net::IpAddr::V4(address) => address.is_loopback() || address.is_private(),
+            std::net::IpAddr::V6(address) => address.is_loopback() || address.is_unique_local(),
+        };
+    }
+    name == "localhost" || !name.contains('.') || name.rsplit('.').next() == Some("local")
+}

@@ -1,0 +1,151 @@
+//! `logue mcp list`: what servers offer, and what a prompt takes of it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use chatmd::{ToolKind, load};
+use logue_agent::read_bytes;
+use logue_source::visible;
+use logue_tools::mcp::LogFn;
+use logue_tools::{ServerToolRequest, ToolServers as _};
+use serde_json::json;
+
+use crate::arguments::McpListArgs;
+use crate::exit::{Exit, Failure};
+use crate::files::file_world;
+use crate::setup::config::Config;
+use crate::setup::failures::{rendered, source_failure};
+use crate::setup::mcp::{network, servers_with};
+use crate::setup::signals::signalled;
+use crate::terminal::{closed_pipe_is_done, complain, print};
+
+pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, Failure> {
+    let config = Config::load()?;
+    let wanted = if arguments.from.contains("://") || arguments.from.starts_with("stdio:") {
+        vec![ServerToolRequest {
+            server: arguments.from.clone(),
+            folder: PathBuf::from("."),
+            ..ServerToolRequest::default()
+        }]
+    } else {
+        declared(Path::new(&arguments.from))?
+    };
+    let network = network(&arguments.allow_hosts, &config)?;
+    let failed = Arc::new(AtomicBool::new(false));
+    let notice: LogFn = {
+        let failed = Arc::clone(&failed);
+        Arc::new(move |text| {
+            failed.store(true, Ordering::Relaxed);
+            complain(&format!("error[E-MCP-SERVER-FAILED]: {}\n", visible(text)));
+        })
+    };
+    let servers = servers_with(&config, network, notice);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;
+    let ended = runtime.block_on(async {
+        let listing = async {
+            let mut text = String::new();
+            for wanted in &wanted {
+                servers.forget(wanted);
+                let source = servers.source(wanted).await.map_err(|error| {
+                    let code = match error.kind {
+                        logue_tools::ToolServerErrorKind::Denied => "E-NETWORK-DENIED",
+                        logue_tools::ToolServerErrorKind::Address => "E-MCP-DECLARATION-INVALID",
+                        _ => "E-MCP-TOOL-NOT-FOUND",
+                    };
+                    let failure = Failure::user(code, error.message);
+                    error.help.into_iter().fold(failure, Failure::with_help)
+                })?;
+                if !arguments.json {
+                    text.push_str(&format!("{}\n", visible(&wanted.server)));
+                }
+                for tool in source.tools().await {
+                    text.push_str(&line(&wanted.server, tool.definition(), arguments.json));
+                }
+            }
+            Ok(text)
+        };
+        let ended = tokio::select! {
+            biased;
+            exit = signalled() => Err(exit),
+            text = listing => Ok(text),
+        };
+        servers.close().await;
+        ended
+    });
+    runtime.shutdown_background();
+    match ended {
+        Ok(text) => match closed_pipe_is_done(print(&text?))? {
+            Exit::Done if failed.load(Ordering::Relaxed) => Ok(Exit::Retryable),
+            exit => Ok(exit),
+        },
+        Err(exit) => Ok(exit),
+    }
+}
+
+fn line(server: &str, tool: &logue_message::ToolDefinition, as_json: bool) -> String {
+    if as_json {
+        let value = json!({
+            "server": server,
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.parameters,
+            "strict": tool.strict,
+        });
+        return format!("{value}\n");
+    }
+    let first = tool.description.lines().next().unwrap_or_default();
+    let parameters = tool.parameters.get("properties");
+    let parameters = parameters.and_then(serde_json::Value::as_object);
+    let names: Vec<&str> = parameters
+        .into_iter()
+        .flat_map(|object| object.keys().map(String::as_str))
+        .collect();
+    let line = format!("  {}({})  {first}", tool.name, names.join(", "));
+    format!("{}\n", visible(line.trim_end()))
+}
+
+/// The servers that a prompt and what it imports declare.
+fn declared(path: &Path) -> Result<Vec<ServerToolRequest>, Failure> {
+    let name = path.display().to_string();
+    let bytes = read_bytes(path).map_err(|error| source_failure(&error))?;
+    let text = logue_agent::into_text(&name, bytes).map_err(|error| source_failure(&error))?;
+    let mut world = file_world(path)
+        .map_err(|error| Failure::user("E-SOURCE-READ", format!("{name}: {error}")))?;
+    let loaded = load(&name, &text, &mut world);
+    if loaded.has_errors() {
+        let errors: Vec<_> = loaded
+            .diagnostics()
+            .iter()
+            .filter(|found| found.is_error())
+            .cloned()
+            .collect();
+        return Err(rendered(&name, text.as_bytes(), &errors));
+    }
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let wanted = loaded
+        .document()
+        .tools()
+        .filter_map(|tool| match &tool.kind {
+            ToolKind::McpServer {
+                server,
+                names,
+                strict,
+            } => Some(ServerToolRequest {
+                server: server.clone(),
+                names: names.clone(),
+                strict: *strict,
+                folder: folder.clone(),
+                roots: vec![folder.clone()],
+            }),
+            _ => None,
+        });
+    Ok(wanted.collect())
+}

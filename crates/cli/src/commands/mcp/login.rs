@@ -1,0 +1,45 @@
+//! `logue mcp login`: a token for a server, through a browser.
+
+use logue_source::visible;
+use logue_tools::mcp;
+
+use crate::arguments::McpLoginArgs;
+use crate::exit::{Exit, Failure};
+use crate::setup::config::Config;
+use crate::setup::mcp::{network, settings, tokens};
+use crate::setup::signals::signalled;
+use crate::setup::store::new_id;
+use crate::terminal::complain;
+
+pub(super) fn login(arguments: &McpLoginArgs) -> Result<Exit, Failure> {
+    let config = Config::load()?;
+    let failed = |message: String| Failure::user("E-MCP-SERVER-FAILED", message);
+    let Some(network) = network(&arguments.allow_hosts, &config)? else {
+        let message = "no host may be connected to".to_owned();
+        return Err(Failure::user("E-NETWORK-DENIED", message)
+            .with_help("give `--allow-host` for the server and for its authorization server"));
+    };
+    let store = tokens().ok_or_else(|| failed("there is no folder for tokens".to_owned()))?;
+    let settings = settings(&config);
+    let settings = settings.get(&arguments.url).cloned().unwrap_or_default();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;
+    let ended = runtime.block_on(async {
+        let secrets = || format!("{}{}", new_id(), new_id()).replace('-', "");
+        let show = |url: &str| complain(&format!("open this in a browser:\n{}\n", visible(url)));
+        let login = mcp::login(&network, &arguments.url, &settings, &store, secrets, show);
+        tokio::select! {
+            biased;
+            exit = signalled() => Ok(exit),
+            done = login => done.map(|()| Exit::Done),
+        }
+    });
+    runtime.shutdown_background();
+    let exit = ended.map_err(failed)?;
+    if exit == Exit::Done {
+        complain("logged in\n");
+    }
+    Ok(exit)
+}

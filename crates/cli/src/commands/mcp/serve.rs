@@ -1,0 +1,254 @@
+//! `logue mcp serve`: prompts for other programs.
+//!
+//! Over standard input and output nothing but messages of the protocol goes to standard output; what
+//! there is to say to people goes to standard error.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use logue_agent::{Budget, Model, NoListener, PermissionRule, Permissions};
+use logue_server::{HttpOptions, Kitchen, PromptServer, ServeOptions, Setting, Token};
+use logue_source::visible;
+use logue_tools::BoxFuture;
+use tokio::net::TcpListener;
+
+use crate::arguments::{Asking, McpServeArgs, TrustArgs};
+use crate::exit::{Exit, Failure};
+use crate::files::find_files;
+use crate::language::Language;
+use crate::setup::config::Config;
+use crate::setup::environment::{state_folder, variable};
+use crate::setup::model;
+use crate::setup::output::Output;
+use crate::setup::permissions::{Desk, audit_of};
+use crate::setup::prompt::input::Input;
+use crate::setup::prompt::reading;
+use crate::setup::roots::roots;
+use crate::setup::signals::signalled;
+use crate::setup::store::new_id;
+use crate::telemetry;
+use crate::terminal::complain;
+
+/// How often the folders are looked at.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+pub(super) fn serve(arguments: &McpServeArgs) -> Result<Exit, Failure> {
+    let config = Config::load()?;
+    telemetry::start(&config);
+    for path in &arguments.paths {
+        fs::metadata(path).map_err(|error| {
+            let message = format!("`{}` cannot be served: {error}", path.display());
+            Failure::user("E-SOURCE-READ", message)
+        })?;
+    }
+    let base = ServeOptions::default();
+    let options = ServeOptions {
+        max_requests: config.max_turns(arguments.asking.max_turns),
+        routing: config.routing(),
+        at_once: arguments.at_once.map_or(base.at_once, usize::from),
+    };
+    let kitchen = Arc::new(Files {
+        paths: arguments.paths.clone(),
+        asking: arguments.asking.clone(),
+        approve: arguments.approve.clone(),
+        trust: arguments.trust.clone(),
+        config: config.clone(),
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;
+    let server = PromptServer::new(kitchen, options);
+    let ended = runtime.block_on(async {
+        let serving = async {
+            match arguments.http {
+                Some(port) => over_http(&server, port, arguments).await,
+                None => over_lines(&server).await,
+            }
+        };
+        tokio::select! {
+            biased;
+            exit = signalled() => Ok(exit),
+            () = server.watch(INTERVAL) => Ok(Exit::Internal),
+            served = serving => served.map(|()| Exit::Done),
+        }
+    });
+    // Calls that still run are dropped with it, which ends what they started. A thread that reads
+    // standard input is not waited for.
+    runtime.shutdown_background();
+    ended
+}
+
+async fn over_lines(server: &PromptServer) -> Result<(), Failure> {
+    let served = server.serve_lines(tokio::io::stdin(), tokio::io::stdout());
+    served.await.map_err(|error| {
+        Failure::user("E-MCP-SERVER-FAILED", format!("the client left: {error}"))
+            .with_help("an MCP client starts this command and speaks first; --http serves many")
+    })
+}
+
+async fn over_http(
+    server: &PromptServer,
+    port: u16,
+    arguments: &McpServeArgs,
+) -> Result<(), Failure> {
+    let given = arguments
+        .token
+        .clone()
+        .or_else(|| variable("LOGUE_MCP_TOKEN"));
+    if arguments.bind.is_some_and(|address| !address.is_loopback()) && given.is_none() {
+        let message = "--bind lets others reach the prompts, so it wants a token of your own";
+        return Err(Failure::new(Exit::Usage, "usage", message)
+            .with_help("set LOGUE_MCP_TOKEN, or give --token"));
+    }
+    let bind = arguments.bind.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let listener = TcpListener::bind(SocketAddr::new(bind, port))
+        .await
+        .and_then(|listener| Ok((listener.local_addr()?, listener)));
+    let (address, listener) = listener.map_err(|error| {
+        Failure::user(
+            "E-MCP-SERVER-FAILED",
+            format!("cannot listen on {bind}:{port}: {error}"),
+        )
+        .with_help("name another port, or 0 for a free one")
+    })?;
+    let made = given.is_none();
+    let word = given.unwrap_or_else(|| format!("{}{}", new_id(), new_id()).replace('-', ""));
+    let token =
+        Token::new(&word).map_err(|error| Failure::new(Exit::Usage, "usage", error.to_owned()))?;
+    let mut kept = None;
+    complain(&format!("serving http://{address}/mcp\n"));
+    if made {
+        complain(&format!("token: {word}\n"));
+        let file =
+            state_folder().map(|folder| folder.join(format!("mcp-token-{}", address.port())));
+        match file.map(|file| keep(&file, &word).map(|()| file)) {
+            Some(Ok(file)) => {
+                complain(&format!(
+                    "the token is in {}\n",
+                    visible(&file.display().to_string())
+                ));
+                kept = Some(Kept(file));
+            }
+            Some(Err(error)) => complain(&format!("warning: the token is in no file: {error}\n")),
+            None => {}
+        }
+    }
+    let hosts = match arguments.bind {
+        // Whoever listens everywhere is reached under names that nobody here knows.
+        Some(bind) if !bind.is_loopback() => vec![bind.to_string()],
+        _ => Vec::new(),
+    };
+    let options = HttpOptions { token, hosts };
+    let served = server
+        .serve_http(listener, options, std::future::pending())
+        .await;
+    drop(kept);
+    served.map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))
+}
+
+/// A file that is removed when nobody is served any more.
+struct Kept(PathBuf);
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // Somebody may have removed it before.
+        drop(fs::remove_file(&self.0));
+    }
+}
+
+/// Writes a secret for its owner alone.
+fn keep(file: &Path, secret: &str) -> std::io::Result<()> {
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    // An older file may have been made with other permissions.
+    drop(fs::remove_file(file));
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    options.open(file)?.write_all(secret.as_bytes())
+}
+
+/// The files of the command line, and what the settings in force give their prompts.
+struct Files {
+    paths: Vec<PathBuf>,
+    asking: Asking,
+    approve: Vec<PermissionRule>,
+    trust: TrustArgs,
+    config: Config,
+}
+
+impl Files {
+    async fn judged(&self, file: &Path) -> Result<Setting, Failure> {
+        let (asking, config) = (&self.asking, &self.config);
+        let input = Input::of_agent(file)?;
+        let roots = roots(&input.prompt_folder(), asking, config)?;
+        let surroundings = reading::surroundings(&input, roots, asking, config)?;
+        let desk = Desk {
+            config,
+            arguments: &self.trust,
+            // Nobody is asked, and nothing is said: standard output is the protocol's.
+            output: &Arc::new(Output::new(true)),
+            can_wait: false,
+        };
+        let flags = self.approve.iter().cloned();
+        let flags = flags.fold(Permissions::new(), Permissions::with);
+        let audit = audit_of(&input.conversation(), false, config);
+        let permissions = desk.rules(flags, audit);
+        let permissions = desk.judged(permissions, &input, &surroundings).await?;
+        let budget = Budget::new(config.spending(&asking.limits));
+        let spending = (&budget, Arc::new(NoListener) as _);
+        let surroundings =
+            reading::with_agents(surroundings, asking, &permissions, config, spending);
+        Ok(Setting {
+            surroundings,
+            permissions,
+            budget,
+        })
+    }
+}
+
+impl Kitchen for Files {
+    fn files(&self) -> Vec<PathBuf> {
+        let mut files = Vec::new();
+        for path in &self.paths {
+            if path.is_dir() {
+                // A folder that cannot be read now is looked at again.
+                let found = find_files(path, is_prompt).unwrap_or_default();
+                files.extend(found);
+            } else if path.exists() {
+                files.push(path.clone());
+            }
+        }
+        files
+    }
+
+    fn surroundings<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Result<Setting, String>> {
+        Box::pin(async move { self.judged(file).await.map_err(|failure| failure.message) })
+    }
+
+    fn model(&self, named: Option<&str>, folder: &Path) -> Result<Model, String> {
+        model::model(&self.asking, &self.config, named, folder).map_err(|failure| failure.message)
+    }
+}
+
+/// Whether a file of a folder is a prompt: ChatMD by its ending, or Markdown that begins as ChatMD does.
+fn is_prompt(path: &Path) -> bool {
+    match path.extension().and_then(|ending| ending.to_str()) {
+        Some("chatmd") => true,
+        Some("md") => fs::read(path).is_ok_and(|bytes| {
+            std::str::from_utf8(&bytes).is_ok_and(Language::looks_like_chatmd)
+                && Language::of(Some(path), &bytes) == Language::Chatmd
+        }),
+        _ => false,
+    }
+}

@@ -1,0 +1,18 @@
+//! A module for each command. No command imports another one.
+
+pub(crate) mod check;
+pub(crate) mod convert;
+pub(crate) mod debug;
+pub(crate) mod doctor;
+pub(crate) mod fix;
+pub(crate) mod fmt;
+pub(crate) mod generate;
+pub(crate) mod mcp;
+pub(crate) mod run;
+pub(crate) mod scan;
+pub(crate) mod send;
+pub(crate) mod sessions;
+pub(crate) mod signal;
+pub(crate) mod tokens;
+pub(crate) mod trust;
+pub(crate) mod view;

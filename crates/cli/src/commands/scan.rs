@@ -1,0 +1,316 @@
+//! `logue scan`: control tokens hidden in what people say.
+//!
+//! Every text is read in pieces, so its size does not matter: the scan remembers one token, and the
+//! report one line, or as much of it as is worth showing.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use logue_source::{Diagnostic, DiagnosticCode, Origin, Severity, Source, Span, visible};
+use openchatml::scan::{Found, Scan, Text};
+use serde_json::json;
+
+use crate::arguments::ScanArgs;
+use crate::conversion::form::{Form, looks_like_json};
+use crate::exit::{Exit, Failure};
+use crate::files::find_files;
+use crate::finding::to_json;
+use crate::terminal::{closed_pipe_is_done, complain, error_style, print};
+
+/// Bytes that are read at a time, and of a line that are kept.
+const PIECE: usize = 64 * 1024;
+
+pub(crate) fn scan(arguments: &ScanArgs) -> Result<Exit, Failure> {
+    let mut tally = Tally::default();
+    for path in &arguments.paths {
+        if path.as_os_str() == "-" {
+            tally.stream("<stdin>", None, io::stdin().lock(), arguments)?;
+        } else if path.is_dir() {
+            for file in find_files(path, |_| true)? {
+                tally.file(&file, arguments)?;
+            }
+        } else {
+            tally.file(path, arguments)?;
+        }
+    }
+    if !arguments.json {
+        complain(&format!("{tally}\n"));
+    }
+    Ok(if tally.unreadable > 0 {
+        Exit::UserCorrectable
+    } else if tally.found > 0 {
+        Exit::Findings
+    } else {
+        Exit::Done
+    })
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    files: usize,
+    found: usize,
+    harmless: usize,
+    unreadable: usize,
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let plural = |count: usize, word: &str| {
+            let end = if count == 1 { "" } else { "s" };
+            format!("{count} {word}{end}")
+        };
+        write!(
+            f,
+            "{} scanned: {}, {} escaped",
+            plural(self.files, "file"),
+            plural(self.found, "hidden control token"),
+            self.harmless
+        )
+    }
+}
+
+impl Tally {
+    fn file(&mut self, path: &Path, arguments: &ScanArgs) -> Result<(), Failure> {
+        let name = path.display().to_string();
+        let opened = std::fs::metadata(path).and_then(|metadata| {
+            if metadata.is_file() {
+                File::open(path)
+            } else {
+                Err(io::Error::other("it is no regular file"))
+            }
+        });
+        match opened {
+            Ok(file) => self.stream(&name, Some(path), file, arguments),
+            Err(error) => {
+                self.files += 1;
+                self.unreadable(&name, &error);
+                Ok(())
+            }
+        }
+    }
+
+    fn unreadable(&mut self, name: &str, error: &io::Error) {
+        self.unreadable += 1;
+        let message = format!("`{name}` cannot be read: {error}");
+        crate::terminal::report(&Failure::user(DiagnosticCode::SourceRead.as_str(), message));
+    }
+
+    fn stream(
+        &mut self,
+        name: &str,
+        path: Option<&Path>,
+        mut stream: impl Read,
+        arguments: &ScanArgs,
+    ) -> Result<(), Failure> {
+        self.files += 1;
+        let mut buffer = vec![0; PIECE];
+        let mut filled = match fill(&mut stream, &mut buffer) {
+            Ok(filled) => filled,
+            Err(error) => {
+                self.unreadable(name, &error);
+                return Ok(());
+            }
+        };
+        let mut piece = buffer.get(..filled).unwrap_or_default();
+        let text = text_of(path, piece, arguments.from);
+        let mut scan = Some(Scan::new(text));
+        let mut lines = Lines::default();
+        loop {
+            let last = filled < PIECE;
+            let mut found = Vec::new();
+            if let Some(scan) = &mut scan {
+                scan.push(piece, &mut |token| found.push(token));
+            }
+            if last && let Some(scan) = scan.take() {
+                scan.finish(&mut |token| found.push(token));
+            }
+            lines.push(piece);
+            for token in found {
+                self.tell(name, &mut lines, &token, arguments.json)?;
+            }
+            lines.forget();
+            if last {
+                return Ok(());
+            }
+            filled = match fill(&mut stream, &mut buffer) {
+                Ok(filled) => filled,
+                Err(error) => {
+                    self.unreadable(name, &error);
+                    return Ok(());
+                }
+            };
+            piece = buffer.get(..filled).unwrap_or_default();
+        }
+    }
+
+    fn tell(
+        &mut self,
+        name: &str,
+        lines: &mut Lines,
+        found: &Found,
+        json: bool,
+    ) -> Result<(), Failure> {
+        let (severity, message, help) = if found.harmless {
+            self.harmless += 1;
+            let message = format!("`{}` is escaped and does no harm here", found.token);
+            (Severity::Note, message, "nothing is to be done")
+        } else {
+            self.found += 1;
+            let message = format!("`{}` stands in what somebody said", found.token);
+            let help = "a model may take it for markup; find out where the text comes from";
+            (Severity::Warning, message, help)
+        };
+        let (part, start, span) = lines.around(found.span);
+        let source = Source::fragment(name, &part, start);
+        let diagnostic =
+            Diagnostic::new(severity, DiagnosticCode::HiddenControlToken, message, span)
+                .with_expected("text without control tokens")
+                .with_help(help);
+        if json {
+            let mut value = to_json(&source, &diagnostic);
+            value["token"] = json!(found.token);
+            value["harmless"] = json!(found.harmless);
+            return closed_pipe_is_done(print(&format!("{value}\n"))).map(drop);
+        }
+        if found.harmless {
+            let place = source.place(span.start);
+            complain(&format!("{place}: {}\n", visible(&diagnostic.message)));
+            return Ok(());
+        }
+        complain(&format!("{}\n", source.render(&diagnostic, error_style())));
+        Ok(())
+    }
+}
+
+/// Fills the buffer, unless the stream ends.
+fn fill(stream: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match stream.read(rest) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// What a text is, by what was told, else by its ending and its begin.
+fn text_of(path: Option<&Path>, begin: &[u8], told: Option<Form>) -> Text {
+    let ending = path
+        .and_then(Path::extension)
+        .and_then(|ending| ending.to_str());
+    let json = matches!(ending, Some("json" | "jsonl" | "ndjson")) || looks_like_json(begin);
+    match told {
+        Some(Form::Dialect(dialect)) => Text::Envelope(dialect),
+        Some(Form::Projection(_)) => Text::Json,
+        Some(Form::Chatmd | Form::Text) => Text::Plain,
+        None if json => Text::Json,
+        None => match Form::of(path, begin) {
+            // Prose that only mentions a token is no transcript.
+            Some((Form::Dialect(dialect), _)) if begins_as_envelope(begin) => {
+                Text::Envelope(dialect)
+            }
+            _ => Text::Plain,
+        },
+    }
+}
+
+/// Whether the first words of a text are those of a transcript.
+fn begins_as_envelope(text: &[u8]) -> bool {
+    let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
+    let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with(b"#"));
+    let first = first.unwrap_or_default();
+    first.starts_with(b"<|")
+        || first.starts_with(b"[BOS]")
+        || first == b"---"
+        || first.starts_with(b"version:")
+}
+
+/// Bytes of a line that are shown on each side of a place at most.
+const REACH: usize = 1024;
+
+/// The end of the text so far, from the begin of a line or as far back as is worth showing.
+#[derive(Debug, Default)]
+struct Lines {
+    kept: Vec<u8>,
+    /// Where the first byte that is kept stands.
+    start: Origin,
+    /// A byte that was asked for, and where it stands: places come in order.
+    known: (usize, Origin),
+}
+
+impl Lines {
+    fn push(&mut self, piece: &[u8]) {
+        self.kept.extend_from_slice(piece);
+    }
+
+    /// The neighbourhood of a place in its line, where it begins, and the place in it.
+    fn around(&mut self, span: Span) -> (Vec<u8>, Origin, Span) {
+        let at = span
+            .start
+            .saturating_sub(self.start.offset)
+            .min(self.kept.len());
+        let nearest = character(&self.kept, at.saturating_sub(REACH));
+        let before = self.kept.get(nearest..at).unwrap_or_default();
+        let newline = memchr::memrchr(b'\n', before);
+        let from = newline.map_or(nearest, |newline| nearest + newline + 1);
+        let farthest = character(&self.kept, (at + span.len() + REACH).min(self.kept.len()));
+        let behind = self.kept.get(at..farthest).unwrap_or_default();
+        let to = memchr::memchr(b'\n', behind).map_or(farthest, |newline| at + newline);
+        let (known, place) = self.known;
+        let between = self.kept.get(known..from).unwrap_or_default();
+        let start = advanced(place, between);
+        if known < from {
+            self.known = (from, start);
+        }
+        let part = self.kept.get(from..to).unwrap_or_default().to_vec();
+        let place = Span::new(at - from, (at - from + span.len()).min(part.len()));
+        (part, start, place)
+    }
+
+    /// Forgets what nothing can point at any more: all but the last line, and of that all but its
+    /// end.
+    fn forget(&mut self) {
+        let newline = memchr::memrchr(b'\n', &self.kept);
+        let line = newline.map_or(0, |newline| newline + 1);
+        let cut = line.max(self.kept.len().saturating_sub(2 * REACH));
+        let (known, place) = self.known;
+        self.start = advanced(place, self.kept.get(known..cut).unwrap_or_default());
+        self.kept.drain(..cut);
+        self.known = (0, self.start);
+    }
+}
+
+/// The nearest offset at or below `at` where a character begins.
+fn character(text: &[u8], at: usize) -> usize {
+    let inside = |offset: &usize| text.get(*offset).is_some_and(|byte| byte & 0xC0 == 0x80);
+    at - (at.saturating_sub(3)..=at)
+        .rev()
+        .take_while(inside)
+        .count()
+        .min(at)
+}
+
+/// Where the byte behind `text` stands, if the first one stands at `start`.
+fn advanced(start: Origin, text: &[u8]) -> Origin {
+    let newlines = memchr::memchr_iter(b'\n', text).count();
+    let line = text
+        .rsplit(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    // A character is counted by its first byte.
+    let characters = line.iter().filter(|byte| **byte & 0xC0 != 0x80).count();
+    Origin {
+        offset: start.offset + text.len(),
+        line: start.line + newlines,
+        column: if newlines == 0 {
+            start.column + characters
+        } else {
+            characters + 1
+        },
+    }
+}

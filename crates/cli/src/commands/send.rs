@@ -1,0 +1,92 @@
+//! `logue send`: one message in a session, and the answer.
+
+use std::sync::Arc;
+
+use logue_harness::chat::SendOptions;
+use logue_message::ChatMessage;
+
+use crate::arguments::SendArgs;
+use crate::exit::{Exit, Failure};
+use crate::setup::config::Config;
+use crate::setup::output::Output;
+use crate::setup::permissions::Desk;
+use crate::setup::prompt::input;
+use crate::setup::session_agent::Agent;
+use crate::setup::session_turn::{Ended, refused, told, watch};
+use crate::setup::signals::signalled;
+use crate::setup::store::{open, store_failure};
+use crate::setup::suspended;
+use crate::telemetry;
+
+pub(crate) fn send(arguments: &SendArgs) -> Result<Exit, Failure> {
+    let output = Arc::new(Output::new(arguments.json));
+    let ended = Config::load()
+        .inspect(telemetry::start)
+        .and_then(|config| turn(arguments, &config, &output));
+    told(&output, &arguments.store, ended)
+}
+
+fn turn(arguments: &SendArgs, config: &Config, output: &Arc<Output>) -> Result<Ended, Failure> {
+    let Some(message) = input::message(&arguments.message)? else {
+        return Err(Failure::new(Exit::Usage, "usage", "there is no message"));
+    };
+    let session = arguments.session.as_str();
+    if session.is_empty() {
+        let message = "the name of the session is empty";
+        return Err(Failure::user("harness_session_id_unresolved", message)
+            .with_help("any other text is a name"));
+    }
+    suspended::refuse_file(session)?;
+    let store = open(&arguments.store, config)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;
+    let ended = runtime.block_on(async {
+        let prepared = async {
+            let known = store.session(session).await;
+            let known = known.map_err(|error| store_failure(&error))?;
+            let agent = Agent::of(
+                session,
+                known.as_ref(),
+                arguments.agent.as_deref(),
+                arguments.asking.model.as_deref(),
+                &arguments.approve,
+            )?;
+            let desk = Desk {
+                config,
+                arguments: &arguments.trust,
+                output,
+                can_wait: true,
+            };
+            let chat = agent
+                .chat(Arc::clone(&store), session, &arguments.asking, &desk)
+                .await?;
+            agent.remember(session, &store).await?;
+            // What nobody decided in time is in the way of nothing any more.
+            let expired = chat.expire(session).await;
+            let expired = expired.map_err(|error| refused(&error))?;
+            for signal in &expired {
+                output.expired(signal);
+            }
+            Ok::<_, Failure>(chat)
+        };
+        let chat = tokio::select! {
+            biased;
+            exit = signalled() => return Ok(Ended::Signalled(exit)),
+            chat = prepared => chat?,
+        };
+        let mut options = SendOptions::new()
+            .with_busy(arguments.busy.into())
+            .with_while_paused(arguments.while_paused.into());
+        if let Some(key) = &arguments.idempotency_key {
+            options = options.with_idempotency_key(key);
+        }
+        let message = ChatMessage::user(message);
+        let turn = chat.send_streaming_with(session, message, options);
+        Ok(watch(turn, output).await)
+    });
+    // A tool that a signal cancelled has been killed; reading threads are not waited for.
+    runtime.shutdown_background();
+    ended
+}

@@ -1,0 +1,126 @@
+//! `logue sessions show --audit`: what was decided about calls of tools, and by what.
+
+use std::path::{Path, PathBuf};
+
+use logue_agent::{AuditFile, AuditRecord, Authority};
+use logue_harness::Timestamp;
+use logue_harness::store::SharedStore;
+use logue_source::ColorMode;
+use serde_json::{Value, json};
+
+use crate::arguments::ShowArgs;
+use crate::commands::sessions::show::{body, heading};
+use crate::commands::sessions::{ago, known};
+use crate::exit::{Exit, Failure};
+use crate::setup::permissions::audit_folder;
+use crate::setup::store::store_failure;
+use crate::setup::suspended;
+use crate::terminal::{closed_pipe_is_done, output_style, print, print_styled};
+
+/// How many records are read at once.
+const PAGE: usize = 1_000;
+
+/// The file whose audit is meant, if it is one's: by its name, or by that of its session.
+pub(super) fn file_of(session: &str) -> Option<PathBuf> {
+    let path = Path::new(session);
+    suspended::file_of(session).or_else(|| path.is_file().then(|| path.to_owned()))
+}
+
+/// The audit of a conversation in a file.
+pub(super) fn of_file(file: &Path, arguments: &ShowArgs) -> Result<Exit, Failure> {
+    let records = match audit_folder() {
+        None => Vec::new(),
+        Some(folder) => AuditFile::read(&folder, file).map_err(|error| {
+            let message = format!("the audit of `{}` cannot be read: {error}", file.display());
+            Failure::user("E-SOURCE-READ", message)
+        })?,
+    };
+    told(
+        &json!({"file": file.display().to_string()}),
+        records,
+        arguments,
+    )
+}
+
+/// The audit of a session.
+pub(super) async fn of_session(store: SharedStore, arguments: &ShowArgs) -> Result<Exit, Failure> {
+    let session = arguments.session.as_str();
+    known(&store, session).await?;
+    let (mut records, mut from) = (Vec::new(), 0);
+    loop {
+        let page = store.audited(session, from, PAGE).await;
+        let page = page.map_err(|error| store_failure(&error))?;
+        let Some(last) = page.last() else { break };
+        from = last.seq + 1;
+        records.extend(page.into_iter().map(|entry| {
+            let mut record = entry.record;
+            record["at"] = json!(entry.at.0);
+            record
+        }));
+    }
+    told(&json!({ "session_id": session }), records, arguments)
+}
+
+fn told(of: &Value, records: Vec<Value>, arguments: &ShowArgs) -> Result<Exit, Failure> {
+    if arguments.json {
+        let mut object = of.clone();
+        object["audit"] = Value::Array(records);
+        return closed_pipe_is_done(print(&format!("{object}\n")));
+    }
+    let style = output_style();
+    let mut text = String::new();
+    for record in &records {
+        line(&mut text, record, style);
+    }
+    closed_pipe_is_done(print_styled(&text, style))
+}
+
+/// A record for people.
+fn line(text: &mut String, value: &Value, style: ColorMode) {
+    let at = value.get("at").and_then(Value::as_u64).unwrap_or_default();
+    // A record that a later version made may say what is not known here.
+    let Ok(record) = AuditRecord::deserialized(value) else {
+        heading(
+            text,
+            &format!("{}: a record of another version", ago(Timestamp(at))),
+            style,
+        );
+        return body(text, &value.to_string());
+    };
+    let by = said_by(&record.by);
+    let of_agent = record.agent.as_ref();
+    let of_agent = of_agent.map_or(String::new(), |agent| format!(" of the agent {agent}"));
+    let what = format!(
+        "{}: {} {}{of_agent}, by {by}",
+        ago(Timestamp(at)),
+        record.decision,
+        record.tool,
+    );
+    heading(text, &what, style);
+    let mut shown = record.shown;
+    if !record.note.is_empty() {
+        shown.push_str(&format!("\nnote: {}", record.note));
+    }
+    body(text, &shown);
+}
+
+fn said_by(by: &Authority) -> String {
+    match by {
+        Authority::Flag { rule } => format!("--approve {rule}"),
+        Authority::Config { path, rule } => format!("{}: {rule}", path.display()),
+        Authority::Trust { .. } => "trust in the prompt".to_owned(),
+        Authority::NotTrusted { .. } => "no trust in the prompt".to_owned(),
+        Authority::Harmless => "default: it only reads".to_owned(),
+        Authority::Declared => "default: it is declared".to_owned(),
+        Authority::Terminal { asked: true } => "a person at the terminal".to_owned(),
+        Authority::Terminal { asked: false } => {
+            "a person at the terminal, for all calls of the run".to_owned()
+        }
+        Authority::Signal { signal_id } => format!("the signal {signal_id}"),
+        Authority::Expired { signal_id, seconds } => {
+            format!("time: no signal {signal_id} within {seconds} s")
+        }
+        Authority::Unattended { why } => format!("{}; nobody could be asked", said_by(why)),
+        _ => "something else".to_owned(),
+    }
+}

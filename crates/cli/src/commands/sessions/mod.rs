@@ -1,0 +1,160 @@
+//! `logue sessions`: what is stored, for people and for programs.
+
+mod audit;
+mod copy;
+mod list;
+mod show;
+mod tail;
+
+use std::io::{self, BufRead as _, IsTerminal as _};
+
+use logue_harness::store::{SessionInfo, SharedStore};
+use logue_harness::{Clock as _, Timestamp};
+use logue_source::visible;
+use serde_json::json;
+
+use crate::arguments::{RmArgs, SessionsCommand, StoreArgs, VerifyArgs};
+use crate::exit::{Exit, Failure};
+use crate::setup::config::Config;
+use crate::setup::store::{SystemClock, open, store_failure};
+use crate::terminal::{closed_pipe_is_done, complain, print};
+
+pub(crate) fn sessions(command: &SessionsCommand) -> Result<Exit, Failure> {
+    match command {
+        SessionsCommand::List(arguments) => {
+            with(&arguments.store, |store| list::list(store, arguments))
+        }
+        SessionsCommand::Show(arguments) if arguments.audit => {
+            match audit::file_of(&arguments.session) {
+                Some(file) => audit::of_file(&file, arguments),
+                None => with(&arguments.store, |store| {
+                    audit::of_session(store, arguments)
+                }),
+            }
+        }
+        SessionsCommand::Show(arguments) => {
+            with(&arguments.store, |store| show::show(store, arguments))
+        }
+        SessionsCommand::Tail(arguments) => {
+            with(&arguments.store, |store| tail::tail(store, arguments))
+        }
+        SessionsCommand::Fork(arguments) => {
+            with(&arguments.store, |store| copy::fork(store, arguments))
+        }
+        SessionsCommand::Export(arguments) => {
+            with(&arguments.store, |store| copy::export(store, arguments))
+        }
+        SessionsCommand::Import(arguments) => {
+            with(&arguments.store, |store| copy::import(store, arguments))
+        }
+        SessionsCommand::Rm(arguments) => with(&arguments.store, |store| remove(store, arguments)),
+        SessionsCommand::Verify(arguments) => {
+            with(&arguments.store, |store| verify(store, arguments))
+        }
+    }
+}
+
+/// Opens the store and does something with it.
+fn with<F: Future<Output = Result<Exit, Failure>>>(
+    arguments: &StoreArgs,
+    job: impl FnOnce(SharedStore) -> F,
+) -> Result<Exit, Failure> {
+    let config = Config::load()?;
+    let store = open(arguments, &config)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;
+    runtime.block_on(job(store))
+}
+
+/// What is known of a session that must be there.
+async fn known(store: &SharedStore, session: &str) -> Result<SessionInfo, Failure> {
+    let info = store.session(session).await;
+    let info = info.map_err(|error| store_failure(&error))?;
+    info.ok_or_else(|| {
+        Failure::user(
+            "session_not_found",
+            format!("there is no session `{session}`"),
+        )
+        .with_help("`logue sessions list` names those that there are")
+    })
+}
+
+async fn remove(store: SharedStore, arguments: &RmArgs) -> Result<Exit, Failure> {
+    for session in &arguments.sessions {
+        let info = known(&store, session).await?;
+        if !arguments.yes && !agreed(&info)? {
+            complain(&format!("{} stays.\n", visible(session)));
+            continue;
+        }
+        let removed = store.delete(session).await;
+        removed.map_err(|error| store_failure(&error))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Asks whoever sits at the terminal.
+fn agreed(info: &SessionInfo) -> Result<bool, Failure> {
+    if !io::stdin().is_terminal() {
+        let message = format!("`{}` is removed only if somebody says so", info.session);
+        return Err(Failure::new(Exit::Usage, "usage", message).with_help("say so: --yes"));
+    }
+    let (name, messages) = (visible(&info.session), counted(info.seq, "message"));
+    complain(&format!(
+        "Remove {name} with its {messages} for good? [y/N] "
+    ));
+    let mut answer = String::new();
+    let read = io::stdin().lock().read_line(&mut answer);
+    read.map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+async fn verify(store: SharedStore, arguments: &VerifyArgs) -> Result<Exit, Failure> {
+    if let Some(session) = &arguments.session {
+        known(&store, session).await?;
+    }
+    let found = store.verify(arguments.session.as_deref()).await;
+    let found = found.map_err(|error| store_failure(&error))?;
+    let exit = if found.faults.is_empty() {
+        Exit::Done
+    } else {
+        Exit::Findings
+    };
+    let text = if arguments.json {
+        format!(
+            "{}\n",
+            json!({"sessions": found.sessions, "messages": found.messages, "faults": found.faults})
+        )
+    } else {
+        let faults = found.faults.iter().map(|fault| format!("{fault}\n"));
+        let sessions = counted(found.sessions, "session");
+        let messages = counted(found.messages, "message");
+        let faulty = counted(found.faults.len() as u64, "fault");
+        faults
+            .chain([format!("{sessions}, {messages}: {faulty}\n")])
+            .collect()
+    };
+    closed_pipe_is_done(print(&text))?;
+    Ok(exit)
+}
+
+/// A number of things, in words.
+fn counted(count: u64, what: &str) -> String {
+    if count == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{count} {what}s")
+    }
+}
+
+/// How long ago something was, in one unit.
+fn ago(then: Timestamp) -> String {
+    let seconds = then.until(SystemClock.now()).as_secs();
+    match seconds {
+        0..60 => format!("{seconds} s ago"),
+        60..3_600 => format!("{} min ago", seconds / 60),
+        3_600..172_800 => format!("{} h ago", seconds / 3_600),
+        _ => format!("{} days ago", seconds / 86_400),
+    }
+}

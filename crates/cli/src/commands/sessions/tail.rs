@@ -1,0 +1,90 @@
+//! `logue sessions tail`: how turns end, each once.
+
+use std::time::Duration;
+
+use logue_harness::Clock as _;
+use logue_harness::store::{OutcomeKind, SharedStore, StoredOutcome};
+use serde_json::{Value, json};
+
+use crate::arguments::TailArgs;
+use crate::commands::sessions::known;
+use crate::commands::sessions::show::{body, heading, messages, outcome_json, said};
+use crate::exit::{Exit, Failure};
+use crate::setup::signals::signalled;
+use crate::setup::store::{SystemClock, store_failure};
+use crate::terminal::{closed_pipe_is_done, output_style, print, print_styled};
+
+/// How often to look for more.
+const POLL: Duration = Duration::from_millis(200);
+const PAGE: usize = 100;
+
+pub(super) async fn tail(store: SharedStore, arguments: &TailArgs) -> Result<Exit, Failure> {
+    let session = arguments.session.as_str();
+    let info = known(&store, session).await?;
+    let mut cursor = match arguments.from {
+        Some(cursor) => cursor,
+        None if arguments.once => 0,
+        None => info.cursor,
+    };
+    let mut signal = std::pin::pin!(signalled());
+    loop {
+        let page = store.outcomes_since(session, cursor, PAGE).await;
+        let page = page.map_err(|error| store_failure(&error))?;
+        for outcome in &page {
+            let text = told(&store, session, outcome, arguments.json).await?;
+            let style = output_style();
+            let written = if arguments.json {
+                print(&text)
+            } else {
+                print_styled(&text, style)
+            };
+            if let Err(error) = written {
+                // Whoever read it wants no more.
+                return closed_pipe_is_done(Err(error));
+            }
+            cursor = outcome.cursor;
+        }
+        if page.len() == PAGE {
+            continue;
+        }
+        if arguments.once {
+            return Ok(Exit::Done);
+        }
+        tokio::select! {
+            biased;
+            exit = &mut signal => return Ok(exit),
+            () = SystemClock.sleep(POLL) => {}
+        }
+    }
+}
+
+async fn told(
+    store: &SharedStore,
+    session: &str,
+    outcome: &StoredOutcome,
+    json: bool,
+) -> Result<String, Failure> {
+    let (from, to) = (outcome.replies_from, outcome.replies_to);
+    let replies = messages(store, session, from, to).await?;
+    if json {
+        let mut line = outcome_json(outcome);
+        if let Some(line) = line.as_object_mut() {
+            line.insert("messages".to_owned(), json!(replies));
+        }
+        return Ok(format!("{line}\n"));
+    }
+    let style = output_style();
+    let mut text = String::new();
+    let word = |key: &str| outcome.body.get(key).and_then(Value::as_str).unwrap_or("");
+    let how = match outcome.kind {
+        OutcomeKind::Completed => "completed".to_owned(),
+        OutcomeKind::Suspended => format!("waits for {}", word("signal_id")),
+        _ => format!("failed: {}", word("category")),
+    };
+    heading(&mut text, &format!("{} {how}", outcome.cursor), style);
+    body(&mut text, word("diagnostic"));
+    for message in &replies {
+        said(&mut text, message, style);
+    }
+    Ok(text)
+}

@@ -1,0 +1,164 @@
+//! `logue signal`: the decision that a turn waits for, and how the turn goes on.
+
+use std::sync::Arc;
+
+use logue_agent::deadline;
+use logue_harness::Clock as _;
+use logue_harness::chat::{SignalError, SignalTarget};
+use logue_harness::store::{SharedStore, Suspension, SuspensionFilter, SuspensionStatus};
+use serde_json::{Map, Value, json};
+
+use crate::arguments::SignalArgs;
+use crate::exit::{Exit, Failure};
+use crate::setup::config::Config;
+use crate::setup::output::Output;
+use crate::setup::permissions::Desk;
+use crate::setup::session_agent::Agent;
+use crate::setup::session_turn::{Ended, refused, told, watch};
+use crate::setup::signals::signalled;
+use crate::setup::store::{SystemClock, open, store_failure};
+use crate::setup::suspended;
+use crate::telemetry;
+
+pub(crate) fn signal(arguments: &SignalArgs) -> Result<Exit, Failure> {
+    let output = Arc::new(Output::new(arguments.json));
+    let ended = Config::load()
+        .inspect(telemetry::start)
+        .and_then(|config| turn(arguments, &config, &output));
+    told(&output, &arguments.store, ended)
+}
+
+fn turn(arguments: &SignalArgs, config: &Config, output: &Arc<Output>) -> Result<Ended, Failure> {
+    let payload = payload(arguments)?;
+    let store = open(&arguments.store, config)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;
+    let ended = runtime.block_on(async {
+        let prepared = async {
+            let waiting = find(&store, &arguments.id).await?;
+            let is_late = require_time(&waiting, arguments.decision.expire)?;
+            let known = store.session(&waiting.session).await;
+            let known = known.map_err(|error| store_failure(&error))?;
+            if suspended::file_of(&waiting.session).is_some() {
+                let chat =
+                    suspended::chat(store, &waiting, known.as_ref(), arguments, config, output);
+                return Ok((chat.await?, waiting, is_late));
+            }
+            let model = arguments.asking.model.as_deref();
+            let agent = Agent::of(&waiting.session, known.as_ref(), None, model, &[])?;
+            let desk = Desk {
+                config,
+                arguments: &arguments.trust,
+                output,
+                can_wait: true,
+            };
+            let asking = &arguments.asking;
+            let chat = agent.chat(store, &waiting.session, asking, &desk).await?;
+            Ok::<_, Failure>((chat, waiting, is_late))
+        };
+        let (chat, waiting, is_late) = tokio::select! {
+            biased;
+            exit = signalled() => return Ok(Ended::Signalled(exit)),
+            chat = prepared => chat?,
+        };
+        if is_late {
+            output.expired(&waiting.signal_id);
+        }
+        // By its name a late signal is known for one that was given before.
+        let target = if waiting.signal_id == arguments.id {
+            SignalTarget::Signal(&waiting.signal_id)
+        } else {
+            SignalTarget::Invocation(&waiting.invocation_id)
+        };
+        let turn = chat.signal_streaming(target, payload).await;
+        let turn = turn.map_err(|error| refused(&error))?;
+        Ok(watch(turn, output).await)
+    });
+    runtime.shutdown_background();
+    ended
+}
+
+/// What the turn is given.
+fn payload(arguments: &SignalArgs) -> Result<Map<String, Value>, Failure> {
+    let mut payload = match &arguments.decision.payload {
+        Some(text) => match serde_json::from_str(text) {
+            Ok(Value::Object(payload)) => return Ok(payload),
+            Ok(_) => {
+                return Err(Failure::user(
+                    "suspension_resume_payload_invalid",
+                    "the payload is no JSON object",
+                ));
+            }
+            Err(error) => {
+                let message = format!("the payload is no JSON: {error}");
+                return Err(Failure::user("suspension_resume_payload_invalid", message));
+            }
+        },
+        None => Map::new(),
+    };
+    let word = if arguments.decision.approve {
+        "approve"
+    } else {
+        "deny"
+    };
+    payload.insert(logue_agent::APPROVAL.to_owned(), json!(word));
+    if let Some(note) = &arguments.note {
+        payload.insert(logue_agent::NOTE.to_owned(), json!(note));
+    }
+    Ok(payload)
+}
+
+/// The turn that is meant: the one that waits for the signal of that name, or did; else the one with
+/// the invocation of that id.
+async fn find(store: &SharedStore, id: &str) -> Result<Suspension, Failure> {
+    let filter = SuspensionFilter {
+        signal_id: Some(id.to_owned()),
+        ..SuspensionFilter::default()
+    };
+    let found = store.suspensions(filter).await;
+    let mut found = found.map_err(|error| store_failure(&error))?;
+    let is_waiting = |one: &&Suspension| one.status == SuspensionStatus::Suspended;
+    let waiting: Vec<&Suspension> = found.iter().filter(is_waiting).collect();
+    match waiting.as_slice() {
+        [] => {}
+        [only] => return Ok((*only).clone()),
+        several => {
+            let lines = several
+                .iter()
+                .map(|one| format!("{} in {}", one.invocation_id, one.session));
+            let message = format!("{} turns wait for the signal `{id}`", several.len());
+            let failure = Failure::user("harness_path_classification_ambiguous", message);
+            let failure = failure.with_help("name the invocation instead:");
+            return Err(lines.fold(failure, Failure::with_help));
+        }
+    }
+    if let Some(last) = found.pop() {
+        return Ok(last);
+    }
+    let by_invocation = store.suspension(id).await;
+    by_invocation
+        .map_err(|error| store_failure(&error))?
+        .ok_or_else(|| {
+            refused(&SignalError::Unknown {
+                target: id.to_owned(),
+            })
+        })
+}
+
+/// Whether the time for a decision is over; with `--expire` it has to be.
+fn require_time(waiting: &Suspension, expires: bool) -> Result<bool, Failure> {
+    let is_open = waiting.status == SuspensionStatus::Suspended;
+    let is_late = deadline(waiting).is_some_and(|deadline| deadline <= SystemClock.now());
+    if expires && is_open && !is_late {
+        let id = &waiting.signal_id;
+        let message = match deadline(waiting) {
+            Some(_) => format!("the time to decide about `{id}` is not over"),
+            None => format!("`{id}` may be decided at any time: it has no deadline"),
+        };
+        return Err(Failure::user("approval_not_expired", message)
+            .with_help("--deny ends its waiting now; --approval-timeout sets a deadline"));
+    }
+    Ok(is_open && is_late)
+}

@@ -1,0 +1,169 @@
+//! `logue tokens`: how many there are, which, and what they spell.
+
+mod parts;
+mod render;
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _, Write as _};
+
+use logue_o200k::{Encoder, SpecialSet, decode, decode_lossy};
+use serde_json::{Value, json};
+
+use crate::arguments::{CountArgs, DecodeArgs, EncodeArgs, TokensCommand};
+use crate::exit::{Exit, Failure};
+use crate::terminal::{closed_pipe_is_done, complain, print, write_failed};
+use crate::token_ids::{ids_of, name, whole};
+use parts::{Stopped, each_part};
+
+pub(crate) fn tokens(command: &TokensCommand) -> Result<Exit, Failure> {
+    match command {
+        TokensCommand::Count(arguments) => count(arguments),
+        TokensCommand::Encode(arguments) => encode(arguments),
+        TokensCommand::Decode(arguments) => print_text(arguments),
+        TokensCommand::Render(arguments) => render::render(arguments),
+    }
+}
+
+const fn allowed(specials: bool) -> SpecialSet {
+    if specials {
+        SpecialSet::ALL
+    } else {
+        SpecialSet::NONE
+    }
+}
+
+/// The size of one file, or of all.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    tokens: usize,
+    bytes: usize,
+}
+
+fn count(arguments: &CountArgs) -> Result<Exit, Failure> {
+    let allowed = allowed(arguments.specials);
+    let mut encoder = Encoder::new();
+    let mut counted: Vec<(String, Size)> = Vec::new();
+    let mut total = Size::default();
+    let mut exit = Exit::Done;
+    for file in &arguments.files {
+        let mut size = Size::default();
+        let read = each_part(file, &mut |text| {
+            size.tokens += encoder.count_with_specials(text, &allowed);
+            size.bytes += text.len();
+            Ok(())
+        });
+        match read {
+            Ok(()) => {
+                total.tokens += size.tokens;
+                total.bytes += size.bytes;
+                counted.push((name(file), size));
+            }
+            Err(Stopped::Reading(failure)) => {
+                complain(&failure.text());
+                exit = failure.exit;
+            }
+            Err(Stopped::Writing(error)) => return Err(write_failed(&error)),
+        }
+    }
+    let text = if arguments.json {
+        counts_as_json(&counted, total)
+    } else {
+        counts_as_table(&counted, total)
+    };
+    closed_pipe_is_done(print(&text)).map(|_| exit)
+}
+
+fn counts_as_json(counted: &[(String, Size)], total: Size) -> String {
+    let files = counted
+        .iter()
+        .map(|(name, size)| json!({"file": name, "tokens": size.tokens, "bytes": size.bytes}));
+    let files: Vec<Value> = files.collect();
+    let total = json!({"tokens": total.tokens, "bytes": total.bytes});
+    format!("{}\n", json!({"files": files, "total": total}))
+}
+
+/// A line for each file; one for all of them where there are several.
+fn counts_as_table(counted: &[(String, Size)], total: Size) -> String {
+    let mut lines: Vec<(String, String, &str)> = counted
+        .iter()
+        .map(|(name, size)| {
+            (
+                size.tokens.to_string(),
+                size.bytes.to_string(),
+                name.as_str(),
+            )
+        })
+        .collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    if lines.len() > 1 {
+        lines.push((total.tokens.to_string(), total.bytes.to_string(), "total"));
+    }
+    lines.insert(0, ("tokens".to_owned(), "bytes".to_owned(), "file"));
+    let width = |cell: fn(&(String, String, &str)) -> usize| lines.iter().map(cell).max();
+    let tokens = width(|line| line.0.len()).unwrap_or_default();
+    let bytes = width(|line| line.1.len()).unwrap_or_default();
+    let mut table = String::new();
+    for line in &lines {
+        // Writing to a string cannot fail.
+        let _ = writeln!(table, "{:>tokens$}  {:>bytes$}  {}", line.0, line.1, line.2);
+    }
+    table
+}
+
+/// What stands before, between and behind ids.
+const fn list(json: bool) -> (&'static str, &'static str, &'static str) {
+    if json {
+        ("[", ",", "]\n")
+    } else {
+        ("", " ", "\n")
+    }
+}
+
+fn encode(arguments: &EncodeArgs) -> Result<Exit, Failure> {
+    let allowed = allowed(arguments.specials);
+    let mut encoder = Encoder::new();
+    let (open, between, close) = list(arguments.json);
+    let mut before = open;
+    let mut line = String::new();
+    let read = each_part(&arguments.file, &mut |text| {
+        line.clear();
+        for id in encoder.encode_with_specials(text, &allowed) {
+            let _ = write!(line, "{before}{id}");
+            before = between;
+        }
+        print(&line)
+    });
+    match read {
+        Ok(()) => {
+            let begun = if before == open { open } else { "" };
+            closed_pipe_is_done(print(&format!("{begun}{close}")))
+        }
+        Err(Stopped::Reading(failure)) => Err(*failure),
+        Err(Stopped::Writing(error)) => closed_pipe_is_done(Err(error)),
+    }
+}
+
+fn print_text(arguments: &DecodeArgs) -> Result<Exit, Failure> {
+    let (name, text) = whole(&arguments.file)?;
+    let ids = ids_of(&name, &text)?;
+    if !arguments.raw {
+        return closed_pipe_is_done(print(&decode_lossy(&ids)));
+    }
+    let bytes = decode(&ids).map_err(|error| {
+        Failure::new(
+            Exit::Internal,
+            "internal",
+            format!("an id was taken as known: {error}"),
+        )
+    })?;
+    let mut out = io::stdout().lock();
+    if out.is_terminal() {
+        return Err(
+            Failure::new(Exit::Usage, "usage", "exact bytes could drive the terminal")
+                .with_help("send them to a file or a pipe, or leave --raw out"),
+        );
+    }
+    closed_pipe_is_done(out.write_all(&bytes).and_then(|()| out.flush()))
+}

@@ -1,0 +1,138 @@
+//! A file of any length as parts that are encoded one by one.
+//!
+//! The parts are cut where the tokens do not change by it ([`split_point`]), so memory is bounded
+//! by the longest stretch without words or lines.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use logue_o200k::split_point;
+
+use crate::exit::Failure;
+use crate::token_ids::{is_stdin, name};
+
+/// Bytes that are read at once.
+const BLOCK: usize = 64 * 1024;
+
+/// Why not all parts were given.
+pub(super) enum Stopped {
+    /// The file cannot be read or is no text.
+    Reading(Box<Failure>),
+    /// What takes the parts cannot write.
+    Writing(io::Error),
+}
+
+/// Gives the text of a file to `sink`, part by part.
+pub(super) fn each_part(
+    file: &Path,
+    sink: &mut dyn FnMut(&str) -> io::Result<()>,
+) -> Result<(), Stopped> {
+    let name = name(file);
+    if is_stdin(file) {
+        return each_part_of(&name, io::stdin().lock(), sink);
+    }
+    let unreadable = |error: &io::Error| Stopped::Reading(Box::new(unreadable(&name, error)));
+    let metadata = std::fs::metadata(file).map_err(|error| unreadable(&error))?;
+    if metadata.is_dir() {
+        let failure = Failure::user("E-SOURCE-READ", format!("`{name}` is a folder"));
+        return Err(Stopped::Reading(Box::new(
+            failure.with_help("name a file in it"),
+        )));
+    }
+    let opened = File::open(file).map_err(|error| unreadable(&error))?;
+    each_part_of(&name, opened, sink)
+}
+
+fn each_part_of(
+    name: &str,
+    mut stream: impl Read,
+    sink: &mut dyn FnMut(&str) -> io::Result<()>,
+) -> Result<(), Stopped> {
+    let mut block = vec![0; BLOCK];
+    let mut text = Text::default();
+    loop {
+        let count = match stream.read(&mut block) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Stopped::Reading(Box::new(unreadable(name, &error)))),
+        };
+        let read = block.get(..count).unwrap_or_default();
+        text.push(name, read, count == 0)?;
+        if count == 0 {
+            return sink(&text.held).map_err(Stopped::Writing);
+        }
+        if let Some(part) = text.part() {
+            sink(&part).map_err(Stopped::Writing)?;
+        }
+    }
+}
+
+/// Text that has been read and not been given yet.
+#[derive(Default)]
+struct Text {
+    held: String,
+    /// The beginning of a character.
+    half: Vec<u8>,
+    /// Bytes that were read before those of `half`.
+    before: usize,
+    /// How long `held` must be before a place to cut it is looked for.
+    enough: usize,
+}
+
+impl Text {
+    fn push(&mut self, name: &str, bytes: &[u8], last: bool) -> Result<(), Stopped> {
+        self.half.extend_from_slice(bytes);
+        let (valid, error) = match std::str::from_utf8(&self.half) {
+            Ok(text) => (text, None),
+            Err(error) => {
+                let valid = self.half.get(..error.valid_up_to()).unwrap_or_default();
+                (std::str::from_utf8(valid).unwrap_or_default(), Some(error))
+            }
+        };
+        self.held.push_str(valid);
+        let length = valid.len();
+        self.half.drain(..length);
+        self.before += length;
+        match error {
+            Some(error) if last || error.error_len().is_some() => {
+                Err(Stopped::Reading(Box::new(self.not_utf8(name))))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn not_utf8(&self, name: &str) -> Failure {
+        let message = format!("`{name}` is not UTF-8 text from byte {} on", self.before);
+        Failure::user("E-SOURCE-NOT-UTF8", message).with_help("save the file as UTF-8")
+    }
+
+    /// A part that is long enough, up to the last place where the text may be cut.
+    fn part(&mut self) -> Option<String> {
+        if self.held.len() < self.enough.max(BLOCK) {
+            return None;
+        }
+        let Some(at) = split_point(&self.held) else {
+            // Looking again at every block would look at the same text many times.
+            self.enough = self.held.len() * 2;
+            return None;
+        };
+        self.enough = 0;
+        let rest = self.held.split_off(at);
+        Some(std::mem::replace(&mut self.held, rest))
+    }
+}
+
+fn unreadable(name: &str, error: &io::Error) -> Failure {
+    let (message, help) = match error.kind() {
+        io::ErrorKind::NotFound => (
+            format!("there is no file `{name}`"),
+            "check the path; it counts from the current folder",
+        ),
+        _ => (
+            format!("`{name}` cannot be read: {error}"),
+            "check the path",
+        ),
+    };
+    Failure::user("E-SOURCE-READ", message).with_help(help)
+}

@@ -1,0 +1,66 @@
+//! `logue tokens render`: the prompt of a transcript, as a model of Harmony is sent it.
+
+use std::fmt::Write as _;
+
+use openchatml::harmony::{
+    self, Conversation, Form, Reasoning, RenderError, RenderOptions, Renderer,
+};
+use openchatml::{Loss, Role, Transcript, convert};
+
+use crate::arguments::{Dialect, RenderArgs};
+use crate::exit::{Exit, Failure};
+use crate::terminal::{closed_pipe_is_done, complain, print};
+use crate::token_ids::whole;
+
+pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, Failure> {
+    let (name, bytes) = whole(&arguments.file)?;
+    let (transcript, mut losses) = match arguments.from {
+        Some(Dialect::Openchatml) => (openchatml::parse(&bytes).to_transcript(), Vec::new()),
+        Some(Dialect::Harmony) => from_harmony(&bytes),
+        None => {
+            let read = convert::read(&bytes, None, &convert::Options::default());
+            (read.transcript, read.losses)
+        }
+    };
+    let (conversation, left_out) = Conversation::from_transcript(&transcript);
+    losses.extend(left_out);
+    for loss in &losses {
+        complain(&format!("note: `{name}`: {loss}\n"));
+    }
+    let form = match arguments.completion {
+        Some(role) => Form::Completion(Role::from(role)),
+        None if arguments.training => Form::Training,
+        None => Form::Conversation,
+    };
+    let reasoning = if arguments.keep_reasoning {
+        Reasoning::Keep
+    } else {
+        Reasoning::default()
+    };
+    let options = RenderOptions::default().with_reasoning(reasoning);
+    let refused =
+        |error: RenderError| Failure::user("E-WRITE-REFUSED", format!("`{name}`: {error}"));
+    if arguments.text {
+        let text = conversation.to_text(form, &options).map_err(|error| {
+            refused(error).with_help("ids have no such limit: leave --text out")
+        })?;
+        return closed_pipe_is_done(print(&text));
+    }
+    let ids = Renderer::new().ids(&conversation, form, &options);
+    let ids = ids.map_err(|error| {
+        refused(error).with_help("correct the transcript; `logue check` says where it is wrong")
+    })?;
+    let (open, between, close) = super::list(arguments.json);
+    let mut out = open.to_owned();
+    for (number, id) in ids.iter().enumerate() {
+        let before = if number == 0 { "" } else { between };
+        // Writing to a string cannot fail.
+        let _ = write!(out, "{before}{id}");
+    }
+    out.push_str(close);
+    closed_pipe_is_done(print(&out))
+}
+
+fn from_harmony(text: &[u8]) -> (Transcript, Vec<Loss>) {
+    harmony::read(text, &harmony::Options::default()).to_transcript()
+}

@@ -1,0 +1,103 @@
+//! `logue trust`, and the question whether a prompt is trusted.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use logue_agent::{FileWorld, Surroundings, TrustFile, Trusted};
+use logue_harness::Clock as _;
+use logue_tools::{Roots, ShellOptions};
+use serde_json::json;
+
+use crate::arguments::TrustCommand;
+use crate::exit::{Exit, Failure};
+use crate::files::folder_of;
+use crate::setup::config::Config;
+use crate::setup::failures::source_failure;
+use crate::setup::store::SystemClock;
+use crate::setup::trust::{failed, file, place_of, single};
+use crate::terminal::{closed_pipe_is_done, print};
+
+pub(crate) fn trust(arguments: &TrustCommand) -> Result<Exit, Failure> {
+    let file = file().ok_or_else(|| {
+        let message = "there is no folder to keep in which prompts are trusted";
+        Failure::user("trust_unavailable", message).with_help("set HOME or XDG_DATA_HOME")
+    })?;
+    let mut text = String::new();
+    if arguments.list {
+        let listed = file.list().map_err(|error| failed(&file, &error))?;
+        for one in &listed {
+            text.push_str(&listing(one, arguments.json));
+        }
+        return closed_pipe_is_done(print(&text));
+    }
+    // A run may name agents in the folders of the configuration.
+    let roots = Config::load()?.roots();
+    for path in &arguments.files {
+        text.push_str(&if arguments.remove {
+            removed(&file, path, arguments.json)?
+        } else {
+            added(&file, path, &roots, arguments.json)?
+        });
+    }
+    closed_pipe_is_done(print(&text))
+}
+
+fn listing(one: &Trusted, json: bool) -> String {
+    if json {
+        return format!("{}\n", json!(one));
+    }
+    let mut text = format!("{}\n  {}\n", one.path, one.grant);
+    for line in &one.declares {
+        text.push_str(&format!("  - {}\n", single(line)));
+    }
+    text
+}
+
+fn added(file: &TrustFile, path: &Path, roots: &[PathBuf], json: bool) -> Result<String, Failure> {
+    let bytes = logue_agent::read_bytes(path).map_err(|error| source_failure(&error))?;
+    let name = path.display().to_string();
+    let text = logue_agent::into_text(&name, bytes).map_err(|error| source_failure(&error))?;
+    let folder = folder_of(path);
+    let folders = std::iter::once(folder.clone()).chain(roots.iter().cloned());
+    let roots = Roots::new(folders).map_err(|error| {
+        let message = format!("a folder of `{name}` cannot be used: {error}");
+        Failure::user("E-SOURCE-READ", message)
+    })?;
+    let world = FileWorld::new(Arc::new(roots), &folder).of_file(path);
+    let grant = Surroundings::new(world, ShellOptions::default()).grant(&name, &text);
+    let place = place_of(Some(path));
+    if !grant.is_empty() {
+        let added = file.add(&place, &grant, SystemClock.now());
+        added.map_err(|error| failed(file, &error))?;
+    }
+    if json {
+        let told = json!({"path": place, "grant": grant.id(), "declares": grant.lines()});
+        return Ok(format!("{told}\n"));
+    }
+    if grant.is_empty() {
+        return Ok(format!(
+            "{name} declares nothing that does more than read its folder: there is nothing to trust.\n"
+        ));
+    }
+    let mut text = format!("{name} is trusted with:\n");
+    for line in grant.lines() {
+        text.push_str(&format!("  - {}\n", single(&line)));
+    }
+    Ok(text)
+}
+
+fn removed(file: &TrustFile, path: &Path, json: bool) -> Result<String, Failure> {
+    let name = path.display().to_string();
+    let count = file.remove(&place_of(Some(path)), &name);
+    let count = count.map_err(|error| failed(file, &error))?;
+    if json {
+        return Ok(format!("{}\n", json!({"path": name, "removed": count})));
+    }
+    if count == 0 {
+        return Err(
+            Failure::user("prompt_not_trusted", format!("`{name}` was not trusted"))
+                .with_help("`logue trust --list` names what is"),
+        );
+    }
+    Ok(format!("{name} is not trusted any more.\n"))
+}

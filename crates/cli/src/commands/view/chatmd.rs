@@ -1,0 +1,125 @@
+//! The elements of a ChatMD document as messages.
+
+use std::path::Path;
+
+use ::chatmd::{ContentItem, Document, Element, MessageRole};
+
+use crate::commands::view::report;
+use crate::commands::view::shown::{Payload, Shown};
+use crate::exit::Failure;
+
+/// The elements of a document, in order. Documents that a message names are not fetched: `view`
+/// shows the file.
+pub(super) fn messages(
+    name: &str,
+    path: Option<&Path>,
+    text: &str,
+    debug: bool,
+) -> Result<Vec<Shown>, Failure> {
+    let tree = ::chatmd::parse(text);
+    let (document, typed) = Document::from_tree(&tree);
+    report(name, text.as_bytes(), tree.diagnostics());
+    report(name, text.as_bytes(), &typed);
+    let folder = path.map(|path| path.parent().unwrap_or(Path::new("")));
+    let shown = document
+        .elements
+        .iter()
+        .filter_map(|element| shown_element(element, text, folder));
+    let shown: Vec<Shown> = shown.filter(|message| debug || !message.hidden).collect();
+    let first = tree
+        .diagnostics()
+        .iter()
+        .chain(&typed)
+        .find(|diagnostic| diagnostic.is_error());
+    if let (true, Some(error)) = (shown.is_empty(), first) {
+        return Err(Failure::user(
+            error.code.as_str(),
+            format!("`{name}` holds no message that can be shown"),
+        )
+        .with_help("correct the errors above; `logue check` lists them all"));
+    }
+    Ok(shown)
+}
+
+fn shown_element(element: &Element, text: &str, folder: Option<&Path>) -> Option<Shown> {
+    let content: &[ContentItem] = match element {
+        Element::Message(message) => &message.content,
+        Element::ToolCall(call) => &call.content,
+        Element::ToolResponse(response) => &response.content,
+        _ => &[],
+    };
+    let mut shown = Shown {
+        role: String::new(),
+        channel: None,
+        details: Vec::new(),
+        text: items(content, text),
+        payloads: Vec::new(),
+        hidden: true,
+        complete: true,
+    };
+    let mut detail = |key, value: Option<&String>| {
+        shown
+            .details
+            .extend(value.map(|value| (key, value.clone())));
+    };
+    match element {
+        Element::Message(message) => {
+            detail("name", message.name.as_ref());
+            message.role.as_str().clone_into(&mut shown.role);
+            shown.hidden = matches!(message.role, MessageRole::System | MessageRole::Developer);
+        }
+        Element::ToolCall(call) => {
+            detail("to", Some(&call.function_name));
+            detail("call_id", Some(&call.tool_call_id));
+            "assistant".clone_into(&mut shown.role);
+            shown.channel = Some("commentary".to_owned());
+            shown.payloads = payloads(content, folder);
+        }
+        Element::ToolResponse(response) => {
+            detail("call_id", response.tool_call_id.as_ref());
+            "tool".clone_into(&mut shown.role);
+            shown.payloads = payloads(content, folder);
+        }
+        Element::Reasoning(reasoning) => {
+            let summaries = reasoning.summaries.iter();
+            let summaries: Vec<&str> = summaries.map(|summary| summary.text.as_str()).collect();
+            "assistant".clone_into(&mut shown.role);
+            shown.channel = Some("analysis".to_owned());
+            shown.text = summaries.join("\n");
+        }
+        _ => return None,
+    }
+    Some(shown)
+}
+
+/// The files that a payload is kept in (ChatMD §7.3); empty where it says something itself.
+/// Nothing of them is read.
+fn payloads(items: &[ContentItem], folder: Option<&Path>) -> Vec<Payload> {
+    let mut payloads = Vec::new();
+    for item in items {
+        match item {
+            ContentItem::Text(text) if text.text.trim().is_empty() && text.payload.is_none() => {}
+            ContentItem::Doc(doc) if doc.local && !doc.strip && !doc.markdown => {
+                let metadata = folder.map(|folder| std::fs::metadata(folder.join(&doc.src)));
+                let metadata = metadata.and_then(Result::ok);
+                let file = metadata.filter(std::fs::Metadata::is_file);
+                payloads.push(Payload {
+                    src: doc.src.clone(),
+                    bytes: file.map(|file| file.len()),
+                    looked_for: folder.is_some(),
+                });
+            }
+            _ => return Vec::new(),
+        }
+    }
+    payloads
+}
+
+/// Content as text: what is inlined when the prompt runs is shown as it is written.
+fn items(items: &[ContentItem], text: &str) -> String {
+    let shown = items.iter().map(|item| match item {
+        ContentItem::Text(run) => run.text.clone(),
+        other => other.span().text(text).unwrap_or_default().to_owned(),
+    });
+    shown.collect::<String>().trim_matches('\n').to_owned()
+}

@@ -1,0 +1,194 @@
+//! `logue view`: what a person may see of a conversation.
+//!
+//! All languages become the same list of shown messages; what is hidden stays hidden unless it is
+//! asked for by name of flag (OpenChatML 2.2 §4, §5). What is long is folded, and whatever could
+//! drive a terminal is made visible, also on the way into a pager.
+
+mod chatmd;
+mod fold;
+mod shown;
+
+use std::io;
+use std::path::Path;
+
+use logue_agent::{into_text, read_all, read_bytes};
+use logue_source::{Source, visible};
+use openchatml::{FrameBuf, Terminator, View, convert};
+
+use crate::commands::view::shown::{Shown, print_json, print_messages};
+
+use crate::arguments::ViewArgs;
+use crate::exit::{Exit, Failure};
+use crate::files::find_files;
+use crate::language::Language;
+use crate::setup::failures::source_failure;
+use crate::terminal::{closed_pipe_is_done, complain, error_style, print};
+
+pub(crate) fn view(arguments: &ViewArgs) -> Result<Exit, Failure> {
+    if arguments.file.is_dir() {
+        return view_folder(arguments);
+    }
+    let stdin = arguments.file.as_os_str() == "-";
+    let name = if stdin {
+        "<stdin>".to_owned()
+    } else {
+        arguments.file.display().to_string()
+    };
+    let read = if stdin {
+        read_all(&name, io::stdin().lock())
+    } else {
+        read_bytes(&arguments.file)
+    };
+    let bytes = read.map_err(|error| source_failure(&error))?;
+    let path: Option<&Path> = (!stdin).then_some(arguments.file.as_path());
+    let shown = messages(&name, path, bytes, arguments)?;
+    closed_pipe_is_done(if arguments.json {
+        print_json(&shown, None)
+    } else {
+        print_messages(&shown, arguments.full)
+    })
+}
+
+/// Every conversation in a folder, each under its name. One that cannot be shown does not hide the
+/// others.
+fn view_folder(arguments: &ViewArgs) -> Result<Exit, Failure> {
+    let mut exit = Exit::Done;
+    let mut first = true;
+    for file in find_files(&arguments.file, Language::is_candidate)? {
+        let name = file.display().to_string();
+        let shown = read_bytes(&file)
+            .map_err(|error| source_failure(&error))
+            .and_then(|bytes| {
+                let prose = file.extension().is_some_and(|ending| ending == "md")
+                    && !std::str::from_utf8(&bytes).is_ok_and(Language::looks_like_chatmd);
+                if prose {
+                    return Ok(None);
+                }
+                messages(&name, Some(&file), bytes, arguments).map(Some)
+            });
+        let shown = match shown {
+            Ok(None) => continue,
+            Ok(Some(shown)) => shown,
+            Err(failure) => {
+                crate::terminal::report(&failure);
+                exit = failure.exit;
+                continue;
+            }
+        };
+        let gap = if first { "" } else { "\n" };
+        first = false;
+        let printed = if arguments.json {
+            print_json(&shown, Some(&name))
+        } else {
+            print(&format!("{gap}==> {} <==\n", visible(&name)))
+                .and_then(|()| print_messages(&shown, arguments.full))
+        };
+        match printed {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Done),
+            printed => closed_pipe_is_done(printed).map(drop)?,
+        }
+    }
+    Ok(exit)
+}
+
+fn messages(
+    name: &str,
+    path: Option<&Path>,
+    bytes: Vec<u8>,
+    arguments: &ViewArgs,
+) -> Result<Vec<Shown>, Failure> {
+    let language = arguments.lang.unwrap_or_else(|| Language::of(path, &bytes));
+    match language {
+        Language::Openchatml => Ok(openchatml_messages(name, &bytes, arguments.debug_channels)),
+        Language::Harmony | Language::Ocml0_1 | Language::Chatml => {
+            let read = convert::read(&bytes, language.dialect(), &convert::Options::default());
+            report(name, &bytes, &read.diagnostics);
+            let debug = arguments.debug_channels;
+            let frames = read.transcript.frames.into_iter();
+            let shown = frames.map(shown_frame);
+            Ok(shown.filter(|message| debug || !message.hidden).collect())
+        }
+        Language::Chatmd => {
+            let text = into_text(name, bytes).map_err(|error| source_failure(&error))?;
+            chatmd::messages(name, path, &text, arguments.debug_channels)
+        }
+    }
+}
+
+/// A frame of a dialect that has no ids of calls: those that it was given when it was read are not
+/// in the file, so they are not shown.
+fn shown_frame(frame: FrameBuf) -> Shown {
+    let hidden = !frame.visibility().is_visible();
+    let role = frame.role.as_str().unwrap_or("unknown").to_owned();
+    let channel = frame.channel;
+    let values = [
+        ("to", frame.to),
+        ("name", frame.name),
+        ("intent", frame.intent),
+    ];
+    let details = values.into_iter();
+    Shown {
+        role,
+        channel: channel.map(|word| word.as_str().unwrap_or("unknown").to_owned()),
+        details: details
+            .filter_map(|(key, value)| Some((key, value?)))
+            .collect(),
+        text: frame.body,
+        payloads: Vec::new(),
+        hidden,
+        complete: frame.terminator != Terminator::None,
+    }
+}
+
+fn openchatml_messages(name: &str, bytes: &[u8], debug: bool) -> Vec<Shown> {
+    let document = openchatml::parse(bytes);
+    report(name, bytes, document.diagnostics());
+    let view = if debug {
+        View::debug(&document)
+    } else {
+        View::new(&document)
+    };
+    let mut shown = Vec::new();
+    for frame in view.frames() {
+        let Ok(text) = view.text(frame) else { continue };
+        let mut details = Vec::new();
+        let values = [
+            ("to", document.to(frame)),
+            ("name", document.name(frame)),
+            ("call_id", document.call_id(frame)),
+            ("intent", document.intent(frame)),
+        ];
+        for (key, value) in values {
+            if let Some(value) = value {
+                details.push((key, value.into_owned()));
+            }
+        }
+        shown.push(Shown {
+            role: document.role_text(frame).into_owned(),
+            channel: frame
+                .has_channel()
+                .then(|| frame.channel().as_str().unwrap_or("unknown").to_owned()),
+            details,
+            text: text.into_owned(),
+            payloads: Vec::new(),
+            hidden: !frame.visibility().is_visible(),
+            complete: frame.is_complete(),
+        });
+    }
+    shown
+}
+
+/// Reports errors on standard error; what could be read is shown all the same.
+fn report(name: &str, text: &[u8], found: &[logue_source::Diagnostic]) {
+    let errors: Vec<_> = found
+        .iter()
+        .filter(|diagnostic| diagnostic.is_error())
+        .collect();
+    if errors.is_empty() {
+        return;
+    }
+    let source = Source::new(name, text);
+    for diagnostic in errors {
+        complain(&format!("{}\n", source.render(diagnostic, error_style())));
+    }
+}

@@ -1,0 +1,139 @@
+//! Messages as people read them and as programs do.
+
+use std::borrow::Cow;
+use std::io;
+
+use logue_source::{ColorMode, visible};
+use serde_json::{Map, Value, json};
+
+use crate::commands::view::fold::{SAID, TRAFFIC, fold, size};
+use crate::terminal::{output_style, print, print_as_is};
+
+/// One message as it is shown.
+pub(super) struct Shown {
+    pub(super) role: String,
+    pub(super) channel: Option<String>,
+    /// Recipient, call id and the like, for the heading.
+    pub(super) details: Vec<(&'static str, String)>,
+    pub(super) text: String,
+    /// Files that hold what the message says, instead of `text`.
+    pub(super) payloads: Vec<Payload>,
+    pub(super) hidden: bool,
+    pub(super) complete: bool,
+}
+
+/// A file that holds the arguments or the result of a tool.
+pub(super) struct Payload {
+    /// The path, as written.
+    pub(super) src: String,
+    /// How large it is; `None` where it is not found.
+    pub(super) bytes: Option<u64>,
+    /// Whether there is a folder to look for it in.
+    pub(super) looked_for: bool,
+}
+
+impl Shown {
+    fn to_json(&self) -> Value {
+        let mut object = Map::new();
+        object.insert("role".into(), json!(self.role));
+        object.insert("channel".into(), json!(self.channel));
+        for (key, value) in &self.details {
+            object.insert((*key).into(), json!(value));
+        }
+        object.insert("content".into(), json!(self.text));
+        if !self.payloads.is_empty() {
+            let payloads = self
+                .payloads
+                .iter()
+                .map(|payload| json!({"src": payload.src, "bytes": payload.bytes}));
+            object.insert("payloads".into(), payloads.collect());
+        }
+        object.insert("hidden".into(), json!(self.hidden));
+        object.insert("complete".into(), json!(self.complete));
+        Value::Object(object)
+    }
+
+    fn heading(&self) -> String {
+        let mut heading = self.role.clone();
+        if let Some(channel) = &self.channel {
+            heading.push_str(&format!(" · {channel}"));
+        }
+        for (key, value) in &self.details {
+            heading.push_str(&format!(" · {key} {value}"));
+        }
+        if self.hidden {
+            heading.push_str(" · hidden from users");
+        }
+        if !self.complete {
+            heading.push_str(" · incomplete");
+        }
+        heading
+    }
+
+    /// What is shown under the heading.
+    fn body(&self, full: bool) -> Cow<'_, str> {
+        if !self.payloads.is_empty() {
+            let lines = self.payloads.iter().map(|payload| {
+                let size = match payload.bytes {
+                    Some(bytes) => format!(" ({})", size(bytes)),
+                    None if payload.looked_for => " (not found)".to_owned(),
+                    None => String::new(),
+                };
+                format!("→ {}{size}\n", payload.src)
+            });
+            return Cow::Owned(lines.collect());
+        }
+        if full {
+            return Cow::Borrowed(&self.text);
+        }
+        // Between tools and the model, or of the model with itself.
+        let traffic = self.role == "tool" || (self.role == "assistant" && self.hidden);
+        fold(&self.text, if traffic { TRAFFIC } else { SAID })
+    }
+
+    /// The colour of the heading, as the parameters of its escape sequence.
+    fn colour(&self) -> &'static str {
+        match (self.role.as_str(), self.hidden) {
+            ("user", _) => "1;36",
+            ("assistant", false) => "1;32",
+            ("assistant", true) => "32",
+            ("tool", _) => "35",
+            ("system" | "developer", _) => "33",
+            _ => "1",
+        }
+    }
+}
+
+/// One JSON object a message, whole.
+pub(super) fn print_json(messages: &[Shown], file: Option<&str>) -> io::Result<()> {
+    messages.iter().try_for_each(|message| {
+        let mut value = message.to_json();
+        if let Some(file) = file {
+            value["file"] = json!(file);
+        }
+        print(&format!("{value}\n"))
+    })
+}
+
+/// Heading and text of each message. Only our own codes drive the terminal, or that of a pager.
+pub(super) fn print_messages(messages: &[Shown], full: bool) -> io::Result<()> {
+    let colour = output_style() == ColorMode::Ansi;
+    for (number, message) in messages.iter().enumerate() {
+        let mut text = String::from(if number == 0 { "" } else { "\n" });
+        let heading = message.heading();
+        let heading = visible(&heading);
+        if colour {
+            text.push_str(&format!("\u{1b}[{}m{heading}\u{1b}[0m\n", message.colour()));
+        } else {
+            text.push_str(&format!("{heading}\n"));
+        }
+        // The end of a line in files of other systems is nothing to be seen.
+        let body = message.body(full).replace("\r\n", "\n");
+        text.push_str(&visible(&body));
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        print_as_is(&text)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,256 @@
+//! What of a ChatMD document no transcript has a place for.
+//!
+//! Attributes are compared with the short list of those that are carried, so one that this program
+//! has never heard of is listed like any other. What is said of many elements alike is said once,
+//! with their number: a session has an id on each of hundreds of records.
+
+use std::collections::BTreeMap;
+
+use chatmd::{
+    Child, Document, Element, ElementNode, Evaluation, ReferenceKind, Tag, TokenKind, ToolDecl,
+    ToolKind, Tree,
+};
+use logue_message::{CallKind, ChatMessage, Content, ContentBlock, ToolCall};
+use logue_source::{Diagnostic, DiagnosticCode, Source, Span};
+use openchatml::{FrameBuf, Loss, Subject, messages_from_frames};
+
+use crate::conversion::chatmd::payloads::Payloads;
+
+/// A loss of the conversation as a whole.
+pub(crate) fn whole(text: impl Into<String>) -> Loss {
+    Loss {
+        subject: Subject::Transcript,
+        text: text.into(),
+    }
+}
+
+/// A document and what was made of it.
+pub(crate) struct Reading<'r> {
+    pub(crate) text: &'r str,
+    pub(crate) tree: &'r Tree<'r>,
+    pub(crate) document: &'r Document,
+    pub(crate) evaluation: &'r Evaluation,
+    pub(crate) payloads: &'r Payloads,
+}
+
+impl Reading<'_> {
+    /// Everything that is not carried: first what concerns the whole document, then what is lost at
+    /// a place. `found` is what the reader found.
+    pub(crate) fn losses(&self, found: &[Diagnostic]) -> Vec<Loss> {
+        let mut losses = Vec::new();
+        losses.extend(self.tools());
+        losses.extend(self.comments());
+        losses.extend(self.attributes());
+        losses.extend(self.summaries());
+        let mut places = self.places(found);
+        places.sort_by_key(|(at, _)| *at);
+        let lines = Source::new("", self.text.as_bytes());
+        losses.extend(places.into_iter().map(|(at, what)| {
+            let line = lines.line_column(at).line;
+            whole(format!("line {line}: {what}"))
+        }));
+        losses
+    }
+
+    fn tools(&self) -> Option<Loss> {
+        let names: Vec<&str> = self.document.tools().map(name_of).collect();
+        let list = names.join(", ");
+        match names.len() {
+            0 => None,
+            1 => Some(whole(format!("the tool declaration dropped: {list}"))),
+            count => Some(whole(format!("{count} tool declarations dropped: {list}"))),
+        }
+    }
+
+    fn comments(&self) -> Option<Loss> {
+        let tokens = self.tree.tokens();
+        let comments = tokens.filter(|token| token.kind == TokenKind::Comment);
+        match comments.count() {
+            0 => None,
+            1 => Some(whole("a comment dropped")),
+            count => Some(whole(format!("{count} comments dropped"))),
+        }
+    }
+
+    fn attributes(&self) -> Vec<Loss> {
+        let mut lost: BTreeMap<(Tag, &str), usize> = BTreeMap::new();
+        let mut count =
+            |node: ElementNode<'_>, name| *lost.entry((node.tag(), name)).or_default() += 1;
+        let mut first_config = true;
+        for node in self.tree.elements() {
+            // Declarations are listed as a whole, and so is a configuration without effect.
+            let listed = match node.tag() {
+                Tag::Tool => true,
+                Tag::Config => !std::mem::take(&mut first_config),
+                tag => !tag.is_entry(),
+            };
+            if listed {
+                continue;
+            }
+            for attribute in node.attributes() {
+                if !carried(node.tag()).contains(&attribute.name()) {
+                    count(node, attribute.name());
+                }
+            }
+            for child in node.children() {
+                if let Child::Node(inner) = child
+                    && inner.tag() == Tag::Summary
+                {
+                    for attribute in inner.attributes() {
+                        count(inner, attribute.name());
+                    }
+                }
+            }
+        }
+        let mut losses: Vec<Loss> = Vec::new();
+        for ((tag, name), count) in lost {
+            let of = if count == 1 {
+                format!("a `<{tag}>`")
+            } else {
+                format!("{count} `<{tag}>`")
+            };
+            losses.push(whole(format!("`{name}` of {of} dropped")));
+        }
+        losses
+    }
+
+    fn summaries(&self) -> Option<Loss> {
+        let elements = self.document.elements.iter();
+        let joined = elements.filter(|element| {
+            matches!(element, Element::Reasoning(reasoning) if reasoning.summaries.len() > 1)
+        });
+        match joined.count() {
+            0 => None,
+            1 => Some(whole("the summaries of a `<reasoning>` joined to one")),
+            count => Some(whole(format!(
+                "the summaries of {count} `<reasoning>` joined to one each"
+            ))),
+        }
+    }
+
+    /// What is lost at a place: what the model would not see either, what is not fetched, and
+    /// records that say nothing.
+    fn places(&self, found: &[Diagnostic]) -> Vec<(usize, String)> {
+        let mut places = Vec::new();
+        let unseen = found.iter().filter(|found| {
+            matches!(
+                found.code,
+                DiagnosticCode::ContentDropped | DiagnosticCode::ConfigIgnored
+            )
+        });
+        places.extend(unseen.map(|found| (found.primary.start, found.message.clone())));
+        let mut told: Vec<Span> = self.document.tools().map(|tool| tool.span).collect();
+        for reference in self.document.references() {
+            told.push(reference.span);
+            let what = match reference.kind {
+                // The declaration is listed, and a picture that has an address is carried as far
+                // as there is a place for it.
+                ReferenceKind::AgentTool => continue,
+                ReferenceKind::Image if !reference.local => continue,
+                ReferenceKind::Document if self.payloads.has_read(reference.src) => continue,
+                ReferenceKind::Image => "a picture is not fetched",
+                ReferenceKind::Agent => "an agent is not run, and what it is told is dropped",
+                ReferenceKind::Import => "an import is not expanded",
+                _ => "a document is not fetched",
+            };
+            places.push((reference.span.start, what.to_owned()));
+        }
+        told.sort_unstable_by_key(|span| span.start);
+        for found in &self.evaluation.diagnostics {
+            let known = told.binary_search_by_key(&found.primary.start, |span| span.start);
+            if known.is_err() {
+                places.push((found.primary.start, found.message.clone()));
+            }
+        }
+        places.extend(self.records());
+        places
+    }
+
+    fn records(&self) -> Vec<(usize, String)> {
+        let mut places = Vec::new();
+        let mut kinds: BTreeMap<&str, CallKind> = BTreeMap::new();
+        for element in &self.document.elements {
+            match element {
+                Element::Reasoning(reasoning)
+                    if reasoning.summaries.iter().all(|one| one.text.is_empty()) =>
+                {
+                    let what = "a `<reasoning>` without words dropped".to_owned();
+                    places.push((reasoning.span.start, what));
+                }
+                Element::ToolCall(call) => {
+                    kinds.insert(&call.tool_call_id, call.kind);
+                }
+                Element::ToolResponse(response) => {
+                    let id = response.tool_call_id.as_deref().unwrap_or_default();
+                    let kind = kinds.get(id).copied().unwrap_or(CallKind::Function);
+                    if kind != response.kind {
+                        let what = "the `type` of a response becomes that of its call".to_owned();
+                        places.push((response.span.start, what));
+                    }
+                }
+                _ => {}
+            }
+        }
+        places
+    }
+}
+
+/// What frames cannot tell apart, although nothing of it is lost: an answer that reasons again
+/// behind a call reads back as one that reasoned before it. `None` where the frames read back as
+/// the messages.
+pub(crate) fn regrouped(messages: &[ChatMessage], frames: &[FrameBuf]) -> Option<Loss> {
+    let (back, _) = messages_from_frames(frames);
+    let same = back.len() == messages.len()
+        && back
+            .iter()
+            .zip(messages)
+            .all(|(back, message)| parts(back) == parts(message));
+    (!same).then(|| {
+        whole("answers of the assistant that follow one another are grouped in another way")
+    })
+}
+
+/// A message as its elements have it: thoughts, words and calls.
+fn parts(message: &ChatMessage) -> (Vec<&str>, String, &[ToolCall]) {
+    let thoughts = match &message.content {
+        Content::Blocks(blocks) => blocks
+            .iter()
+            .filter_map(|block| match block {
+                ContentBlock::Thinking { text, .. } => Some(text.as_str()),
+                _ => None,
+            })
+            .collect(),
+        _ => Vec::new(),
+    };
+    (thoughts, message.text(), &message.tool_calls)
+}
+
+/// Attributes that a transcript keeps.
+const fn carried(tag: Tag) -> &'static [&'static str] {
+    match tag {
+        Tag::Config => &["model", "max_tokens", "temperature", "reasoning_effort"],
+        Tag::User | Tag::Assistant | Tag::System | Tag::Developer => &["name"],
+        Tag::Msg => &[
+            "role",
+            "name",
+            "type",
+            "tool_call",
+            "tool_call_id",
+            "function_name",
+        ],
+        Tag::ToolCall => &["tool_call_id", "function_name", "type"],
+        Tag::ToolResponse => &["tool_call_id", "type"],
+        _ => &[],
+    }
+}
+
+fn name_of(tool: &ToolDecl) -> &str {
+    match &tool.kind {
+        // Its address may hold a key.
+        ToolKind::McpServer { .. } => "an MCP server",
+        ToolKind::Builtin { name }
+        | ToolKind::Command { name, .. }
+        | ToolKind::Agent { name, .. } => name,
+        _ => "",
+    }
+}

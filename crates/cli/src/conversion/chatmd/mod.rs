@@ -1,0 +1,108 @@
+//! ChatMD read into a transcript and written from one, by way of the messages that both map to.
+//!
+//! A document is converted as it stands: what it names (`<doc>`, `<agent>`, `<import>`) is not
+//! fetched, except for the payload files beside it, and its tool declarations have no place in a
+//! transcript. Whatever is not carried is listed.
+
+mod losses;
+mod payloads;
+mod writing;
+
+use std::path::Path;
+
+use chatmd::{Document, evaluate};
+use logue_message::{ChatMessage, Content, ContentBlock};
+use logue_source::{Diagnostic, DiagnosticCode, Span};
+use openchatml::{HeaderBuf, Transcript, frames_from_messages};
+use serde_json::Value;
+
+pub(crate) use self::writing::write;
+
+use crate::conversion::chatmd::losses::{Reading, regrouped};
+use crate::conversion::chatmd::payloads::Payloads;
+use crate::conversion::form::{Conversation, Form};
+
+/// Reads a document; `folder` is where its payload files are, if it is in a file at all.
+pub(crate) fn read(bytes: &[u8], certain: bool, folder: Option<&Path>) -> Conversation {
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            let at = error.valid_up_to();
+            let span = Span::new(at, at + error.error_len().unwrap_or(1));
+            let found = Diagnostic::error(
+                DiagnosticCode::SourceNotUtf8,
+                "the file is not UTF-8 text",
+                span,
+            )
+            .with_expected("a UTF-8 character")
+            .with_help("save the file as UTF-8");
+            return Conversation {
+                transcript: Transcript::default(),
+                form: Form::Chatmd,
+                certain,
+                diagnostics: vec![found],
+                losses: Vec::new(),
+                broken: true,
+            };
+        }
+    };
+    let tree = chatmd::parse(text);
+    let (document, typed) = Document::from_tree(&tree);
+    let mut payloads = Payloads::beside(folder);
+    let mut evaluation = evaluate(&document, &mut payloads);
+    let reading = Reading {
+        text,
+        tree: &tree,
+        document: &document,
+        evaluation: &evaluation,
+        payloads: &payloads,
+    };
+    let diagnostics = [tree.diagnostics().to_vec(), typed].concat();
+    let mut losses = reading.losses(&diagnostics);
+    // No frame has a place for them, and they are listed with the other attributes.
+    evaluation.messages.iter_mut().for_each(forget_ids);
+    let (frames, more) = frames_from_messages(&evaluation.messages);
+    // Whatever is dropped makes a difference, too, and is listed already.
+    if more.is_empty() {
+        losses.extend(regrouped(&evaluation.messages, &frames));
+    }
+    losses.extend(more);
+    let mut transcript = Transcript::new(frames);
+    transcript.header = document.config().map(|config| {
+        let mut header = HeaderBuf::default();
+        header.model.clone_from(&config.model);
+        let settings = [
+            ("temperature", config.temperature.map(Value::from)),
+            ("max_tokens", config.max_tokens.map(Value::from)),
+            (
+                "reasoning_effort",
+                config.reasoning_effort.clone().map(Value::from),
+            ),
+        ];
+        for (key, value) in settings {
+            if let Some(value) = value {
+                header = header.with_setting(key, value);
+            }
+        }
+        header
+    });
+    Conversation {
+        broken: diagnostics.iter().any(Diagnostic::is_error),
+        transcript,
+        form: Form::Chatmd,
+        certain,
+        diagnostics,
+        losses,
+    }
+}
+
+/// Takes the ids from the reasoning of a message.
+fn forget_ids(message: &mut ChatMessage) {
+    if let Content::Blocks(blocks) = &mut message.content {
+        for block in blocks {
+            if let ContentBlock::Thinking { id, .. } = block {
+                *id = None;
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! A transcript written as a ChatMD document.
+
+use std::collections::BTreeMap;
+
+use chatmd::{MessageRole, write as element};
+use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role};
+use openchatml::{HeaderBuf, Loss, Subject, Transcript, messages_from_frames};
+use serde_json::Value;
+
+use crate::conversion::chatmd::losses::whole;
+use crate::conversion::form::Text;
+
+pub(crate) fn write(transcript: &Transcript) -> Text {
+    let mut out = String::new();
+    let mut losses = Vec::new();
+    if let Some(header) = &transcript.header {
+        config(header, &mut out, &mut losses);
+    }
+    let (messages, more) = messages_from_frames(&transcript.frames);
+    losses.extend(more);
+    let mut calls = Calls::new();
+    let mut reasoning = 0;
+    for (index, message) in messages.iter().enumerate() {
+        let mut writing = Writing {
+            out: &mut out,
+            losses: &mut losses,
+            index,
+            reasoning: &mut reasoning,
+        };
+        writing.message(message, &mut calls);
+    }
+    Text { text: out, losses }
+}
+
+fn config(header: &HeaderBuf, out: &mut String, losses: &mut Vec<Loss>) {
+    let settings = &header.generation_settings;
+    let values = element::ConfigElement {
+        model: header.model.as_deref(),
+        max_tokens: settings.get("max_tokens").and_then(Value::as_u64),
+        temperature: settings.get("temperature").and_then(Value::as_f64),
+        reasoning_effort: settings.get("reasoning_effort").and_then(Value::as_str),
+    };
+    let kept = [
+        ("max_tokens", values.max_tokens.is_some()),
+        ("temperature", values.temperature.is_some()),
+        ("reasoning_effort", values.reasoning_effort.is_some()),
+    ];
+    for key in settings.keys() {
+        if !kept.contains(&(key.as_str(), true)) {
+            losses.push(whole(format!("the setting {key:?} dropped")));
+        }
+    }
+    for key in header.extra.keys() {
+        losses.push(whole(format!("the key {key:?} of the header dropped")));
+    }
+    if values != element::ConfigElement::default() {
+        out.push_str(&element::config(&values));
+    }
+}
+
+struct Writing<'w> {
+    out: &'w mut String,
+    losses: &'w mut Vec<Loss>,
+    index: usize,
+    /// How many reasoning elements there are: they need ids of their own.
+    reasoning: &'w mut usize,
+}
+
+/// The kind of each call so far and the tool that it called, by its id.
+type Calls<'m> = BTreeMap<&'m str, (CallKind, &'m str)>;
+
+impl Writing<'_> {
+    fn message<'m>(&mut self, message: &'m ChatMessage, calls: &mut Calls<'m>) {
+        let speaker = match message.role {
+            Role::Assistant => return self.assistant(message, calls),
+            Role::Tool => return self.reply(message, calls),
+            Role::User => MessageRole::User,
+            Role::System if message.developer => MessageRole::Developer,
+            Role::System => MessageRole::System,
+        };
+        self.said(speaker, &message.text(), message.name.as_deref());
+    }
+
+    fn reply(&mut self, message: &ChatMessage, calls: &Calls<'_>) {
+        let Some(id) = message.tool_call_id.as_deref() else {
+            self.note("a tool's reply without the id of a call left out");
+            return;
+        };
+        let call = calls.get(id);
+        let called = call.map(|(_, tool)| *tool);
+        if message.name.is_some() && message.name.as_deref() != called {
+            self.note("the name of a tool dropped, as its call does not say it");
+        }
+        self.out
+            .push_str(&element::tool_response(&element::ToolResponseRecord {
+                id: None,
+                tool_call_id: id,
+                custom: call.is_some_and(|(kind, _)| *kind == CallKind::Custom),
+                payload: element::Payload::Inline(&message.text()),
+            }));
+    }
+
+    fn assistant<'m>(&mut self, message: &'m ChatMessage, calls: &mut Calls<'m>) {
+        let name = message.name.as_deref();
+        let mut named = false;
+        match &message.content {
+            Content::Absent => {}
+            Content::Text(text) => {
+                named = true;
+                self.said(MessageRole::Assistant, text, name);
+            }
+            Content::Blocks(blocks) => {
+                for block in blocks {
+                    match block {
+                        ContentBlock::Text { text, preamble, .. } => {
+                            if *preamble && message.tool_calls.is_empty() {
+                                self.note("a preamble becomes an answer");
+                            }
+                            if named {
+                                self.note("a message of several texts becomes several messages");
+                            }
+                            named = true;
+                            self.said(MessageRole::Assistant, text, name);
+                        }
+                        ContentBlock::Thinking {
+                            text,
+                            signature,
+                            id,
+                        } => {
+                            if named {
+                                self.note("reasoning behind a text begins a message of its own");
+                            }
+                            *self.reasoning += 1;
+                            let record = element::ReasoningElement {
+                                id: id.as_deref(),
+                                number: *self.reasoning,
+                                signature: signature.as_deref(),
+                                summaries: &[text],
+                                ..element::ReasoningElement::default()
+                            };
+                            self.out.push_str(&element::reasoning_record(&record));
+                        }
+                        _ => self.note("content of an unknown kind dropped"),
+                    }
+                }
+            }
+        }
+        if name.is_some() && !named {
+            self.note("the name of a message without words dropped");
+        }
+        for call in &message.tool_calls {
+            calls.insert(&call.id, (call.kind, &call.name));
+            self.out
+                .push_str(&element::tool_call(&element::ToolCallRecord {
+                    id: None,
+                    tool_call_id: &call.id,
+                    function_name: &call.name,
+                    custom: call.kind == CallKind::Custom,
+                    signature: call.signature.as_deref(),
+                    payload: element::Payload::Inline(call.arguments.as_str()),
+                }));
+        }
+    }
+
+    fn said(&mut self, speaker: MessageRole, text: &str, name: Option<&str>) {
+        if text.trim().is_empty() {
+            self.note("a message of white space, which nobody reads back");
+        }
+        self.out
+            .push_str(&element::message(&element::MessageRecord {
+                role: speaker,
+                name,
+                id: None,
+                text,
+            }));
+    }
+
+    fn note(&mut self, text: &str) {
+        self.losses.push(Loss {
+            subject: Subject::Message(self.index),
+            text: text.to_owned(),
+        });
+    }
+}

@@ -1,0 +1,185 @@
+//! The forms of a conversation: dialects, projections and ChatMD, read and written alike.
+
+use std::path::Path;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use logue_source::{Diagnostic, DiagnosticCode};
+use openchatml::convert::{self, Options};
+use openchatml::project::{self, Projection};
+use openchatml::{Dialect, Loss, Transcript};
+
+use crate::conversion::chatmd;
+use crate::language::Language;
+
+/// A form of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Dialect(Dialect),
+    Projection(Projection),
+    Chatmd,
+    /// No conversation: only `scan` takes it.
+    Text,
+}
+
+/// A conversation that was read.
+pub(crate) struct Conversation {
+    pub(crate) transcript: Transcript,
+    pub(crate) form: Form,
+    /// Whether somebody said so.
+    pub(crate) certain: bool,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    pub(crate) losses: Vec<Loss>,
+    /// Whether it is not all of the text, so that nothing may be made of it.
+    pub(crate) broken: bool,
+}
+
+/// A conversation that was written.
+#[derive(Debug)]
+pub(crate) struct Text {
+    pub(crate) text: String,
+    pub(crate) losses: Vec<Loss>,
+}
+
+impl Form {
+    /// What the command line takes.
+    pub(crate) fn parser() -> impl TypedValueParser<Value = Self> {
+        PossibleValuesParser::new(Self::all().map(Self::as_str))
+            .map(|name| Self::parse(&name).unwrap_or(Self::Text))
+    }
+
+    /// The same with `text`.
+    pub(crate) fn parser_with_text() -> impl TypedValueParser<Value = Self> {
+        let names = Self::all().map(Self::as_str).chain(["text"]);
+        PossibleValuesParser::new(names).map(|name| Self::parse(&name).unwrap_or(Self::Text))
+    }
+
+    fn all() -> impl Iterator<Item = Self> {
+        let dialects = Dialect::ALL.into_iter().map(Self::Dialect);
+        let projections = Projection::ALL.into_iter().map(Self::Projection);
+        dialects.chain([Self::Chatmd]).chain(projections)
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        Self::all().find(|form| form.as_str() == name)
+    }
+
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Dialect(dialect) => dialect.as_str(),
+            Self::Projection(projection) => projection.as_str(),
+            Self::Chatmd => "chatmd",
+            Self::Text => "text",
+        }
+    }
+
+    /// The ending of a file in this form.
+    pub(crate) const fn ending(self) -> &'static str {
+        match self {
+            Self::Dialect(Dialect::V2_2 | Dialect::V2_0 | Dialect::V0_1) => "ocml",
+            Self::Dialect(Dialect::ChatMl) => "chatml",
+            Self::Dialect(Dialect::Harmony) => "harmony",
+            Self::Projection(_) => "json",
+            Self::Chatmd => "chatmd",
+            Self::Text => "txt",
+        }
+    }
+
+    /// The form of a text, with whether the text or its file says so; `None` where nothing does.
+    pub(crate) fn of(path: Option<&Path>, text: &[u8]) -> Option<(Self, bool)> {
+        let ending = path.and_then(Path::extension);
+        if ending.is_some_and(|ending| ending == "chatmd") {
+            return Some((Self::Chatmd, true));
+        }
+        if looks_like_json(text)
+            && let Some(projection) = project::detect(text)
+        {
+            return Some((Self::Projection(projection), true));
+        }
+        if std::str::from_utf8(text).is_ok_and(Language::looks_like_chatmd) {
+            return Some((Self::Chatmd, true));
+        }
+        let told = match ending.and_then(|ending| ending.to_str()) {
+            Some("harmony") => Some(Dialect::Harmony),
+            Some("chatml") => Some(Dialect::ChatMl),
+            _ => None,
+        };
+        if let Some(dialect) = told {
+            return Some((Self::Dialect(dialect), true));
+        }
+        let found = openchatml::detect(text)?;
+        // The ending of the family: a fragment is one of it, rather than Harmony.
+        let ours = ending.is_some_and(|ending| ending == "ocml" || ending == "openchatml");
+        if ours && !found.certain && found.dialect == Dialect::Harmony {
+            return Some((Self::Dialect(Dialect::V2_2), true));
+        }
+        Some((Self::Dialect(found.dialect), found.certain))
+    }
+
+    /// Reads a conversation; `folder` is that of its file, where it is one.
+    pub(crate) fn read(
+        self,
+        text: &[u8],
+        certain: bool,
+        folder: Option<&Path>,
+        options: &Options,
+    ) -> Conversation {
+        match self {
+            Self::Dialect(dialect) => {
+                let read = convert::read(text, Some(dialect), options);
+                let other_version = |found: &Diagnostic| {
+                    found.is_error() && found.code == DiagnosticCode::ParseVersion
+                };
+                Conversation {
+                    broken: read.diagnostics.iter().any(other_version),
+                    transcript: read.transcript,
+                    form: Self::Dialect(read.dialect),
+                    certain,
+                    diagnostics: read.diagnostics,
+                    losses: read.losses,
+                }
+            }
+            Self::Projection(projection) => {
+                let read = project::read(text, projection, options);
+                Conversation {
+                    broken: read.has_errors(),
+                    transcript: read.transcript,
+                    form: self,
+                    certain,
+                    diagnostics: read.diagnostics,
+                    losses: read.losses,
+                }
+            }
+            Self::Chatmd | Self::Text => chatmd::read(text, certain, folder),
+        }
+    }
+
+    /// Writes a conversation.
+    pub(crate) fn write(
+        self,
+        transcript: &Transcript,
+        options: &Options,
+    ) -> Result<Text, convert::WriteError> {
+        let written = match self {
+            Self::Dialect(dialect) => convert::write(transcript, dialect, options)?,
+            Self::Projection(projection) => project::write(transcript, projection, options)?,
+            Self::Chatmd | Self::Text => {
+                let written = chatmd::write(transcript);
+                if options.strict && !written.losses.is_empty() {
+                    return Err(convert::WriteError::Losses(written.losses));
+                }
+                return Ok(written);
+            }
+        };
+        Ok(Text {
+            text: written.text,
+            losses: written.losses,
+        })
+    }
+}
+
+/// Whether a text begins as JSON does. `[BOS]` does not.
+pub(crate) fn looks_like_json(text: &[u8]) -> bool {
+    let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
+    let text = text.trim_ascii_start();
+    matches!(text.first(), Some(b'{' | b'[')) && !text.starts_with(b"[BOS]")
+}

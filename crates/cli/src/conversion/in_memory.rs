@@ -1,0 +1,42 @@
+//! One conversation from one form to another, for commands that have it already.
+
+use std::path::Path;
+
+use openchatml::convert::{Options, WriteError};
+
+use crate::conversion::form::Form;
+use crate::exit::Failure;
+
+/// The conversation in another form, and what that form cannot hold.
+pub(crate) fn converted(
+    text: &[u8],
+    from: Form,
+    to: Form,
+    folder: Option<&Path>,
+) -> Result<(String, Vec<String>), Failure> {
+    let options = Options {
+        thinking: true,
+        ..Options::default()
+    };
+    let read = from.read(text, true, folder, &options);
+    if read.broken {
+        let first = read.diagnostics.iter().find(|found| found.is_error());
+        return Err(match first {
+            Some(found) => Failure::user(found.code.as_str(), found.message.clone()),
+            None => Failure::user("E-SOURCE-READ", "it could not be read as a whole"),
+        });
+    }
+    let written = to
+        .write(&read.transcript, &options)
+        .map_err(|error| Failure::user("outside-capabilities", reason(&error)))?;
+    let losses = read.losses.iter().chain(&written.losses);
+    Ok((written.text, losses.map(ToString::to_string).collect()))
+}
+
+/// Why nothing was written, without the losses that are listed anyway.
+pub(crate) fn reason(error: &WriteError) -> String {
+    match error {
+        WriteError::Losses(_) => "something would be lost, and --strict forbids it".to_owned(),
+        other => other.to_string(),
+    }
+}

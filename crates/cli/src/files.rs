@@ -1,0 +1,62 @@
+//! The files of a folder, and what a document in one may reach.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use logue_agent::FileWorld;
+use logue_tools::{RootError, Roots};
+
+use crate::exit::Failure;
+
+/// What a document in the file `path` may name: the files of its folder and below. Of standard
+/// input, those of the current folder.
+pub(crate) fn file_world(path: &Path) -> Result<FileWorld, RootError> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let roots = Roots::new([folder.to_owned()])?;
+    Ok(FileWorld::new(Arc::new(roots), folder).of_file(path))
+}
+
+/// The files below a folder that `wanted` wants, in the order of their names. Hidden folders, `target`
+/// and links are not entered.
+pub(crate) fn find_files(
+    folder: &Path,
+    wanted: impl Fn(&Path) -> bool,
+) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    let mut waiting = vec![folder.to_owned()];
+    while let Some(folder) = waiting.pop() {
+        let unreadable = |error: io::Error| {
+            let message = format!("`{}` cannot be searched: {error}", folder.display());
+            Failure::user("E-SOURCE-READ", message)
+        };
+        let mut entries = Vec::new();
+        for entry in std::fs::read_dir(&folder).map_err(unreadable)? {
+            entries.push(entry.map_err(unreadable)?);
+        }
+        entries.sort_by_key(std::fs::DirEntry::file_name);
+        let mut folders = Vec::new();
+        for entry in entries {
+            let name = entry.file_name();
+            let kind = entry.file_type().map_err(unreadable)?;
+            let hidden = name.to_string_lossy().starts_with('.');
+            if kind.is_file() && wanted(&entry.path()) {
+                files.push(entry.path());
+            } else if kind.is_dir() && name != "target" && !hidden {
+                folders.push(entry.path());
+            }
+        }
+        waiting.extend(folders.into_iter().rev());
+    }
+    Ok(files)
+}
+
+pub(crate) fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}

@@ -1,0 +1,30 @@
+//! Amounts of money in settings.
+
+use std::str::FromStr;
+
+use serde::Deserialize;
+
+/// An amount of money in US dollars: a number, not below zero.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "f64")]
+pub(crate) struct Dollars(pub(super) f64);
+
+impl TryFrom<f64> for Dollars {
+    type Error = String;
+
+    fn try_from(amount: f64) -> Result<Self, String> {
+        if amount.is_finite() && amount >= 0.0 {
+            return Ok(Self(amount));
+        }
+        Err(format!("{amount} is no amount of US dollars"))
+    }
+}
+
+impl FromStr for Dollars {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let amount = text.parse::<f64>().map_err(|error| error.to_string())?;
+        Self::try_from(amount)
+    }
+}

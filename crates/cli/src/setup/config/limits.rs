@@ -1,0 +1,118 @@
+//! What a run may spend and how its calls are run: `[run]`, `[tools]` and `[prices]`.
+
+use std::collections::BTreeMap;
+use std::num::{NonZeroU64, NonZeroUsize};
+
+use logue_agent::{Limits, MAX_AGENT_CALLS, Model, Price, Routing};
+use serde::Deserialize;
+
+use crate::arguments::LimitArgs;
+use crate::exit::{Exit, Failure};
+use crate::setup::config::dollars::Dollars;
+use crate::setup::config::{Config, Layer};
+
+/// What a model costs for a million tokens, `[prices."MODEL"]`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Prices {
+    input: Dollars,
+    output: Dollars,
+    cached_input: Option<Dollars>,
+}
+
+/// The keys of `[run]` that limit what a run spends.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RunLimits {
+    pub(super) max_tokens: Option<NonZeroU64>,
+    pub(super) budget: Option<Dollars>,
+    pub(super) max_depth: Option<usize>,
+}
+
+impl From<Prices> for Price {
+    fn from(prices: Prices) -> Self {
+        Self {
+            input: prices.input.0,
+            output: prices.output.0,
+            cached_input: prices.cached_input.map(|price| price.0),
+        }
+    }
+}
+
+impl Config {
+    /// What a run may spend. A flag is the word of whoever types it; of the files the strictest
+    /// counts, and the user's own prices do before a project's: a checkout cannot loosen a limit.
+    pub(crate) fn spending(&self, flags: &LimitArgs) -> Limits {
+        let strictest = |pick: fn(&RunLimits) -> Option<Dollars>| {
+            let amounts = self.run_limits().filter_map(|limits| pick(&limits));
+            amounts.map(|amount| amount.0).reduce(f64::min)
+        };
+        let tokens = self.run_limits().filter_map(|limits| limits.max_tokens);
+        Limits {
+            max_tokens: flags
+                .max_tokens
+                .or_else(|| tokens.min().map(NonZeroU64::get)),
+            max_cost: flags
+                .budget
+                .map(|amount| amount.0)
+                .or_else(|| strictest(|limits| limits.budget)),
+            prices: self.prices(),
+        }
+    }
+
+    /// How deep agents may ask agents.
+    pub(crate) fn max_depth(&self, flags: &LimitArgs) -> usize {
+        let depths = self.run_limits().filter_map(|limits| limits.max_depth);
+        flags.max_depth.or(depths.min()).unwrap_or(MAX_AGENT_CALLS)
+    }
+
+    /// How the calls of an answer are run.
+    pub(crate) fn routing(&self) -> Routing {
+        let base = Routing::default();
+        Routing {
+            concurrency: self
+                .first(|file| file.tools.concurrency)
+                .map_or(base.concurrency, NonZeroUsize::get),
+            envelope: self
+                .first(|file| file.tools.envelope)
+                .unwrap_or(base.envelope),
+            ..base
+        }
+    }
+
+    fn run_limits(&self) -> impl Iterator<Item = RunLimits> {
+        self.layers.iter().map(|layer| RunLimits {
+            max_tokens: layer.file.run.max_tokens,
+            budget: layer.file.run.budget,
+            max_depth: layer.file.run.max_depth,
+        })
+    }
+
+    fn prices(&self) -> BTreeMap<String, Price> {
+        let of = |own: bool| {
+            let layers = self.layers.iter().filter(move |layer| layer.own == own);
+            let prices = |layer: &Layer| layer.file.prices.clone();
+            layers.flat_map(prices)
+        };
+        // What comes later takes the place of what came before.
+        let prices = of(false).chain(of(true));
+        prices
+            .map(|(model, prices)| (model, prices.into()))
+            .collect()
+    }
+}
+
+/// Refuses a run whose budget nobody could watch.
+pub(crate) fn require_price(limits: &Limits, model: &Model) -> Result<(), Failure> {
+    let is_known = limits.price(model.provider.name(), &model.name).is_some();
+    if limits.max_cost.is_none() || is_known {
+        return Ok(());
+    }
+    let name = &model.name;
+    let message = format!("a budget is given, and no price of the model `{name}` is known");
+    Err(
+        Failure::new(Exit::Usage, "usage", message).with_help(format!(
+            "say in logue.toml what a million tokens cost in US dollars: [prices.{name:?}] \
+             input = …, output = …; or limit the tokens with --max-tokens instead"
+        )),
+    )
+}

@@ -1,0 +1,569 @@
+//! `logue.toml`: the project's over the user's, and both under flags and environment.
+//!
+//! The project's file is looked for in the current folder and above it, up to the folder of the
+//! repository; never in a prompt's folder, because a prompt from elsewhere must not bring its own
+//! settings. The user's is `logue/config.toml` in the XDG configuration folder. A key that nobody
+//! knows is an error at its position: a misspelled limit would otherwise be no limit.
+
+pub(crate) mod accounts;
+pub(crate) mod browser;
+pub(crate) mod dollars;
+pub(crate) mod harmony;
+pub(crate) mod limits;
+pub(crate) mod mcp;
+pub(crate) mod network;
+pub(crate) mod permissions;
+pub(crate) mod redact;
+pub(crate) mod telemetry;
+pub(crate) mod tools;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::num::{NonZeroU32, NonZeroU64};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use etcetera::BaseStrategy as _;
+use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, PermissionFile, Redaction};
+use logue_model::{Dialect, HarmonyServer, Limits, PromptForm, RetryBudget};
+use logue_source::{ColorMode, Diagnostic, DiagnosticCode, Source, Span};
+use logue_tools::{FetchPolicy, HostRule, SearchEngine, ShellPolicy};
+use serde::Deserialize;
+
+use crate::exit::{Exit, Failure};
+use crate::setup::config::accounts::{Account, Server};
+use crate::setup::config::browser::Browser;
+use crate::setup::config::harmony::Harmony;
+use crate::setup::config::mcp::Mcp;
+use crate::setup::config::network::Network;
+use crate::setup::config::permissions::{PermissionTable, TrustTable};
+use crate::setup::config::redact::Redact;
+use crate::setup::config::telemetry::Telemetry;
+use crate::setup::config::tools::Tools;
+use crate::setup::environment::{cache_folder, data_folder, variable};
+
+use dollars::Dollars;
+use limits::Prices;
+
+/// The settings in force, files merged.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Config {
+    layers: Vec<Layer>,
+    /// The patterns of all layers: a project takes none of the user's away.
+    redaction: Redaction,
+    hosts: Vec<HostRule>,
+    /// The engine of the first file that names one.
+    search: Option<SearchEngine>,
+}
+
+#[derive(Clone, Debug)]
+struct Layer {
+    /// The folder of the file: relative paths in it count from there.
+    folder: PathBuf,
+    /// Whether the file is the user's own, and not a project's.
+    own: bool,
+    permissions: PermissionFile,
+    approval_timeout: Option<u64>,
+    file: File,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    model: Model,
+    #[serde(default)]
+    tools: Tools,
+    #[serde(default)]
+    run: Run,
+    #[serde(default)]
+    network: Network,
+    #[serde(default)]
+    browser: Browser,
+    #[serde(default)]
+    transcript: Transcript,
+    #[serde(default)]
+    redact: Redact,
+    #[serde(default)]
+    store: Store,
+    #[serde(default)]
+    telemetry: Telemetry,
+    #[serde(default)]
+    mcp: Mcp,
+    #[serde(default)]
+    prices: BTreeMap<String, Prices>,
+    #[serde(default)]
+    permissions: PermissionTable,
+    #[serde(default)]
+    trust: TrustTable,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Model {
+    name: Option<String>,
+    pub(crate) base_url: Option<String>,
+    pub(crate) api_key_env: Option<String>,
+    dialect: Option<String>,
+    stream: Option<bool>,
+    #[serde(default)]
+    pub(crate) anthropic: Server,
+    connect_seconds: Option<u64>,
+    first_byte_seconds: Option<u64>,
+    idle_seconds: Option<u64>,
+    total_seconds: Option<u64>,
+    retries: Option<u32>,
+    retry_seconds: Option<u64>,
+    response_bytes: Option<usize>,
+    event_bytes: Option<usize>,
+    #[serde(default)]
+    harmony: Harmony,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Run {
+    max_turns: Option<NonZeroU32>,
+    wait_seconds: Option<u64>,
+    agent_cache_hours: Option<u32>,
+    max_tokens: Option<NonZeroU64>,
+    budget: Option<Dollars>,
+    max_depth: Option<usize>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Transcript {
+    inline_bytes: Option<usize>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Store {
+    url: Option<String>,
+}
+
+impl Config {
+    /// Reads the files that apply to the current folder.
+    ///
+    /// # Errors
+    /// A file is there and cannot be read, or is no valid configuration.
+    pub(crate) fn load() -> Result<Self, Failure> {
+        let folders = etcetera::choose_base_strategy().ok();
+        let home = folders
+            .as_ref()
+            .map(|folders| folders.home_dir().to_owned());
+        let mut paths = Vec::new();
+        if let Ok(current) = std::env::current_dir() {
+            paths.extend(project_file(&current, home.as_deref()).map(|path| (path, false)));
+        }
+        if let Some(folders) = folders {
+            paths.push((folders.config_dir().join("logue").join("config.toml"), true));
+        }
+        let mut layers = Vec::new();
+        let mut redaction = Redaction::default();
+        let mut hosts = Vec::new();
+        let mut search = None;
+        for (path, own) in paths {
+            let text = match std::fs::read_to_string(&path) {
+                Ok(text) => text,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(error) => {
+                    let message = format!("{} cannot be read: {error}", path.display());
+                    return Err(Failure::user("E-CONFIG-INVALID", message));
+                }
+            };
+            let file: File = toml::from_str(&text).map_err(|error| {
+                let span = error.span().map_or(Span::default(), Span::from);
+                invalid(&path, &text, span, error.message())
+            })?;
+            file.redact
+                .add_to(&mut redaction)
+                .map_err(|(span, error)| invalid(&path, &text, span, &error.to_string()))?;
+            let rules = file.network.rules(own);
+            hosts.extend(rules.map_err(|(span, error)| invalid(&path, &text, span, &error))?);
+            let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
+            file.tools
+                .check(own, &folder)
+                .map_err(|(span, error)| invalid(&path, &text, span, &error))?;
+            let engine = file.browser.engine(own);
+            let engine = engine.map_err(|(span, error)| invalid(&path, &text, span, &error))?;
+            search = search.or(engine);
+            file.telemetry
+                .check(own)
+                .map_err(|(span, error)| invalid(&path, &text, span, error))?;
+            file.mcp
+                .check(own)
+                .map_err(|(span, error)| invalid(&path, &text, span, &error))?;
+            file.trust
+                .check(own)
+                .map_err(|(span, error)| invalid(&path, &text, span, error))?;
+            let wrong = |(span, error): (Span, String)| invalid(&path, &text, span, &error);
+            let rules = file.permissions.rules().map_err(wrong)?;
+            let approval_timeout = file.permissions.timeout_seconds().map_err(wrong)?;
+            layers.push(Layer {
+                folder,
+                own,
+                permissions: PermissionFile { path, rules },
+                approval_timeout,
+                file,
+            });
+        }
+        Ok(Self {
+            layers,
+            redaction,
+            hosts,
+            search,
+        })
+    }
+
+    /// The files in force, the first over the next.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.layers
+            .iter()
+            .map(|layer| layer.permissions.path.as_path())
+    }
+
+    fn first<T>(&self, pick: impl Fn(&File) -> Option<T>) -> Option<T> {
+        self.layers.iter().find_map(|layer| pick(&layer.file))
+    }
+
+    /// The model to use where neither a flag nor the prompt names one.
+    pub(crate) fn model(&self) -> Option<String> {
+        variable("LOGUE_MODEL")
+            .or_else(|| variable("OPENAI_MODEL"))
+            .or_else(|| self.first(|file| file.model.name.clone()))
+    }
+
+    /// The kind of the model server, where it is not the one that its address suggests.
+    pub(crate) fn dialect(&self) -> Result<Option<Dialect>, Failure> {
+        let word = self.first(|file| file.model.dialect.clone());
+        word.map(|word| accounts::dialect(&word)).transpose()
+    }
+
+    /// Whether answers are asked for as they are made.
+    pub(crate) fn stream(&self) -> bool {
+        self.first(|file| file.model.stream).unwrap_or(true)
+    }
+
+    /// The address of the model server of an account.
+    pub(crate) fn address(&self, account: &Account, flag: Option<&str>) -> Address {
+        let variables = account.address_variables.iter();
+        let named = flag
+            .map(str::to_owned)
+            .or_else(|| variables.copied().find_map(variable));
+        if let Some(url) = named {
+            return Address {
+                url,
+                of_project: false,
+            };
+        }
+        let named = self.layers.iter().find_map(|layer| {
+            let url = (account.table)(&layer.file.model).base_url?;
+            Some(Address {
+                url,
+                of_project: !layer.own,
+            })
+        });
+        named.unwrap_or_else(|| Address {
+            url: account.base_url.to_owned(),
+            of_project: false,
+        })
+    }
+
+    /// The key for a model server.
+    ///
+    /// A project's `logue.toml` comes with a checkout, and a checkout may come from anybody. So an
+    /// address that it names, and a variable that it names, get no secret that was meant for
+    /// something else: only a key from `--api-key` or from a variable whose name begins with
+    /// `LOGUE_`.
+    pub(crate) fn api_key(
+        &self,
+        account: &Account,
+        flag: Option<&str>,
+        address: &Address,
+    ) -> Result<Option<String>, Failure> {
+        if let Some(key) = flag
+            .map(str::to_owned)
+            .or_else(|| account.own_key_variable.and_then(variable))
+        {
+            return Ok(Some(key));
+        }
+        let named = self.layers.iter().find_map(|layer| {
+            let name = (account.table)(&layer.file.model).api_key_env?;
+            Some((name, layer.own && !address.of_project))
+        });
+        match named {
+            Some((name, trusted)) if trusted || name.starts_with("LOGUE_") => Ok(variable(&name)
+                .or_else(|| {
+                    if address.of_project {
+                        None
+                    } else {
+                        variable(account.key_variable)
+                    }
+                })),
+            Some((name, _)) => {
+                let message = format!("a project's logue.toml may not send the variable `{name}`");
+                Err(
+                    Failure::user(DiagnosticCode::ConfigInvalid.as_str(), message).with_help(
+                        "name a variable that begins with LOGUE_, or put the setting into your own \
+                     logue/config.toml",
+                    ),
+                )
+            }
+            None if address.of_project => Ok(None),
+            None => Ok(variable(account.key_variable)),
+        }
+    }
+
+    /// What one request may cost.
+    pub(crate) fn limits(&self) -> Limits {
+        let seconds = |pick: fn(&Model) -> Option<u64>, default: Duration| {
+            self.first(|file| pick(&file.model))
+                .map_or(default, Duration::from_secs)
+        };
+        let base = Limits::default();
+        Limits {
+            connect: seconds(|model| model.connect_seconds, base.connect),
+            first_byte: seconds(|model| model.first_byte_seconds, base.first_byte),
+            idle: seconds(|model| model.idle_seconds, base.idle),
+            total: seconds(|model| model.total_seconds, base.total),
+            response_bytes: self
+                .first(|file| file.model.response_bytes)
+                .unwrap_or(base.response_bytes),
+            event_bytes: self
+                .first(|file| file.model.event_bytes)
+                .unwrap_or(base.event_bytes),
+        }
+    }
+
+    /// In which form a prompt of gpt-oss models is sent.
+    pub(crate) fn harmony_prompt(&self) -> PromptForm {
+        self.first(|file| file.model.harmony.prompt())
+            .unwrap_or_default()
+    }
+
+    /// What a server of gpt-oss models understands.
+    pub(crate) fn harmony_server(&self) -> HarmonyServer {
+        self.first(|file| file.model.harmony.server())
+            .unwrap_or_default()
+    }
+
+    /// Further folders that tools may read, as the files name them.
+    pub(crate) fn roots(&self) -> Vec<PathBuf> {
+        let roots = |layer: &Layer| {
+            let folder = layer.folder.clone();
+            layer
+                .file
+                .tools
+                .roots
+                .clone()
+                .into_iter()
+                .map(move |root| folder.join(root))
+        };
+        self.layers.iter().flat_map(roots).collect()
+    }
+
+    /// What programs of tools may cost and reach.
+    pub(crate) fn shell_policy(&self) -> ShellPolicy {
+        let layers = self.layers.iter();
+        let layers: Vec<tools::Layer<'_>> = layers
+            .map(|layer| (&layer.file.tools, layer.folder.as_path()))
+            .collect();
+        let home = etcetera::home_dir().ok();
+        tools::policy(&layers, std::env::current_exe().ok(), home.as_deref())
+    }
+
+    /// What programs find in their environment, those of MCP servers too.
+    pub(crate) fn environment(&self) -> Vec<(OsString, OsString)> {
+        let layers = self.layers.iter();
+        let layers: Vec<tools::Layer<'_>> = layers
+            .map(|layer| (&layer.file.tools, layer.folder.as_path()))
+            .collect();
+        tools::environment(&layers)
+    }
+
+    /// What prompts may reach: the hosts of the flags and of the files.
+    pub(crate) fn network(&self, flags: &[HostRule]) -> FetchPolicy {
+        let base = FetchPolicy::default();
+        FetchPolicy {
+            hosts: flags.iter().chain(&self.hosts).cloned().collect(),
+            total: self
+                .first(|file| file.network.timeout_seconds)
+                .map_or(base.total, Duration::from_secs),
+            max_bytes: self
+                .first(|file| file.network.page_bytes)
+                .unwrap_or(base.max_bytes),
+            ..base
+        }
+    }
+
+    /// What `browser.search` asks.
+    pub(crate) fn search(&self) -> Option<SearchEngine> {
+        self.search.clone()
+    }
+
+    /// How often the model may be asked in one turn.
+    pub(crate) fn max_turns(&self, flag: Option<u32>) -> usize {
+        let most = flag.or_else(|| self.first(|file| file.run.max_turns).map(NonZeroU32::get));
+        most.and_then(|most| usize::try_from(most).ok())
+            .unwrap_or(50)
+    }
+
+    /// What asking a server again may cost.
+    pub(crate) fn retry_budget(&self, flag: Option<u32>) -> RetryBudget {
+        let mut budget = RetryBudget::default();
+        if let Some(retries) = flag.or_else(|| self.first(|file| file.model.retries)) {
+            budget = budget.with_retries(retries);
+        }
+        if let Some(seconds) = self.first(|file| file.model.retry_seconds) {
+            let most = Duration::from_secs(seconds);
+            budget = budget.with_total(most).with_longest(most);
+        }
+        budget
+    }
+
+    /// Where answers of agents are kept, and for how long; `None` if they are not.
+    pub(crate) fn agent_cache(&self) -> Option<AnswerCache> {
+        let hours = self.first(|file| file.run.agent_cache_hours).unwrap_or(24);
+        let lifetime = Duration::from_hours(u64::from(hours));
+        let folder = cache_folder("agents")?;
+        (hours > 0).then(|| AnswerCache::new(folder, lifetime).without(self.redaction.clone()))
+    }
+
+    /// Where rewritten prompts are kept: for so long that a conversation can go on from the same
+    /// words.
+    pub(crate) fn refined_prompts(&self) -> Option<AnswerCache> {
+        let lifetime = Duration::from_hours(24 * 90);
+        let cache = AnswerCache::new(cache_folder("refined")?, lifetime);
+        Some(cache.without(self.redaction.clone()))
+    }
+
+    /// Bytes of the largest payload that is not put into a file that is named by what it holds.
+    pub(crate) fn inline_bytes(&self) -> usize {
+        self.first(|file| file.transcript.inline_bytes)
+            .unwrap_or(DEFAULT_INLINE_BYTES)
+    }
+
+    /// Where sessions are kept; `None` where there is no folder for what belongs to the user.
+    pub(crate) fn store(&self, flag: Option<&str>) -> Option<String> {
+        let named = flag.map(str::to_owned).or_else(|| variable("LOGUE_STORE"));
+        let of_files = || {
+            self.layers.iter().find_map(|layer| {
+                let url = layer.file.store.url.clone()?;
+                // A path in a file counts from the file.
+                match url.strip_prefix("sqlite:") {
+                    Some(path) => {
+                        let path = layer.folder.join(path);
+                        Some(format!("sqlite:{}", path.display()))
+                    }
+                    None => Some(url),
+                }
+            })
+        };
+        let of_user = || {
+            let path = data_folder()?.join("sessions.db");
+            Some(format!("sqlite:{}", path.display()))
+        };
+        named.or_else(of_files).or_else(of_user)
+    }
+
+    /// Where spans go, all of the address; `None` if they go nowhere.
+    pub(crate) fn spans(&self) -> Option<String> {
+        if variable("OTEL_SDK_DISABLED").is_some_and(|off| off.eq_ignore_ascii_case("true")) {
+            return None;
+        }
+        variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").or_else(|| {
+            let base = variable("OTEL_EXPORTER_OTLP_ENDPOINT")
+                .or_else(|| self.first(|file| file.telemetry.endpoint()))?;
+            Some(format!("{}/v1/traces", base.trim_end_matches('/')))
+        })
+    }
+
+    /// What the files say of MCP servers, the first over the next.
+    pub(crate) fn mcp(&self) -> impl Iterator<Item = &Mcp> {
+        self.layers.iter().map(|layer| &layer.file.mcp)
+    }
+
+    /// What is not written.
+    pub(crate) fn redaction(&self) -> &Redaction {
+        &self.redaction
+    }
+
+    /// The rules of each file, and whether the file is the user's own.
+    pub(crate) fn permission_files(&self) -> impl Iterator<Item = (bool, PermissionFile)> + '_ {
+        let layers = self.layers.iter();
+        layers.map(|layer| (layer.own, layer.permissions.clone()))
+    }
+
+    /// How long a turn waits for a person, in seconds.
+    pub(crate) fn approval_timeout(&self) -> Option<u64> {
+        self.layers.iter().find_map(|layer| layer.approval_timeout)
+    }
+
+    /// Folders whose prompts are the user's own.
+    pub(crate) fn trusted_folders(&self) -> Vec<PathBuf> {
+        let home = etcetera::home_dir().ok();
+        let own = self.layers.iter().filter(|layer| layer.own);
+        own.flat_map(|layer| layer.file.trust.folders(&layer.folder, home.as_deref()))
+            .collect()
+    }
+
+    /// How long to wait for a file that another run holds.
+    pub(crate) fn patience(&self) -> Duration {
+        Duration::from_secs(self.first(|file| file.run.wait_seconds).unwrap_or(10))
+    }
+}
+
+/// Where the model server is, and who says so.
+#[derive(Clone, Debug)]
+pub(crate) struct Address {
+    pub(crate) url: String,
+    /// Whether a project's file names it, and not the user.
+    of_project: bool,
+}
+
+/// The nearest `logue.toml` in `folder` and above: up to the folder of its repository or the home
+/// folder, and only one that belongs to this user.
+fn project_file(folder: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    for folder in folder.ancestors() {
+        let file = folder.join("logue.toml");
+        if std::fs::metadata(&file).is_ok_and(|metadata| metadata.is_file() && is_own(&metadata)) {
+            return Some(file);
+        }
+        if folder.join(".git").exists() || Some(folder) == home {
+            return None;
+        }
+    }
+    None
+}
+
+/// Whether a file belongs to this user or to the system. Somebody else's file in a shared folder
+/// above is no configuration of ours.
+fn is_own(metadata: &std::fs::Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let this_user = std::fs::metadata("/proc/self").map(|own| own.uid());
+        metadata.uid() == 0 || this_user.is_ok_and(|user| user == metadata.uid())
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = metadata;
+        true
+    }
+}
+
+fn invalid(path: &Path, text: &str, span: Span, message: &str) -> Failure {
+    let diagnostic = Diagnostic::error(DiagnosticCode::ConfigInvalid, message, span)
+        .with_help("the README lists the settings");
+    let source = Source::new(path.display().to_string(), text.as_bytes());
+    Failure {
+        report: Some(source.render(&diagnostic, ColorMode::Plain)),
+        ..Failure::new(
+            Exit::UserCorrectable,
+            DiagnosticCode::ConfigInvalid.as_str(),
+            message,
+        )
+    }
+}

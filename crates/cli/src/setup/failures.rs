@@ -1,0 +1,47 @@
+//! Failures of commands from the errors of sources and transcripts.
+
+use logue_agent::{SourceError, TranscriptError};
+use logue_source::Source;
+
+use crate::exit::{Exit, Failure};
+use crate::terminal::error_style;
+
+pub(crate) fn source_failure(error: &SourceError) -> Failure {
+    let diagnostic = &error.diagnostic;
+    if error.text.is_empty() {
+        let failure = Failure::user(diagnostic.code.as_str(), diagnostic.message.clone());
+        return diagnostic
+            .help
+            .iter()
+            .fold(failure, |failure, help| failure.with_help(help.clone()));
+    }
+    rendered(&error.name, &error.text, std::slice::from_ref(diagnostic))
+}
+
+/// A failure from diagnostics of a text: all of them are reported, the first one names it.
+pub(crate) fn rendered(name: &str, text: &[u8], errors: &[logue_source::Diagnostic]) -> Failure {
+    let source = Source::new(name, text);
+    let reports: Vec<String> = errors
+        .iter()
+        .map(|error| source.render(error, error_style()))
+        .collect();
+    let (code, message) = errors
+        .first()
+        .map_or(("E-SOURCE-READ", String::new()), |first| {
+            let place = source.place(first.primary.start);
+            (first.code.as_str(), format!("{place}: {}", first.message))
+        });
+    Failure {
+        report: Some(reports.join("\n")),
+        ..Failure::user(code, message)
+    }
+}
+
+pub(crate) fn transcript_failure(error: &TranscriptError) -> Failure {
+    let exit = match error.category() {
+        "transcript_locked" => Exit::Busy,
+        "transcript_write_failed" => Exit::SessionTerminating,
+        _ => Exit::UserCorrectable,
+    };
+    Failure::new(exit, error.category(), error.to_string()).with_help(error.help())
+}

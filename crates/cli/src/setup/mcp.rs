@@ -1,0 +1,101 @@
+//! The servers that a prompt may declare, as the settings in force want them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use logue_source::visible;
+use logue_tools::mcp::{CatalogCache, LogFn, McpOptions, McpServers, McpSettings, TokenStore};
+use logue_tools::{Fetcher, HostRule};
+use toml::Spanned;
+
+use crate::exit::Failure;
+use crate::setup::config::Config;
+use crate::setup::config::mcp::Mcp;
+use crate::setup::environment::{cache_folder, state_folder, variable};
+use crate::terminal::complain;
+
+/// No server yet; those that a prompt declares are connected to when they are needed.
+pub(crate) fn servers(config: &Config, network: Option<Arc<Fetcher>>) -> Arc<McpServers> {
+    let notice: LogFn = Arc::new(|text| {
+        complain(&format!(
+            "warning[E-MCP-SERVER-FAILED]: {}\n",
+            visible(text)
+        ));
+    });
+    servers_with(config, network, notice)
+}
+
+/// The same, and `notice` is told of a server that cannot be reached.
+pub(crate) fn servers_with(
+    config: &Config,
+    network: Option<Arc<Fetcher>>,
+    notice: LogFn,
+) -> Arc<McpServers> {
+    let options = McpOptions {
+        notice: Some(notice),
+        ..options(config)
+    };
+    Arc::new(McpServers::new(options, network))
+}
+
+fn options(config: &Config) -> McpOptions {
+    let base = McpOptions::default();
+    let first = |pick: fn(&Mcp) -> Option<u64>| config.mcp().find_map(pick);
+    let seconds = |pick, default| first(pick).map_or(default, Duration::from_secs);
+    let minutes = first(|mcp| mcp.cache_minutes).unwrap_or(5);
+    let cache = cache_folder("mcp").filter(|_| minutes > 0);
+    McpOptions {
+        start: seconds(|mcp| mcp.start_seconds, base.start),
+        call: seconds(|mcp| mcp.call_seconds, base.call),
+        output_bytes: config
+            .mcp()
+            .find_map(|mcp| mcp.output_bytes)
+            .unwrap_or(base.output_bytes),
+        environment: config.environment(),
+        cache: cache.map(|folder| CatalogCache::new(folder, Duration::from_secs(60 * minutes))),
+        tokens: tokens(),
+        servers: settings(config),
+        ..base
+    }
+}
+
+/// Where tokens are that somebody logged in for.
+pub(crate) fn tokens() -> Option<TokenStore> {
+    Some(TokenStore::new(state_folder()?.join("mcp")))
+}
+
+/// The value of a variable that a file names.
+fn named(name: Option<&Spanned<String>>) -> Option<String> {
+    variable(name?.get_ref())
+}
+
+/// What each server is told: of several files that name it, the first counts.
+pub(crate) fn settings(config: &Config) -> BTreeMap<String, McpSettings> {
+    let mut servers = BTreeMap::new();
+    for (name, server) in config.mcp().flat_map(|mcp| &mcp.servers) {
+        servers.entry(name.clone()).or_insert_with(|| McpSettings {
+            headers: server.headers.clone(),
+            bearer: named(server.bearer_env.as_ref()),
+            client_id: named(server.client_id_env.as_ref()),
+            client_secret: named(server.client_secret_env.as_ref()),
+        });
+    }
+    servers
+}
+
+/// What reaches the hosts of the flags and of the settings; `None` if there are none.
+pub(crate) fn network(
+    hosts: &[HostRule],
+    config: &Config,
+) -> Result<Option<Arc<Fetcher>>, Failure> {
+    let policy = config.network(hosts);
+    if policy.hosts.is_empty() {
+        return Ok(None);
+    }
+    let fetcher = Fetcher::new(policy).map_err(|error| {
+        let failure = Failure::user("E-NETWORK-DENIED", error.message);
+        error.help.into_iter().fold(failure, Failure::with_help)
+    })?;
+    Ok(Some(Arc::new(fetcher)))
+}

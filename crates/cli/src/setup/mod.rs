@@ -1,0 +1,21 @@
+//! Everything that commands share between the command line and the crates that do the work.
+
+pub(crate) mod config;
+pub(crate) mod environment;
+pub(crate) mod failures;
+pub(crate) mod mcp;
+pub(crate) mod model;
+pub(crate) mod output;
+pub(crate) mod permissions;
+pub(crate) mod preview;
+pub(crate) mod prompt;
+pub(crate) mod requirements;
+pub(crate) mod roots;
+pub(crate) mod session_agent;
+pub(crate) mod session_turn;
+pub(crate) mod signals;
+pub(crate) mod store;
+pub(crate) mod suspended;
+pub(crate) mod terminal_approver;
+pub(crate) mod transcript;
+pub(crate) mod trust;

@@ -1,0 +1,180 @@
+//! Where a run reads its prompt and its message, and what it will write to.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use logue_agent::{TranscriptFile, into_text, read_all, read_bytes};
+
+use crate::arguments::RunArgs;
+use crate::exit::{Exit, Failure};
+use crate::files::folder_of;
+use crate::language::Language;
+use crate::setup::failures::{source_failure, transcript_failure};
+
+/// The text that is run, and the file that it may grow in.
+#[derive(Debug)]
+pub(crate) struct Input {
+    /// What messages call the text.
+    pub(crate) name: String,
+    pub(crate) text: String,
+    /// What the text is written in.
+    pub(crate) language: Language,
+    /// The locked transcript; `None` if nothing is written.
+    pub(crate) transcript: Option<TranscriptFile>,
+    prompt: Option<PathBuf>,
+    transcript_folder: PathBuf,
+}
+
+impl Input {
+    /// Opens what the command line names. `waiting` is called if another run holds the transcript.
+    pub(crate) fn open(
+        arguments: &RunArgs,
+        patience: Duration,
+        waiting: impl Fn(&Path),
+    ) -> Result<Self, Failure> {
+        let stdin = arguments.file == "-";
+        if stdin && arguments.message.iter().any(|word| word == "-") {
+            return Err(Failure::new(
+                Exit::Usage,
+                "usage",
+                "standard input cannot be both the prompt and the message",
+            )
+            .with_help("name a file for one of them"));
+        }
+        let prompt = (!stdin).then(|| PathBuf::from(&arguments.file));
+        let name = if stdin {
+            "<stdin>".to_owned()
+        } else {
+            arguments.file.clone()
+        };
+        let bytes = match &prompt {
+            Some(path) => read_bytes(path),
+            None => read_all(&name, io::stdin().lock()),
+        };
+        let bytes = bytes.map_err(|error| source_failure(&error))?;
+        let open = |path: &Path| {
+            TranscriptFile::open(path, patience, || waiting(path))
+                .map_err(|error| transcript_failure(&error))
+        };
+        let transcript = match (&arguments.output, &prompt) {
+            (Some(path), _) if std::fs::symlink_metadata(path).is_ok() => Some(open(path)?),
+            (Some(path), _) => {
+                let file = TranscriptFile::create(path, &bytes);
+                Some(file.map_err(|error| transcript_failure(&error))?)
+            }
+            (None, Some(path)) if !arguments.no_write => Some(open(path)?),
+            _ => None,
+        };
+        let (name, content) = match (&transcript, &arguments.output) {
+            (Some(file), Some(path)) => (path.display().to_string(), file.content().to_vec()),
+            (Some(file), None) => (name, file.content().to_vec()),
+            (None, _) => (name, bytes),
+        };
+        let text = into_text(&name, content).map_err(|error| source_failure(&error))?;
+        // Payloads stand beside the file itself, wherever links to it are.
+        let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+        let transcript_folder = match (&transcript, &prompt) {
+            (Some(file), _) => folder_of(file.path()),
+            (None, Some(path)) => folder_of(&real(path)),
+            (None, None) => PathBuf::from("."),
+        };
+        let language = arguments
+            .lang
+            .unwrap_or_else(|| Language::of(Some(Path::new(&name)), text.as_bytes()));
+        Ok(Self {
+            name,
+            text,
+            language,
+            transcript,
+            prompt,
+            transcript_folder,
+        })
+    }
+
+    /// The prompt in a file, of which nothing is written.
+    pub(crate) fn of_agent(path: &Path) -> Result<Self, Failure> {
+        let name = path.display().to_string();
+        let bytes = read_bytes(path).map_err(|error| source_failure(&error))?;
+        let text = into_text(&name, bytes).map_err(|error| source_failure(&error))?;
+        Ok(Self {
+            language: Language::of(Some(path), text.as_bytes()),
+            name,
+            text,
+            transcript: None,
+            prompt: Some(path.to_owned()),
+            transcript_folder: folder_of(path),
+        })
+    }
+
+    /// A transcript that is gone on with, and the prompt that it began as.
+    pub(crate) fn of_transcript(
+        prompt: &Path,
+        transcript: &Path,
+        patience: Duration,
+        waiting: impl Fn(&Path),
+    ) -> Result<Self, Failure> {
+        let file = TranscriptFile::open(transcript, patience, || waiting(transcript))
+            .map_err(|error| transcript_failure(&error))?;
+        let name = transcript.display().to_string();
+        let text = into_text(&name, file.content().to_vec());
+        let text = text.map_err(|error| source_failure(&error))?;
+        Ok(Self {
+            language: Language::of(Some(transcript), text.as_bytes()),
+            text,
+            name,
+            transcript_folder: folder_of(file.path()),
+            transcript: Some(file),
+            prompt: Some(prompt.to_owned()),
+        })
+    }
+
+    /// The folder that relative paths of the prompt count from.
+    pub(crate) fn prompt_folder(&self) -> PathBuf {
+        self.prompt
+            .as_deref()
+            .map_or_else(|| PathBuf::from("."), folder_of)
+    }
+
+    /// The file of the prompt, unless it comes on standard input.
+    pub(crate) fn prompt_file(&self) -> Option<&Path> {
+        self.prompt.as_deref()
+    }
+
+    /// The file that the conversation is known by: the transcript, else the prompt.
+    pub(crate) fn conversation(&self) -> PathBuf {
+        let transcript = self.transcript.as_ref().map(|file| file.path().to_owned());
+        transcript
+            .or_else(|| self.prompt.clone())
+            .unwrap_or_else(|| PathBuf::from("-"))
+    }
+
+    /// The folder of the transcript's payload files.
+    pub(crate) fn transcript_folder(&self) -> PathBuf {
+        self.transcript_folder.clone()
+    }
+}
+
+/// The message of the command line: its words, or standard input.
+pub(crate) fn message(words: &[String]) -> Result<Option<String>, Failure> {
+    let text = match words {
+        [] => return Ok(None),
+        [only] if only == "-" => {
+            let bytes = read_all("<stdin>", io::stdin().lock());
+            let bytes = bytes.map_err(|error| source_failure(&error))?;
+            into_text("<stdin>", bytes).map_err(|error| source_failure(&error))?
+        }
+        words => words.join(" "),
+    };
+    // The newline that ends a line of `echo` or a file is no part of what is said.
+    let text = text
+        .strip_suffix('\n')
+        .map_or_else(|| text.clone(), str::to_owned);
+    if text.trim().is_empty() {
+        return Err(
+            Failure::user("chat_message_shape_invalid", "the message is empty")
+                .with_help("say something, or leave the message out to let the model go on"),
+        );
+    }
+    Ok(Some(text))
+}

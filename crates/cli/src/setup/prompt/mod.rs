@@ -1,0 +1,5 @@
+//! The prompt of a command: where it is read from and what it may name.
+
+pub(crate) mod input;
+pub(crate) mod reading;
+pub(crate) mod refining;

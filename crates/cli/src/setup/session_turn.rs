@@ -1,0 +1,142 @@
+//! A turn of a session: watched until it ends, and told how it ended.
+
+use std::sync::Arc;
+
+use logue_agent::Relay;
+use logue_harness::chat::{ChatTurnOutcome, SignalError, TurnEvent, TurnStream};
+use logue_message::ChatMessage;
+
+use crate::arguments::StoreArgs;
+use crate::exit::{Exit, Failure};
+use crate::setup::output::Output;
+use crate::setup::signals::signalled;
+use crate::setup::store::store_failure;
+use crate::terminal::write_failed;
+
+/// Tells how a turn of a session ended.
+pub(crate) fn told(
+    output: &Output,
+    store: &StoreArgs,
+    ended: Result<Ended, Failure>,
+) -> Result<Exit, Failure> {
+    output.finish();
+    let failure = match ended {
+        Ok(Ended::Signalled(exit)) => {
+            output.cancelled(exit, None);
+            return Ok(exit);
+        }
+        Ok(Ended::Turn(outcome)) => match *outcome {
+            ChatTurnOutcome::Errored(turn) => failed(&turn, store),
+            ChatTurnOutcome::Completed(turn) => {
+                output.answered(&turn);
+                output.written().map_err(|error| write_failed(&error))?;
+                return Ok(Exit::Done);
+            }
+            ChatTurnOutcome::Suspended(turn) => {
+                let text = turn
+                    .pending_messages
+                    .iter()
+                    .rev()
+                    .map(ChatMessage::text)
+                    .next();
+                let command = resume_command(&turn.signal_descriptor.signal_id, store);
+                let id = &turn.invocation_id;
+                output.suspended(id, &turn.signal_descriptor, text.as_deref(), &command);
+                output.written().map_err(|error| write_failed(&error))?;
+                return Ok(Exit::Suspended);
+            }
+        },
+        Err(failure) => failure,
+    };
+    output.failed(&failure);
+    Err(failure)
+}
+
+/// How a turn ended here.
+pub(crate) enum Ended {
+    Turn(Box<ChatTurnOutcome>),
+    /// By a signal of the system.
+    Signalled(Exit),
+}
+
+/// Shows what happens in a turn until it ends, or until a signal of the system ends this process. The
+/// turn is then put in order by whoever comes next.
+pub(crate) async fn watch(mut turn: TurnStream, output: &Arc<Output>) -> Ended {
+    let relay = Relay::new(Arc::clone(output) as Arc<_>);
+    let mut signal = std::pin::pin!(signalled());
+    loop {
+        let event = tokio::select! {
+            biased;
+            exit = &mut signal => return Ended::Signalled(exit),
+            event = turn.next() => event,
+        };
+        match event {
+            Some(TurnEvent::Run { event, .. }) => relay.tell(&event),
+            Some(TurnEvent::Outcome(outcome)) => return Ended::Turn(Box::new(outcome)),
+            Some(_) => {}
+            // The outcome is the last event, so this does not happen.
+            None => return Ended::Signalled(Exit::Internal),
+        }
+    }
+}
+
+/// The command that lets a turn go on.
+pub(crate) fn resume_command(signal_id: &str, store: &StoreArgs) -> String {
+    let store = store.store.as_deref();
+    let store = store.map_or(String::new(), |url| format!(" --store {}", quoted(url)));
+    format!("logue signal {} --approve{store}", quoted(signal_id))
+}
+
+fn failed(turn: &logue_harness::chat::ErroredTurn, store: &StoreArgs) -> Failure {
+    let exit = match turn.error_category.as_str() {
+        "session_busy" => Exit::Busy,
+        "internal" => Exit::Internal,
+        _ => Exit::from(turn.error_bucket),
+    };
+    let mut failure = Failure::new(exit, &turn.error_category, &turn.diagnostic);
+    failure.retry_after = turn.retry_after;
+    if let Some(help) = &turn.help {
+        failure = failure.with_help(help);
+    }
+    match turn.error_category.as_str() {
+        "session_busy" => failure.with_help("wait for it, or use --busy enqueue"),
+        "session_awaiting_signal" => {
+            let list = match store.store.as_deref() {
+                Some(url) => format!("logue sessions list --store {}", quoted(url)),
+                None => "logue sessions list".to_owned(),
+            };
+            failure.with_help(format!(
+                "decide it with `logue signal`; `{list}` names what waits"
+            ))
+        }
+        "budget_exceeded" => {
+            failure.with_help("what was done is kept: raise --max-tokens or --budget and go on")
+        }
+        "max_turns_reached" => failure.with_help("raise --max-turns"),
+        "turn_interrupted" => failure.with_help("say it again if it is still to be done"),
+        _ => failure,
+    }
+}
+
+/// A word of a command line as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+pub(crate) fn refused(error: &SignalError) -> Failure {
+    if let SignalError::Store(error) = error {
+        return store_failure(error);
+    }
+    let failure = Failure::user(error.category(), error.to_string());
+    match error {
+        SignalError::Unknown { .. } => {
+            failure.with_help("`logue sessions list` names what waits; see also --store")
+        }
+        SignalError::PayloadInvalid { .. } => failure.with_help("nothing was decided: try again"),
+        _ => failure,
+    }
+}

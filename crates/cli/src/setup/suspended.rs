@@ -1,0 +1,244 @@
+//! A turn of a file that waits for a person: what the store keeps of it, and how it goes on.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use logue_agent::{FileSession, PermissionRule, Permissions, SuspendedTurn};
+use logue_harness::Clock as _;
+use logue_harness::chat::ChatHarness;
+use logue_harness::store::{
+    Accepted, Acquired, Commit, NewEntry, NewOutcome, NewSuspension, OutcomeKind, SessionInfo,
+    Settle, SharedStore, Suspension, SuspensionFilter, SuspensionStatus, Work,
+};
+use serde_json::{Map, Value, json};
+
+use crate::arguments::SignalArgs;
+use crate::exit::{Exit, Failure};
+use crate::setup::config::Config;
+use crate::setup::output::Output;
+use crate::setup::permissions::{Desk, audit_of};
+use crate::setup::prompt::input::Input;
+use crate::setup::session_agent::{AGENT, Agent};
+use crate::setup::store::{SystemClock, new_id, store_failure};
+use crate::setup::transcript::transcript_of;
+
+/// What the ids of sessions begin with whose history is a file.
+const SCHEME: &str = "file:";
+/// The label with the file whose folder the prompt's paths count from.
+const PROMPT: &str = "prompt";
+/// How long the store waits for a process that dies while it keeps a turn.
+const LEASE: Duration = Duration::from_secs(10);
+
+/// The file of a session whose history is a file.
+pub(crate) fn file_of(session: &str) -> Option<PathBuf> {
+    session.strip_prefix(SCHEME).map(PathBuf::from)
+}
+
+/// Refuses to keep a history under a name that stands for a file: it would be a second one.
+pub(crate) fn refuse_file(session: &str) -> Result<(), Failure> {
+    if file_of(session).is_none() {
+        return Ok(());
+    }
+    let message = format!("the conversation of `{session}` is kept in its file");
+    Err(Failure::new(Exit::Usage, "usage", message)
+        .with_help("`logue run FILE \"…\"` goes on with it; other names are free"))
+}
+
+/// A turn that waits, and where it came from.
+pub(crate) struct Waiting<'a> {
+    /// The file with the conversation.
+    pub(crate) transcript: &'a Path,
+    /// The file that it began as.
+    pub(crate) prompt: &'a Path,
+    pub(crate) model: Option<&'a str>,
+    pub(crate) permissions: &'a Permissions,
+    pub(crate) turn: &'a SuspendedTurn,
+}
+
+impl Waiting<'_> {
+    /// Puts the turn into the store. The conversation stays in the file.
+    pub(crate) async fn keep(&self, store: &SharedStore) -> Result<(), Failure> {
+        let session = format!("{SCHEME}{}", self.transcript.display());
+        let failed = |error| store_failure(&error);
+        let rules: Vec<String> = self
+            .permissions
+            .rules()
+            .map(|rule| rule.to_string())
+            .collect();
+        let labels = [
+            (AGENT, json!(self.transcript.display().to_string())),
+            (PROMPT, json!(self.prompt.display().to_string())),
+            ("model", json!(self.model)),
+            ("permissions", json!(rules)),
+        ];
+        for (name, value) in labels {
+            let noted = store.set_label(&session, name, value, SystemClock.now());
+            noted.await.map_err(failed)?;
+        }
+        let entry = NewEntry {
+            work: Work::Message {
+                message: Value::Null,
+            },
+            key: None,
+            only_if_idle: false,
+            cancel: None,
+            now: SystemClock.now(),
+        };
+        let Accepted::Entry { entry, .. } = store.accept(&session, entry).await.map_err(failed)?
+        else {
+            return Err(busy(&session));
+        };
+        let owner = new_id();
+        let lease = loop {
+            let now = SystemClock.now();
+            match store
+                .acquire(&session, &owner, now, LEASE)
+                .await
+                .map_err(failed)?
+            {
+                Acquired::Lease(lease) => break lease,
+                _ => SystemClock.sleep(Duration::from_millis(20)).await,
+            }
+        };
+        let id = self.turn.run.invocation_id();
+        loop {
+            let begun = store
+                .begin(&lease, id, SystemClock.now())
+                .await
+                .map_err(failed)?;
+            let Some(begun) = begun else {
+                return Err(busy(&session));
+            };
+            let is_own = begun.entry.entry == entry;
+            let commit = Commit {
+                invocation_id: begun.entry.invocation_id.unwrap_or_default(),
+                expected_seq: 0,
+                messages: Vec::new(),
+                fields: Map::new(),
+                schema_version: None,
+                settle: Some(if is_own { self.settle() } else { abandoned() }),
+                now: SystemClock.now(),
+            };
+            store.commit(&lease, commit).await.map_err(failed)?;
+            if is_own {
+                break;
+            }
+        }
+        drop(store.release(&lease).await);
+        Ok(())
+    }
+
+    fn settle(&self) -> Settle {
+        let descriptor = &self.turn.descriptor;
+        Settle::Suspended {
+            suspension: NewSuspension {
+                signal_id: descriptor.signal_id.clone(),
+                metadata: descriptor.metadata.clone(),
+                record: self.turn.run.to_json(),
+            },
+            outcome: NewOutcome {
+                kind: OutcomeKind::Suspended,
+                replies_from: 0,
+                body: json!({
+                    "signal_id": descriptor.signal_id,
+                    "metadata": descriptor.metadata,
+                }),
+            },
+        }
+    }
+}
+
+/// The end of an entry that a killed process left behind: its turn is in the file as far as it came.
+fn abandoned() -> Settle {
+    Settle::Done {
+        outcome: NewOutcome {
+            kind: OutcomeKind::Cancelled,
+            replies_from: 0,
+            body: json!({
+                "bucket": "retryable_transient",
+                "category": "turn_interrupted",
+                "diagnostic": "the program ended before the turn was kept",
+            }),
+        },
+        keep_journal: false,
+    }
+}
+
+fn busy(session: &str) -> Failure {
+    let message = format!("another process works on `{session}`");
+    Failure::new(Exit::Busy, "session_busy", message).with_help("try again")
+}
+
+/// The chat in which a turn of a file goes on. The file is locked as long as it lives.
+pub(crate) async fn chat(
+    store: SharedStore,
+    waiting: &Suspension,
+    known: Option<&SessionInfo>,
+    arguments: &SignalArgs,
+    config: &Config,
+    output: &Arc<Output>,
+) -> Result<ChatHarness, Failure> {
+    let session = waiting.session.as_str();
+    let model = arguments.asking.model.as_deref();
+    let rules: &[PermissionRule] = &[];
+    let agent = Agent::of(session, known, None, model, rules)?;
+    let prompt = known.and_then(|info| info.labels.get(PROMPT)?.as_str());
+    let prompt = prompt.map_or_else(|| agent.file.clone(), PathBuf::from);
+    let patience = config.patience();
+    let input = Input::of_transcript(&prompt, &agent.file, patience, |path| output.waiting(path))?;
+    let desk = Desk {
+        config,
+        arguments: &arguments.trust,
+        output,
+        can_wait: true,
+    };
+    let audit = audit_of(&input.conversation(), true, config);
+    let prepared = agent.assistant(input, &arguments.asking, &desk, audit);
+    let prepared = prepared.await?;
+    let open: Vec<String> = prepared
+        .prompt
+        .unanswered_calls()
+        .iter()
+        .filter_map(|element| element.to_message()?.tool_call_id)
+        .collect();
+    // Somebody else may have decided while this process waited for the file.
+    let filter = SuspensionFilter {
+        session: Some(session.to_owned()),
+        signal_id: Some(waiting.signal_id.clone()),
+        status: Some(SuspensionStatus::Suspended),
+    };
+    let open_now = store.suspensions(filter).await;
+    let open_now = open_now.map_err(|error| store_failure(&error))?;
+    let still_waits = open_now
+        .iter()
+        .any(|one| one.invocation_id == waiting.invocation_id);
+    let calls = waiting
+        .metadata
+        .as_ref()
+        .and_then(|data| data.get("calls")?.as_array());
+    let gone = calls.into_iter().flatten().any(|call| {
+        let id = call.get("id").and_then(Value::as_str);
+        id.is_some_and(|id| !open.iter().any(|call| call == id))
+    });
+    if gone && still_waits {
+        let file = agent.file.display();
+        let message = format!("the conversation in {file} went on without the decision");
+        return Err(Failure::user("suspension_record_invalid", message)
+            .with_help("run it again; the call may be made anew"));
+    }
+    let Some(file) = prepared.input.transcript else {
+        return Err(Failure::new(
+            Exit::Internal,
+            "internal",
+            "the file was not opened",
+        ));
+    };
+    let transcript = transcript_of(file, &prepared.prompt, config);
+    let messages = prepared.prompt.messages.clone();
+    let store = FileSession::new(store, session, &messages, Box::new(transcript));
+    let mut assistant = prepared.assistant;
+    // They are in the file, which is the history here.
+    assistant.prefix = Vec::new();
+    crate::setup::session_agent::chat_over(assistant, Arc::new(store))
+}

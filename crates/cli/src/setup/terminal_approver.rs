@@ -1,0 +1,188 @@
+//! Asking at the terminal whether a tool may run.
+//!
+//! What a call would do stands behind bars, and every character in it that could move the cursor is
+//! made visible, so that no tool, file or model can write a question or an answer of its own. What
+//! was typed before the question is not its answer.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead as _, IsTerminal as _};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use logue_agent::{Answer, Asker, Authority, Question};
+use logue_harness::BoxFuture;
+use logue_source::visible;
+
+use crate::setup::output::Output;
+use crate::terminal::complain;
+
+/// Lines of a preview that are shown at once; the key `e` shows all.
+const LINES: usize = 40;
+/// Characters of a line that are shown at once.
+const WIDTH: usize = 400;
+
+/// The person at the terminal.
+pub(crate) struct Terminal {
+    output: Arc<Output>,
+    can_wait: bool,
+    /// What was said of all calls of a tool in this run.
+    lasting: Mutex<BTreeMap<String, Answer>>,
+}
+
+/// What a line says.
+enum Said {
+    Once(bool, String),
+    Always(bool, String),
+    Everything,
+    Help,
+}
+
+impl Terminal {
+    pub(crate) fn new(output: Arc<Output>, can_wait: bool) -> Self {
+        Self {
+            output,
+            can_wait,
+            lasting: Mutex::default(),
+        }
+    }
+
+    async fn asked(&self, question: Question<'_>) -> Option<Answer> {
+        let tool = question.call.name.clone();
+        let lasting = |answers: &Mutex<BTreeMap<String, Answer>>| {
+            let answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
+            answers.get(&tool).cloned()
+        };
+        if let Some(answer) = lasting(&self.lasting) {
+            return Some(answer);
+        }
+        self.output.finish();
+        let what = described(&question);
+        complain(&shown(&question, &what, false));
+        loop {
+            complain(&format!(
+                "Run {}? [y/N/a/d/e/?] ",
+                visible(&tool.replace(['\n', '\t'], " "))
+            ));
+            let Some(line) = line().await else {
+                complain("\n");
+                // Nobody can come back to a turn that is kept nowhere.
+                return (!self.can_wait).then(|| Answer {
+                    approved: false,
+                    note: String::new(),
+                    asked: true,
+                });
+            };
+            match Said::parse(&line) {
+                Some(Said::Once(approved, note)) => {
+                    return Some(Answer {
+                        approved,
+                        note,
+                        asked: true,
+                    });
+                }
+                Some(Said::Always(approved, note)) => {
+                    let answer = Answer {
+                        approved,
+                        note,
+                        asked: true,
+                    };
+                    let mut answers = self.lasting.lock().unwrap_or_else(PoisonError::into_inner);
+                    let later = Answer {
+                        asked: false,
+                        ..answer.clone()
+                    };
+                    answers.insert(tool, later);
+                    return Some(answer);
+                }
+                Some(Said::Everything) => complain(&shown(&question, &what, true)),
+                Some(Said::Help) | None => complain(HELP),
+            }
+        }
+    }
+}
+
+const HELP: &str = "\
+  y  run it this once        a  run every call of this tool until this command ends
+  n  do not run it           d  run no call of this tool until this command ends
+  e  show all of it          Behind n and d you may say why; the model is told.
+  Enter alone is n. Ctrl-D leaves the decision open, Ctrl-C ends the command.
+";
+
+impl Asker for Terminal {
+    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Option<Answer>> {
+        Box::pin(self.asked(question))
+    }
+}
+
+impl Said {
+    fn parse(line: &str) -> Option<Self> {
+        let line = line.trim();
+        let (key, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let note = rest.trim().to_owned();
+        Some(match key {
+            "y" | "Y" | "yes" if note.is_empty() => Self::Once(true, note),
+            "a" | "A" if note.is_empty() => Self::Always(true, note),
+            "" | "n" | "N" | "no" => Self::Once(false, note),
+            "d" | "D" => Self::Always(false, note),
+            "e" | "E" => Self::Everything,
+            "?" => Self::Help,
+            _ => return None,
+        })
+    }
+}
+
+/// What a call would do, as text of any length.
+fn described(question: &Question<'_>) -> String {
+    match question.preview {
+        Some(preview) => preview.text.clone(),
+        None => question.call.arguments.as_str().to_owned(),
+    }
+}
+
+fn shown(question: &Question<'_>, what: &str, all: bool) -> String {
+    let name = question.call.name.replace(['\n', '\t'], " ");
+    let why = match question.why {
+        Authority::NotTrusted { .. } => "The prompt is not trusted. ",
+        _ => "",
+    };
+    let mut text = format!("\n{why}The model wants to call {}:\n", visible(&name));
+    let lines: Vec<&str> = what.lines().collect();
+    let most = if all { lines.len() } else { LINES };
+    for line in lines.iter().take(most) {
+        let line = visible(line);
+        let end = line.char_indices().nth(WIDTH).filter(|_| !all);
+        match end {
+            Some((at, _)) => {
+                let start = line.get(..at).unwrap_or_default();
+                text.push_str(&format!("  │ {start}… (e shows all)\n"));
+            }
+            None => text.push_str(&format!("  │ {line}\n")),
+        }
+    }
+    if lines.len() > most {
+        let left = lines.len() - most;
+        text.push_str(&format!("  │ … {left} more lines (e shows them)\n"));
+    }
+    text
+}
+
+/// Whether there is a terminal to ask at and to be answered from.
+pub(crate) fn is_possible() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// A line from the terminal, of what is typed from now on; `None` at its end.
+pub(crate) async fn line() -> Option<String> {
+    #[cfg(unix)]
+    {
+        use nix::sys::termios::{FlushArg, tcflush};
+        // What was typed before the question was meant for something else.
+        let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
+    }
+    let read = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        let read = io::stdin().lock().read_line(&mut line);
+        // A line without its end is one that was cut off.
+        (read.is_ok() && line.ends_with('\n')).then_some(line)
+    });
+    read.await.ok().flatten()
+}

@@ -1,0 +1,117 @@
+//! Whether a prompt is trusted, and the question whether it is to be.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use logue_agent::{Grant, TrustFile};
+use logue_harness::Clock as _;
+use logue_source::visible;
+
+use crate::exit::Failure;
+use crate::setup::config::Config;
+use crate::setup::environment::data_folder;
+use crate::setup::store::SystemClock;
+use crate::setup::terminal_approver::line;
+use crate::terminal::complain;
+
+/// The file with the prompts that are trusted; `None` where there is no folder of the user's.
+pub(crate) fn file() -> Option<TrustFile> {
+    data_folder().map(|folder| TrustFile::new(folder.join("trust.json")))
+}
+
+/// The failure of a command that cannot know what is trusted.
+pub(crate) fn failed(file: &TrustFile, error: &io::Error) -> Failure {
+    let message = format!(
+        "what is trusted cannot be read or written: {}: {error}",
+        file.path().display()
+    );
+    Failure::user("trust_unavailable", message)
+        .with_help("check the file and its permissions; without it nothing is trusted")
+}
+
+/// Where a prompt is; one on standard input is where the command runs.
+pub(crate) fn place_of(prompt: Option<&Path>) -> PathBuf {
+    let path = prompt.unwrap_or(Path::new("-"));
+    let real = path.canonicalize();
+    real.unwrap_or_else(|_| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
+}
+
+/// Whether a prompt lies in a folder that the user calls their own.
+pub(crate) fn is_own(config: &Config, place: &Path) -> bool {
+    let folders = config.trusted_folders();
+    let mut folders = folders
+        .iter()
+        .filter_map(|folder| folder.canonicalize().ok());
+    folders.any(|folder| place.starts_with(folder))
+}
+
+/// A prompt that nobody knows.
+pub(crate) struct Question<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) place: &'a Path,
+    pub(crate) grant: &'a Grant,
+    pub(crate) file: Option<&'a TrustFile>,
+}
+
+impl Question<'_> {
+    /// Asks at the terminal whether the prompt is trusted, and remembers it if that is said.
+    pub(crate) async fn ask(&self) -> Result<bool, Failure> {
+        complain(&self.words()?);
+        loop {
+            complain("Trust it? [y/o/N/?] ");
+            let Some(line) = line().await else {
+                complain("\n");
+                return Ok(false);
+            };
+            match (line.trim(), self.file) {
+                ("y" | "Y" | "yes", Some(file)) => {
+                    let added = file.add(self.place, self.grant, SystemClock.now());
+                    added.map_err(|error| failed(file, &error))?;
+                    return Ok(true);
+                }
+                ("y" | "Y" | "yes", None) | ("o" | "O", _) => return Ok(true),
+                ("" | "n" | "N" | "no", _) => return Ok(false),
+                _ => complain(
+                    "  y  yes, until what it declares changes (`logue trust --remove` takes it back)\n  \
+                     o  once, for this command\n  \
+                     n  no: each call of these tools is asked about\n",
+                ),
+            }
+        }
+    }
+
+    fn words(&self) -> Result<String, Failure> {
+        let lines = self.grant.lines();
+        let known = self.file.map(|file| {
+            let known = file.known(self.place);
+            known.map_err(|error| failed(file, &error))
+        });
+        let known = known.transpose()?.flatten();
+        let name = single(self.name);
+        let mut text = match &known {
+            None => format!("\n{name} is not trusted yet. Its model may use:\n"),
+            Some(_) => format!(
+                "\n{name} declares something else than what you trusted (- before, + now):\n"
+            ),
+        };
+        let known = known.map(|known| known.declares);
+        let was = |line: &String| known.as_ref().is_some_and(|known| known.contains(line));
+        for line in known.iter().flatten().filter(|line| !lines.contains(line)) {
+            text.push_str(&format!("  │ - {}\n", single(line)));
+        }
+        for line in &lines {
+            let mark = match (&known, was(line)) {
+                (None, _) => "",
+                (Some(_), true) => "  ",
+                (Some(_), false) => "+ ",
+            };
+            text.push_str(&format!("  │ {mark}{}\n", single(line)));
+        }
+        Ok(text)
+    }
+}
+
+/// Text from a prompt on one line.
+pub(crate) fn single(text: &str) -> String {
+    visible(&text.replace(['\n', '\t'], " ")).into_owned()
+}
