@@ -9,6 +9,7 @@
 mod bench;
 mod conformance;
 mod o200k;
+mod soak;
 mod tidy;
 mod wasm;
 
@@ -18,7 +19,7 @@ use std::process::ExitCode;
 const USAGE: &str =
     "usage: cargo xtask tidy [--prose PATH] | bench [BYTES] | codegen o200k [--check] [ASSET]
                    | bench openchatml|chatmd [--size MB] | bench harness|turn
-                   | wasm
+                   | soak [PACKAGE]… | wasm
                    | conformance --harmony FILE | conformance --chatmd FILE
                    | conformance --openarmature FOLDER
   tidy          crate edges, import cycles, long functions, file sizes, names, prose, packages;
@@ -33,6 +34,7 @@ const USAGE: &str =
                 writing
   conformance   the reader of Harmony or ChatMD against cases, one JSON object a line;
                 openarmature: the harness against every YAML file of cases in a folder
+  soak          the long tests with their full counts: kills, fencing, simulation, random texts
   wasm          the pure crates, built for wasm32 where that target is installed";
 
 fn main() -> ExitCode {
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         ["conformance", "--harmony", file] => conformance::harmony(Path::new(file)),
         ["conformance", "--chatmd", file] => conformance::chatmd(Path::new(file)),
         ["conformance", "--openarmature", folder] => conformance::openarmature(Path::new(folder)),
+        ["soak", packages @ ..] => soak::soak(&root(), packages),
         ["wasm"] => wasm::wasm(&root()),
         ["codegen", "o200k", rest @ ..] => o200k::codegen(&root(), rest),
         _ => {

@@ -12,6 +12,7 @@ mod completion;
 pub mod mcp;
 mod random;
 mod server;
+pub mod soak;
 mod stalling;
 
 pub use answer::Answer;
