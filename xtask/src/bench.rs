@@ -71,7 +71,7 @@ fn print_table(
     }
 }
 
-/// Where cargo builds.
+/// Returns the target folder of cargo.
 fn target(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| root.join("target"), |folder| root.join(folder))

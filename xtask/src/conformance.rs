@@ -1,5 +1,6 @@
-//! `cargo xtask conformance --harmony FILE` and `--chatmd FILE`: readers against a file of cases,
-//! one JSON object a line. What a case holds stands at the head of the module that runs it.
+//! `cargo xtask conformance`: readers against a file of cases in JSON lines.
+//!
+//! The module that runs a case describes its fields.
 
 mod chatmd;
 mod harmony;
@@ -17,7 +18,7 @@ pub(crate) fn chatmd(file: &Path) -> Result<(), String> {
     run(file, chatmd::run)
 }
 
-/// Runs every case of the file and prints a line for each that fails, then how many did.
+/// Runs every case of the file and prints failures and counts.
 fn run(file: &Path, run: impl Fn(&Value) -> Result<(), String>) -> Result<(), String> {
     let text =
         std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -47,8 +48,9 @@ fn run(file: &Path, run: impl Fn(&Value) -> Result<(), String>) -> Result<(), St
     }
 }
 
-/// Runs the harness against the cases of a folder: one line for each failure, one for each invariant
-/// that nobody has reviewed, and the counts.
+/// Runs the harness against the cases of a folder.
+///
+/// Prints each failure, each invariant without a review, and the counts.
 pub(crate) fn openarmature(folder: &Path) -> Result<(), String> {
     let report = openarmature_runner::run_folder(folder)
         .map_err(|error| format!("{}: {error}", folder.display()))?;

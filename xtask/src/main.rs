@@ -32,7 +32,7 @@ const USAGE: &str =
   codegen       o200k: the table of crates/o200k, from the asset `o200k_base.tiktoken`, which is
                 looked for in the sources of the package tiktoken-rs; --check compares instead of
                 writing
-  conformance   the reader of Harmony or ChatMD against cases, one JSON object a line;
+  conformance   the reader of Harmony or ChatMD against cases in JSON lines;
                 openarmature: the harness against every YAML file of cases in a folder
   soak          the long tests with their full counts: kills, fencing, simulation, random texts
   wasm          the pure crates, built for wasm32 where that target is installed";

@@ -175,8 +175,10 @@ fn table(tokens: &[Vec<u8>]) -> Result<Vec<u8>, String> {
 /// Bytes of a line of an index.
 const LINE: usize = 64;
 
-/// The `count` lines of the ordinary tokens of up to `longest` bytes, the frequent ones first: each
-/// has the words of `room` tokens, their entries, and the bits of tokens that found no room.
+/// Returns `count` index lines of the ordinary tokens of up to `longest` bytes.
+///
+/// Frequent tokens come first. Each line has the words of `room` tokens, their entries, and the bits
+/// of tokens that did not fit.
 fn lines(tokens: &[Vec<u8>], longest: usize, count: usize, room: usize) -> Result<Vec<u8>, String> {
     let mut lines = vec![[0_u8; LINE]; count];
     let mut used = vec![0; count];
@@ -259,7 +261,7 @@ fn classes() -> Result<(Vec<u8>, Vec<u8>), String> {
     for (pattern, class) in sets {
         let hir = regex_syntax::parse(pattern).map_err(|error| error.to_string())?;
         let HirKind::Class(Class::Unicode(set)) = hir.kind() else {
-            return Err(format!("{pattern} is no class of characters"));
+            return Err(format!("{pattern} is not a class of characters"));
         };
         for range in set.ranges() {
             classes[range.start() as usize..=range.end() as usize].fill(class);

@@ -42,7 +42,7 @@ pub(crate) fn wasm(root: &Path) -> Result<(), String> {
     }
 }
 
-/// Where the target's standard library lies, installed or not.
+/// Returns the path of the target's standard library, installed or not.
 fn standard_library() -> Result<PathBuf, String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc)

@@ -2,15 +2,15 @@
 //!
 //! A case has `name`, `layer`, `input`, for some `files`, and `expect`: with `ok` a `tree` (layer
 //! `ast`, the raw tree) or `elements` (layer `prompt-seed`, the typed document after imports);
-//! without it nothing but that an error is due. Of a case with the flag `free` any result will do
-//! that loses nothing and whose errors have a place in the text. With `backslash_decoded` the
-//! expected values still hold the backslash that escapes a quote. Where `expect` has elements of a
-//! larger language, `expect_seed` counts, which is said of the same text by the smaller one.
+//! without `ok` an error is expected. A case with the flag `free` accepts every lossless result
+//! whose errors have a position. With `backslash_decoded` the expected values still contain the
+//! backslash that escapes a quote. Where `expect` has elements of a larger language, `expect_seed`
+//! takes precedence.
 //!
-//! Three things differ on purpose. What others find when a document is used is found here when it is
-//! read, so such errors are no failure. A message whose role nobody knows is no element. And the
-//! path of an import counts from the importing file, where others count from the first document: a
-//! case that is not met one way is tried the other way.
+//! Three differences are deliberate. Errors that other programs find when a document is used are
+//! found here when it is read, and are not failures. A message with an unknown role is not an
+//! element. The path of an import counts from the importing file, elsewhere from the first document:
+//! a case that fails one way is tried the other way.
 
 use chatmd::{
     DocumentRequest, DocumentText, ImportRequest, ImportedText, MemoryWorld, Tag, Tree, World,
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use super::typed;
 
-/// What a case gets wrong.
+/// Returns the difference between a case and the reading.
 pub(super) fn run(case: &Value) -> Result<(), String> {
     let input = case["input"].as_str().ok_or("no `input`")?;
     let tree = parse(input);
@@ -56,7 +56,7 @@ fn files(case: &Value) -> MemoryWorld {
     })
 }
 
-/// Imports whose paths count from the first document, wherever they stand.
+/// Imports whose paths count from the first document.
 struct FromTheFirst(MemoryWorld);
 
 impl World for FromTheFirst {
@@ -82,7 +82,7 @@ fn has_a_place(finding: &Diagnostic, input: &str) -> Result<(), String> {
     }
 }
 
-/// Whether an expected tree holds only elements of the language that is read here.
+/// Returns whether an expected tree holds only elements of the language that is read here.
 fn is_ours(tree: &Value) -> bool {
     match tree {
         Value::Array(items) => items.iter().all(is_ours),

@@ -1,6 +1,6 @@
 //! The reader of Harmony against cases.
 //!
-//! A case is one JSON object a line: `name`, `raw_text`, optionally `start_role`, `tokens` and
+//! A case is a line with a JSON object: `name`, `raw_text`, optionally `start_role`, `tokens` and
 //! `context.tools`, and `expected` with `messages` and `diagnostics`. Of a message `role`,
 //! `recipient`, `channel`, `content_type` and `content` are compared, and `end`, `name`, `call_id`,
 //! `intent`, `stray` and `incomplete` where the case has them. A diagnostic says where one is due: a
@@ -8,8 +8,7 @@
 //! that there are as many findings as the case has in all.
 //!
 //! `tokens` are fed as ids. No vocabulary is needed: the text of the ids between two control tokens
-//! is that of `raw_text` there. Where ids that nobody knows stand among them (`<id N>` in
-//! `raw_text`), or one that spells a broken character (`<N xM>`: a blank and half a character), the
+//! is that of `raw_text` there. At an unknown id (`<id N>` in `raw_text`), or one that spells a broken character (`<N xM>`: a blank and half a character), the
 //! text is cut there.
 
 use std::collections::BTreeMap;
@@ -18,7 +17,7 @@ use openchatml::harmony::{Document, Message, Options, control_id, read, read_ids
 use openchatml::{Role, Token};
 use serde_json::Value;
 
-/// What a case gets wrong.
+/// Returns the difference between a case and the reading.
 pub(super) fn run(case: &Value) -> Result<(), String> {
     let raw = case["raw_text"].as_str().ok_or("no `raw_text`")?;
     let tools = case["context"]["tools"].as_array();
@@ -59,7 +58,9 @@ fn is_control(id: u32) -> bool {
         .any(|token| control_id(*token) == Some(id))
 }
 
-/// The bytes of each place in `ids` that is no control token; none for an id that nobody knows.
+/// Returns the bytes at each index of `ids` without a control token.
+///
+/// An unknown id has no bytes.
 fn vocabulary(ids: &[u32], raw: &str) -> Option<BTreeMap<u32, Vec<u8>>> {
     let mut words = BTreeMap::new();
     let mut rest = raw;
@@ -84,7 +85,7 @@ fn vocabulary(ids: &[u32], raw: &str) -> Option<BTreeMap<u32, Vec<u8>>> {
     Some(words)
 }
 
-/// Shares `text` out among `ids`, whose first stands at `from`.
+/// Distributes `text` over `ids`, the first of which has the index `from`.
 fn spell(ids: &[u32], from: usize, text: &str, words: &mut BTreeMap<u32, Vec<u8>>) -> Option<()> {
     let mut put = |place: usize, bytes: &[u8]| {
         words.insert(u32::try_from(from + place).ok()?, bytes.to_vec());

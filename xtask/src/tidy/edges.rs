@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// A crate with its level and the crates of its own level that it may use.
+/// A crate with its level and its allowed neighbours on that level.
 ///
 /// Any crate may use those of lower levels, except where `never` forbids it.
 struct Layer {

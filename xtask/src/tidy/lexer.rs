@@ -116,7 +116,7 @@ fn quoted_end(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// Returns the end of a character literal, or of the quote alone where it opens a lifetime.
+/// Returns the end of a character literal, or of a lifetime's quote.
 fn character_end(source: &str, start: usize) -> usize {
     let mut characters = source[start + 1..].char_indices();
     match characters.next() {

@@ -8,7 +8,7 @@ use super::structure::PublicType;
 /// Nouns that need the noun of their domain before them.
 const BARE: &[&str] = &["Options", "Limits", "Event", "Document", "Found", "Kind"];
 
-/// Reports public types that share a name or have a bare one, unless `xtask/names.txt` lists them.
+/// Reports shared and bare names of public types that `xtask/names.txt` does not list.
 pub(super) fn check(
     root: &Path,
     types: &[PublicType],

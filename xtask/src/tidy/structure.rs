@@ -224,7 +224,7 @@ fn defined_in(
     Some(index)
 }
 
-/// Returns the path from the crate root, or `None` for a path that leads outside the crate.
+/// Returns the path from the crate root, or `None` outside the crate.
 fn absolute(
     module: &[String],
     path: &[String],
@@ -258,7 +258,7 @@ fn absolute(
     Some(base)
 }
 
-/// Returns each imported path with the name that it gets; no name stands for a glob.
+/// Returns each imported path with its local name, or none for a glob.
 fn use_paths(tree: &syn::UseTree) -> Vec<(Vec<String>, Option<String>)> {
     fn walk(
         tree: &syn::UseTree,
