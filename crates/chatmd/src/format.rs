@@ -6,13 +6,14 @@
 
 use logue_source::{Diagnostic, Span};
 
-use crate::Tag;
-use crate::attributes::{fits_double_quotes, write_value};
-use crate::document::Document;
-use crate::edit::{Replacement, apply};
-use crate::lexer::TokenKind;
-use crate::tree::{ElementNode, Tree};
-use crate::whitespace::is_blank;
+use crate::document::element::Document;
+use crate::edit::replacement::{Replacement, apply};
+use crate::syntax::attributes::{fits_double_quotes, write_value};
+use crate::syntax::builder::parse;
+use crate::syntax::lexer::TokenKind;
+use crate::syntax::tag::Tag;
+use crate::syntax::tree::{ElementNode, Tree};
+use crate::syntax::whitespace::is_blank;
 
 /// A text in its canonical layout.
 ///
@@ -44,7 +45,7 @@ use crate::whitespace::is_blank;
 /// );
 /// ```
 pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
-    let tree = crate::parse(text);
+    let tree = parse(text);
     let changes = format_changes(&tree)?;
     // The changes are made token by token, so they neither overlap nor leave the text.
     Ok(apply(text, changes).unwrap_or_else(|_| text.to_owned()))

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use crate::import::{ExpandedDocument, ImportTarget};
-use crate::tree::{ElementNode, Tree};
-use crate::walk::{Step, Walk};
-use crate::{Tag, parse};
+use crate::import::expanded::{ExpandedDocument, ImportTarget};
+use crate::syntax::builder::parse;
+use crate::syntax::tag::Tag;
+use crate::syntax::tree::{ElementNode, Tree};
+use crate::syntax::walk::{Step, Walk};
 
 impl Tree<'_> {
     /// The tree as one line of JSON: a list of elements

@@ -25,77 +25,38 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod attribute_rules;
-mod attributes;
-mod builder;
-mod content;
-mod declaration;
+mod check;
 mod document;
-mod document_checks;
 pub mod edit;
 mod evaluate;
 mod findings;
 mod format;
 mod import;
 mod json;
-mod lexer;
-mod offset_spans;
-mod outline;
-mod reference;
 pub mod refine;
 mod repair;
 mod suggest;
-mod tag;
-mod tool_use;
-mod tree;
-mod view;
-mod walk;
-mod whitespace;
+mod syntax;
 mod world;
 pub mod write;
 
-pub use attributes::{Attribute, Attributes};
-pub use builder::parse;
-pub use declaration::{BUILTINS, BuiltinDeclaration, ToolDecl, ToolKind};
+pub use check::{check, check_tree};
 pub use document::{
-    Agent, Config, ContentItem, Document, DocumentRef, Element, Image, Import, MAX_AGENT_DEPTH,
-    MessageElement, MessageRole, Reasoning, Summary, Text, ToolCallElement, ToolResponseElement,
+    Agent, BUILTINS, BuiltinDeclaration, Config, ContentItem, Document, DocumentRef, Element,
+    Image, Import, MAX_AGENT_DEPTH, MessageElement, MessageRole, Reasoning, Reference,
+    ReferenceKind, Summary, Text, ToolCallElement, ToolDecl, ToolKind, ToolResponseElement,
 };
 pub use evaluate::{
     Evaluation, EvaluationRequest, EvaluationResponse, Evaluator, RequestId, RequestKind, evaluate,
 };
 pub use format::{format, format_changes};
 pub use import::{ExpandedDocument, ImportTarget, MAX_IMPORT_DEPTH, SourcePart, load, source_map};
-pub use lexer::TokenKind;
-pub use reference::{Reference, ReferenceKind};
 pub use repair::{Change, Repair, RepairKind, repair};
-pub use tag::Tag;
-pub use tree::{Child, Children, ElementNode, SyntaxToken, TextPiece, TextRun, Tree};
+pub use syntax::{
+    Attribute, Attributes, Child, Children, ElementNode, SyntaxToken, Tag, TextPiece, TextRun,
+    TokenKind, Tree, parse,
+};
 pub use world::{
     AgentRequest, DocumentRequest, DocumentText, ImageData, ImageRequest, ImportRequest,
     ImportedText, MemoryWorld, World, WorldError, WorldErrorKind,
 };
-
-use logue_source::Diagnostic;
-
-/// Everything that can be said about a text without the files it names, in the order of the text:
-/// the diagnostics of its tree and of its typed view, and what does not concern a run: calls of
-/// tools that nothing declares (`undeclared-tool`), and tools that were never called
-/// (`unused-tool`).
-///
-/// ```
-/// let findings = chatmd::check("<user>Hello</user>\n<doc src=\"a.md\" local/>");
-/// assert_eq!(findings[0].code.as_str(), "content-dropped");
-/// ```
-pub fn check(text: &str) -> Vec<Diagnostic> {
-    check_tree(&parse(text)).1
-}
-
-/// The same for a text that is parsed already, with its typed view.
-pub fn check_tree(tree: &Tree<'_>) -> (Document, Vec<Diagnostic>) {
-    let (document, of_view) = Document::from_tree(tree);
-    let of_history = tool_use::check(&document);
-    let mut findings = [tree.diagnostics().to_vec(), of_view, of_history].concat();
-    findings.sort_by_key(|finding| finding.primary.start);
-    (document, findings)
-}

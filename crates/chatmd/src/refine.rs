@@ -4,10 +4,13 @@
 //! here is what decides whether it is wanted, which part of a file is the prompt, and whether what
 //! came back may stand in its place: only words may change, no permission and no setting.
 
-use crate::document::{ContentItem, Document, Element, MessageRole};
-use crate::lexer::{COMMENT_CLOSE, COMMENT_OPEN, TokenKind};
-use crate::tree::Tree;
-use crate::{Tag, parse};
+use crate::document::content::ContentItem;
+use crate::document::element::{Document, Element, MessageRole};
+use crate::document::tool::ToolKind;
+use crate::syntax::builder::parse;
+use crate::syntax::lexer::{COMMENT_CLOSE, COMMENT_OPEN, TokenKind};
+use crate::syntax::tag::Tag;
+use crate::syntax::tree::Tree;
 
 /// The word in the comment that asks for it.
 const MARKER: &str = "META_REFINE";
@@ -108,7 +111,7 @@ fn settings(document: &Document) -> impl PartialEq + use<> {
     )
 }
 
-fn tools(document: &Document) -> Vec<crate::ToolKind> {
+fn tools(document: &Document) -> Vec<ToolKind> {
     document.tools().map(|tool| tool.kind.clone()).collect()
 }
 

@@ -23,9 +23,10 @@
 
 use memchr::memmem;
 
-use crate::attributes::write_attribute;
-use crate::lexer::{RAW_CLOSE, RAW_OPEN};
-use crate::{MessageRole, Tag};
+use crate::document::element::MessageRole;
+use crate::syntax::attributes::write_attribute;
+use crate::syntax::lexer::{RAW_CLOSE, RAW_OPEN};
+use crate::syntax::tag::Tag;
 
 /// Where the payload of a tool call or response is (ChatMD §7.2, §7.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

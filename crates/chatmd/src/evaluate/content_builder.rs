@@ -6,11 +6,12 @@ use logue_html::Options;
 use logue_message::{Content, ContentBlock, ImageSource};
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
-use super::{EvaluationResponse, Responses, id_of};
-use crate::document::{ContentItem, DocumentRef, Image, Text};
+use crate::document::content::{ContentItem, DocumentRef, Image, Text};
+use crate::evaluate::request::{EvaluationResponse, Responses, id_of};
 use crate::findings::Findings;
-use crate::whitespace::is_blank;
-use crate::world::{DocumentText, WorldError};
+use crate::syntax::whitespace::is_blank;
+use crate::world::error::WorldError;
+use crate::world::port::DocumentText;
 
 /// Bytes that a short page may become.
 const MIN_OUTPUT: usize = 64 * 1024;
@@ -223,4 +224,13 @@ fn readable<'t>(doc: &DocumentRef, found: &'t DocumentText) -> Cow<'t, str> {
         logue_html::to_markdown(&found.text, &options)
     };
     Cow::Owned(read.text)
+}
+
+/// What an agent is told, as one text; pictures are left out.
+pub(super) fn text_of(blocks: &[ContentBlock]) -> String {
+    let texts = blocks.iter().filter_map(|block| match block {
+        ContentBlock::Text { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
 }

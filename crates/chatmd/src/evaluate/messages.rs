@@ -9,15 +9,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use logue_message::{Arguments, ChatMessage, Content, ContentBlock, ToolCall};
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
-use super::content_builder::ContentBuilder;
-use super::{Evaluation, Responses, text_of};
-use crate::declaration::{BuiltinDeclaration, ToolDecl, ToolKind};
-use crate::document::{
-    ContentItem, Document, Element, MessageElement, MessageRole, Reasoning, ToolCallElement,
-    ToolResponseElement,
+use crate::document::content::ContentItem;
+use crate::document::element::{
+    Document, Element, MessageElement, MessageRole, Reasoning, ToolCallElement, ToolResponseElement,
 };
+use crate::document::tool::{BuiltinDeclaration, ToolDecl, ToolKind};
+use crate::evaluate::content_builder::{ContentBuilder, text_of};
+use crate::evaluate::evaluation::Evaluation;
+use crate::evaluate::request::Responses;
 use crate::findings::Findings;
-use crate::whitespace::is_blank;
+use crate::syntax::whitespace::is_blank;
 use crate::write::{COMMENTARY, is_reasoning_id};
 
 /// Puts the messages of a document together from its elements and what the world gave for them.

@@ -4,12 +4,13 @@ use std::ops::Range;
 
 use logue_source::Span;
 
-use super::{Proposal, RepairKind, insert, wrap};
-use crate::Tag;
-use crate::attributes::tag_end;
-use crate::lexer::TokenKind;
-use crate::tree::{ElementNode, Tree};
-use crate::whitespace::{is_blank, trim_end};
+use crate::repair::change::RepairKind;
+use crate::repair::proposal::{Proposal, insert, wrap};
+use crate::syntax::attributes::tag_end;
+use crate::syntax::lexer::TokenKind;
+use crate::syntax::tag::Tag;
+use crate::syntax::tree::{ElementNode, Tree};
+use crate::syntax::whitespace::{is_blank, trim_end};
 
 pub(super) fn proposals(tree: &Tree<'_>) -> Vec<Proposal> {
     let mut walk = Walk {

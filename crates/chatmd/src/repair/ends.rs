@@ -2,11 +2,13 @@
 
 use logue_source::Span;
 
-use super::{Proposal, RepairKind, insert, remove};
-use crate::Tag;
-use crate::lexer::{COMMENT_CLOSE, RAW_CLOSE, TokenKind};
-use crate::tree::{Child, ElementNode, Tree};
-use crate::whitespace::{is_blank, skip_spaces};
+use crate::repair::change::RepairKind;
+use crate::repair::proposal::{Proposal, insert, remove};
+use crate::syntax::lexer::{COMMENT_CLOSE, RAW_CLOSE, TokenKind};
+use crate::syntax::tag::Tag;
+use crate::syntax::tree::{Child, ElementNode, Tree};
+use crate::syntax::truncation::is_cut;
+use crate::syntax::whitespace::is_blank;
 
 pub(super) fn proposals(tree: &Tree<'_>) -> Vec<Proposal> {
     match unclosed(tree) {
@@ -15,25 +17,6 @@ pub(super) fn proposals(tree: &Tree<'_>) -> Vec<Proposal> {
         None if tree.has_errors() => Vec::new(),
         None => templates(tree),
     }
-}
-
-/// Whether a RAW block without an end looks as if writing had ended in it: it has taken in neither
-/// the closing tag of its element nor another entry. Arguments that were cut are none.
-pub(crate) fn is_cut(block: &str, tag: Tag) -> bool {
-    tag.is_entry()
-        && tag != Tag::ToolCall
-        && !block.contains(&format!("</{tag}"))
-        && !holds_entry(block)
-}
-
-/// Whether a line of a text begins with the tag of an entry, opening or closing.
-pub(super) fn holds_entry(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    memchr::memchr_iter(b'\n', bytes).any(|end| {
-        let at = skip_spaces(bytes, end + 1, bytes.len());
-        let name = at + 1 + usize::from(bytes.get(at + 1) == Some(&b'/'));
-        bytes.get(at) == Some(&b'<') && Tag::at(bytes, name).is_some_and(|(tag, _)| tag.is_entry())
-    })
 }
 
 /// Closes the last element.

@@ -7,10 +7,11 @@
 use logue_source::Span;
 use memchr::memmem;
 
-use super::{Proposal, RepairKind, remove};
-use crate::Tag;
-use crate::lexer::{RAW_CLOSE, RAW_OPEN};
-use crate::tree::{ElementNode, Tree};
+use crate::repair::change::RepairKind;
+use crate::repair::proposal::{Proposal, remove};
+use crate::syntax::lexer::{RAW_CLOSE, RAW_OPEN};
+use crate::syntax::tag::Tag;
+use crate::syntax::tree::{ElementNode, Tree};
 
 const BEFORE: &str = "\n\t";
 const LINE: &str = "\n\t\t";

@@ -5,23 +5,26 @@
 //! space that was layout aside. Where it is not certain what was meant, the text stays as it is and
 //! the error is among [`Repair::remaining`].
 
+mod change;
 mod elements;
 mod ends;
 mod indented;
+mod origin;
+mod proposal;
 mod summaries;
 
-use logue_source::{Diagnostic, Span};
+use logue_source::Diagnostic;
 
-use crate::edit::{Replacement, apply};
-use crate::lexer::{RAW_CLOSE, RAW_OPEN};
+use crate::check::check;
+use crate::edit::replacement::apply;
+use crate::syntax::builder::parse;
+use origin::Origin;
+use proposal::Proposal;
+
+pub use change::{Change, RepairKind};
 
 /// Passes over a text; each may uncover what the one before it hid.
 const PASSES: usize = 8;
-
-pub(crate) use ends::is_cut;
-
-/// The help of an error that [`repair`] mends.
-pub(crate) const FIX: &str = "run `logue fix FILE` to repair it";
 
 /// A repaired text.
 #[derive(Clone, Debug)]
@@ -32,61 +35,6 @@ pub struct Repair {
     pub changes: Vec<Change>,
     /// The errors that the text still has; their spans point into the text that was given.
     pub remaining: Vec<Diagnostic>,
-}
-
-/// One change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// The place in the text that was given.
-    pub span: Span,
-    /// Why it was made.
-    pub kind: RepairKind,
-    /// What was done, in one sentence without a full stop.
-    pub what: String,
-}
-
-/// What can be repaired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum RepairKind {
-    /// A tag that is all attributes lacks its slash.
-    Stub,
-    /// A summary quotes tags.
-    Summary,
-    /// A message mentions a tag, so a part of it is read as an element that means nothing there.
-    Mention,
-    /// The lines of a RAW block are indented by the program that wrote them.
-    Indentation,
-    /// The last element was not finished.
-    Unclosed,
-    /// An empty message that was put there to be filled in.
-    Template,
-}
-
-impl RepairKind {
-    /// The name that JSON uses.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Stub => "stub",
-            Self::Summary => "summary",
-            Self::Mention => "mention",
-            Self::Indentation => "indentation",
-            Self::Unclosed => "unclosed",
-            Self::Template => "template",
-        }
-    }
-
-    /// Why the repair is made, in one sentence without a full stop.
-    pub const fn reason(self) -> &'static str {
-        match self {
-            Self::Stub => "a tag without its slash stays open and swallows what follows",
-            Self::Summary => "a summary is text, and the tags that it quotes are read as elements",
-            Self::Mention => "the model does not see a tag that means nothing where it stands",
-            Self::Indentation => "the tabs were added when the text was saved",
-            Self::Unclosed => "writing ended before the element did",
-            Self::Template => "the model would see an empty message",
-        }
-    }
 }
 
 /// Repairs a text; one without damage comes back as it is.
@@ -136,7 +84,7 @@ pub fn repair(text: &str) -> Repair {
         repaired = next;
     }
     changes.sort_by_key(|change| change.span.start);
-    let mut remaining = crate::check(&repaired);
+    let mut remaining = check(&repaired);
     remaining.retain(Diagnostic::is_error);
     for error in &mut remaining {
         error.primary = origin.span(text, error.primary);
@@ -157,7 +105,7 @@ fn proposals(text: &str) -> Vec<Proposal> {
     if !found.is_empty() {
         return found;
     }
-    let tree = crate::parse(text);
+    let tree = parse(text);
     let mut found = elements::proposals(&tree);
     if found.is_empty() {
         found = ends::proposals(&tree);
@@ -166,92 +114,4 @@ fn proposals(text: &str) -> Vec<Proposal> {
         found = indented::proposals(&tree);
     }
     found
-}
-
-/// A change with the edits that make it, which only insert or only remove.
-struct Proposal {
-    span: Span,
-    kind: RepairKind,
-    what: String,
-    edits: Vec<Replacement>,
-}
-
-fn insert(at: usize, text: impl Into<String>) -> Replacement {
-    Replacement {
-        span: Span::empty(at),
-        text: text.into(),
-    }
-}
-
-fn remove(span: Span) -> Replacement {
-    Replacement {
-        span,
-        text: String::new(),
-    }
-}
-
-/// The edits that put a part of a text into RAW blocks.
-fn wrap(text: &str, span: Span, edits: &mut Vec<Replacement>) {
-    let part = span.text(text).unwrap_or_default();
-    edits.push(insert(span.start, RAW_OPEN));
-    for at in memchr::memmem::find_iter(part.as_bytes(), RAW_CLOSE) {
-        edits.push(insert(span.start + at + 1, [RAW_CLOSE, RAW_OPEN].concat()));
-    }
-    edits.push(insert(span.end, RAW_CLOSE));
-}
-
-/// The way from places of a repaired text to those of the text that was given.
-#[derive(Default)]
-struct Origin {
-    passes: Vec<Vec<Moved>>,
-}
-
-/// From `new` on, bytes stand as far from it as they stood from `old`, up to the next one.
-#[derive(Clone, Copy)]
-struct Moved {
-    new: usize,
-    old: usize,
-}
-
-impl Origin {
-    fn push(&mut self, proposals: &[Proposal]) {
-        let mut edits: Vec<&Replacement> = proposals
-            .iter()
-            .flat_map(|proposal| &proposal.edits)
-            .collect();
-        edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
-        let (mut added, mut removed) = (0, 0);
-        let moves = edits.into_iter().flat_map(|edit| {
-            let begin = Moved {
-                new: edit.span.start + added - removed,
-                old: edit.span.start,
-            };
-            added += edit.text.len();
-            removed += edit.span.len();
-            let end = Moved {
-                new: begin.new + edit.text.len(),
-                old: edit.span.end,
-            };
-            [begin, end]
-        });
-        self.passes.push(moves.collect());
-    }
-
-    fn span(&self, text: &str, span: Span) -> Span {
-        let [start, end] =
-            [span.start, span.end].map(|at| text.floor_char_boundary(self.offset(at)));
-        Span::new(start, end.max(start))
-    }
-
-    fn offset(&self, at: usize) -> usize {
-        self.passes.iter().rev().fold(at, |at, moves| {
-            let next = moves.partition_point(|moved| moved.new <= at);
-            let Some(last) = next.checked_sub(1).and_then(|last| moves.get(last)) else {
-                return at;
-            };
-            let back = last.old + (at - last.new);
-            // Inside what was inserted there is only the place of the insertion.
-            moves.get(next).map_or(back, |next| back.min(next.old))
-        })
-    }
 }

@@ -9,11 +9,13 @@
 use logue_source::Span;
 use memchr::memmem;
 
-use super::{Proposal, RepairKind, insert, wrap};
-use crate::Tag;
-use crate::attributes::tag_end;
-use crate::lexer::{COMMENT_CLOSE, COMMENT_OPEN, Lexer, RAW_CLOSE, RAW_OPEN, TokenKind};
-use crate::whitespace::{is_space, skip_spaces};
+use crate::repair::change::RepairKind;
+use crate::repair::proposal::{Proposal, insert, wrap};
+use crate::syntax::attributes::tag_end;
+use crate::syntax::lexer::{COMMENT_CLOSE, COMMENT_OPEN, Lexer, RAW_CLOSE, RAW_OPEN, TokenKind};
+use crate::syntax::tag::Tag;
+use crate::syntax::truncation::holds_entry;
+use crate::syntax::whitespace::{is_space, skip_spaces};
 
 pub(super) fn proposals(text: &str) -> Vec<Proposal> {
     let mut proposals = Vec::new();
@@ -263,9 +265,8 @@ impl<'a> Record<'a> {
     /// inside it.
     fn unfinished(&mut self, tag: Span) {
         let rest = self.text.get(tag.end..).unwrap_or_default();
-        let is_last = self.limit == self.text.len()
-            && !rest.contains("</reasoning")
-            && !super::ends::holds_entry(rest);
+        let is_last =
+            self.limit == self.text.len() && !rest.contains("</reasoning") && !holds_entry(rest);
         if !is_last {
             return;
         }

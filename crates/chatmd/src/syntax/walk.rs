@@ -1,9 +1,9 @@
 //! A tree from its first token to its last, without recursion: whatever writes a tree down goes
 //! this way, so the depth of a text costs it nothing.
 
-use crate::lexer::TokenKind;
-use crate::tag::Tag;
-use crate::tree::{ElementNode, TextRun, Tree};
+use crate::syntax::lexer::TokenKind;
+use crate::syntax::tag::Tag;
+use crate::syntax::tree::{ElementNode, TextRun, Tree};
 
 /// What comes next in a tree.
 #[derive(Clone, Copy, Debug)]

@@ -7,10 +7,10 @@ use std::borrow::Cow;
 
 use logue_source::{Diagnostic, Span};
 
-use crate::attributes::{Attribute, Attributes};
-use crate::lexer::{RAW_CLOSE, RAW_OPEN, TokenKind};
-use crate::tag::Tag;
-use crate::whitespace::is_blank;
+use crate::syntax::attributes::{Attribute, Attributes};
+use crate::syntax::lexer::{RAW_CLOSE, RAW_OPEN, TokenKind};
+use crate::syntax::tag::Tag;
+use crate::syntax::whitespace::is_blank;
 
 /// One token of the tree: where it begins, and the index behind its last descendant (on a closer,
 /// the index of its opener). Its text ends where the next token begins.

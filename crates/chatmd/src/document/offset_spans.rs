@@ -2,11 +2,11 @@
 
 use logue_source::{Diagnostic, Span};
 
-use crate::declaration::ToolDecl;
-use crate::document::{
-    Agent, Config, ContentItem, DocumentRef, Element, Image, Import, MessageElement, Reasoning,
-    Summary, Text, ToolCallElement, ToolResponseElement,
+use crate::document::content::{Agent, ContentItem, DocumentRef, Image, Import, Text};
+use crate::document::element::{
+    Config, Element, MessageElement, Reasoning, Summary, ToolCallElement, ToolResponseElement,
 };
+use crate::document::tool::ToolDecl;
 
 /// Something that holds spans.
 pub(crate) trait OffsetSpans {

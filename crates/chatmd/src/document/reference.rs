@@ -2,8 +2,9 @@
 
 use logue_source::Span;
 
-use crate::declaration::ToolKind;
-use crate::document::{ContentItem, Document, Element};
+use crate::document::content::ContentItem;
+use crate::document::element::{Document, Element};
+use crate::document::tool::ToolKind;
 
 /// One thing that a document names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

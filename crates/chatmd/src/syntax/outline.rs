@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::tree::Tree;
-use crate::walk::{Step, Walk};
+use crate::syntax::tree::Tree;
+use crate::syntax::walk::{Step, Walk};
 
 /// Levels that are shown by indentation; deeper ones are named by their number, so that the text
 /// of a deep tree stays linear in its size.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
-use crate::declaration::{BUILTINS, BuiltinDeclaration, ToolKind};
-use crate::document::{Document, Element};
+use crate::document::element::{Document, Element};
+use crate::document::tool::{BUILTINS, BuiltinDeclaration, ToolKind};
 use crate::findings::Findings;
 use crate::suggest::suggest;
 

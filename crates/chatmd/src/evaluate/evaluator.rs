@@ -5,43 +5,18 @@
 //! needs next, so whoever drives it decides how to get things and how many at once;
 //! [`evaluate()`] is the driver that asks a [`World`] one by one.
 
-mod content_builder;
-mod messages;
-
 use std::collections::{BTreeMap, BTreeSet};
 
-use logue_message::{ChatMessage, ContentBlock};
-use logue_source::{Diagnostic, Span};
-
-use crate::declaration::ToolDecl;
-use crate::document::{Agent, Config, ContentItem, Document, Element};
-use crate::world::{
-    AgentRequest, DocumentRequest, DocumentText, ImageData, ImageRequest, World, WorldError,
+use crate::document::content::{Agent, ContentItem};
+use crate::document::element::{Document, Element};
+use crate::evaluate::content_builder::ContentBuilder;
+use crate::evaluate::evaluation::Evaluation;
+use crate::evaluate::messages::Assembler;
+use crate::evaluate::request::{
+    EvaluationRequest, EvaluationResponse, RequestId, RequestKind, Responses, id_of,
 };
-use content_builder::ContentBuilder;
-use messages::Assembler;
-
-/// What a document means.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct Evaluation {
-    /// The settings; all empty without a `<config>`.
-    pub config: Config,
-    /// The tools that the model may call, without those that have an error. A built-in that only
-    /// exists elsewhere is among them, to be refused by name.
-    pub tools: Vec<ToolDecl>,
-    /// The conversation.
-    pub messages: Vec<ChatMessage>,
-    /// What could not be evaluated (errors) and what was left out (warnings).
-    pub diagnostics: Vec<Diagnostic>,
-}
-
-impl Evaluation {
-    /// Whether a diagnostic is an error: the messages then lack something.
-    pub fn has_errors(&self) -> bool {
-        self.diagnostics.iter().any(Diagnostic::is_error)
-    }
-}
+use crate::world::error::WorldError;
+use crate::world::port::{AgentRequest, DocumentRequest, ImageRequest, World};
 
 /// Evaluates a document: fetches its documents and makes messages of its elements (ChatMD §6–§8).
 ///
@@ -83,45 +58,6 @@ pub fn evaluate(document: &Document, world: &mut dyn World) -> Evaluation {
     }
 }
 
-/// Something that evaluation needs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct EvaluationRequest<'d> {
-    /// To be handed back with the answer.
-    pub id: RequestId,
-    /// The element that needs it.
-    pub span: Span,
-    /// What is needed.
-    pub kind: RequestKind<'d>,
-}
-
-/// Names one request of one evaluation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RequestId(usize);
-
-/// What is needed.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum RequestKind<'d> {
-    /// The text of a document (ChatMD §8.1).
-    Document(DocumentRequest<'d>),
-    /// A picture from a file (ChatMD §8.2).
-    Image(ImageRequest<'d>),
-    /// The final answer of an agent (ChatMD §8.3).
-    Agent(AgentRequest<'d>),
-}
-
-/// What the world gave.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum EvaluationResponse {
-    /// To [`RequestKind::Document`].
-    Document(DocumentText),
-    /// To [`RequestKind::Image`].
-    Image(ImageData),
-    /// To [`RequestKind::Agent`]: what it said last.
-    Agent(String),
-}
-
 /// An evaluation that waits for what it needs.
 ///
 /// ```
@@ -143,9 +79,6 @@ pub struct Evaluator<'d> {
     asked: BTreeSet<RequestId>,
     responses: Responses,
 }
-
-/// What the world gave for the elements of a document.
-type Responses = BTreeMap<RequestId, Result<EvaluationResponse, WorldError>>;
 
 impl<'d> Evaluator<'d> {
     /// An evaluation that has been told nothing yet.
@@ -240,18 +173,4 @@ impl<'d> Evaluator<'d> {
             },
         }
     }
-}
-
-/// Every item begins at an address of its own.
-fn id_of(item: &ContentItem) -> RequestId {
-    RequestId(item.span().start)
-}
-
-/// What an agent is told, as one text; pictures are left out.
-pub(crate) fn text_of(blocks: &[ContentBlock]) -> String {
-    let texts = blocks.iter().filter_map(|block| match block {
-        ContentBlock::Text { text, .. } => Some(text.as_str()),
-        _ => None,
-    });
-    texts.collect()
 }

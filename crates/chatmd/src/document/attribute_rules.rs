@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use logue_source::{Diagnostic, DiagnosticCode};
 
-use crate::Tag;
-use crate::attributes::Attribute;
 use crate::findings::Findings;
 use crate::suggest::suggest;
-use crate::tree::ElementNode;
-use crate::whitespace::is_blank;
+use crate::syntax::attributes::Attribute;
+use crate::syntax::tag::Tag;
+use crate::syntax::tree::ElementNode;
+use crate::syntax::whitespace::is_blank;
 
 /// Attributes that only have to be there.
 const FLAGS: &[&str] = &[

@@ -1,130 +1,17 @@
-//! Changes of single nodes that leave every other byte as it is.
-//!
-//! [`Edits`] collects what is to become of the nodes of one [`Tree`] and makes all of it at once. An
-//! attribute value is escaped, text becomes RAW blocks, and an element must be one: so nothing that
-//! is put in can change what stands around it.
-//!
-//! ```
-//! use chatmd::edit::Edits;
-//!
-//! let tree = chatmd::parse("<config model='old'   temperature=1 />\n<user>Hi</user>\n");
-//! let config = tree.elements().next().unwrap();
-//! let mut edits = Edits::new(&tree)?;
-//! edits.set_attribute(config, "model", "a \"new\" one")?;
-//! assert_eq!(
-//!     edits.apply()?,
-//!     "<config model=\"a &quot;new&quot; one\"   temperature=1 />\n<user>Hi</user>\n",
-//! );
-//! # Ok::<(), chatmd::edit::EditError>(())
-//! ```
+//! Changes of single elements.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use logue_source::{Diagnostic, Span};
+use logue_source::Span;
 
-use crate::Tag;
-use crate::attributes::{is_attribute_name, write_value};
-use crate::lexer::{COMMENT_CLOSE, COMMENT_OPEN, RAW_OPEN};
-use crate::tree::{ElementNode, Tree};
-use crate::whitespace::{is_blank, trim};
+use crate::edit::opening_tag::{AttributeEdit, OpeningTagEdit};
+use crate::edit::replacement::{EditError, Replacement, join};
+use crate::syntax::attributes::is_attribute_name;
+use crate::syntax::builder::parse;
+use crate::syntax::lexer::{COMMENT_CLOSE, COMMENT_OPEN, RAW_OPEN};
+use crate::syntax::tree::{ElementNode, Tree};
+use crate::syntax::whitespace::{is_blank, trim};
 use crate::write::raw;
-
-/// One change: what stands at `span` becomes `text`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replacement {
-    /// What is replaced; empty to insert.
-    pub span: Span,
-    /// What stands there afterwards.
-    pub text: String,
-}
-
-/// Why changes cannot be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum EditError {
-    /// The tree has an error, so where its nodes end is a guess.
-    Broken(Box<Diagnostic>),
-    /// The node is none of this tree.
-    OtherTree,
-    /// An attribute cannot have this name.
-    Name(String),
-    /// What is to be put in is no sequence of elements.
-    NotElements(String),
-    /// The element says everything in its attributes and has no content.
-    NoContent(Tag),
-    /// Two changes concern the same bytes.
-    Overlap(Span, Span),
-    /// A span that leaves the text or cuts a character.
-    OutOfText(Span),
-}
-
-impl std::fmt::Display for EditError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Broken(error) => write!(f, "the text has errors: {}", error.message),
-            Self::OtherTree => f.write_str("the element belongs to another text"),
-            Self::Name(name) => write!(f, "an attribute cannot be called {name:?}"),
-            Self::NotElements(reason) => {
-                write!(f, "only elements can be put there: {reason}")
-            }
-            Self::NoContent(tag) => write!(f, "a `<{tag}>` has no content"),
-            Self::Overlap(first, second) => {
-                write!(
-                    f,
-                    "two changes, at {first:?} and {second:?}, concern the same text"
-                )
-            }
-            Self::OutOfText(span) => write!(f, "the text has no {span:?}"),
-        }
-    }
-}
-
-impl std::error::Error for EditError {}
-
-/// Makes all changes at once. Their order counts only where several insert at one place.
-///
-/// Linear in the text and the changes, up to the sorting of the changes.
-///
-/// # Errors
-/// Two changes overlap, or one does not fit the text.
-///
-/// ```
-/// use chatmd::edit::{Replacement, apply};
-///
-/// let change = Replacement { span: (6..7).into(), text: "b".into() };
-/// assert_eq!(apply("<user>a</user>", vec![change])?, "<user>b</user>");
-/// # Ok::<(), chatmd::edit::EditError>(())
-/// ```
-pub fn apply(text: &str, changes: Vec<Replacement>) -> Result<String, EditError> {
-    let mut out = String::with_capacity(text.len());
-    join(text, changes, |part| out.push_str(part))?;
-    Ok(out)
-}
-
-/// Gives the parts of the changed text in order.
-fn join(
-    text: &str,
-    mut changes: Vec<Replacement>,
-    mut give: impl FnMut(&str),
-) -> Result<(), EditError> {
-    changes.sort_by_key(|change| (change.span.start, change.span.end));
-    let mut last = Span::empty(0);
-    for change in &changes {
-        let span = change.span;
-        if span.start < last.end {
-            return Err(EditError::Overlap(last, span));
-        }
-        let kept = text.get(last.end..span.start);
-        let (Some(kept), Some(_)) = (kept, span.text(text)) else {
-            return Err(EditError::OutOfText(span));
-        };
-        give(kept);
-        give(&change.text);
-        last = span;
-    }
-    give(text.get(last.end..).unwrap_or_default());
-    Ok(())
-}
 
 /// Changes of the nodes of one tree, which are made together by [`Edits::apply`].
 ///
@@ -135,23 +22,8 @@ fn join(
 pub struct Edits<'t, 'a> {
     tree: &'t Tree<'a>,
     top_level: BTreeSet<usize>,
-    openers: BTreeMap<usize, Opener>,
+    openers: BTreeMap<usize, OpeningTagEdit>,
     changes: Vec<Replacement>,
-}
-
-/// What becomes of an opening tag.
-#[derive(Clone, Debug, Default)]
-struct Opener {
-    attributes: Vec<(String, Attribute)>,
-    /// What follows the tag from now on, if it closed itself.
-    content: Option<String>,
-}
-
-#[derive(Clone, Debug)]
-enum Attribute {
-    Value(String),
-    Flag,
-    Removed,
 }
 
 impl<'t, 'a> Edits<'t, 'a> {
@@ -182,7 +54,7 @@ impl<'t, 'a> Edits<'t, 'a> {
         name: &str,
         value: &str,
     ) -> Result<(), EditError> {
-        self.attribute(node, name, Attribute::Value(value.to_owned()))
+        self.attribute(node, name, AttributeEdit::Value(value.to_owned()))
     }
 
     /// Gives an element an attribute without a value.
@@ -190,7 +62,7 @@ impl<'t, 'a> Edits<'t, 'a> {
     /// # Errors
     /// Those of [`Self::set_attribute`].
     pub fn set_flag(&mut self, node: ElementNode<'t>, name: &str) -> Result<(), EditError> {
-        self.attribute(node, name, Attribute::Flag)
+        self.attribute(node, name, AttributeEdit::Flag)
     }
 
     /// Removes every attribute of that name; there may be none.
@@ -198,7 +70,7 @@ impl<'t, 'a> Edits<'t, 'a> {
     /// # Errors
     /// Those of [`Self::set_attribute`].
     pub fn remove_attribute(&mut self, node: ElementNode<'t>, name: &str) -> Result<(), EditError> {
-        self.attribute(node, name, Attribute::Removed)
+        self.attribute(node, name, AttributeEdit::Removed)
     }
 
     /// Makes an element say this text, whatever it holds, instead of what it says.
@@ -348,7 +220,7 @@ impl<'t, 'a> Edits<'t, 'a> {
         &mut self,
         node: ElementNode<'t>,
         name: &str,
-        change: Attribute,
+        change: AttributeEdit,
     ) -> Result<(), EditError> {
         self.own(node)?;
         if !is_attribute_name(name) {
@@ -370,86 +242,6 @@ impl<'t, 'a> Edits<'t, 'a> {
     }
 }
 
-impl Opener {
-    /// The tag as it is to be.
-    fn text(&self, node: ElementNode<'_>) -> String {
-        let source = node.document();
-        let opener = node.opener();
-        let tail = if node.is_self_closing() { 2 } else { 1 };
-        let mut out = format!("<{}", node.tag());
-        let mut end = opener.start + out.len();
-        let gap_to = |end: usize, start: usize| {
-            let gap = source.get(end..start).unwrap_or_default();
-            // What is no white space could become a part of what is new.
-            if is_blank(gap) && !gap.is_empty() {
-                gap
-            } else {
-                " "
-            }
-        };
-        // Of several of one name the last one counts.
-        let places: Vec<Option<Span>> = self
-            .attributes
-            .iter()
-            .map(|(name, _)| node.attribute(name).map(|attribute| attribute.span()))
-            .collect();
-        for attribute in node.attributes() {
-            let span = attribute.span();
-            let gap = gap_to(end, span.start);
-            end = span.end;
-            let position = self
-                .attributes
-                .iter()
-                .position(|(name, _)| name == attribute.name());
-            let change = position.and_then(|at| self.attributes.get(at).zip(places.get(at)));
-            match change {
-                Some(((_, Attribute::Removed), _)) => {}
-                Some(((name, change), place)) if *place == Some(span) => {
-                    out.push_str(gap);
-                    change.write(&mut out, name);
-                }
-                _ => {
-                    out.push_str(gap);
-                    // Of a flag only its name: a `=` would take what follows for its value.
-                    let written = if attribute.is_flag() {
-                        attribute.name_span()
-                    } else {
-                        span
-                    };
-                    out.push_str(written.text(source).unwrap_or_default());
-                }
-            }
-        }
-        for ((name, change), place) in self.attributes.iter().zip(&places) {
-            if place.is_none() && !matches!(change, Attribute::Removed) {
-                out.push(' ');
-                change.write(&mut out, name);
-            }
-        }
-        let inside_end = opener.end - tail;
-        let rest = source.get(end..inside_end).unwrap_or_default();
-        if is_blank(rest) {
-            out.push_str(rest);
-        }
-        match &self.content {
-            Some(content) => out.push_str(&format!(">{content}</{}>", node.tag())),
-            None if node.is_self_closing() => out.push_str("/>"),
-            None => out.push('>'),
-        }
-        out
-    }
-}
-
-impl Attribute {
-    fn write(&self, out: &mut String, name: &str) {
-        out.push_str(name);
-        if let Self::Value(value) = self {
-            out.push('=');
-            write_value(out, value);
-        }
-    }
-}
-
 /// Elements without the white space around them.
 fn checked(elements: &str) -> Result<&str, EditError> {
     let elements = trim(elements);
@@ -458,7 +250,7 @@ fn checked(elements: &str) -> Result<&str, EditError> {
             "it begins with a byte order mark".to_owned(),
         ));
     }
-    let tree = crate::parse(elements);
+    let tree = parse(elements);
     if let Some(error) = tree.diagnostics().iter().find(|found| found.is_error()) {
         return Err(EditError::NotElements(error.message.clone()));
     }

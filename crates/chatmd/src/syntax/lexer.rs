@@ -12,9 +12,9 @@ use std::collections::VecDeque;
 
 use memchr::{memchr, memchr2, memmem, memrchr};
 
-use crate::attributes::{TagEnd, TagProblem, tag_end};
-use crate::tag::{LONGEST_NAME, Tag, is_name_byte};
-use crate::whitespace::{is_space, skip_spaces};
+use crate::syntax::attributes::{TagEnd, TagProblem, tag_end};
+use crate::syntax::tag::{LONGEST_NAME, Tag, is_name_byte};
+use crate::syntax::whitespace::{is_space, skip_spaces};
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,23 +3,51 @@
 //! Each reader takes a [`ElementNode`] and gives the typed element or says why it cannot. Whatever it does
 //! not carry over it reports, so that nobody believes the model saw it.
 
-use std::fmt::Write as _;
-
 use logue_message::CallKind;
 use logue_source::{Diagnostic, DiagnosticCode};
 
-use crate::Tag;
-use crate::attribute_rules;
-use crate::attributes::write_attribute;
-use crate::content::{Place, content};
-use crate::declaration;
-use crate::document::{
-    Config, Document, Element, Import, MessageElement, MessageRole, Reasoning, Summary,
-    ToolCallElement, ToolResponseElement,
+use crate::document::attribute_rules;
+use crate::document::document_checks;
+use crate::document::element::{
+    Config, Document, Element, MessageElement, MessageRole, Reasoning, Summary, ToolCallElement,
+    ToolResponseElement,
 };
+use crate::document::fields::{float, integer, missing, number, required, text};
+use crate::document::ignored::{dropped, no_content};
+use crate::document::read_content::{Place, content};
+use crate::document::read_import::{import, literal};
+use crate::document::read_tool::read_tool;
 use crate::findings::Findings;
-use crate::repair::FIX;
-use crate::tree::{Child, ElementNode, Tree};
+use crate::syntax::advice::{FIX, RAW_SUMMARY};
+use crate::syntax::tag::Tag;
+use crate::syntax::tree::{Child, ElementNode, Tree};
+
+impl Document {
+    /// The typed view of a tree, and what is wrong with it beyond [`Tree::diagnostics`].
+    ///
+    /// Errors: a missing attribute, a value of the wrong kind, a tool declaration against the rules
+    /// of ChatMD §5.5, an unknown role or built-in. An element that cannot be understood without
+    /// what is missing is left out. Warnings: content that the model will not see
+    /// (`content-dropped`), attributes without the effect that they seem to have, calls and
+    /// responses that do not pair up, built-ins that only exist elsewhere.
+    ///
+    /// Linear in the size of the tree, up to the sorting of ids.
+    ///
+    /// ```
+    /// use chatmd::{Document, Element};
+    ///
+    /// let tree = chatmd::parse("<config model=\"gpt-4o\"/><user>Hello</user>");
+    /// let (document, diagnostics) = Document::from_tree(&tree);
+    /// assert!(diagnostics.is_empty());
+    /// assert!(matches!(&document.elements[1], Element::Message(message)
+    ///     if message.tag == chatmd::Tag::User));
+    /// ```
+    pub fn from_tree(tree: &Tree<'_>) -> (Self, Vec<Diagnostic>) {
+        let (document, mut findings) = document(tree);
+        document_checks::check(&document, &mut findings);
+        (document, findings.finish())
+    }
+}
 
 /// The typed view of a tree; what concerns several elements is not looked at.
 pub(crate) fn document(tree: &Tree<'_>) -> (Document, Findings) {
@@ -42,7 +70,7 @@ fn element(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> {
         }
         Tag::Tool => {
             no_content(node, findings);
-            declaration::read(node, findings).map(Element::Tool)
+            read_tool(node, findings).map(Element::Tool)
         }
         Tag::User => Some(message(node, MessageRole::User, findings)),
         Tag::Assistant => Some(message(node, MessageRole::Assistant, findings)),
@@ -92,52 +120,6 @@ fn config(node: ElementNode<'_>, findings: &mut Findings) -> Config {
         id: text(node, "id"),
         show_tool_call: node.has("show_tool_call"),
     }
-}
-
-fn number<T>(
-    node: ElementNode<'_>,
-    name: &str,
-    expected: &str,
-    parse: impl Fn(&str) -> Option<T>,
-    findings: &mut Findings,
-) -> Option<T> {
-    let attribute = node.attribute(name)?;
-    let value = attribute.value();
-    let number = parse(&value);
-    if number.is_none() {
-        findings.push(
-            Diagnostic::error(
-                DiagnosticCode::MdInvalidAttribute,
-                format!("`{name}` is {value:?}, which is not {expected}"),
-                attribute.place(),
-            )
-            .with_expected(expected)
-            .with_help(format!(
-                "write `{name}=\"…\"` with {expected}, or leave it out"
-            )),
-        );
-    }
-    number
-}
-
-/// A whole number, also with a base prefix and with `_` behind digits.
-fn integer(text: &str) -> Option<u64> {
-    let text = text.strip_prefix('+').unwrap_or(text).to_ascii_lowercase();
-    let bases = [("0x", 16), ("0o", 8), ("0b", 2), ("0u", 10)];
-    let (digits, radix) = bases
-        .into_iter()
-        .find_map(|(prefix, radix)| Some((text.strip_prefix(prefix)?, radix)))
-        .unwrap_or((&text, 10));
-    // What could also be read as a second sign is none.
-    if !digits.starts_with(|first: char| first.is_digit(radix)) {
-        return None;
-    }
-    u64::from_str_radix(&digits.replace('_', ""), radix).ok()
-}
-
-fn float(text: &str) -> Option<f64> {
-    let number: f64 = text.replace('_', "").parse().ok()?;
-    number.is_finite().then_some(number)
 }
 
 fn message(node: ElementNode<'_>, role: MessageRole, findings: &mut Findings) -> Element {
@@ -299,10 +281,6 @@ fn summary(node: ElementNode<'_>, findings: &mut Findings) -> Summary {
     }
 }
 
-/// What repairs a summary whose text quotes tags.
-pub(crate) const RAW_SUMMARY: &str =
-    "put the summary's text into a RAW block: `<summary>RAW|…|RAW</summary>`";
-
 /// The error that a summary holds an element. A summary is text, so it was meant as text; reading
 /// on without it would change what the model is sent as its own reasoning.
 fn quoted_tag(node: ElementNode<'_>) -> Diagnostic {
@@ -314,101 +292,4 @@ fn quoted_tag(node: ElementNode<'_>) -> Diagnostic {
     )
     .with_help(RAW_SUMMARY)
     .with_help(FIX)
-}
-
-pub(crate) fn import(node: ElementNode<'_>, findings: &mut Findings) -> Import {
-    Import {
-        span: node.span(),
-        src: source(node, findings),
-    }
-}
-
-/// The `src` of an element that is nothing without it.
-pub(crate) fn source(node: ElementNode<'_>, findings: &mut Findings) -> String {
-    let src = node.attribute("src");
-    let value = src.map(|src| src.value()).unwrap_or_default();
-    if value.is_empty() {
-        let mut error = missing(node, "src", "`src=\"…\"`");
-        if let Some(src) = src {
-            error.message = format!("`src` of a `<{}>` is empty", node.tag());
-            error.primary = src.name_span();
-        }
-        findings.push(error);
-    }
-    value.into_owned()
-}
-
-/// An element as the text that it is where imports do not expand (ChatMD §9).
-pub(crate) fn literal(node: ElementNode<'_>) -> String {
-    if node.children().next().is_some() {
-        return node.source().to_owned();
-    }
-    let mut text = String::new();
-    // Writing to a string cannot fail.
-    let _ = write!(text, "<{}", node.tag());
-    for attribute in node.attributes() {
-        write_attribute(&mut text, attribute.name(), &attribute.value());
-    }
-    text.push_str("/>");
-    text
-}
-
-/// The warning that an element inside another one does not reach the model.
-pub(crate) fn dropped(node: ElementNode<'_>, within: &str) -> Diagnostic {
-    let tag = node.tag();
-    let written = if node.is_self_closing() {
-        format!("<{tag} …/>")
-    } else {
-        format!("<{tag}>…</{tag}>")
-    };
-    Diagnostic::warning(
-        DiagnosticCode::ContentDropped,
-        format!("the model does not see this `<{tag}>`, because it stands inside {within}"),
-        node.opener(),
-    )
-    .with_help(format!(
-        "if it is meant as text, put it into a RAW block: `RAW|{written}|RAW`"
-    ))
-}
-
-/// Reports content where none has a meaning.
-fn no_content(node: ElementNode<'_>, findings: &mut Findings) {
-    let tag = node.tag();
-    for child in node.children() {
-        match child {
-            Child::Node(inner) => findings.push(dropped(inner, &format!("`<{tag}>`"))),
-            Child::Text(run) if run.is_blank() => {}
-            Child::Text(run) => findings.push(
-                Diagnostic::warning(
-                    DiagnosticCode::ContentDropped,
-                    format!("the model does not see text inside `<{tag}>`"),
-                    run.span(),
-                )
-                .with_help(format!("end the tag in `/>`: `<{tag} …/>`")),
-            ),
-        }
-    }
-}
-
-fn required(node: ElementNode<'_>, name: &str, findings: &mut Findings) -> Option<String> {
-    let value = text(node, name);
-    if value.is_none() {
-        findings.push(missing(node, name, &format!("`{name}=\"…\"`")));
-    }
-    value
-}
-
-fn missing(node: ElementNode<'_>, name: &str, expected: &str) -> Diagnostic {
-    let tag = node.tag();
-    Diagnostic::error(
-        DiagnosticCode::MdMissingAttribute,
-        format!("`<{tag}>` has no `{name}`"),
-        node.opener(),
-    )
-    .with_expected(expected)
-    .with_help(format!("write `<{tag} {name}=\"…\" …>`"))
-}
-
-fn text(node: ElementNode<'_>, name: &str) -> Option<String> {
-    node.value(name).map(std::borrow::Cow::into_owned)
 }

@@ -6,12 +6,15 @@
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use crate::findings::Findings;
-use crate::lexer::{Lexeme, Lexer, Problem, TokenKind};
-use crate::repair::{FIX, is_cut};
-use crate::tag::Tag;
-use crate::tree::{Slot, Tree};
-use crate::view::RAW_SUMMARY;
-use crate::whitespace::{is_blank, trim, trim_start};
+use crate::syntax::advice::{FIX, RAW_SUMMARY};
+use crate::syntax::lexer::{Lexeme, Lexer, Problem, TokenKind};
+use crate::syntax::tag::Tag;
+use crate::syntax::tag_errors::{
+    mismatched_tag, stray_closer, token_problem, token_problem_code, top_level_text, unclosed_tag,
+};
+use crate::syntax::tree::{Slot, Tree};
+use crate::syntax::truncation::is_cut;
+use crate::syntax::whitespace::{is_blank, trim, trim_start};
 
 /// Unclosed elements that are reported one by one at the end of a text.
 const UNCLOSED_SHOWN: usize = 4;
@@ -159,32 +162,11 @@ impl<'a> Builder<'a> {
         let lead = text.len() - trim_start(text).len();
         let shown = trim(text).lines().next().unwrap_or_default();
         let span = Span::new(start + lead, start + lead + shown.len());
-        let mut error = Diagnostic::error(
-            DiagnosticCode::MdTopLevelText,
-            "text stands outside every element",
-            span,
-        )
-        .with_expected("an element such as `<user>`");
-        error = match markup_name(shown) {
-            // Behind the last `>` nothing is a tag.
-            Some(name) if Tag::parse(name).is_some() && !self.holds_end(span.start) => error
-                .with_help(format!(
-                    "the tag `<{name}` never ends: close its quotes, and end it in `>` or `/>`"
-                )),
-            Some(name) if Tag::parse(&name.to_ascii_lowercase()).is_some() => error.with_help(
-                format!("`{name}` is not a ChatMD tag as it is written here; names are lower case and end at white space, `>` or `/>`"),
-            ),
-            Some(name) => error.with_help(format!(
-                "`{name}` is not a ChatMD tag, so it counts as text; put it inside a message"
-            )),
-            None => error.with_help("wrap it in `<user>…</user>` or `<system>…</system>`"),
-        };
-        self.findings.push(error);
-    }
-
-    /// Whether a `>` stands somewhere behind `at`.
-    fn holds_end(&self, at: usize) -> bool {
-        self.text.get(at..).is_some_and(|rest| rest.contains('>'))
+        let is_ended = self
+            .text
+            .get(span.start..)
+            .is_some_and(|rest| rest.contains('>'));
+        self.findings.push(top_level_text(shown, span, is_ended));
     }
 
     /// Closes what the closer at slot `index` closes.
@@ -271,25 +253,12 @@ impl<'a> Builder<'a> {
         if self.findings.is_full(DiagnosticCode::MdMismatchedTag) {
             return;
         }
-        let mut error = Diagnostic::error(
-            DiagnosticCode::MdMismatchedTag,
-            format!("`</{tag}>` stands where `<{open}>` is open"),
-            span,
-        )
-        .with_expected(format!("`</{open}>`"))
-        .with_label(self.span(inner), format!("`<{open}>` is opened here"));
-        error = if self.in_summary() {
-            error.with_help(RAW_SUMMARY)
-        } else if open.is_stub() {
-            error.with_help(format!("end the tag in `/>`, as in `<{open} …/>`"))
+        let error = mismatched_tag(tag, span, open, self.span(inner), self.in_summary());
+        let error = if self.mends_mismatch(inner, open, tag) {
+            error.with_help(FIX)
         } else {
-            error.with_help(format!(
-                "tags that are meant as text go into a RAW block: `RAW|</{tag}>|RAW`"
-            ))
+            error
         };
-        if self.mends_mismatch(inner, open, tag) {
-            error = error.with_help(FIX);
-        }
         self.findings.push(error);
     }
 
@@ -313,62 +282,13 @@ impl<'a> Builder<'a> {
     }
 
     fn report(&mut self, problem: Problem, lexeme: Lexeme) {
-        let name = match lexeme.kind {
-            TokenKind::Open(tag) | TokenKind::Empty(tag) => tag.as_str(),
-            _ => "",
-        };
         let start = lexeme.start;
-        let code = match problem {
-            Problem::Quote(_) => DiagnosticCode::MdUnterminatedQuote,
-            Problem::Tag => DiagnosticCode::MdUnclosedTag,
-            Problem::Raw => DiagnosticCode::MdUnterminatedRaw,
-            Problem::Comment => DiagnosticCode::MdUnterminatedComment,
-        };
+        let code = token_problem_code(problem);
         self.truncated |= !matches!(problem, Problem::Quote(_)) || lexeme.end == self.text.len();
         if self.findings.is_full(code) {
             return;
         }
-        let error = match problem {
-            Problem::Quote(at) => {
-                let quote = self.text.get(at..=at).unwrap_or("\"");
-                let line = self.text.get(at..lexeme.end).unwrap_or_default();
-                let shown = line.lines().next().map_or(0, str::len).max(1);
-                Diagnostic::error(
-                    code,
-                    format!("a quoted value of `<{name}>` is never closed"),
-                    Span::new(at, at + shown),
-                )
-                .with_expected(format!("a closing `{quote}`"))
-                .with_label(
-                    Span::new(start, start + 1 + name.len()),
-                    "the tag begins here",
-                )
-                .with_help(format!(
-                    "close the value with `{quote}`; inside a value write `&quot;` and `&gt;`"
-                ))
-            }
-            Problem::Tag => Diagnostic::error(
-                code,
-                format!("the tag `<{name}` has no `>`"),
-                Span::new(start, start + 1 + name.len()),
-            )
-            .with_expected("a tag that ends in `>` or `/>`")
-            .with_help("end the tag in `>` or `/>`, or put it into a RAW block"),
-            Problem::Raw => Diagnostic::error(
-                code,
-                "a RAW block is never closed",
-                Span::new(start, start + 4),
-            )
-            .with_expected("a block that ends in `|RAW`")
-            .with_help("write `|RAW` where the literal text ends"),
-            Problem::Comment => Diagnostic::error(
-                code,
-                "a comment is never closed",
-                Span::new(start, start + 4),
-            )
-            .with_expected("a comment that ends in `-->`")
-            .with_help("write `-->` where the comment ends"),
-        };
+        let error = token_problem(problem, lexeme, self.text);
         let error = if self.in_summary() && problem != Problem::Raw {
             error.with_help(RAW_SUMMARY).with_help(FIX)
         } else if self.in_summary() || problem == Problem::Raw && self.is_cut_at(start) {
@@ -452,30 +372,9 @@ impl<'a> Builder<'a> {
 
     fn report_unclosed(&mut self, index: usize, entry: Option<usize>, all: usize, mended: bool) {
         let Some(tag) = self.tag(index) else { return };
-        let mut error = Diagnostic::error(
-            DiagnosticCode::MdUnclosedTag,
-            format!("`<{tag}>` is never closed"),
-            self.span(index),
-        )
-        .with_expected(format!("a `</{tag}>` further down"));
-        if let Some(entry) = entry {
-            error = error.with_label(
-                self.span(entry),
-                format!("`</{tag}>` should stand before this"),
-            );
-        }
-        let opener = self.span(index).text(self.text).unwrap_or_default();
-        if opener.get(1..).unwrap_or_default().contains('<') {
-            error = error
-                .with_help("a `<` stands inside this tag: a tag ends at the first `>` after it");
-        }
-        error = if tag.is_stub() {
-            error.with_help(format!("end the tag in `/>`, as in `<{tag} …/>`"))
-        } else {
-            error.with_help(format!(
-                "add `</{tag}>`, or write `RAW|<{tag}>|RAW` if it is meant as text"
-            ))
-        };
+        let opener = self.span(index);
+        let entry = entry.map(|entry| self.span(entry));
+        let mut error = unclosed_tag(tag, opener, self.text, entry);
         if mended && !tag.is_stub() || tag.is_stub() && self.has_attributes(index) {
             error = error.with_help(FIX);
         }
@@ -484,28 +383,4 @@ impl<'a> Builder<'a> {
         }
         self.findings.push(error);
     }
-}
-
-fn stray_closer(tag: Tag, span: Span) -> Diagnostic {
-    Diagnostic::error(
-        DiagnosticCode::MdUnexpectedClosingTag,
-        format!("`</{tag}>` closes nothing"),
-        span,
-    )
-    .with_help(format!(
-        "remove it, or write `RAW|</{tag}>|RAW` inside a message if it is meant as text"
-    ))
-}
-
-/// The name of the markup that a text begins with, recognised or not.
-fn markup_name(text: &str) -> Option<&str> {
-    let rest = text.strip_prefix('<')?;
-    let end = rest
-        .find(|character: char| {
-            character == '>' || character == '/' || character.is_ascii_whitespace()
-        })
-        .unwrap_or(rest.len());
-    rest.get(..end).filter(|name| {
-        name.starts_with(|character: char| character.is_ascii_alphabetic() || character == '_')
-    })
 }

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use logue_source::Span;
 use memchr::{memchr, memchr_iter, memchr2};
 
-use crate::tag::Tag;
-use crate::whitespace::{is_space, skip_spaces};
+use crate::syntax::tag::Tag;
+use crate::syntax::whitespace::{is_space, skip_spaces};
 
 /// One attribute of a tag (ChatMD §1.4).
 #[derive(Clone, Copy, Debug)]

@@ -2,13 +2,15 @@
 
 use logue_source::{Diagnostic, DiagnosticCode};
 
-use crate::Tag;
-use crate::attribute_rules;
-use crate::document::{Agent, ContentItem, DocumentRef, Image, MAX_AGENT_DEPTH, Text};
+use crate::document::attribute_rules;
+use crate::document::content::{Agent, ContentItem, DocumentRef, Image, MAX_AGENT_DEPTH, Text};
+use crate::document::fields::source;
+use crate::document::ignored::{dropped, stub};
+use crate::document::read_import::{import, literal};
 use crate::findings::Findings;
-use crate::repair::FIX;
-use crate::tree::{Child, ElementNode, TextRun, Tree};
-use crate::view::{dropped, import, literal, source};
+use crate::syntax::advice::FIX;
+use crate::syntax::tag::Tag;
+use crate::syntax::tree::{Child, ElementNode, TextRun, Tree};
 
 /// Where content stands, which decides about imports (ChatMD §9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,24 +148,5 @@ fn text(run: TextRun<'_>) -> Text {
         span: run.span(),
         text: run.content().into_owned(),
         payload: run.payload().map(std::borrow::Cow::into_owned),
-    }
-}
-
-/// Reports what stands inside an element that is all attributes.
-fn stub(node: ElementNode<'_>, findings: &mut Findings) {
-    let says_something = node.children().any(|child| match child {
-        Child::Node(_) => true,
-        Child::Text(run) => !run.is_blank(),
-    });
-    if says_something {
-        let tag = node.tag();
-        findings.push(
-            Diagnostic::warning(
-                DiagnosticCode::ContentDropped,
-                format!("the model does not see what stands inside `<{tag}>`"),
-                node.opener(),
-            )
-            .with_help(format!("end the tag in `/>`: `<{tag} …/>`")),
-        );
     }
 }

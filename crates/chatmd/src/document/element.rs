@@ -4,12 +4,11 @@
 //! What the tree holds beyond that is reported when the view is made.
 
 use logue_message::CallKind;
-use logue_source::{Diagnostic, Span};
+use logue_source::Span;
 
-use crate::Tag;
-use crate::declaration::ToolDecl;
-use crate::tree::Tree;
-use crate::{document_checks, view};
+use crate::document::content::{ContentItem, Import};
+use crate::document::tool::ToolDecl;
+use crate::syntax::tag::Tag;
 
 /// A document: its elements in order.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,31 +18,6 @@ pub struct Document {
 }
 
 impl Document {
-    /// The typed view of a tree, and what is wrong with it beyond [`Tree::diagnostics`].
-    ///
-    /// Errors: a missing attribute, a value of the wrong kind, a tool declaration against the rules
-    /// of ChatMD §5.5, an unknown role or built-in. An element that cannot be understood without
-    /// what is missing is left out. Warnings: content that the model will not see
-    /// (`content-dropped`), attributes without the effect that they seem to have, calls and
-    /// responses that do not pair up, built-ins that only exist elsewhere.
-    ///
-    /// Linear in the size of the tree, up to the sorting of ids.
-    ///
-    /// ```
-    /// use chatmd::{Document, Element};
-    ///
-    /// let tree = chatmd::parse("<config model=\"gpt-4o\"/><user>Hello</user>");
-    /// let (document, diagnostics) = Document::from_tree(&tree);
-    /// assert!(diagnostics.is_empty());
-    /// assert!(matches!(&document.elements[1], Element::Message(message)
-    ///     if message.tag == chatmd::Tag::User));
-    /// ```
-    pub fn from_tree(tree: &Tree<'_>) -> (Self, Vec<Diagnostic>) {
-        let (document, mut findings) = view::document(tree);
-        document_checks::check(&document, &mut findings);
-        (document, findings.finish())
-    }
-
     /// The configuration that counts, which is the first.
     pub fn config(&self) -> Option<&Config> {
         self.elements.iter().find_map(|element| match element {
@@ -244,94 +218,3 @@ pub struct Summary {
     /// What it says; of RAW blocks amid white space, only what they say.
     pub text: String,
 }
-
-/// `<import>` (ChatMD §9).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Import {
-    /// Where it is.
-    pub span: Span,
-    /// What is imported.
-    pub src: String,
-}
-
-/// One piece of a message or payload.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum ContentItem {
-    /// Text, verbatim.
-    Text(Text),
-    /// `<doc>`
-    Doc(DocumentRef),
-    /// `<img>`
-    Img(Image),
-    /// `<agent>`
-    Agent(Agent),
-    /// `<import>`
-    Import(Import),
-}
-
-impl ContentItem {
-    /// Where it is.
-    pub fn span(&self) -> Span {
-        match self {
-            Self::Text(text) => text.span,
-            Self::Doc(doc) => doc.span,
-            Self::Img(img) => img.span,
-            Self::Agent(agent) => agent.span,
-            Self::Import(import) => import.span,
-        }
-    }
-}
-
-/// Text between two elements.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Text {
-    /// Where it is.
-    pub span: Span,
-    /// What it says, nothing trimmed.
-    pub text: String,
-    /// What its RAW blocks say, where everything else in it is white space.
-    pub payload: Option<String>,
-}
-
-/// `<doc>`: a document in place (ChatMD §8.1).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DocumentRef {
-    /// Where it is.
-    pub span: Span,
-    /// Path or address.
-    pub src: String,
-    /// Whether it is a file rather than an address.
-    pub local: bool,
-    /// Whether HTML becomes plain text; wins over `markdown`.
-    pub strip: bool,
-    /// Whether HTML becomes Markdown.
-    pub markdown: bool,
-}
-
-/// `<img>`: a picture in place (ChatMD §8.2).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Image {
-    /// Where it is.
-    pub span: Span,
-    /// Path or address.
-    pub src: String,
-    /// Whether it is a file rather than an address.
-    pub local: bool,
-}
-
-/// `<agent>`: the answer of another prompt in place (ChatMD §8.3).
-#[derive(Clone, Debug, PartialEq)]
-pub struct Agent {
-    /// Where it is.
-    pub span: Span,
-    /// The prompt: path or address.
-    pub src: String,
-    /// Whether it is a file rather than an address.
-    pub local: bool,
-    /// What the agent is told. Agents nest at most [`MAX_AGENT_DEPTH`] deep.
-    pub content: Vec<ContentItem>,
-}
-
-/// How deep `<agent>` elements may stand inside one another.
-pub const MAX_AGENT_DEPTH: usize = 16;

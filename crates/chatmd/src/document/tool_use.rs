@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 
 use logue_source::{Diagnostic, DiagnosticCode, Severity};
 
-use crate::declaration::{BuiltinDeclaration, ToolKind};
-use crate::document::{ContentItem, Document, Element, MessageRole};
+use crate::document::content::ContentItem;
+use crate::document::element::{Document, Element, MessageRole};
+use crate::document::tool::{BuiltinDeclaration, ToolKind};
 use crate::findings::Findings;
 use crate::suggest::suggest;
 

@@ -1,30 +1,23 @@
-//! A document with everything that it imports (ChatMD §9).
-//!
-//! Every import gets the text that it names as a part of its own, in one address space with the
-//! document: the document's own offsets stay what they are, and a span in an imported text says by
-//! itself which text that is and which import led there. So elements and findings of all texts are
-//! ordinary elements and findings, and [`ExpandedDocument::source_map`] shows where each of them is.
-//!
-//! What an imported text contributes depends on where the import stands and on what the text is. At
-//! the top level its elements take the import's place. Inside a message it contributes what a
-//! message can hold: the `doc`, `img` and `agent` elements of a document, or the words of a text.
+//! Reading a document with its imports.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use logue_source::{Diagnostic, DiagnosticCode, SourceMap, Span};
 
-use crate::builder::parse;
-use crate::content;
-use crate::document::{ContentItem, Document, Element, Import, Text};
-use crate::document_checks;
+use crate::document::content::{ContentItem, Import, Text};
+use crate::document::document_checks;
+use crate::document::element::{Document, Element};
+use crate::document::offset_spans::OffsetSpans as _;
+use crate::document::read;
+use crate::document::read_content;
 use crate::findings::Findings;
-use crate::offset_spans::OffsetSpans as _;
-use crate::tool_use;
-use crate::tree::{Child, Tree};
-use crate::view;
-use crate::whitespace::is_blank;
-use crate::world::{ImportRequest, World};
+use crate::import::classify::{classify, is_document};
+use crate::import::expanded::{ExpandedDocument, ImportTarget, SourcePart};
+use crate::syntax::builder::parse;
+use crate::syntax::tree::Tree;
+use crate::syntax::whitespace::is_blank;
+use crate::world::port::{ImportRequest, World};
 
 /// How deep imports may stand inside one another.
 pub const MAX_IMPORT_DEPTH: usize = 64;
@@ -34,51 +27,6 @@ const MAX_IMPORTS: usize = 1000;
 
 /// Bytes that all imported texts together may have.
 const MAX_IMPORTED_BYTES: usize = 64 * 1024 * 1024;
-
-/// A document, its imports expanded.
-#[derive(Clone, Debug)]
-pub struct ExpandedDocument<'a> {
-    document: Document,
-    diagnostics: Vec<Diagnostic>,
-    parts: Vec<SourcePart<'a>>,
-    targets: BTreeMap<usize, ImportTarget>,
-}
-
-/// One text of a [`ExpandedDocument`] document: the document's own, or one that an import named.
-#[derive(Clone, Debug)]
-pub struct SourcePart<'a> {
-    /// What reports call it.
-    pub name: Cow<'a, str>,
-    /// Its text.
-    pub text: Cow<'a, str>,
-    /// The address of its first byte; 0 for the document's own.
-    pub base: usize,
-    /// The address of the import that named it.
-    pub imported_at: Option<usize>,
-}
-
-impl SourcePart<'_> {
-    /// The same, borrowing nothing.
-    pub fn into_owned(self) -> SourcePart<'static> {
-        SourcePart {
-            name: Cow::Owned(self.name.into_owned()),
-            text: Cow::Owned(self.text.into_owned()),
-            base: self.base,
-            imported_at: self.imported_at,
-        }
-    }
-}
-
-/// What an import stands for: the part with that index, taken as what it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ImportTarget {
-    /// A ChatMD document: its elements.
-    Document(usize),
-    /// Text that may hold `doc`, `img`, `agent` and `import` elements, as a message may.
-    Fragment(usize),
-    /// Text that is taken as it is.
-    Verbatim(usize),
-}
 
 /// Reads a document and expands its imports, asking the world for the texts that they name. Never
 /// fails: an import that cannot be expanded is left out and reported.
@@ -121,7 +69,7 @@ pub fn load<'a>(name: &'a str, text: &'a str, world: &mut dyn World) -> Expanded
     };
     let tree = parse(text);
     loader.diagnostics.extend_from_slice(tree.diagnostics());
-    let (document, findings) = view::document(&tree);
+    let (document, findings) = read::document(&tree);
     loader.diagnostics.extend(findings.finish());
     let elements = loader.elements(document.elements);
     let document = Document { elements };
@@ -136,62 +84,6 @@ pub fn load<'a>(name: &'a str, text: &'a str, world: &mut dyn World) -> Expanded
         parts: loader.parts,
         targets: loader.targets,
     }
-}
-
-impl<'a> ExpandedDocument<'a> {
-    /// The document with its imports expanded. Spans are addresses of [`ExpandedDocument::source_map`].
-    pub fn document(&self) -> &Document {
-        &self.document
-    }
-
-    /// What is wrong with any of the texts, in the order of their addresses: the document's own
-    /// first.
-    pub fn diagnostics(&self) -> &[Diagnostic] {
-        &self.diagnostics
-    }
-
-    /// The same with what does not concern a run: calls of tools that nothing declares
-    /// (`undeclared-tool`), and tools that were never called (`unused-tool`).
-    pub fn check(&self) -> Vec<Diagnostic> {
-        let mut findings = self.diagnostics.clone();
-        findings.extend(tool_use::check(&self.document));
-        findings.sort_by_key(|diagnostic| diagnostic.primary.start);
-        findings
-    }
-
-    /// Whether a diagnostic is an error.
-    pub fn has_errors(&self) -> bool {
-        self.diagnostics.iter().any(Diagnostic::is_error)
-    }
-
-    /// The document's text and the imported ones, in the order of their addresses.
-    pub fn parts(&self) -> &[SourcePart<'a>] {
-        &self.parts
-    }
-
-    /// The parts alone.
-    pub fn into_parts(self) -> Vec<SourcePart<'a>> {
-        self.parts
-    }
-
-    /// What the import at an address stands for; `None` where it was not expanded.
-    pub fn target(&self, import: usize) -> Option<ImportTarget> {
-        self.targets.get(&import).copied()
-    }
-
-    /// Where each address is. Linear in the length of all texts.
-    pub fn source_map(&self) -> SourceMap<'_> {
-        source_map(&self.parts)
-    }
-}
-
-/// The map of the parts of a document. Linear in the length of all texts.
-pub fn source_map<'p>(parts: &'p [SourcePart<'_>]) -> SourceMap<'p> {
-    let mut map = SourceMap::new();
-    for part in parts {
-        map.push(&*part.name, part.text.as_bytes(), part.imported_at);
-    }
-    map
 }
 
 struct Loader<'a, 'w> {
@@ -272,7 +164,7 @@ impl Loader<'_, '_> {
         match target {
             ImportTarget::Document(part) => {
                 let elements = self.read(part, |tree, findings, base| {
-                    let (document, found) = view::document(tree);
+                    let (document, found) = read::document(tree);
                     *findings = found;
                     let mut elements = document.elements;
                     elements.shift(base);
@@ -303,7 +195,7 @@ impl Loader<'_, '_> {
         match target {
             ImportTarget::Document(part) | ImportTarget::Fragment(part) => {
                 let mut items = self.read(part, |tree, findings, base| {
-                    let mut items = content::fragment(tree, findings);
+                    let mut items = read_content::fragment(tree, findings);
                     items.shift(base);
                     items
                 });
@@ -433,42 +325,5 @@ impl Loader<'_, '_> {
             Some(span) => error.with_label(span, format!("imports {:?}", step.name)),
             None => error,
         })
-    }
-}
-
-fn classify(text: &str, name: &str, part: usize) -> ImportTarget {
-    let tree = parse(text);
-    if is_document(&tree, name) {
-        return ImportTarget::Document(part);
-    }
-    let is_inline = |child: Child<'_>| match child {
-        Child::Node(node) => !node.tag().is_entry() && !node.tag().is_setting(),
-        Child::Text(_) => true,
-    };
-    let is_sound = tree
-        .diagnostics()
-        .iter()
-        .all(|found| found.code == DiagnosticCode::MdTopLevelText);
-    if is_sound && tree.children().all(is_inline) {
-        ImportTarget::Fragment(part)
-    } else {
-        ImportTarget::Verbatim(part)
-    }
-}
-
-/// Whether an imported text is a ChatMD document: by its name, or because an entry of a conversation
-/// or a setting comes first in it, or because it holds elements only.
-fn is_document(tree: &Tree<'_>, name: &str) -> bool {
-    if name.ends_with(".chatmd") {
-        return true;
-    }
-    let mut children = tree.children();
-    match children.next() {
-        None => true,
-        Some(Child::Text(_)) => false,
-        Some(Child::Node(node)) if node.tag().is_entry() || node.tag().is_setting() => true,
-        Some(Child::Node(_)) => {
-            !tree.has_errors() && children.all(|child| matches!(child, Child::Node(_)))
-        }
     }
 }

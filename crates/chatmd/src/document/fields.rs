@@ -1,0 +1,94 @@
+//! Values of attributes, with the errors for missing and malformed ones.
+
+use logue_source::{Diagnostic, DiagnosticCode};
+
+use crate::findings::Findings;
+use crate::syntax::tree::ElementNode;
+
+pub(super) fn required(
+    node: ElementNode<'_>,
+    name: &str,
+    findings: &mut Findings,
+) -> Option<String> {
+    let value = text(node, name);
+    if value.is_none() {
+        findings.push(missing(node, name, &format!("`{name}=\"…\"`")));
+    }
+    value
+}
+
+pub(super) fn missing(node: ElementNode<'_>, name: &str, expected: &str) -> Diagnostic {
+    let tag = node.tag();
+    Diagnostic::error(
+        DiagnosticCode::MdMissingAttribute,
+        format!("`<{tag}>` has no `{name}`"),
+        node.opener(),
+    )
+    .with_expected(expected)
+    .with_help(format!("write `<{tag} {name}=\"…\" …>`"))
+}
+
+pub(super) fn text(node: ElementNode<'_>, name: &str) -> Option<String> {
+    node.value(name).map(std::borrow::Cow::into_owned)
+}
+
+/// The `src` of an element that is nothing without it.
+pub(super) fn source(node: ElementNode<'_>, findings: &mut Findings) -> String {
+    let src = node.attribute("src");
+    let value = src.map(|src| src.value()).unwrap_or_default();
+    if value.is_empty() {
+        let mut error = missing(node, "src", "`src=\"…\"`");
+        if let Some(src) = src {
+            error.message = format!("`src` of a `<{}>` is empty", node.tag());
+            error.primary = src.name_span();
+        }
+        findings.push(error);
+    }
+    value.into_owned()
+}
+
+pub(super) fn number<T>(
+    node: ElementNode<'_>,
+    name: &str,
+    expected: &str,
+    parse: impl Fn(&str) -> Option<T>,
+    findings: &mut Findings,
+) -> Option<T> {
+    let attribute = node.attribute(name)?;
+    let value = attribute.value();
+    let number = parse(&value);
+    if number.is_none() {
+        findings.push(
+            Diagnostic::error(
+                DiagnosticCode::MdInvalidAttribute,
+                format!("`{name}` is {value:?}, which is not {expected}"),
+                attribute.place(),
+            )
+            .with_expected(expected)
+            .with_help(format!(
+                "write `{name}=\"…\"` with {expected}, or leave it out"
+            )),
+        );
+    }
+    number
+}
+
+/// A whole number, also with a base prefix and with `_` behind digits.
+pub(super) fn integer(text: &str) -> Option<u64> {
+    let text = text.strip_prefix('+').unwrap_or(text).to_ascii_lowercase();
+    let bases = [("0x", 16), ("0o", 8), ("0b", 2), ("0u", 10)];
+    let (digits, radix) = bases
+        .into_iter()
+        .find_map(|(prefix, radix)| Some((text.strip_prefix(prefix)?, radix)))
+        .unwrap_or((&text, 10));
+    // What could also be read as a second sign is none.
+    if !digits.starts_with(|first: char| first.is_digit(radix)) {
+        return None;
+    }
+    u64::from_str_radix(&digits.replace('_', ""), radix).ok()
+}
+
+pub(super) fn float(text: &str) -> Option<f64> {
+    let number: f64 = text.replace('_', "").parse().ok()?;
+    number.is_finite().then_some(number)
+}

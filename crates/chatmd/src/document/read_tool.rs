@@ -1,0 +1,120 @@
+//! Reading `<tool>`, by the rules of ChatMD §5.5.
+
+use logue_source::{Diagnostic, DiagnosticCode};
+
+use crate::document::tool::{BUILTINS, ToolDecl, ToolKind};
+use crate::findings::Findings;
+use crate::syntax::attributes::Attribute;
+use crate::syntax::tree::ElementNode;
+use crate::syntax::whitespace::trim;
+
+/// The declaration that a `<tool>` makes, or `None` if it breaks the rules of ChatMD §5.5.
+pub(super) fn read_tool(node: ElementNode<'_>, findings: &mut Findings) -> Option<ToolDecl> {
+    let shapes: Vec<_> = ["command", "agent", "mcp_server"]
+        .into_iter()
+        .filter_map(|name| node.attribute(name))
+        .collect();
+    if let [first, second, ..] = shapes.as_slice() {
+        findings.push(
+            Diagnostic::error(
+                DiagnosticCode::MdToolDeclaration,
+                format!(
+                    "a tool has `{}` and `{}`, but only one of them may be given",
+                    first.name(),
+                    second.name()
+                ),
+                second.name_span(),
+            )
+            .with_expected("at most one of `command`, `agent` and `mcp_server`")
+            .with_label(first.name_span(), "the other one")
+            .with_help("declare each tool in a `<tool …/>` of its own"),
+        );
+        return None;
+    }
+    let text = |name: &str| {
+        let value = node.value(name)?;
+        let value = trim(&value);
+        (!value.is_empty()).then(|| value.to_owned())
+    };
+    let shape = shapes.first();
+    if let Some(shape) = shape
+        && trim(&shape.value()).is_empty()
+    {
+        findings.push(
+            Diagnostic::error(
+                DiagnosticCode::MdToolDeclaration,
+                format!("`{}` of a tool is empty", shape.name()),
+                shape.place(),
+            )
+            .with_expected(match shape.name() {
+                "command" => "a command",
+                "agent" => "the path or address of a prompt",
+                _ => "the address of a server",
+            })
+            .with_help("give it a value, or remove it to declare a built-in tool"),
+        );
+        return None;
+    }
+    let value = shape.map(|shape| shape.value().into_owned());
+    let kind = match (shape.map(Attribute::name), value) {
+        (Some("mcp_server"), Some(server)) => ToolKind::McpServer {
+            server,
+            names: mcp_names(node),
+            strict: node.has("strict"),
+        },
+        (shape, value) => {
+            let Some(name) = text("name") else {
+                findings.push(no_name(node));
+                return None;
+            };
+            let description = text("description");
+            match (shape, value) {
+                (Some("command"), Some(command)) => ToolKind::Command {
+                    name,
+                    command,
+                    description,
+                },
+                (Some(_), Some(agent)) => ToolKind::Agent {
+                    name,
+                    agent,
+                    local: node.has("local"),
+                    description,
+                },
+                _ => ToolKind::Builtin { name },
+            }
+        }
+    };
+    Some(ToolDecl {
+        span: node.span(),
+        kind,
+    })
+}
+
+/// `name` selects one tool; `include`, else `includes`, a list; nothing selects all.
+fn mcp_names(node: ElementNode<'_>) -> Option<Vec<String>> {
+    let name = node.value("name").filter(|name| !trim(name).is_empty());
+    if let Some(name) = name {
+        return Some(vec![trim(&name).to_owned()]);
+    }
+    let list = node.value("include").or_else(|| node.value("includes"))?;
+    Some(list.split(',').map(|name| trim(name).to_owned()).collect())
+}
+
+fn no_name(node: ElementNode<'_>) -> Diagnostic {
+    let names: Vec<&str> = BUILTINS
+        .iter()
+        .filter(|builtin| builtin.supported)
+        .map(|builtin| builtin.declared)
+        .collect();
+    let (message, place) = match node.attribute("name") {
+        Some(name) => ("the name of a tool is empty", name.place()),
+        None => ("a tool has no name", node.opener()),
+    };
+    Diagnostic::error(DiagnosticCode::MdToolDeclaration, message, place)
+        .with_expected("`name=\"…\"`")
+        .with_help(format!(
+            "name it; the built-in tools are {}",
+            names.join(", ")
+        ))
+        .with_help("a `<tool>` that is meant as text goes into a RAW block")
+}
