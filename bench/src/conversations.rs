@@ -5,7 +5,7 @@
 //! conversations are written as OpenChatML 2.2 and as Harmony.
 
 use openchatml::{
-    Channel, FrameBuf, HeaderBuf, Role, Terminator, Token, write_frame, write_header,
+    Channel, ControlToken, FrameBuf, FrameRole, HeaderBuf, Terminator, write_frame, write_header,
 };
 
 use crate::random::Random;
@@ -42,30 +42,30 @@ pub fn openchatml(frames: &[FrameBuf]) -> String {
 pub fn harmony(frames: &[FrameBuf]) -> String {
     let mut text = String::new();
     for frame in frames {
-        text.push_str(Token::Start.as_str());
+        text.push_str(ControlToken::Start.as_str());
         let role = frame.role.as_str().unwrap_or_default();
         let author = match frame.role {
-            Role::Tool => frame.name.as_deref().unwrap_or(role),
+            FrameRole::Tool => frame.name.as_deref().unwrap_or(role),
             _ => role,
         };
         text.push_str(author);
         let to = frame.to.as_deref();
-        if let (Some(to), Role::Tool) = (to, frame.role) {
+        if let (Some(to), FrameRole::Tool) = (to, frame.role) {
             text.push_str(&format!(" to={to}"));
         }
         if let Some(channel) = frame.channel.and_then(Channel::as_str) {
-            text.push_str(Token::Channel.as_str());
+            text.push_str(ControlToken::Channel.as_str());
             text.push_str(channel);
         }
-        if let (Some(to), Role::Assistant) = (to, frame.role) {
+        if let (Some(to), FrameRole::Assistant) = (to, frame.role) {
             text.push_str(&format!(" to={to}"));
         }
         if let Some(constrain) = &frame.constrain {
-            text.push_str(&format!(" {}{constrain}", Token::Constrain.as_str()));
+            text.push_str(&format!(" {}{constrain}", ControlToken::Constrain.as_str()));
         }
-        text.push_str(Token::Message.as_str());
+        text.push_str(ControlToken::Message.as_str());
         text.push_str(&frame.body.replace("<|", "< |"));
-        let end = frame.terminator.token().unwrap_or(Token::End);
+        let end = frame.terminator.token().unwrap_or(ControlToken::End);
         text.push_str(end.as_str());
     }
     text

@@ -1,7 +1,7 @@
 //! The conversations of [`crate::conversations`] as ChatMD, and texts that mean no good.
 
 use chatmd::write::{self, Payload};
-use openchatml::{Channel, FrameBuf, Role};
+use openchatml::{Channel, FrameBuf, FrameRole};
 
 /// The frames as one transcript, as the program writes it: calls and replies with their payloads in
 /// RAW blocks, reasoning with a summary, answers in Markdown.
@@ -12,15 +12,15 @@ pub fn written(frames: &[FrameBuf]) -> String {
     for (number, frame) in frames.iter().enumerate() {
         let id = frame.call_id.as_deref().unwrap_or_default();
         let element = match frame.role {
-            Role::System => write::system(&frame.body),
-            Role::Developer => write::developer(&frame.body),
-            Role::Tool => write::tool_response(&write::ToolResponseRecord {
+            FrameRole::System => write::system(&frame.body),
+            FrameRole::Developer => write::developer(&frame.body),
+            FrameRole::Tool => write::tool_response(&write::ToolResponseRecord {
                 id: None,
                 tool_call_id: id,
                 custom: false,
                 payload: Payload::Inline(&frame.body),
             }),
-            Role::Assistant if frame.is_call() => write::tool_call(&write::ToolCallRecord {
+            FrameRole::Assistant if frame.is_call() => write::tool_call(&write::ToolCallRecord {
                 id: None,
                 tool_call_id: id,
                 function_name: "read_file",
@@ -28,10 +28,10 @@ pub fn written(frames: &[FrameBuf]) -> String {
                 signature: None,
                 payload: Payload::Inline(&frame.body),
             }),
-            Role::Assistant if frame.channel == Some(Channel::Analysis) => {
+            FrameRole::Assistant if frame.channel == Some(Channel::Analysis) => {
                 write::reasoning(&format!("rs_{number}"), &[&frame.body])
             }
-            Role::Assistant => write::assistant(&frame.body, Some(&format!("msg_{number}"))),
+            FrameRole::Assistant => write::assistant(&frame.body, Some(&format!("msg_{number}"))),
             _ => write::user(&frame.body),
         };
         text.push_str(&element);
@@ -44,8 +44,8 @@ pub fn typed(frames: &[FrameBuf]) -> String {
     let mut text = String::new();
     for frame in frames {
         let tag = match (frame.role, frame.channel) {
-            (Role::User, _) => "user",
-            (Role::Assistant, None | Some(Channel::Final)) => "assistant",
+            (FrameRole::User, _) => "user",
+            (FrameRole::Assistant, None | Some(Channel::Final)) => "assistant",
             _ => continue,
         };
         text.push_str(&format!("<{tag}>\n{}\n</{tag}>\n\n", frame.body));

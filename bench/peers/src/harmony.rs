@@ -91,12 +91,12 @@ impl HarmonyPeer for Harmony {
 
 fn message(frame: &FrameBuf) -> Option<Message> {
     let author = match frame.role {
-        openchatml::Role::System => Role::System.into(),
-        openchatml::Role::Developer => Role::Developer.into(),
-        openchatml::Role::User => Role::User.into(),
-        openchatml::Role::Assistant => Role::Assistant.into(),
-        openchatml::Role::Tool => Author::new(Role::Tool, frame.name.clone()?),
-        openchatml::Role::Other => return None,
+        openchatml::FrameRole::System => Role::System.into(),
+        openchatml::FrameRole::Developer => Role::Developer.into(),
+        openchatml::FrameRole::User => Role::User.into(),
+        openchatml::FrameRole::Assistant => Role::Assistant.into(),
+        openchatml::FrameRole::Tool => Author::new(Role::Tool, frame.name.clone()?),
+        openchatml::FrameRole::Other => return None,
     };
     let mut message = Message::from_author_and_content(author, frame.body.as_str());
     message.channel = frame

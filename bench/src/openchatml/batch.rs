@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use openchatml::{FrameBuf, OwnedDocument, Role, check, check_structure, parse, parse_owned};
+use openchatml::{FrameBuf, FrameRole, OwnedDocument, check, check_structure, parse, parse_owned};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -151,7 +151,9 @@ fn json(rows: &mut Vec<Row>, frames: &[FrameBuf]) {
         .filter(|frame| frame.is_call())
         .cloned()
         .collect();
-    let declaring = frames.iter().find(|frame| frame.role == Role::Developer);
+    let declaring = frames
+        .iter()
+        .find(|frame| frame.role == FrameRole::Developer);
     let document: Vec<FrameBuf> = declaring.into_iter().chain(&calls).cloned().collect();
     let text = conversations::openchatml(&document);
     let bytes: usize = calls.iter().map(|call| call.body.len()).sum();

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use logue_o200k::{SpecialSet, encode_with_specials};
-use openchatml::harmony::{Event, Options, Stream};
+use openchatml::harmony::{Event, HarmonyReadOptions, Stream};
 use openchatml::{parse, parse_owned, stream};
 
 use super::streaming::{stream_ids, stream_text};
@@ -89,7 +89,7 @@ fn harmony_in_chunks() {
             told += black_box(text).len();
         }
     };
-    let mut stream = Stream::new(Options::default());
+    let mut stream = Stream::new(HarmonyReadOptions::default());
     body_in_chunks(&mut |chunk| stream.push(chunk, &mut sink));
     stream.finish(&mut sink);
     assert!(told > BODY, "the body was not told");
@@ -102,7 +102,7 @@ fn openchatml_in_chunks() {
             told += black_box(text).len();
         }
     };
-    let mut stream = stream::Stream::new(stream::Options::default());
+    let mut stream = stream::Stream::new(stream::StreamOptions::default());
     body_in_chunks(&mut |chunk| stream.push(chunk, &mut sink));
     stream.finish(&mut sink);
     assert!(told > BODY, "the body was not told");

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use logue_o200k::{SpecialSet, encode_with_specials, token_bytes};
-use openchatml::harmony::{Event, IdStream, Options, Stream};
+use openchatml::harmony::{Event, HarmonyReadOptions, IdStream, Stream};
 use openchatml::stream;
 
 use crate::measure::{Row, Times, alone, in_turn};
@@ -90,7 +90,7 @@ fn envelope_row(text: &str) -> Row {
                 told += black_box(text).len();
             }
         };
-        let mut stream = stream::Stream::new(stream::Options::default());
+        let mut stream = stream::Stream::new(stream::StreamOptions::default());
         for chunk in text.as_bytes().chunks(CHUNK) {
             stream.push(chunk, &mut sink);
         }
@@ -162,13 +162,13 @@ fn worst(rows: &mut Vec<Row>, text: &str, ids: &[u32], peer: Option<&dyn Harmony
     let mut told = 0;
     for _ in 0..RUNS {
         let mut sink = |event: Event<'_>| told += length(&event);
-        let mut stream = Stream::new(Options::default());
+        let mut stream = Stream::new(HarmonyReadOptions::default());
         by_text.begin();
         for chunk in text.as_bytes().chunks(CHUNK) {
             stream.push(chunk, &mut sink);
             by_text.step();
         }
-        let mut stream = IdStream::new(Options::default());
+        let mut stream = IdStream::new(HarmonyReadOptions::default());
         by_id.begin();
         for id in ids {
             stream.push(*id, token_bytes, &mut sink);
@@ -236,8 +236,8 @@ pub(super) fn parser(rows: &mut Vec<Row>, peers: &Peers) {
     const MANY: usize = 10_000;
     let times = alone(|| {
         for _ in 0..MANY {
-            drop(black_box(Stream::new(Options::default())));
-            drop(black_box(IdStream::new(Options::default())));
+            drop(black_box(Stream::new(HarmonyReadOptions::default())));
+            drop(black_box(IdStream::new(HarmonyReadOptions::default())));
         }
     });
     let each = times.each(2 * MANY);
@@ -261,7 +261,7 @@ pub(super) fn parser(rows: &mut Vec<Row>, peers: &Peers) {
 pub(super) fn stream_text(text: &str) -> usize {
     let mut told = 0;
     let mut sink = |event: Event<'_>| told += length(&event);
-    let mut stream = Stream::new(Options::default());
+    let mut stream = Stream::new(HarmonyReadOptions::default());
     for chunk in text.as_bytes().chunks(CHUNK) {
         stream.push(chunk, &mut sink);
     }
@@ -272,7 +272,7 @@ pub(super) fn stream_text(text: &str) -> usize {
 pub(super) fn stream_ids(ids: &[u32]) -> usize {
     let mut told = 0;
     let mut sink = |event: Event<'_>| told += length(&event);
-    let mut stream = IdStream::new(Options::default());
+    let mut stream = IdStream::new(HarmonyReadOptions::default());
     for id in ids {
         stream.push(*id, token_bytes, &mut sink);
     }

@@ -11,7 +11,7 @@
 
 use logue_message::{ChatMessage, ToolDefinition};
 use logue_source::{LineIndex, Severity};
-use openchatml::{Channel, FrameBuf, Role, frames_from_messages, messages_from_frames, parse};
+use openchatml::{Channel, FrameBuf, FrameRole, frames_from_messages, messages_from_frames, parse};
 use serde_json::{Map, Value};
 
 use crate::{Request, Settings, wire};
@@ -97,7 +97,7 @@ impl Recording {
         let mut answers = 0;
         let mut at = 0;
         while at < self.frames.len() {
-            if self.frames[at].frame.role == Role::Assistant {
+            if self.frames[at].frame.role == FrameRole::Assistant {
                 answers += 1;
                 at = self.answer_end(at);
             } else {
@@ -166,7 +166,7 @@ impl Recording {
     fn answer_end(&self, at: usize) -> usize {
         let mut end = at;
         while let Some(recorded) = self.frames.get(end) {
-            if recorded.frame.role != Role::Assistant {
+            if recorded.frame.role != FrameRole::Assistant {
                 break;
             }
             end += 1;
@@ -256,11 +256,11 @@ pub(crate) fn tools_json(tools: &[ToolDefinition]) -> Vec<Value> {
 
 /// Reasoning is neither compared nor a boundary.
 pub(crate) fn is_reasoning(frame: &FrameBuf) -> bool {
-    frame.role == Role::Assistant && frame.channel == Some(Channel::Analysis)
+    frame.role == FrameRole::Assistant && frame.channel == Some(Channel::Analysis)
 }
 
 fn is_final(frame: &FrameBuf) -> bool {
-    frame.role == Role::Assistant && matches!(frame.channel, None | Some(Channel::Final))
+    frame.role == FrameRole::Assistant && matches!(frame.channel, None | Some(Channel::Final))
 }
 
 fn same_number_or_value(a: &Value, b: &Value) -> bool {

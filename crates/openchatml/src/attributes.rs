@@ -10,7 +10,7 @@ use crate::findings::Findings;
 use crate::frame::{Attribute, Frame, Part};
 use crate::view::Addressee;
 use crate::window::Window;
-use crate::words::{Channel, FUNCTIONS, Intent, Role, RoleForm};
+use crate::words::{Channel, FUNCTIONS, FrameRole, Intent, RoleForm};
 
 /// Which token a segment of a header stands behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,16 +146,16 @@ fn read_role(
     };
     let word = source.get(role);
     frame.role = if holds_markup(word) {
-        Role::Other
+        FrameRole::Other
     } else {
-        Role::parse(word)
+        FrameRole::parse(word)
     };
     frame.set_part(Part::Role, role);
-    if frame.role == Role::Tool && word.starts_with(FUNCTIONS.as_bytes()) {
+    if frame.role == FrameRole::Tool && word.starts_with(FUNCTIONS.as_bytes()) {
         frame.role_form = RoleForm::Functions;
         frame.set_part(Part::Name, role);
     }
-    if frame.role == Role::Other {
+    if frame.role == FrameRole::Other {
         findings.add(
             Diagnostic::error(
                 DiagnosticCode::ParseHeader,

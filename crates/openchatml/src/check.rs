@@ -15,7 +15,7 @@ use crate::document::Document;
 use crate::frame::Frame;
 use crate::json::{self, JsonError};
 use crate::view::Addressee;
-use crate::words::{Channel, Role};
+use crate::words::{Channel, FrameRole};
 
 pub(crate) use arguments::{mismatched, undeclared};
 
@@ -179,16 +179,16 @@ struct Call<'s> {
 
 impl<'s> Calls<'s> {
     fn check(&mut self, document: &Document<'s>, frame: &Frame) -> Option<Diagnostic> {
-        let is_answer = frame.role() == Role::Assistant
+        let is_answer = frame.role() == FrameRole::Assistant
             && frame.channel() == Channel::Final
             && frame.addressee != Addressee::Tool;
-        if is_answer || frame.role() == Role::User {
+        if is_answer || frame.role() == FrameRole::User {
             self.went_on = Some(frame.span());
         }
         let place = frame.call_id_span()?;
         let id = Id::new(place.bytes(document.source()));
         let shown = || crate::attributes::shown(id.whole);
-        let is_call = frame.role() == Role::Assistant
+        let is_call = frame.role() == FrameRole::Assistant
             && (frame.addressee == Addressee::Tool || frame.is_call());
         if is_call {
             let earlier = match self.by_id.entry(id) {
@@ -211,7 +211,7 @@ impl<'s> Calls<'s> {
                 .with_help("give each call of the transcript another `call_id`"),
             );
         }
-        if frame.role() != Role::Tool {
+        if frame.role() != FrameRole::Tool {
             return None;
         }
         let Some(call) = self.find(id) else {

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! What a dialect cannot hold is listed as a [`Loss`], each with the frame that it is about; with
-//! [`Options::strict`] any loss refuses the whole. Nothing is made up: ids that 2.0, Harmony and
+//! [`ConvertOptions::strict`] any loss refuses the whole. Nothing is made up: ids that 2.0, Harmony and
 //! the 1.x line do not have are given in order and listed as given, and no text becomes more
 //! visible or of a higher rank than it was.
 //!
@@ -15,7 +15,7 @@
 //! ```
 //! use openchatml::{Dialect, convert};
 //!
-//! let options = convert::Options::default();
+//! let options = convert::ConvertOptions::default();
 //! let read = convert::read(b"version: 2.2
 //! <|start|>assistant to=functions.f call_id=a<|channel|>commentary<|message|>{}<|call|>
 //! ", None, &options);
@@ -26,7 +26,7 @@
 //! <|start|>assistant to=functions.f<|channel|>commentary<|message|>{}<|call|>
 //! ");
 //! assert_eq!(written.losses[0].to_string(), "frame 1: call_id dropped");
-//! # Ok::<(), convert::WriteError>(())
+//! # Ok::<(), convert::ConvertError>(())
 //! ```
 
 mod harmony;
@@ -43,14 +43,14 @@ pub(crate) use writing::{Writing, note_terminators};
 
 use crate::dialect::Dialect;
 use crate::harmony::RenderError;
-use crate::legacy::{self, WriteOptions};
 use crate::loss::Loss;
 use crate::owned::{FrameBuf, HeaderBuf, Transcript};
-use crate::write::WriteError as Refused;
+use crate::v0_1::{self, WriteOptions};
+use crate::write::WriteError;
 
 /// How to convert.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct ConvertOptions {
     /// Refuse whatever would lose something.
     pub strict: bool,
     /// Private reasoning stands in the message that it led to, in a field of its own, where the
@@ -64,7 +64,7 @@ pub struct Options {
 /// A conversation that was read.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Read {
+pub struct ReadResult {
     /// What it says.
     pub transcript: Transcript,
     /// The dialect that it was read in.
@@ -80,7 +80,7 @@ pub struct Read {
 /// A conversation that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Written {
+pub struct WriteResult {
     /// The text.
     pub text: String,
     /// What it does not hold.
@@ -90,18 +90,18 @@ pub struct Written {
 /// Why a conversation cannot be written (`E-WRITE-REFUSED`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum WriteError {
+pub enum ConvertError {
     /// A frame cannot be written.
     Frame {
         /// Its index.
         index: usize,
         /// The rule that it breaks.
-        reason: Refused,
+        reason: WriteError,
     },
     /// The document header cannot be written.
     Header {
         /// The rule that it breaks.
-        reason: Refused,
+        reason: WriteError,
     },
     /// A body spells a control token of a dialect that has no escape for it.
     Body {
@@ -115,11 +115,11 @@ pub enum WriteError {
         /// The rule that it breaks.
         reason: RenderError,
     },
-    /// Something would be lost, and [`Options::strict`] forbids it.
+    /// Something would be lost, and [`ConvertOptions::strict`] forbids it.
     Losses(Vec<Loss>),
 }
 
-impl WriteError {
+impl ConvertError {
     /// The stable code.
     pub const CODE: DiagnosticCode = DiagnosticCode::WriteRefused;
 
@@ -132,7 +132,7 @@ impl WriteError {
     }
 }
 
-impl std::fmt::Display for WriteError {
+impl std::fmt::Display for ConvertError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Frame { index, reason } => write!(f, "frame {}: {reason}", index + 1),
@@ -151,7 +151,7 @@ impl std::fmt::Display for WriteError {
     }
 }
 
-impl std::error::Error for WriteError {}
+impl std::error::Error for ConvertError {}
 
 /// Reads a conversation in the dialect `from`, or in the one that [`detect`](crate::detect) finds.
 /// Never fails: what is wrong is a diagnostic. Linear in the text.
@@ -159,7 +159,7 @@ impl std::error::Error for WriteError {}
 /// A version in a document header counts over `from` as far as 2.0 and 2.2 are concerned, because
 /// each reads as control tokens what the other may have as text. Where nothing is detected the text
 /// is read as 2.2, and what stands outside every frame is reported.
-pub fn read(bytes: &[u8], from: Option<Dialect>, _options: &Options) -> Read {
+pub fn read(bytes: &[u8], from: Option<Dialect>, _options: &ConvertOptions) -> ReadResult {
     reading::read(bytes, from)
 }
 
@@ -168,12 +168,12 @@ pub fn read(bytes: &[u8], from: Option<Dialect>, _options: &Options) -> Read {
 /// # Errors
 /// A frame or header that the dialect cannot hold safely: a header value that would end its value
 /// or forge a frame, a body that spells a token of a dialect without escapes, a part that a frame
-/// must have and has not. With [`Options::strict`], any loss. Then nothing is written.
+/// must have and has not. With [`ConvertOptions::strict`], any loss. Then nothing is written.
 pub fn write(
     transcript: &Transcript,
     to: Dialect,
-    options: &Options,
-) -> Result<Written, WriteError> {
+    options: &ConvertOptions,
+) -> Result<WriteResult, ConvertError> {
     let writing = match to {
         Dialect::V2_2 => v2_2::write(transcript)?,
         Dialect::V2_0 => v2_0::write(transcript)?,
@@ -185,37 +185,40 @@ pub fn write(
                 WriteOptions::default()
             };
             let strict = options.strict;
-            return legacy::write(transcript, &WriteOptions { strict, ..layout });
+            return v0_1::write(transcript, &WriteOptions { strict, ..layout });
         }
     };
     finish(writing, options)
 }
 
 /// The result of a writer, unless it lost something and must not.
-pub(crate) fn finish(writing: Writing, options: &Options) -> Result<Written, WriteError> {
+pub(crate) fn finish(
+    writing: Writing,
+    options: &ConvertOptions,
+) -> Result<WriteResult, ConvertError> {
     let Writing { text, losses, .. } = writing;
     if options.strict && !losses.is_empty() {
-        return Err(WriteError::Losses(losses));
+        return Err(ConvertError::Losses(losses));
     }
-    Ok(Written { text, losses })
+    Ok(WriteResult { text, losses })
 }
 
 /// A frame as a line of 2.0, which must lose nothing.
-pub(crate) fn frame_of_2_0(frame: &FrameBuf) -> Result<String, Refused> {
-    let options = Options {
+pub(crate) fn frame_of_2_0(frame: &FrameBuf) -> Result<String, WriteError> {
+    let options = ConvertOptions {
         strict: true,
-        ..Options::default()
+        ..ConvertOptions::default()
     };
     let one = v2_0::write_one(frame).and_then(|writing| finish(writing, &options));
     one.map(|written| written.text)
         .map_err(|error| match error {
-            WriteError::Frame { reason, .. } => reason,
-            WriteError::Losses(losses) => Refused::Version {
+            ConvertError::Frame { reason, .. } => reason,
+            ConvertError::Losses(losses) => WriteError::Version {
                 reason: losses
                     .first()
-                    .map_or_else(String::new, |loss| loss.text.clone()),
+                    .map_or_else(String::new, |loss| loss.message.clone()),
             },
-            other => Refused::Version {
+            other => WriteError::Version {
                 reason: other.to_string(),
             },
         })

@@ -3,7 +3,7 @@
 //! Three forms are read, anywhere in a text and also mixed: the TypeScript that Harmony models
 //! are shown (`namespace functions { … }`), JSON lists of tools as providers take them, and
 //! `OpenAPI` documents in JSON. A section of `# Tools` that only tells of its tool in words declares
-//! it too. A declaration that cannot be read leaves a [`Hint`] and a tool
+//! it too. A declaration that cannot be read leaves a [`DeclarationIssue`] and a tool
 //! whose calls are not checked; reading never fails and never blocks what stands around it.
 //!
 //! ```
@@ -19,7 +19,7 @@
 //! let declarations = openchatml::declare::read(body);
 //! let tool = declarations.tool("functions.get_weather").unwrap();
 //! assert_eq!(tool.description.as_deref(), Some("Gets the weather of a city."));
-//! let shape = tool.shape.as_ref().unwrap();
+//! let shape = tool.schema.as_ref().unwrap();
 //! assert!(shape.check(br#"{"location": "Oslo"}"#).is_ok());
 //! let mismatch = shape.check(br#"{"location": "Oslo", "unit": "kelvin"}"#).unwrap_err();
 //! assert_eq!(mismatch.path, "$.unit");
@@ -39,13 +39,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use logue_source::Span;
 
-use crate::shape::Shape;
+use crate::argument_schema::ArgumentSchema;
 
 /// The tools that a text declares, in its order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Declarations {
-    tools: Vec<Tool>,
-    hints: Vec<Hint>,
+    tools: Vec<DeclaredTool>,
+    issues: Vec<DeclarationIssue>,
     by_name: HashMap<String, usize>,
     /// Whether everything in a namespace could be read.
     namespaces: BTreeMap<String, bool>,
@@ -58,13 +58,13 @@ pub struct Declarations {
 /// One tool.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Tool {
+pub struct DeclaredTool {
     /// The full name, as a call's recipient has it: `functions.get_weather`.
     pub name: String,
     /// What the declaration says of it.
     pub description: Option<String>,
     /// What arguments it takes; `None` where it declares none, so that nothing is checked.
-    pub shape: Option<Shape>,
+    pub schema: Option<ArgumentSchema>,
     /// Where in the text it is declared.
     pub span: Span,
 }
@@ -72,9 +72,9 @@ pub struct Tool {
 /// Something that looks like a declaration and cannot be read, or not all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Hint {
+pub struct DeclarationIssue {
     /// What cannot be read, in one sentence without a full stop.
-    pub text: String,
+    pub message: String,
     /// Where.
     pub span: Span,
 }
@@ -107,17 +107,17 @@ pub fn read(text: &str) -> Declarations {
 
 impl Declarations {
     /// The tools in the order of the text. Of two with one name the later one counts.
-    pub fn tools(&self) -> &[Tool] {
+    pub fn tools(&self) -> &[DeclaredTool] {
         &self.tools
     }
 
     /// What could not be read.
-    pub fn hints(&self) -> &[Hint] {
-        &self.hints
+    pub fn issues(&self) -> &[DeclarationIssue] {
+        &self.issues
     }
 
     /// The tool with this full name.
-    pub fn tool(&self, name: &str) -> Option<&Tool> {
+    pub fn tool(&self, name: &str) -> Option<&DeclaredTool> {
         self.by_name.get(name).and_then(|at| self.tools.get(*at))
     }
 
@@ -136,17 +136,17 @@ impl Declarations {
 
     /// How much was declared or hinted at so far.
     const fn declared(&self) -> usize {
-        self.noted + self.tools.len() + self.hints.len()
+        self.noted + self.tools.len() + self.issues.len()
     }
 
-    fn add(&mut self, tool: Tool) {
+    fn add(&mut self, tool: DeclaredTool) {
         self.by_name.insert(tool.name.clone(), self.tools.len());
         self.tools.push(tool);
     }
 
-    fn hint(&mut self, span: Span, text: impl Into<String>) {
-        let text = text.into();
-        self.hints.push(Hint { text, span });
+    fn issue(&mut self, span: Span, message: impl Into<String>) {
+        let message = message.into();
+        self.issues.push(DeclarationIssue { message, span });
     }
 
     /// Notes that a namespace is declared, and whether all of it could be read.

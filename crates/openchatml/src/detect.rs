@@ -25,10 +25,10 @@ use crate::dialect::Dialect;
 use crate::document::Document;
 use crate::frame::Frame;
 use crate::header::Rules;
-use crate::legacy::Task;
 use crate::reader::parse;
-use crate::token::{Scanner, Token};
-use crate::words::{Role, RoleForm};
+use crate::token::{ControlToken, Scanner};
+use crate::v0_1::Task;
+use crate::words::{FrameRole, RoleForm};
 
 /// What [`detect`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +122,7 @@ fn old(content: &[u8], certain: bool) -> Detected {
 }
 
 fn frames_without_version(content: &[u8], document: &Document<'_>) -> Option<Detected> {
-    let begins_inside = [Token::Channel, Token::Message]
+    let begins_inside = [ControlToken::Channel, ControlToken::Message]
         .iter()
         .any(|token| content.starts_with(token.as_str().as_bytes()));
     let has_frames = document.frames().iter().any(|frame| !frame.is_stray());
@@ -147,7 +147,7 @@ fn frames_without_version(content: &[u8], document: &Document<'_>) -> Option<Det
 }
 
 fn only_in_2_2(frame: &Frame) -> bool {
-    let named_reply = frame.role() == Role::Tool && frame.role_form() == RoleForm::Word;
+    let named_reply = frame.role() == FrameRole::Tool && frame.role_form() == RoleForm::Word;
     frame.call_id_span().is_some()
         || frame.intent_span().is_some()
         || frame.content_type_span().is_some()
@@ -161,7 +161,7 @@ fn has_escapes(document: &Document<'_>) -> bool {
     let mut bodies = frames.map(Frame::body_span);
     bodies.any(|body| {
         Scanner::new(source, body, Rules::V2_2)
-            .any(|hit| hit.escaped || hit.token == Token::EndLiteral)
+            .any(|hit| hit.escaped || hit.token == ControlToken::EndLiteral)
     })
 }
 
@@ -172,14 +172,14 @@ fn ends_calls_twice(document: &Document<'_>) -> bool {
     calls.any(|frame| {
         let rest = source.get(frame.span().end..).unwrap_or_default();
         rest.trim_ascii_start()
-            .starts_with(Token::End.as_str().as_bytes())
+            .starts_with(ControlToken::End.as_str().as_bytes())
     })
 }
 
 fn only_in_harmony(document: &Document<'_>, frame: &Frame) -> bool {
     let source = document.source();
     let header = frame.header_span().bytes(source);
-    let constrain = memmem::find(header, Token::Constrain.as_str().as_bytes());
+    let constrain = memmem::find(header, ControlToken::Constrain.as_str().as_bytes());
     let spaced = constrain
         .and_then(|at| header.get(..at)?.last())
         .is_some_and(u8::is_ascii_whitespace);
@@ -190,7 +190,7 @@ fn only_in_harmony(document: &Document<'_>, frame: &Frame) -> bool {
     let role = frame.role_span().bytes(source);
     let named = memchr::memchr(b':', role).is_some_and(|at| {
         let word = role.get(..at).unwrap_or_default();
-        Role::parse(word) != Role::Other
+        FrameRole::parse(word) != FrameRole::Other
     });
     spaced || late || named
 }

@@ -37,7 +37,7 @@ pub(crate) struct Contents {
 /// One stretch of a source. The pieces of a document tile its source: they are in order, and no
 /// byte is in two of them or in none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum SourcePiece {
     /// The document header, read or not. One that could not be read has an error.
     Header(Span),
     /// The frame with this index; stray text counts as a frame.
@@ -46,7 +46,7 @@ pub enum Piece {
     Space(Span),
 }
 
-impl Piece {
+impl SourcePiece {
     /// Where the piece stands.
     pub const fn span(self) -> Span {
         match self {
@@ -129,20 +129,20 @@ impl<'s> Document<'s> {
     }
 
     /// The pieces that tile the source.
-    pub fn pieces(&self) -> impl Iterator<Item = Piece> {
-        let header = self.header_span().map(Piece::Header);
+    pub fn pieces(&self) -> impl Iterator<Item = SourcePiece> {
+        let header = self.header_span().map(SourcePiece::Header);
         let frames = self.frames().iter().enumerate();
-        let frames = frames.map(|(index, frame)| Piece::Frame(index, frame.span()));
+        let frames = frames.map(|(index, frame)| SourcePiece::Frame(index, frame.span()));
         let end = Span::empty(self.source.len());
         let mut at = 0;
         header
             .into_iter()
             .chain(frames)
-            .chain(std::iter::once(Piece::Space(end)))
+            .chain(std::iter::once(SourcePiece::Space(end)))
             .flat_map(move |piece| {
                 let gap = Span::new(at, piece.span().start);
                 at = piece.span().end;
-                [Piece::Space(gap), piece]
+                [SourcePiece::Space(gap), piece]
             })
             .filter(|piece| !piece.span().is_empty())
     }

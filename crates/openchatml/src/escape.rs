@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use logue_source::Span;
 
 use crate::header::Rules;
-use crate::token::{Scanner, Token};
+use crate::token::{ControlToken, Scanner};
 
 /// The pieces of `source` whose concatenation is the text of the body at `body`.
 pub(crate) fn pieces(source: &[u8], body: Span, rules: Rules) -> Pieces<'_> {
@@ -68,9 +68,9 @@ pub(crate) fn encode(out: &mut String, body: &str) {
     }
     out.push_str(kept.get(from..).unwrap_or_default());
     if kept.len() < body.len() {
-        out.push_str(Token::Literal.as_str());
+        out.push_str(ControlToken::Literal.as_str());
         out.push_str(body.get(kept.len()..).unwrap_or_default());
-        out.push_str(Token::EndLiteral.as_str());
+        out.push_str(ControlToken::EndLiteral.as_str());
     }
 }
 
@@ -97,7 +97,7 @@ impl Iterator for Pieces<'_> {
                     self.from = hit.span.start;
                     before
                 }
-                Some(hit) if hit.token == Token::Literal => {
+                Some(hit) if hit.token == ControlToken::Literal => {
                     // A block that is never closed goes to the end of its frame, which was cut.
                     let close = self.scanner.skip_literal();
                     let close = close.unwrap_or(Span::empty(self.end));

@@ -5,9 +5,9 @@
 
 use logue_source::Span;
 
-use crate::token::Token;
+use crate::token::ControlToken;
 use crate::view::{Addressee, Visibility, visibility};
-use crate::words::{Channel, Intent, Role, RoleForm, Terminator};
+use crate::words::{Channel, FrameRole, Intent, RoleForm, Terminator};
 
 /// One frame of a document (OpenChatML 2.2 §6), or a stretch of stray text between frames.
 ///
@@ -19,7 +19,7 @@ pub struct Frame {
     pub(crate) body: Span,
     parts: [Place; Part::COUNT],
     pub(crate) attributes: Vec<Attribute>,
-    pub(crate) role: Role,
+    pub(crate) role: FrameRole,
     pub(crate) role_form: RoleForm,
     pub(crate) channel: Channel,
     pub(crate) intent_word: Option<Intent>,
@@ -90,7 +90,7 @@ impl Frame {
             body: Span::empty(span.end),
             parts: [Place::NONE; Part::COUNT],
             attributes: Vec::new(),
-            role: Role::Other,
+            role: FrameRole::Other,
             role_form: RoleForm::Word,
             channel: Channel::Unknown,
             intent_word: None,
@@ -151,7 +151,7 @@ impl Frame {
     }
 
     /// Who speaks.
-    pub const fn role(&self) -> Role {
+    pub const fn role(&self) -> FrameRole {
         self.role
     }
 
@@ -199,7 +199,7 @@ impl Frame {
     /// Whether the frame is a finished tool call: an assistant's, with a recipient, ended by
     /// `<|call|>`.
     pub fn is_call(&self) -> bool {
-        matches!(self.role, Role::Assistant)
+        matches!(self.role, FrameRole::Assistant)
             && self.has_part(Part::To)
             && self.is_complete()
             && matches!(self.terminator, Terminator::Call)
@@ -231,7 +231,7 @@ impl Frame {
         let end = if matches!(self.kind, Kind::Message) {
             self.body
                 .start
-                .saturating_sub(Token::Message.as_str().len())
+                .saturating_sub(ControlToken::Message.as_str().len())
         } else {
             self.body.start
         };
@@ -239,7 +239,7 @@ impl Frame {
     }
 
     fn header_start(&self) -> usize {
-        self.span.start + Token::Start.as_str().len()
+        self.span.start + ControlToken::Start.as_str().len()
     }
 
     /// The channel's word.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! bytes ─▶ Stream    ─┐
-//!                     ├─▶ one state machine ─▶ Event ─▶ read ─▶ Document
+//!                     ├─▶ one state machine ─▶ Event ─▶ read ─▶ HarmonyDocument
 //! ids   ─▶ IdStream  ─┘
 //! ```
 //!
@@ -11,19 +11,19 @@
 //! text and a stream of it give the same messages.
 //!
 //! The way back is [`Conversation`]: [to text](Conversation::to_text), and with the feature `o200k`
-//! to ids, by a `Renderer`. [`Conversation::from_transcript`] and [`Document::to_transcript`] lead
+//! to ids, by a `Renderer`. [`Conversation::from_transcript`] and [`HarmonyDocument::to_transcript`] lead
 //! from and to the form that every dialect shares.
 //!
 //! What a model emits is often malformed. Nothing of it is thrown away: each byte is in a message,
 //! is white space between messages, or is underlined by a diagnostic; each repair has a
 //! diagnostic. A delta leaves only once the channel of its message is certain, and a message whose
-//! channel is not known is hidden ([`Head::is_visible`]).
+//! channel is not known is hidden ([`MessageHeader::is_visible`]).
 //!
 //! ```
-//! use openchatml::harmony::{End, Options, read};
-//! use openchatml::Role;
+//! use openchatml::harmony::{End, HarmonyReadOptions, read};
+//! use openchatml::FrameRole;
 //!
-//! let options = Options { start_role: Some(Role::Assistant), ..Options::default() };
+//! let options = HarmonyReadOptions { start_role: Some(FrameRole::Assistant), ..HarmonyReadOptions::default() };
 //! let text = b"<|channel|>analysis<|message|>Easy.<|start|>assistant<|channel|>final<|message|>4<|return|>";
 //! let document = read(text, &options);
 //! let shown: Vec<_> = document.messages.iter().filter(|message| message.is_visible()).collect();
@@ -49,14 +49,14 @@ mod vocabulary;
 mod words;
 
 pub use check::check;
-pub use event::{End, Ended, Event, Head, Options};
+pub use event::{End, Event, HarmonyReadOptions, MessageEnd, MessageHeader};
 pub use ids::{IdStream, control_id};
-pub use message::{Document, Message, read, read_ids};
+pub use message::{HarmonyDocument, Message, read, read_ids};
 #[cfg(feature = "o200k")]
 pub use render::Renderer;
 pub use render::{
-    Compat, Content, Conversation, DeveloperContent, Form, FunctionTool, Reasoning,
-    ReasoningEffort, RenderError, RenderMessage, RenderOptions, SystemContent, ToolNamespace,
+    Content, Conversation, DeveloperContent, Form, FunctionTool, Reasoning, ReasoningEffort,
+    RenderError, RenderMessage, RenderOptions, RendererCompat, SystemContent, ToolNamespace,
 };
 pub use text::Stream;
 #[cfg(feature = "o200k")]

@@ -16,7 +16,7 @@ use crate::digits::Spellings;
 use crate::findings::Findings;
 use crate::limits::{MAX_DOCUMENT_HEADER, MAX_HEADER_ALIASES, MAX_HEADER_DEPTH, MAX_HEADER_NODES};
 use crate::owned::HeaderBuf;
-use crate::token::Token;
+use crate::token::ControlToken;
 
 /// The header of a document.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,9 +74,12 @@ pub(crate) enum Rules {
 
 impl Rules {
     /// Whether `token` is one by these rules; else it is text.
-    pub(crate) const fn has(self, token: Token) -> bool {
+    pub(crate) const fn has(self, token: ControlToken) -> bool {
         match self {
-            Self::V2_0 => !matches!(token, Token::Constrain | Token::Literal | Token::EndLiteral),
+            Self::V2_0 => !matches!(
+                token,
+                ControlToken::Constrain | ControlToken::Literal | ControlToken::EndLiteral
+            ),
             Self::V2_2 => true,
         }
     }

@@ -34,6 +34,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+pub mod argument_schema;
 mod attributes;
 mod check;
 pub mod convert;
@@ -48,7 +49,6 @@ mod frame;
 pub mod harmony;
 mod header;
 mod json;
-pub mod legacy;
 pub mod limits;
 mod loss;
 mod machine;
@@ -63,11 +63,11 @@ mod reply;
 mod rewrite;
 pub mod sampling;
 pub mod scan;
-pub mod shape;
 mod shared;
 pub mod stream;
 mod token;
 mod utf8;
+pub mod v0_1;
 mod view;
 mod window;
 mod words;
@@ -77,20 +77,20 @@ mod write_header;
 pub use check::{check, check_structure};
 pub use detect::{Detected, detect};
 pub use dialect::Dialect;
-pub use document::{Document, Piece};
+pub use document::{Document, SourcePiece};
 pub use frame::{Attribute, Frame};
 pub use header::Header;
-pub use loss::{Loss, Subject};
+pub use loss::{Loss, LossTarget};
 pub use messages::{frames_from_messages, messages_from_frames, recipient_of, tool_of};
 pub use owned::{FrameBuf, HeaderBuf, Transcript};
 pub use owned_source::OwnedSource;
-pub use reader::{Refused, parse, parse_strict};
+pub use reader::{StrictError, parse, parse_strict};
 pub use reply::{ReplyEnvelope, ReplyError, deadline_ms};
 pub use rewrite::Rewrite;
 pub use shared::{OwnedDocument, OwnedFrame, parse_owned};
-pub use token::Token;
-pub use view::{Hidden, HiddenBecause, View, Visibility, is_visible};
-pub use words::{Channel, Intent, Role, RoleForm, Terminator};
+pub use token::ControlToken;
+pub use view::{HiddenFrameError, HiddenReason, View, Visibility, is_visible};
+pub use words::{Channel, FrameRole, Intent, RoleForm, Terminator};
 pub use write::{WriteError, safe_value, write_frame};
 pub use write_header::write_header;
 

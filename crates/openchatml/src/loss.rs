@@ -3,7 +3,7 @@
 /// What a [`Loss`] is about, by its index in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Subject {
+pub enum LossTarget {
     /// The transcript as a whole, or its header.
     Transcript,
     /// A frame.
@@ -16,17 +16,17 @@ pub enum Subject {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
     /// What it is about.
-    pub subject: Subject,
+    pub target: LossTarget,
     /// What happened to it. Holds nothing of what was said.
-    pub text: String,
+    pub message: String,
 }
 
 impl std::fmt::Display for Loss {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.subject {
-            Subject::Transcript => write!(f, "transcript: {}", self.text),
-            Subject::Frame(index) => write!(f, "frame {}: {}", index + 1, self.text),
-            Subject::Message(index) => write!(f, "message {}: {}", index + 1, self.text),
+        match self.target {
+            LossTarget::Transcript => write!(f, "transcript: {}", self.message),
+            LossTarget::Frame(index) => write!(f, "frame {}: {}", index + 1, self.message),
+            LossTarget::Message(index) => write!(f, "message {}: {}", index + 1, self.message),
         }
     }
 }

@@ -26,10 +26,10 @@ use crate::frame::{Frame, Kind, Part};
 use crate::header::Rules;
 use crate::limits::{MAX_BLANK, MAX_FRAME_HEADER, MAX_LITERAL_HELD};
 use crate::quick;
-use crate::token::Token;
+use crate::token::ControlToken;
 use crate::view::Addressee;
 use crate::window::Window;
-use crate::words::{Channel, Role, Terminator};
+use crate::words::{Channel, FrameRole, Terminator};
 
 /// Who is told what the machine makes of the tokens.
 pub(crate) trait Receiver {
@@ -94,17 +94,17 @@ impl Machine {
     pub(crate) fn token(
         &mut self,
         window: Window<'_>,
-        token: Token,
+        token: ControlToken,
         at: Span,
         out: &mut impl Receiver,
     ) {
         match self.state {
             State::Between { stray } => match token {
-                Token::Start => {
+                ControlToken::Start => {
                     self.end_stray(window, stray, out);
                     self.open(at);
                 }
-                Token::End if self.behind_call.is_some() => {
+                ControlToken::End if self.behind_call.is_some() => {
                     self.behind_call = None;
                     out.extended(at.end);
                 }
@@ -298,18 +298,18 @@ impl Machine {
         &mut self,
         window: Window<'_>,
         standing: Standing,
-        token: Token,
+        token: ControlToken,
         at: Span,
         out: &mut impl Receiver,
     ) {
         let segment = match token {
-            Token::Message => {
+            ControlToken::Message => {
                 self.begin_body(window, standing, at, out);
                 return;
             }
-            Token::Channel => Segment::Channel,
-            Token::Constrain => Segment::Constrain,
-            Token::Literal | Token::EndLiteral => {
+            ControlToken::Channel => Segment::Channel,
+            ControlToken::Constrain => Segment::Constrain,
+            ControlToken::Literal | ControlToken::EndLiteral => {
                 out.findings().add(
                     Diagnostic::error(
                         DiagnosticCode::ParseHeader,
@@ -321,7 +321,7 @@ impl Machine {
                 );
                 Segment::Misplaced
             }
-            Token::Start | Token::End | Token::Call | Token::Return => {
+            ControlToken::Start | ControlToken::End | ControlToken::Call | ControlToken::Return => {
                 out.findings().add(
                     Diagnostic::error(
                         DiagnosticCode::ParseHeader,
@@ -334,7 +334,7 @@ impl Machine {
                 );
                 let terminator = Terminator::from_token(token).unwrap_or(Terminator::None);
                 self.broken_off(window, at, terminator, out);
-                if token == Token::Start {
+                if token == ControlToken::Start {
                     self.open(at);
                 }
                 return;
@@ -371,24 +371,30 @@ impl Machine {
         out.begun(window, &self.frame);
     }
 
-    fn in_body(&mut self, window: Window<'_>, token: Token, at: Span, out: &mut impl Receiver) {
+    fn in_body(
+        &mut self,
+        window: Window<'_>,
+        token: ControlToken,
+        at: Span,
+        out: &mut impl Receiver,
+    ) {
         match token {
-            Token::End | Token::Call | Token::Return => {
+            ControlToken::End | ControlToken::Call | ControlToken::Return => {
                 let terminator = Terminator::from_token(token).unwrap_or(Terminator::None);
                 self.close(window, at, terminator, out);
             }
-            Token::Start => {
+            ControlToken::Start => {
                 let message = "the next frame begins before this one's terminator";
                 self.cut(window, at, (message, Some("the next frame")), out);
                 self.open(at);
             }
-            Token::Channel => {
+            ControlToken::Channel => {
                 let message = "a channel is named in the frame's body";
                 self.cut(window, at, (message, Some("the channel")), out);
                 self.between(token.as_str().as_bytes(), at.start, out);
             }
-            Token::Literal => {}
-            Token::Message | Token::Constrain | Token::EndLiteral => {
+            ControlToken::Literal => {}
+            ControlToken::Message | ControlToken::Constrain | ControlToken::EndLiteral => {
                 out.findings().add(
                     Diagnostic::error(
                         DiagnosticCode::ParseStrayToken,
@@ -459,7 +465,7 @@ impl Machine {
     }
 
     fn check_terminator(&self, out: &mut impl Receiver) {
-        let assistant = self.frame.role == Role::Assistant;
+        let assistant = self.frame.role == FrameRole::Assistant;
         // A call of a tool was looked at when its header ended.
         let called = assistant && self.frame.addressee == Addressee::Participant;
         if called && self.frame.terminator == Terminator::Call {
@@ -502,10 +508,11 @@ impl Machine {
         if self.rules == Rules::V2_0 {
             return;
         }
-        let reply = self.frame.role == Role::Tool;
+        let reply = self.frame.role == FrameRole::Tool;
         if reply {
             self.check_call_id("tool reply", out);
-        } else if self.frame.role == Role::Assistant && self.frame.addressee == Addressee::Tool {
+        } else if self.frame.role == FrameRole::Assistant && self.frame.addressee == Addressee::Tool
+        {
             self.check_call_id("tool call", out);
         }
         if reply && !self.frame.has_part(Part::Name) {

@@ -9,7 +9,7 @@ use logue_source::{Diagnostic, DiagnosticCode, Span};
 use crate::findings::Findings;
 use crate::header::{self, Header, Rules, parse_yaml, read_values};
 use crate::limits::MAX_DOCUMENT_HEADER;
-use crate::token::{Scanner, Token};
+use crate::token::{ControlToken, Scanner};
 
 /// Bytes of a text among which its document header must end: a header as long as it may be, its
 /// fences and the first frame's `<|start|>`.
@@ -239,7 +239,7 @@ impl Search {
     /// A line of the header, or behind it.
     fn later(&mut self, source: &[u8], start: usize, line: Span, complete: bool) -> Decision {
         let bytes = line.bytes(source);
-        if bytes.starts_with(Token::Start.as_str().as_bytes()) {
+        if bytes.starts_with(ControlToken::Start.as_str().as_bytes()) {
             return self.header_until(start, line.start);
         }
         if complete {
@@ -286,7 +286,7 @@ impl Search {
 /// Whether a first line is rather a frame, or text before one, than YAML: a token stands in it
 /// and no key before that. `None` where no token stands in it that ends behind `seen`.
 fn begins_with_markup(source: &[u8], line: Span, seen: usize) -> Option<bool> {
-    let longest = Token::EndLiteral.as_str().len();
+    let longest = ControlToken::EndLiteral.as_str().len();
     let from = seen.saturating_sub(longest + 1).max(line.start);
     let mut hits = Scanner::new(source, Span::new(from, line.end), Rules::V2_2);
     let hit = hits.find(|hit| !hit.escaped && hit.span.end > seen)?;

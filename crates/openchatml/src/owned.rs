@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::document::Document;
 use crate::frame::{Frame, Part};
 use crate::view::{Addressee, Visibility, visibility};
-use crate::words::{Channel, Intent, Role, Terminator};
+use crate::words::{Channel, FrameRole, Intent, Terminator};
 
 /// The values of a document header (OpenChatML 2.2 §2).
 #[derive(Clone, Debug, PartialEq)]
@@ -67,7 +67,7 @@ impl Default for HeaderBuf {
 #[non_exhaustive]
 pub struct FrameBuf {
     /// Who speaks.
-    pub role: Role,
+    pub role: FrameRole,
     /// The recipient.
     pub to: Option<String>,
     /// The channel; `None` where the frame names none, which means `final`.
@@ -114,7 +114,7 @@ impl FrameBuf {
     }
 
     /// A frame without attributes that ends in `<|end|>`.
-    pub fn new(role: Role, body: impl Into<String>) -> Self {
+    pub fn new(role: FrameRole, body: impl Into<String>) -> Self {
         Self {
             role,
             to: None,
@@ -132,27 +132,27 @@ impl FrameBuf {
 
     /// A system frame.
     pub fn system(body: impl Into<String>) -> Self {
-        Self::new(Role::System, body)
+        Self::new(FrameRole::System, body)
     }
 
     /// A developer frame.
     pub fn developer(body: impl Into<String>) -> Self {
-        Self::new(Role::Developer, body)
+        Self::new(FrameRole::Developer, body)
     }
 
     /// A user frame.
     pub fn user(body: impl Into<String>) -> Self {
-        Self::new(Role::User, body)
+        Self::new(FrameRole::User, body)
     }
 
     /// Private reasoning of the assistant.
     pub fn analysis(body: impl Into<String>) -> Self {
-        Self::new(Role::Assistant, body).with_channel(Channel::Analysis)
+        Self::new(FrameRole::Assistant, body).with_channel(Channel::Analysis)
     }
 
     /// Words of the assistant for the user, before it calls tools.
     pub fn preamble(body: impl Into<String>) -> Self {
-        Self::new(Role::Assistant, body)
+        Self::new(FrameRole::Assistant, body)
             .with_channel(Channel::Commentary)
             .with_intent("preamble")
     }
@@ -160,7 +160,7 @@ impl FrameBuf {
     /// The assistant's answer, as it stands in a history. The last one of a turn ends in
     /// `<|return|>`: [`Self::with_terminator`].
     pub fn answer(body: impl Into<String>) -> Self {
-        Self::new(Role::Assistant, body).with_channel(Channel::Final)
+        Self::new(FrameRole::Assistant, body).with_channel(Channel::Final)
     }
 
     /// A call of the tool `to` (such as `functions.search`) with JSON arguments.
@@ -174,7 +174,7 @@ impl FrameBuf {
             call_id: Some(call_id.into()),
             constrain: Some("json".to_owned()),
             terminator: Terminator::Call,
-            ..Self::new(Role::Assistant, arguments).with_channel(Channel::Commentary)
+            ..Self::new(FrameRole::Assistant, arguments).with_channel(Channel::Commentary)
         }
     }
 
@@ -188,7 +188,7 @@ impl FrameBuf {
             name: Some(name.into()),
             call_id: Some(call_id.into()),
             to: Some("assistant".to_owned()),
-            ..Self::new(Role::Tool, body).with_channel(Channel::Commentary)
+            ..Self::new(FrameRole::Tool, body).with_channel(Channel::Commentary)
         }
     }
 
@@ -258,7 +258,7 @@ impl FrameBuf {
 
     /// Whether this is an assistant's call of a tool that is to be run.
     pub const fn is_call(&self) -> bool {
-        matches!(self.role, Role::Assistant)
+        matches!(self.role, FrameRole::Assistant)
             && self.to.is_some()
             && matches!(self.terminator, Terminator::Call)
     }

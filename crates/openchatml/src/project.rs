@@ -2,30 +2,30 @@
 //!
 //! | form | looks like | keeps |
 //! |---|---|---|
-//! | [`Projection::Json`] | 2.2 §10, one object a frame | everything |
-//! | [`Projection::Json2_0`] | 2.0 §10, one object a turn | text, reasoning, calls |
-//! | [`Projection::OpenAi`] | Chat Completions messages | text, calls, replies |
-//! | [`Projection::ShareGpt`] | `{"conversations": [{"from", "value"}]}` | text, calls, replies |
+//! | [`JsonFormat::Json`] | 2.2 §10, one object a frame | everything |
+//! | [`JsonFormat::Json2_0`] | 2.0 §10, one object a turn | text, reasoning, calls |
+//! | [`JsonFormat::OpenAi`] | Chat Completions messages | text, calls, replies |
+//! | [`JsonFormat::ShareGpt`] | `{"conversations": [{"from", "value"}]}` | text, calls, replies |
 //!
 //! [`read()`] takes an array of messages or an object that holds one; [`conversations`] finds the
 //! conversations of a text that holds several. [`write()`] gives a document, or one line
-//! ([`Options::line`](crate::convert::Options::line)).
+//! ([`ConvertOptions::line`](crate::convert::Options::line)).
 //!
 //! No form raises a rank or shows what was hidden. What has no place in a form is listed as a
 //! [`Loss`]; a frame that could only be kept by raising or showing it is left out, and listed.
 //!
 //! ```
-//! use openchatml::convert::Options;
-//! use openchatml::project::{self, Projection};
+//! use openchatml::convert::ConvertOptions;
+//! use openchatml::project::{self, JsonFormat};
 //!
 //! let text = br#"[{"role": "user", "content": "Hi <|end|>"}]"#;
-//! let options = Options::default();
-//! let read = project::read(text, Projection::OpenAi, &options);
+//! let options = ConvertOptions::default();
+//! let read = project::read(text, JsonFormat::OpenAi, &options);
 //! assert!(read.diagnostics.is_empty());
 //!
-//! let written = project::write(&read.transcript, Projection::ShareGpt, &options)?;
+//! let written = project::write(&read.transcript, JsonFormat::ShareGpt, &options)?;
 //! assert_eq!(written.text, "{\"conversations\":[\n  {\"from\":\"human\",\"value\":\"Hi <|end|>\"}\n]}\n");
-//! # Ok::<(), openchatml::convert::WriteError>(())
+//! # Ok::<(), openchatml::convert::ConvertError>(())
 //! ```
 
 mod frames;
@@ -42,7 +42,7 @@ mod turns;
 
 use logue_source::{Diagnostic, Span};
 
-use crate::convert::{Options, WriteError, Written, finish};
+use crate::convert::{ConvertError, ConvertOptions, WriteResult, finish};
 use crate::loss::Loss;
 use crate::owned::Transcript;
 
@@ -50,10 +50,10 @@ pub use outline::{conversations, detect};
 
 /// A JSON form of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Projection {
+pub enum JsonFormat {
     /// The JSON of OpenChatML 2.2 §10, with a field for everything that a frame has.
     Json,
-    /// The JSON of OpenChatML 2.0 §10. Reads like [`Projection::Json`], which has its fields too.
+    /// The JSON of OpenChatML 2.0 §10. Reads like [`JsonFormat::Json`], which has its fields too.
     Json2_0,
     /// Messages of `OpenAI` Chat Completions.
     OpenAi,
@@ -61,7 +61,7 @@ pub enum Projection {
     ShareGpt,
 }
 
-impl Projection {
+impl JsonFormat {
     /// Every form.
     pub const ALL: [Self; 4] = [Self::Json, Self::Json2_0, Self::OpenAi, Self::ShareGpt];
 
@@ -81,7 +81,7 @@ impl Projection {
     }
 }
 
-impl std::fmt::Display for Projection {
+impl std::fmt::Display for JsonFormat {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
     }
@@ -109,12 +109,17 @@ impl Projected {
 /// Reads one conversation: an array of messages, or an object that holds one under `messages`
 /// (`conversations` in `ShareGPT`). Never fails: what is wrong is a diagnostic with its place.
 /// Linear in the text, without recursion.
-pub fn read(text: &[u8], from: Projection, options: &Options) -> Projected {
+pub fn read(text: &[u8], from: JsonFormat, options: &ConvertOptions) -> Projected {
     read_part(text, Span::new(0, text.len()), from, options)
 }
 
 /// [`read()`] for the part of a text that [`conversations`] found; places count in the whole text.
-pub fn read_part(text: &[u8], part: Span, from: Projection, _options: &Options) -> Projected {
+pub fn read_part(
+    text: &[u8],
+    part: Span,
+    from: JsonFormat,
+    _options: &ConvertOptions,
+) -> Projected {
     let node = match node::Node::parse(text, part) {
         Ok(node) => node,
         Err(found) => {
@@ -125,26 +130,26 @@ pub fn read_part(text: &[u8], part: Span, from: Projection, _options: &Options) 
         }
     };
     match from {
-        Projection::Json | Projection::Json2_0 => frames_read::read(node),
-        Projection::OpenAi => messages_read::read(node),
-        Projection::ShareGpt => sharegpt_read::read(node),
+        JsonFormat::Json | JsonFormat::Json2_0 => frames_read::read(node),
+        JsonFormat::OpenAi => messages_read::read(node),
+        JsonFormat::ShareGpt => sharegpt_read::read(node),
     }
 }
 
 /// Writes one conversation, with a newline at its end. Linear in the transcript.
 ///
 /// # Errors
-/// With [`Options::strict`], any loss. Nothing else: JSON can hold every text.
+/// With [`ConvertOptions::strict`], any loss. Nothing else: JSON can hold every text.
 pub fn write(
     transcript: &Transcript,
-    to: Projection,
-    options: &Options,
-) -> Result<Written, WriteError> {
+    to: JsonFormat,
+    options: &ConvertOptions,
+) -> Result<WriteResult, ConvertError> {
     let writing = match to {
-        Projection::Json => frames::write(transcript, options),
-        Projection::Json2_0 => turns::write(transcript, options),
-        Projection::OpenAi => messages_write::write(transcript, options),
-        Projection::ShareGpt => sharegpt::write(transcript, options),
+        JsonFormat::Json => frames::write(transcript, options),
+        JsonFormat::Json2_0 => turns::write(transcript, options),
+        JsonFormat::OpenAi => messages_write::write(transcript, options),
+        JsonFormat::ShareGpt => sharegpt::write(transcript, options),
     };
     finish(writing, options)
 }

@@ -9,10 +9,10 @@ use logue_source::Span;
 use crate::attributes::is_type;
 use crate::frame::{Frame, Kind, Part};
 use crate::header::Rules;
-use crate::token::Token;
+use crate::token::ControlToken;
 use crate::view::Addressee;
 use crate::window::Window;
-use crate::words::{Channel, Intent, Role};
+use crate::words::{Channel, FrameRole, Intent};
 
 /// Bytes of a header that is read here; longer ones are rare, and the machine knows their limit.
 const LONGEST: usize = 1024;
@@ -55,48 +55,48 @@ pub(crate) fn read(window: Window<'_>, start: Span, rules: Rules, frame: &mut Fr
     }
 
     frame.channel = Channel::Final;
-    if let Some(word) = rest.strip_prefix(Token::Channel.as_str().as_bytes()) {
+    if let Some(word) = rest.strip_prefix(ControlToken::Channel.as_str().as_bytes()) {
         let (channel, length) = channel(word)?;
-        let from = at + Token::Channel.as_str().len();
+        let from = at + ControlToken::Channel.as_str().len();
         frame.channel = channel;
         frame.set_part(Part::Channel, Span::new(from, from + length));
         (at, rest) = (from + length, word.get(length..)?);
     }
-    if let Some(word) = rest.strip_prefix(Token::Constrain.as_str().as_bytes())
-        && rules.has(Token::Constrain)
+    if let Some(word) = rest.strip_prefix(ControlToken::Constrain.as_str().as_bytes())
+        && rules.has(ControlToken::Constrain)
     {
         let length = word.iter().take_while(|byte| byte.is_ascii_lowercase());
         let length = length.count();
-        let from = at + Token::Constrain.as_str().len();
+        let from = at + ControlToken::Constrain.as_str().len();
         if length == 0 || !is_type(word.get(..length)?) {
             return None;
         }
         frame.set_part(Part::Constrain, Span::new(from, from + length));
         (at, rest) = (from + length, word.get(length..)?);
     }
-    rest.starts_with(Token::Message.as_str().as_bytes())
+    rest.starts_with(ControlToken::Message.as_str().as_bytes())
         .then_some(())?;
-    frame.body = Span::empty(at + Token::Message.as_str().len());
+    frame.body = Span::empty(at + ControlToken::Message.as_str().len());
     frame.kind = Kind::Message;
 
     let needs_id = match frame.role {
-        Role::Tool => true,
-        Role::Assistant => frame.addressee == Addressee::Tool,
+        FrameRole::Tool => true,
+        FrameRole::Assistant => frame.addressee == Addressee::Tool,
         _ => false,
     };
     let lacks = (needs_id && !frame.has_part(Part::CallId))
-        || (frame.role == Role::Tool && !frame.has_part(Part::Name));
+        || (frame.role == FrameRole::Tool && !frame.has_part(Part::Name));
     (rules == Rules::V2_0 || !lacks).then_some(())
 }
 
 /// The role at the beginning of `text`, and its length.
-fn role(text: &[u8]) -> Option<(Role, usize)> {
+fn role(text: &[u8]) -> Option<(FrameRole, usize)> {
     let (role, word) = match text.first()? {
-        b'a' => (Role::Assistant, &b"assistant"[..]),
-        b'u' => (Role::User, &b"user"[..]),
-        b't' => (Role::Tool, &b"tool"[..]),
-        b's' => (Role::System, &b"system"[..]),
-        b'd' => (Role::Developer, &b"developer"[..]),
+        b'a' => (FrameRole::Assistant, &b"assistant"[..]),
+        b'u' => (FrameRole::User, &b"user"[..]),
+        b't' => (FrameRole::Tool, &b"tool"[..]),
+        b's' => (FrameRole::System, &b"system"[..]),
+        b'd' => (FrameRole::Developer, &b"developer"[..]),
         _ => return None,
     };
     ends(text, word).then_some((role, word.len()))

@@ -12,7 +12,7 @@ use crate::header::Rules;
 use crate::limits::MAX_LITERAL_HELD;
 use crate::machine::{Machine, Receiver, State};
 use crate::opening;
-use crate::token::{Scanner, Token};
+use crate::token::{ControlToken, Scanner};
 use crate::window::Window;
 
 /// Reads a transcript. Never fails: what is wrong is a diagnostic, and every byte is in the
@@ -39,7 +39,7 @@ pub(crate) fn read(source: &[u8], fragment: Rules) -> Contents {
     let window = Window::new(source, 0);
     let part = Span::new(opening.frames_from, source.len());
     let mut machine = Machine::new(opening.rules);
-    let mut out = Found {
+    let mut out = FrameCollector {
         frames: Vec::with_capacity(source.len() / USUAL_FRAME),
         findings,
         may_be_marked: false,
@@ -62,7 +62,7 @@ pub(crate) fn read(source: &[u8], fragment: Rules) -> Contents {
         if matches!(machine.state(), State::Between { .. }) {
             let gap = Span::new(from, hit.span.start);
             machine.between(window.get(gap), from, &mut out);
-            if hit.token == Token::Start
+            if hit.token == ControlToken::Start
                 && let Some(body) = machine.begin(window, hit.span, &mut out)
             {
                 scanner.skip_to(body);
@@ -71,8 +71,11 @@ pub(crate) fn read(source: &[u8], fragment: Rules) -> Contents {
         }
         machine.token(window, hit.token, hit.span, &mut out);
         from = hit.span.end;
-        directly = matches!(hit.token, Token::End | Token::Call | Token::Return);
-        if hit.token == Token::Literal {
+        directly = matches!(
+            hit.token,
+            ControlToken::End | ControlToken::Call | ControlToken::Return
+        );
+        if hit.token == ControlToken::Literal {
             from = literal(&mut machine, &mut scanner, window, hit.span, &mut out);
         }
     }
@@ -100,33 +103,33 @@ pub(crate) fn read(source: &[u8], fragment: Rules) -> Contents {
 /// # Errors
 /// The first error that the reader comes to, which is the one that a strict
 /// [`Stream`](crate::stream::Stream) ends with; beside it the document as [`parse`] gives it.
-pub fn parse_strict(source: &[u8]) -> Result<Document<'_>, Box<Refused<'_>>> {
+pub fn parse_strict(source: &[u8]) -> Result<Document<'_>, Box<StrictError<'_>>> {
     let document = parse(source);
     let findings = document.diagnostics().iter().cloned();
     let error = findings.map(missing_is_an_error).find(Diagnostic::is_error);
     match error {
         None => Ok(document),
-        Some(error) => Err(Box::new(Refused { error, document })),
+        Some(error) => Err(Box::new(StrictError { error, document })),
     }
 }
 
 /// A document that strict reading refuses.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Refused<'s> {
+pub struct StrictError<'s> {
     /// The first error in it.
     pub error: Diagnostic,
     /// What was read, that which has errors included.
     pub document: Document<'s>,
 }
 
-impl std::fmt::Display for Refused<'_> {
+impl std::fmt::Display for StrictError<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.error.code, self.error.message)
     }
 }
 
-impl std::error::Error for Refused<'_> {}
+impl std::error::Error for StrictError<'_> {}
 
 /// Strict reading wants a document header (OpenChatML 2.2 §2).
 pub(crate) fn missing_is_an_error(finding: Diagnostic) -> Diagnostic {
@@ -151,7 +154,7 @@ fn literal(
     scanner: &mut Scanner<'_>,
     window: Window<'_>,
     open: Span,
-    out: &mut Found,
+    out: &mut FrameCollector,
 ) -> usize {
     let in_body = machine.state() == State::Body;
     let first = scanner.first_raw().map(|span| span.start);
@@ -171,14 +174,14 @@ fn literal(
 
 /// The frames and findings of a document.
 #[derive(Debug, Default)]
-struct Found {
+struct FrameCollector {
     frames: Vec<Frame>,
     findings: Findings,
     /// Whether something may be a marker in what was read since the last frame ended.
     may_be_marked: bool,
 }
 
-impl Receiver for Found {
+impl Receiver for FrameCollector {
     fn ended(&mut self, _window: Window<'_>, frame: &mut Frame) {
         frame.may_be_marked = std::mem::take(&mut self.may_be_marked);
         self.frames.push(frame.take());

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use crate::convert;
-use crate::document::{Document, Piece};
+use crate::document::{Document, SourcePiece};
 use crate::frame::Frame;
 use crate::header::Rules;
 use crate::opening::BYTE_ORDER_MARK;
@@ -126,12 +126,12 @@ impl<'d, 's> Rewrite<'d, 's> {
         }
         for piece in self.document.pieces() {
             let changed = match piece {
-                Piece::Header(_) => header.take(),
-                Piece::Frame(index, _) => self.frames.get(&index).map(|change| {
+                SourcePiece::Header(_) => header.take(),
+                SourcePiece::Frame(index, _) => self.frames.get(&index).map(|change| {
                     let text = change.as_ref().map(|change| change.text.as_str());
                     text.unwrap_or_default()
                 }),
-                Piece::Space(_) => None,
+                SourcePiece::Space(_) => None,
             };
             let mut span = piece.span();
             span.start = span.start.max(from);

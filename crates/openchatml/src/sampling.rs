@@ -8,12 +8,12 @@ use std::collections::HashSet;
 
 use crate::harmony::{End, Message};
 use crate::owned::FrameBuf;
-use crate::words::{Channel, Role, Terminator, is_tool_recipient};
+use crate::words::{Channel, FrameRole, Terminator, is_tool_recipient};
 
 /// Which finished turns lose their reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
-pub enum Keep {
+pub enum ReasoningRetention {
     /// All: reasoning before the last answer is dropped. What the specification says.
     #[default]
     OpenTurn,
@@ -24,14 +24,14 @@ pub enum Keep {
 }
 
 /// The frames that the next sampling is given, by the rule of the specification
-/// ([`Keep::OpenTurn`]).
+/// ([`ReasoningRetention::OpenTurn`]).
 ///
 /// Reasoning before the last answer is dropped, except that which led to a call that has no reply
 /// yet, wherever it stands. A `<|return|>`, which only ends a sampling, becomes `<|end|>`. Every
 /// other frame is kept as it is. Doing it again changes nothing. Linear in the frames.
 ///
 /// ```
-/// use openchatml::sampling::for_next_sampling;
+/// use openchatml::sampling::prompt_frames;
 /// use openchatml::{FrameBuf, Terminator};
 ///
 /// let history = [
@@ -40,39 +40,39 @@ pub enum Keep {
 ///     FrameBuf::answer("4.").with_terminator(Terminator::Return),
 ///     FrameBuf::user("And 3 + 3?"),
 /// ];
-/// let next = for_next_sampling(&history);
+/// let next = prompt_frames(&history);
 /// let bodies: Vec<_> = next.iter().map(|frame| frame.body.as_str()).collect();
 /// assert_eq!(bodies, ["2 + 2?", "4.", "And 3 + 3?"]);
 /// assert_eq!(next[1].terminator, Terminator::End);
 /// ```
-pub fn for_next_sampling(frames: &[FrameBuf]) -> Vec<FrameBuf> {
-    for_next_sampling_with(frames, Keep::OpenTurn)
+pub fn prompt_frames(frames: &[FrameBuf]) -> Vec<FrameBuf> {
+    prompt_frames_with(frames, ReasoningRetention::OpenTurn)
 }
 
 /// The same by another rule.
-pub fn for_next_sampling_with(frames: &[FrameBuf], keep: Keep) -> Vec<FrameBuf> {
+pub fn prompt_frames_with(frames: &[FrameBuf], keep: ReasoningRetention) -> Vec<FrameBuf> {
     kept(frames, keep)
 }
 
 /// The same for messages that were read as Harmony.
 ///
 /// ```
-/// use openchatml::harmony::{Options, read};
-/// use openchatml::sampling::{Keep, messages_for_next_sampling};
+/// use openchatml::harmony::{HarmonyReadOptions, read};
+/// use openchatml::sampling::{ReasoningRetention, prompt_messages};
 ///
 /// let text = b"<|start|>assistant<|channel|>analysis<|message|>Easy.<|end|>\
 ///     <|start|>assistant<|channel|>final<|message|>4.<|return|>";
-/// let document = read(text, &Options::default());
-/// let next = messages_for_next_sampling(&document.messages, Keep::OpenTurn);
+/// let document = read(text, &HarmonyReadOptions::default());
+/// let next = prompt_messages(&document.messages, ReasoningRetention::OpenTurn);
 /// assert_eq!((next.len(), next[0].content.as_str()), (1, "4."));
 /// ```
-pub fn messages_for_next_sampling(messages: &[Message], keep: Keep) -> Vec<Message> {
+pub fn prompt_messages(messages: &[Message], keep: ReasoningRetention) -> Vec<Message> {
     kept(messages, keep)
 }
 
 /// What the rules ask of a frame or message.
 trait Said: Clone {
-    fn role(&self) -> Role;
+    fn role(&self) -> FrameRole;
     /// The channel in force.
     fn channel(&self) -> Channel;
     /// The channel that is named.
@@ -84,14 +84,14 @@ trait Said: Clone {
     fn end(&mut self);
 
     fn is_call(&self) -> bool {
-        let calls = self.role() == Role::Assistant && self.terminator() == Terminator::Call;
+        let calls = self.role() == FrameRole::Assistant && self.terminator() == Terminator::Call;
         calls && self.to().is_some()
     }
 
     /// Whether it closes a turn. What was cut does not, and neither does what a tool gets.
     fn is_answer(&self) -> bool {
         let to_tool = self.to().is_some_and(|to| is_tool_recipient(to.as_bytes()));
-        self.role() == Role::Assistant
+        self.role() == FrameRole::Assistant
             && self.channel() == Channel::Final
             && !to_tool
             && matches!(self.terminator(), Terminator::End | Terminator::Return)
@@ -99,12 +99,14 @@ trait Said: Clone {
 
     /// Whether it only thinks; a call from `analysis` does more.
     fn is_reasoning(&self) -> bool {
-        self.role() == Role::Assistant && self.channel() == Channel::Analysis && !self.is_call()
+        self.role() == FrameRole::Assistant
+            && self.channel() == Channel::Analysis
+            && !self.is_call()
     }
 }
 
 impl Said for FrameBuf {
-    fn role(&self) -> Role {
+    fn role(&self) -> FrameRole {
         self.role
     }
 
@@ -136,7 +138,7 @@ impl Said for FrameBuf {
 }
 
 impl Said for Message {
-    fn role(&self) -> Role {
+    fn role(&self) -> FrameRole {
         self.head.role
     }
 
@@ -172,9 +174,9 @@ impl Said for Message {
     }
 }
 
-fn kept<T: Said>(said: &[T], keep: Keep) -> Vec<T> {
+fn kept<T: Said>(said: &[T], keep: ReasoningRetention) -> Vec<T> {
     let goes: Vec<bool> = match keep {
-        Keep::OpenTurn => {
+        ReasoningRetention::OpenTurn => {
             let end = said.iter().rposition(T::is_answer).unwrap_or(0);
             let pending = before_pending_calls(said).into_iter().enumerate();
             let pairs = said.iter().zip(pending);
@@ -182,9 +184,11 @@ fn kept<T: Said>(said: &[T], keep: Keep) -> Vec<T> {
                 .map(|(each, (index, pending))| index < end && !pending && each.is_reasoning())
                 .collect()
         }
-        Keep::FirstFinal => {
+        ReasoningRetention::FirstFinal => {
             let is_final = |each: &T| each.named() == Some(Channel::Final);
-            let last = said.iter().rfind(|each| each.role() == Role::Assistant);
+            let last = said
+                .iter()
+                .rfind(|each| each.role() == FrameRole::Assistant);
             let first = said.iter().position(is_final);
             let end = first.filter(|_| last.is_some_and(is_final)).unwrap_or(0);
             let each = said.iter().enumerate();
@@ -208,10 +212,10 @@ fn before_pending_calls<T: Said>(said: &[T]) -> Vec<bool> {
     let mut replies = Replies::default();
     let mut is_pending = false;
     for (each, mark) in said.iter().zip(&mut marks).rev() {
-        if !matches!(each.role(), Role::Assistant | Role::Tool) || each.is_answer() {
+        if !matches!(each.role(), FrameRole::Assistant | FrameRole::Tool) || each.is_answer() {
             is_pending = false;
         }
-        if each.role() == Role::Tool {
+        if each.role() == FrameRole::Tool {
             replies.add(each);
         } else if each.is_call() {
             is_pending |= !replies.take(each);

@@ -1,28 +1,28 @@
 //! Control tokens in what people say, found while the text goes by.
 //!
 //! A text that spells `<|im_start|>` or `<|end|>` is harmless as long as something escapes or
-//! encodes it, and forges a message where nothing does. [`Scan`] finds such places in text of any
+//! encodes it, and forges a message where nothing does. [`TokenScanner`] finds such places in text of any
 //! length, given in any pieces: it keeps no more than one token of it.
 //!
-//! | [`Text`] | what counts |
+//! | [`ScanFormat`] | what counts |
 //! |---|---|
 //! | `Plain` | every token of every dialect |
 //! | `Json` | the same, also where JSON escapes spell it (`\u003c\|end\|>`) |
 //! | `Envelope` | in bodies of that dialect, what is not its own markup |
 //!
-//! In a body of OpenChatML 2.2 an escaped or quoted token of its own is [`Found::harmless`].
+//! In a body of OpenChatML 2.2 an escaped or quoted token of its own is [`TokenHit::is_escaped`].
 //!
 //! ```
 //! use openchatml::Dialect;
-//! use openchatml::scan::{Scan, Text};
+//! use openchatml::scan::{TokenScanner, ScanFormat};
 //!
 //! let mut found = Vec::new();
-//! let mut scan = Scan::new(Text::Envelope(Dialect::V2_2));
+//! let mut scan = TokenScanner::new(ScanFormat::Envelope(Dialect::V2_2));
 //! scan.push(b"<|start|>user<|message|>a <<|end|> b <|im_", &mut |token| found.push(token));
 //! scan.push(b"end|><|end|>", &mut |token| found.push(token));
 //! scan.finish(&mut |token| found.push(token));
-//! assert_eq!((found[0].token.as_str(), found[0].harmless), ("<|end|>", true));
-//! assert_eq!((found[1].token.as_str(), found[1].harmless), ("<|im_end|>", false));
+//! assert_eq!((found[0].token.as_str(), found[0].is_escaped), ("<|end|>", true));
+//! assert_eq!((found[1].token.as_str(), found[1].is_escaped), ("<|im_end|>", false));
 //! assert_eq!(found[1].span.bytes(b"<|start|>user<|message|>a <<|end|> b <|im_end|>"), b"<|im_end|>");
 //! ```
 
@@ -37,10 +37,10 @@ use letters::Letters;
 use structure::{Place, Structure};
 pub use words::is_control_token;
 
-/// What a text is to a [`Scan`].
+/// What a text is to a [`TokenScanner`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Text {
+pub enum ScanFormat {
     /// Prose, or a language of which every word is somebody's.
     Plain,
     /// JSON, one document or one a line.
@@ -52,18 +52,18 @@ pub enum Text {
 /// A control token in what somebody says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Found {
+pub struct TokenHit {
     /// The token, as it reads.
     pub token: String,
     /// Where it is spelled, counted from the first byte that was pushed.
     pub span: Span,
     /// Whether its own text escapes or quotes it.
-    pub harmless: bool,
+    pub is_escaped: bool,
 }
 
 /// A search that goes on with each piece of a text. Linear in the text; memory does not grow.
 #[derive(Clone, Debug)]
-pub struct Scan {
+pub struct TokenScanner {
     letters: Letters,
     structure: Structure,
     /// The token that may be going on: its letters, and where its first one is.
@@ -78,11 +78,11 @@ pub struct Scan {
 /// Letters of the longest word that can be a token.
 const MAX_WORD: usize = 40;
 
-impl Scan {
+impl TokenScanner {
     /// A search at the begin of a text.
-    pub fn new(text: Text) -> Self {
+    pub fn new(text: ScanFormat) -> Self {
         Self {
-            letters: Letters::new(text == Text::Json),
+            letters: Letters::new(text == ScanFormat::Json),
             structure: Structure::new(text),
             word: String::new(),
             start: 0,
@@ -92,7 +92,7 @@ impl Scan {
     }
 
     /// The next bytes.
-    pub fn push(&mut self, bytes: &[u8], out: &mut dyn FnMut(Found)) {
+    pub fn push(&mut self, bytes: &[u8], out: &mut dyn FnMut(TokenHit)) {
         let mut letters = std::mem::take(&mut self.letters);
         letters.push(bytes, &mut |letter, span| self.letter(letter, span, out));
         self.letters = letters;
@@ -100,17 +100,17 @@ impl Scan {
 
     /// The end of the text. A literal block that was never closed quoted nothing, so its
     /// `<|literal|>` is told as a token that is not harmless.
-    pub fn finish(self, out: &mut dyn FnMut(Found)) {
+    pub fn finish(self, out: &mut dyn FnMut(TokenHit)) {
         if let Some(span) = self.structure.unclosed() {
-            out(Found {
+            out(TokenHit {
                 token: "<|literal|>".to_owned(),
                 span,
-                harmless: false,
+                is_escaped: false,
             });
         }
     }
 
-    fn letter(&mut self, letter: u8, span: Span, out: &mut dyn FnMut(Found)) {
+    fn letter(&mut self, letter: u8, span: Span, out: &mut dyn FnMut(TokenHit)) {
         if letter == b'<' {
             self.word.clear();
             self.word.push('<');
@@ -144,15 +144,15 @@ impl Scan {
             return;
         }
         let span = Span::new(self.start, span.end);
-        let harmless = match self.structure.token(&token, span, self.before > 0) {
+        let is_escaped = match self.structure.token(&token, span, self.before > 0) {
             Place::Markup => return,
             Place::Harmless => true,
             Place::Said => false,
         };
-        out(Found {
+        out(TokenHit {
             token,
             span,
-            harmless,
+            is_escaped,
         });
     }
 }

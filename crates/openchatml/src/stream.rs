@@ -10,10 +10,10 @@
 //! make of the whole text, whatever the pieces are.
 //!
 //! A delta leaves only once the header of its frame is read, so whether it may be shown is known
-//! before it comes ([`Head::is_visible`]). A literal block that is never closed must not show what
+//! before it comes ([`FrameHeader::is_visible`]). A literal block that is never closed must not show what
 //! it swallowed: from the first control token in a block on, its text waits until the block closes.
 //!
-//! [`Responses`] makes of these events, and of Harmony's, what a client of a model is sent.
+//! [`ResponseEventMapper`] makes of these events, and of Harmony's, what a client of a model is sent.
 //!
 //! [`parse`]: crate::parse
 
@@ -23,15 +23,15 @@ mod tell;
 
 use logue_source::Span;
 
-pub use head::{Ended, Event, Head, Options};
-pub use response::{Audience, MessageId, ResponseEvent, Responses};
+pub use head::{Event, FrameEnd, FrameHeader, StreamOptions};
+pub use response::{Audience, MessageId, ResponseEvent, ResponseEventMapper};
 
 use crate::findings::Findings;
 use crate::header::Rules;
 use crate::limits::{MAX_FRAME_HEADER, MAX_LITERAL_HELD};
 use crate::machine::{Machine, State};
 use crate::opening;
-use crate::token::{Token, opener};
+use crate::token::{ControlToken, opener};
 use crate::window::Window;
 use tell::{Sink, Telling};
 
@@ -47,9 +47,9 @@ const KEPT: usize = MAX_FRAME_HEADER + 64;
 /// literal block, never by a body; text in a body is told without being copied or allocated for.
 ///
 /// ```
-/// use openchatml::stream::{Event, Options, Stream};
+/// use openchatml::stream::{Event, StreamOptions, Stream};
 ///
-/// let mut stream = Stream::new(Options::default());
+/// let mut stream = Stream::new(StreamOptions::default());
 /// let mut shown = String::new();
 /// let mut visible = false;
 /// let mut sink = |event: Event<'_>| match event {
@@ -100,14 +100,14 @@ enum Literal {
 
 impl Stream {
     /// A stream at its beginning.
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: StreamOptions) -> Self {
         Self {
             machine: Machine::new(Rules::V2_2),
             telling: Telling::new(options),
             rules: Rules::V2_2,
             opening: Some(Vec::new()),
             search: opening::Search::default(),
-            held: Vec::with_capacity(Token::EndLiteral.as_str().len()),
+            held: Vec::with_capacity(ControlToken::EndLiteral.as_str().len()),
             bracket: false,
             at: 0,
             literal: Literal::Outside,
@@ -179,7 +179,7 @@ impl Stream {
                 self.held.clear();
                 bytes = rest;
                 self.token(token, sink);
-            } else if Token::may_become(&self.held) {
+            } else if ControlToken::may_become(&self.held) {
                 bytes = rest;
             } else {
                 self.held.pop();
@@ -192,8 +192,8 @@ impl Stream {
         self.scan(bytes, sink);
     }
 
-    fn token_at(&self, text: &[u8]) -> Option<Token> {
-        Token::at(text).filter(|token| self.rules.has(*token))
+    fn token_at(&self, text: &[u8]) -> Option<ControlToken> {
+        ControlToken::at(text).filter(|token| self.rules.has(*token))
     }
 
     fn scan(&mut self, bytes: &[u8], sink: &mut Sink<'_>) {
@@ -210,7 +210,7 @@ impl Stream {
                 self.token(token, sink);
                 from = at + token.as_str().len();
                 search = from;
-            } else if Token::may_become(candidate) {
+            } else if ControlToken::may_become(candidate) {
                 self.text(bytes.get(from..at).unwrap_or_default(), sink);
                 self.held.extend_from_slice(candidate);
                 return;
@@ -278,7 +278,7 @@ impl Stream {
     }
 
     /// What spells a token, and is one unless it is escaped or in a literal block.
-    fn token(&mut self, token: Token, sink: &mut Sink<'_>) {
+    fn token(&mut self, token: ControlToken, sink: &mut Sink<'_>) {
         let bytes = token.as_str().as_bytes();
         let at = Span::new(self.at, self.at + bytes.len());
         let escaped = std::mem::take(&mut self.bracket) && self.rules.escapes();
@@ -295,7 +295,7 @@ impl Stream {
                 self.bracket = false;
             }
             Literal::Outside => self.control(token, at, sink),
-            literal if token == Token::EndLiteral => {
+            literal if token == ControlToken::EndLiteral => {
                 self.literal = Literal::Outside;
                 if let Literal::Held { from, .. } = literal {
                     let block = std::mem::take(&mut self.block);
@@ -320,9 +320,9 @@ impl Stream {
     }
 
     /// A token that counts.
-    fn control(&mut self, token: Token, at: Span, sink: &mut Sink<'_>) {
+    fn control(&mut self, token: ControlToken, at: Span, sink: &mut Sink<'_>) {
         self.at = at.end;
-        if token == Token::Literal {
+        if token == ControlToken::Literal {
             self.literal = match self.machine.state() {
                 State::Body => Literal::Open { open: at },
                 _ => Literal::Opaque,
@@ -330,13 +330,16 @@ impl Stream {
         }
         let window = Window::new(&self.header, self.header_from);
         let mut told = self.telling.to(at.start, sink);
-        let means_nothing = matches!(token, Token::Message | Token::Constrain | Token::EndLiteral);
+        let means_nothing = matches!(
+            token,
+            ControlToken::Message | ControlToken::Constrain | ControlToken::EndLiteral
+        );
         if means_nothing && self.machine.state() == State::Body {
             told.delta(token.as_str().as_bytes());
         }
         self.machine.token(window, token, at, &mut told);
         told.flush();
-        if token == Token::Start {
+        if token == ControlToken::Start {
             self.header.clear();
             self.header_from = at.start;
         }

@@ -14,7 +14,7 @@ use crate::header::Rules;
 
 /// A control token (OpenChatML 2.2 §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Token {
+pub enum ControlToken {
     /// `<|start|>` opens a frame.
     Start,
     /// `<|channel|>` names the channel.
@@ -35,7 +35,7 @@ pub enum Token {
     EndLiteral,
 }
 
-impl Token {
+impl ControlToken {
     /// All nine, in the order of the specification.
     pub const ALL: [Self; 9] = [
         Self::Start,
@@ -95,7 +95,7 @@ impl Token {
     }
 }
 
-impl std::fmt::Display for Token {
+impl std::fmt::Display for ControlToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())
     }
@@ -105,7 +105,7 @@ impl std::fmt::Display for Token {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hit {
     /// Which token.
-    pub(crate) token: Token,
+    pub(crate) token: ControlToken,
     /// Where it stands, from the `<` directly before its bar.
     pub(crate) span: Span,
     /// Whether it is text because another `<` stands before it.
@@ -151,13 +151,13 @@ impl<'s> Scanner<'s> {
         let rest = self.text.get(self.at..self.end)?;
         let line = rest.strip_prefix(b"\n");
         let start = self.at + usize::from(line.is_some());
-        let token = Token::Start.as_str().as_bytes();
+        let token = ControlToken::Start.as_str().as_bytes();
         if !line.unwrap_or(rest).starts_with(token) {
             return None;
         }
         self.at = start + token.len();
         Some(Hit {
-            token: Token::Start,
+            token: ControlToken::Start,
             span: Span::new(start, self.at),
             escaped: false,
         })
@@ -172,7 +172,8 @@ impl<'s> Scanner<'s> {
     pub(crate) fn first_raw(&self) -> Option<Span> {
         let rest = self.text.get(self.at..self.end)?;
         self.finder.find_iter(rest).find_map(|found| {
-            let token = Token::at(rest.get(found..)?).filter(|token| self.rules.has(*token))?;
+            let token =
+                ControlToken::at(rest.get(found..)?).filter(|token| self.rules.has(*token))?;
             let start = self.at + found;
             Some(Span::new(start, start + token.as_str().len()))
         })
@@ -186,7 +187,7 @@ impl<'s> Scanner<'s> {
     /// Goes behind the next `<|endliteral|>` and gives its place; behind everything where there is
     /// none.
     pub(crate) fn skip_literal(&mut self) -> Option<Span> {
-        let close = Token::EndLiteral.as_str().as_bytes();
+        let close = ControlToken::EndLiteral.as_str().as_bytes();
         self.passed_others = true;
         let rest = self.text.get(self.at..self.end)?;
         let Some(found) = memmem::find(rest, close) else {
@@ -211,7 +212,7 @@ impl Iterator for Scanner<'_> {
                 return None;
             };
             let start = self.at + found;
-            let token = Token::at(rest.get(found..)?).filter(|token| self.rules.has(*token));
+            let token = ControlToken::at(rest.get(found..)?).filter(|token| self.rules.has(*token));
             let Some(token) = token else {
                 self.at = start + 2;
                 self.passed_others = true;

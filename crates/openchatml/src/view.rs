@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
-use crate::words::{Channel, Intent, Role, is_tool_recipient};
+use crate::words::{Channel, FrameRole, Intent, is_tool_recipient};
 use crate::{Document, Frame};
 
 /// Whether a frame may be shown.
@@ -17,13 +17,13 @@ pub enum Visibility {
     /// It may.
     Visible,
     /// It may not.
-    Hidden(HiddenBecause),
+    Hidden(HiddenReason),
 }
 
 /// Why a frame is hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum HiddenBecause {
+pub enum HiddenReason {
     /// Its role is not shown to people.
     Role,
     /// It is private reasoning.
@@ -38,7 +38,7 @@ pub enum HiddenBecause {
     Stray,
 }
 
-impl HiddenBecause {
+impl HiddenReason {
     /// The reason in words that are safe to show.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl HiddenBecause {
 }
 
 impl Visibility {
-    pub(crate) const HIDDEN_STRAY: Self = Self::Hidden(HiddenBecause::Stray);
+    pub(crate) const HIDDEN_STRAY: Self = Self::Hidden(HiddenReason::Stray);
 
     /// Whether the frame may be shown.
     pub const fn is_visible(self) -> bool {
@@ -89,21 +89,23 @@ impl Addressee {
 
 /// The rule itself: everything that it does not name is hidden.
 pub(crate) const fn visibility(
-    role: Role,
+    role: FrameRole,
     channel: Channel,
     intent: Option<Intent>,
     addressee: Addressee,
 ) -> Visibility {
     let reason = match (role, channel) {
-        (Role::System | Role::Developer | Role::Tool | Role::Other, _) => HiddenBecause::Role,
-        (_, Channel::Unknown) => HiddenBecause::UnknownChannel,
-        (_, Channel::Analysis) => HiddenBecause::Analysis,
-        (Role::Assistant, _) if matches!(addressee, Addressee::Tool) => HiddenBecause::ForTool,
-        (Role::User | Role::Assistant, Channel::Final) => return Visibility::Visible,
-        (Role::Assistant, Channel::Commentary) if matches!(intent, Some(Intent::Preamble)) => {
+        (FrameRole::System | FrameRole::Developer | FrameRole::Tool | FrameRole::Other, _) => {
+            HiddenReason::Role
+        }
+        (_, Channel::Unknown) => HiddenReason::UnknownChannel,
+        (_, Channel::Analysis) => HiddenReason::Analysis,
+        (FrameRole::Assistant, _) if matches!(addressee, Addressee::Tool) => HiddenReason::ForTool,
+        (FrameRole::User | FrameRole::Assistant, Channel::Final) => return Visibility::Visible,
+        (FrameRole::Assistant, Channel::Commentary) if matches!(intent, Some(Intent::Preamble)) => {
             return Visibility::Visible;
         }
-        (_, Channel::Commentary) => HiddenBecause::Commentary,
+        (_, Channel::Commentary) => HiddenReason::Commentary,
     };
     Visibility::Hidden(reason)
 }
@@ -155,11 +157,11 @@ impl<'d, 's> View<'d, 's> {
     ///
     /// # Errors
     /// `E-PERM-VISIBILITY` if this view does not show the frame.
-    pub fn text(&self, frame: &Frame) -> Result<Cow<'s, str>, Hidden> {
+    pub fn text(&self, frame: &Frame) -> Result<Cow<'s, str>, HiddenFrameError> {
         match frame.visibility() {
-            Visibility::Hidden(because) if !self.debug => Err(Hidden {
+            Visibility::Hidden(reason) if !self.debug => Err(HiddenFrameError {
                 span: frame.span(),
-                because,
+                reason,
             }),
             _ => Ok(self.document.body_text(frame)),
         }
@@ -168,18 +170,18 @@ impl<'d, 's> View<'d, 's> {
 
 /// Something hidden was asked for (`E-PERM-VISIBILITY`). It says why, and nothing of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hidden {
+pub struct HiddenFrameError {
     span: Span,
-    because: HiddenBecause,
+    reason: HiddenReason,
 }
 
-impl Hidden {
+impl HiddenFrameError {
     /// The stable code.
     pub const CODE: DiagnosticCode = DiagnosticCode::PermVisibility;
 
     /// Why the frame is hidden.
-    pub const fn because(&self) -> HiddenBecause {
-        self.because
+    pub const fn reason(&self) -> HiddenReason {
+        self.reason
     }
 
     /// The same as a finding about the frame.
@@ -190,10 +192,10 @@ impl Hidden {
     }
 }
 
-impl std::fmt::Display for Hidden {
+impl std::fmt::Display for HiddenFrameError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the frame cannot be shown: {}", self.because.as_str())
+        write!(f, "the frame cannot be shown: {}", self.reason.as_str())
     }
 }
 
-impl std::error::Error for Hidden {}
+impl std::error::Error for HiddenFrameError {}

@@ -2,11 +2,11 @@
 
 use logue_message::InstructionRank;
 
-use crate::Token;
+use crate::ControlToken;
 
 /// Who speaks in a frame (OpenChatML 2.2 §4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Role {
+pub enum FrameRole {
     /// The ground rules; hidden.
     System,
     /// Instructions and tools of whoever built the application; hidden.
@@ -21,7 +21,7 @@ pub enum Role {
     Other,
 }
 
-impl Role {
+impl FrameRole {
     /// The role that a word names; `functions.<tool>` is a tool.
     pub fn parse(word: &[u8]) -> Self {
         match word {
@@ -37,7 +37,7 @@ impl Role {
         }
     }
 
-    /// The word that is written; `None` for [`Role::Other`].
+    /// The word that is written; `None` for [`FrameRole::Other`].
     pub const fn as_str(self) -> Option<&'static str> {
         Some(match self {
             Self::System => "system",
@@ -147,21 +147,21 @@ pub enum Terminator {
 
 impl Terminator {
     /// The terminator that a token is, if it is one.
-    pub const fn from_token(token: Token) -> Option<Self> {
+    pub const fn from_token(token: ControlToken) -> Option<Self> {
         Some(match token {
-            Token::End => Self::End,
-            Token::Call => Self::Call,
-            Token::Return => Self::Return,
+            ControlToken::End => Self::End,
+            ControlToken::Call => Self::Call,
+            ControlToken::Return => Self::Return,
             _ => return None,
         })
     }
 
     /// The token; `None` for a cut frame.
-    pub const fn token(self) -> Option<Token> {
+    pub const fn token(self) -> Option<ControlToken> {
         Some(match self {
-            Self::End => Token::End,
-            Self::Call => Token::Call,
-            Self::Return => Token::Return,
+            Self::End => ControlToken::End,
+            Self::Call => ControlToken::Call,
+            Self::Return => ControlToken::Return,
             Self::None => return None,
         })
     }

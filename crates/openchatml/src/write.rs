@@ -7,8 +7,8 @@
 use crate::attributes::{is_false_address, is_type};
 use crate::escape::encode;
 use crate::owned::FrameBuf;
-use crate::token::Token;
-use crate::words::{Channel, Role, Terminator};
+use crate::token::ControlToken;
+use crate::words::{Channel, FrameRole, Terminator};
 
 /// Why something cannot be written (`E-WRITE-REFUSED`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,14 +123,14 @@ pub fn write_frame(out: &mut String, frame: &FrameBuf) -> Result<(), WriteError>
     check_required(frame)?;
     check_values(frame)?;
 
-    out.push_str(Token::Start.as_str());
+    out.push_str(ControlToken::Start.as_str());
     out.push_str(role);
     let to = ("to", frame.to.as_deref());
     let call_id = ("call_id", frame.call_id.as_deref());
     let name = ("name", frame.name.as_deref());
     // A reply names its tool first, as the specification's examples do.
     let routing = match frame.role {
-        Role::Tool => [name, call_id, to],
+        FrameRole::Tool => [name, call_id, to],
         _ => [to, call_id, name],
     };
     let hints = [
@@ -146,14 +146,14 @@ pub fn write_frame(out: &mut String, frame: &FrameBuf) -> Result<(), WriteError>
         write_attribute(out, key, value.as_deref());
     }
     if let Some(channel) = channel {
-        out.push_str(Token::Channel.as_str());
+        out.push_str(ControlToken::Channel.as_str());
         out.push_str(channel);
     }
     if let Some(constrain) = &frame.constrain {
-        out.push_str(Token::Constrain.as_str());
+        out.push_str(ControlToken::Constrain.as_str());
         out.push_str(constrain);
     }
-    out.push_str(Token::Message.as_str());
+    out.push_str(ControlToken::Message.as_str());
     encode(out, &frame.body);
     out.push_str(terminator.as_str());
     out.push('\n');
@@ -247,7 +247,7 @@ fn check_required(frame: &FrameBuf) -> Result<(), WriteError> {
     if frame.terminator == Terminator::Call && frame.call_id.is_none() {
         return missing("call_id", "a tool call");
     }
-    if frame.role == Role::Tool {
+    if frame.role == FrameRole::Tool {
         if frame.name.is_none() {
             return missing("name", "a tool reply");
         }
@@ -258,8 +258,8 @@ fn check_required(frame: &FrameBuf) -> Result<(), WriteError> {
     Ok(())
 }
 
-fn allowed_terminator(frame: &FrameBuf) -> Result<Token, WriteError> {
-    let assistant = frame.role == Role::Assistant;
+fn allowed_terminator(frame: &FrameBuf) -> Result<ControlToken, WriteError> {
+    let assistant = frame.role == FrameRole::Assistant;
     let refused = WriteError::Terminator {
         terminator: frame.terminator,
     };

@@ -7,10 +7,10 @@ use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
 
 use base64::Engine as _;
-use openchatml::Role;
+use openchatml::FrameRole;
 use openchatml::harmony::{
-    Compat, Conversation, Form, Options, Reasoning, RenderError, RenderMessage, RenderOptions,
-    Renderer, SystemContent, ToolNamespace, read_harmony_ids,
+    Conversation, Form, HarmonyReadOptions, Reasoning, RenderError, RenderMessage, RenderOptions,
+    Renderer, RendererCompat, SystemContent, ToolNamespace, read_harmony_ids,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -68,9 +68,9 @@ const fn yes() -> bool {
 impl How {
     fn options(&self) -> RenderOptions {
         let compat = if self.compat {
-            Compat::OpenAi0_0_8
+            RendererCompat::OpenAi0_0_8
         } else {
-            Compat::Meant
+            RendererCompat::Meant
         };
         let options = RenderOptions::compat(compat).with_check_headers(self.check);
         match self.reasoning.as_deref() {
@@ -103,7 +103,7 @@ fn answer(request: Request, renderer: &mut Renderer) -> Value {
             how,
         } => {
             let form = match form.split_once(':') {
-                Some((_, role)) => Form::Completion(Role::parse(role.as_bytes())),
+                Some((_, role)) => Form::Completion(FrameRole::parse(role.as_bytes())),
                 None if form == "training" => Form::Training,
                 None => Form::Conversation,
             };
@@ -133,9 +133,9 @@ fn answer(request: Request, renderer: &mut Renderer) -> Value {
             rendered(renderer.ids(&conversation, Form::Conversation, &options))
         }
         Request::Read { ids, role } => {
-            let options = Options {
-                start_role: role.map(|role| Role::parse(role.as_bytes())),
-                ..Options::default()
+            let options = HarmonyReadOptions {
+                start_role: role.map(|role| FrameRole::parse(role.as_bytes())),
+                ..HarmonyReadOptions::default()
             };
             let document = read_harmony_ids(ids, &options);
             let messages = document.messages.iter().map(|message| {

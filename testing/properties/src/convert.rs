@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use openchatml::convert::{self, Options};
-use openchatml::project::{self, Projection};
+use openchatml::convert::{self, ConvertOptions};
+use openchatml::project::{self, JsonFormat};
 use openchatml::{Dialect, FrameBuf, Transcript};
 
 use crate::input::Input;
 
-const PROJECTIONS: [Projection; 4] = [
-    Projection::Json,
-    Projection::Json2_0,
-    Projection::OpenAi,
-    Projection::ShareGpt,
+const PROJECTIONS: [JsonFormat; 4] = [
+    JsonFormat::Json,
+    JsonFormat::Json2_0,
+    JsonFormat::OpenAi,
+    JsonFormat::ShareGpt,
 ];
 
 /// The first byte says which dialect the rest is read in. Whatever it holds is written in every
@@ -21,7 +21,7 @@ const PROJECTIONS: [Projection; 4] = [
 pub fn convert(data: &[u8]) {
     let mut input = Input::new(data);
     let from = Dialect::ALL.get(usize::from(input.byte()) % 8).copied();
-    let options = Options::default();
+    let options = ConvertOptions::default();
     let read = convert::read(input.rest(), from, &options);
     let transcript = read.transcript;
     let shown = visible(&transcript.frames);

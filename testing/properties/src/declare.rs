@@ -17,7 +17,7 @@ pub fn declare(data: &[u8]) {
     let value = serde_json::from_str::<Value>(&arguments);
     for tool in declared.tools() {
         assert!(tool.span.end <= text.len(), "{:?}", tool.span);
-        let Some(shape) = &tool.shape else {
+        let Some(shape) = &tool.schema else {
             continue;
         };
         match (shape.check(arguments.as_bytes()), &value) {

@@ -1,20 +1,22 @@
 //! What a reader of Harmony tells, as values that can be compared.
 
 use logue_source::Diagnostic;
-use openchatml::harmony::{End, Ended, Event, Head, IdStream, Options, Stream};
+use openchatml::harmony::{
+    End, Event, HarmonyReadOptions, IdStream, MessageEnd, MessageHeader, Stream,
+};
 
 /// An [`Event`] that owns what it tells; adjacent deltas are one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
-    Start(Head),
+    Start(MessageHeader),
     Delta(String),
-    End(Ended),
+    End(MessageEnd),
     Amended(End),
     Diagnostic(Diagnostic),
 }
 
 /// The events of a text that arrives in these parts.
-pub(crate) fn of_text(parts: &[&[u8]], options: &Options) -> Vec<Told> {
+pub(crate) fn of_text(parts: &[&[u8]], options: &HarmonyReadOptions) -> Vec<Told> {
     let mut told = Vec::new();
     let mut stream = Stream::new(options.clone());
     for part in parts {
@@ -28,7 +30,7 @@ pub(crate) fn of_text(parts: &[&[u8]], options: &Options) -> Vec<Told> {
 pub(crate) fn of_ids<'v>(
     ids: &[u32],
     bytes_of: impl Fn(u32) -> Option<&'v [u8]>,
-    options: &Options,
+    options: &HarmonyReadOptions,
 ) -> Vec<Told> {
     let mut told = Vec::new();
     let mut stream = IdStream::new(options.clone());
@@ -63,9 +65,9 @@ fn take(told: &mut Vec<Told>, event: Event<'_>) {
 /// A message as events tell it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Whole {
-    pub(crate) head: Head,
+    pub(crate) head: MessageHeader,
     pub(crate) content: String,
-    pub(crate) ended: Ended,
+    pub(crate) ended: MessageEnd,
     /// The end that counts, amended or not.
     pub(crate) end: End,
 }
@@ -73,7 +75,7 @@ pub(crate) struct Whole {
 /// The messages that events tell of. Panics where the events are in no order that makes sense.
 pub(crate) fn messages(told: &[Told]) -> Vec<Whole> {
     let mut whole: Vec<Whole> = Vec::new();
-    let mut open: Option<(Head, String)> = None;
+    let mut open: Option<(MessageHeader, String)> = None;
     for event in told {
         match event {
             Told::Start(head) => {

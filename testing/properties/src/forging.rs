@@ -1,7 +1,7 @@
 //! Whoever controls the values of a frame controls nothing around it.
 
-use openchatml::harmony::{self, Options};
-use openchatml::{Channel, FrameBuf, Role, Terminator, parse, write_frame};
+use openchatml::harmony::{self, HarmonyReadOptions};
+use openchatml::{Channel, FrameBuf, FrameRole, Terminator, parse, write_frame};
 
 use crate::input::Input;
 
@@ -49,7 +49,7 @@ fn reads_as_harmony(text: &str, frame: &FrameBuf) {
     if text.contains("<|endoftext|>") {
         return;
     }
-    let document = harmony::read(text.as_bytes(), &Options::default());
+    let document = harmony::read(text.as_bytes(), &HarmonyReadOptions::default());
     assert_eq!(document.messages.len(), 1, "{text:?}");
     let message = &document.messages[0];
     assert_eq!(message.content, frame.body, "{text:?}");
@@ -63,12 +63,12 @@ fn reads_as_harmony(text: &str, frame: &FrameBuf) {
 fn frame(data: &[u8]) -> FrameBuf {
     let mut input = Input::new(data);
     let role = match input.byte() % 6 {
-        0 => Role::System,
-        1 => Role::Developer,
-        2 => Role::User,
-        3 => Role::Assistant,
-        4 => Role::Tool,
-        _ => Role::Other,
+        0 => FrameRole::System,
+        1 => FrameRole::Developer,
+        2 => FrameRole::User,
+        3 => FrameRole::Assistant,
+        4 => FrameRole::Tool,
+        _ => FrameRole::Other,
     };
     let channel = match input.byte() % 5 {
         0 => None,

@@ -1,8 +1,8 @@
 //! Harmony as token ids: the id counts and never the text that it spells.
 
 use logue_o200k::{special, token_bytes, token_id};
-use openchatml::Token;
-use openchatml::harmony::{Options, control_id, read_ids};
+use openchatml::ControlToken;
+use openchatml::harmony::{HarmonyReadOptions, control_id, read_ids};
 
 use crate::accounted::assert_is_accounted_for;
 use crate::events::{messages, of_ids};
@@ -31,7 +31,9 @@ fn id(byte: u8, input: &mut Input<'_>) -> Option<u32> {
     let next = u32::from(input_if(byte >= 0x90, input));
     Some(match byte {
         0..0x80 => token_id(&[byte])?,
-        0x80..0x90 => control_id(Token::ALL[usize::from(byte & 0xF) % Token::ALL.len()])?,
+        0x80..0x90 => {
+            control_id(ControlToken::ALL[usize::from(byte & 0xF) % ControlToken::ALL.len()])?
+        }
         // One byte of a character, or of none.
         0x90..0xA0 => token_id(&[u8::try_from(next).unwrap_or_default()])?,
         // An ordinary token.
@@ -47,7 +49,7 @@ fn input_if(wanted: bool, input: &mut Input<'_>) -> u8 {
     if wanted { input.byte() } else { 0 }
 }
 
-fn ids_mean_themselves(ids: &[u32], options: &Options) {
+fn ids_mean_themselves(ids: &[u32], options: &HarmonyReadOptions) {
     let whole = of_ids(ids, token_bytes, options);
     let told = messages(&whole);
 
@@ -82,7 +84,7 @@ fn ids_mean_themselves(ids: &[u32], options: &Options) {
 }
 
 fn is_control(id: u32) -> bool {
-    Token::ALL
+    ControlToken::ALL
         .into_iter()
         .any(|token| control_id(token) == Some(id))
 }

@@ -1,6 +1,6 @@
 //! Harmony as text: however it arrives, the same is read, and all of it.
 
-use openchatml::harmony::{Options, read};
+use openchatml::harmony::{HarmonyReadOptions, read};
 
 use crate::accounted::assert_is_accounted_for;
 use crate::events::{messages, of_text};
@@ -16,7 +16,7 @@ pub fn harmony_stream(data: &[u8]) {
 
 /// A text in one part, in single bytes and in parts out of a seed gives the same events; they are
 /// what [`read`] collects; and no byte is lost.
-pub fn harmony_text_in_parts(text: &[u8], options: &Options, seed: u8) {
+pub fn harmony_text_in_parts(text: &[u8], options: &HarmonyReadOptions, seed: u8) {
     let whole = of_text(&[text], options);
     let single: Vec<&[u8]> = text.chunks(1).collect();
     assert_eq!(of_text(&single, options), whole, "byte by byte");

@@ -3,8 +3,8 @@
 //! The first bytes of an input make the choices and the rest is its text, so that a corpus file
 //! can be written by hand: `a0<|channel|>final…`.
 
-use openchatml::Role;
-use openchatml::harmony::Options;
+use openchatml::FrameRole;
+use openchatml::harmony::HarmonyReadOptions;
 
 /// Bytes that are taken from the front.
 pub(crate) struct Input<'d> {
@@ -48,16 +48,16 @@ impl<'d> Input<'d> {
 
     /// How to read Harmony: a letter from `a` on says the role of a completion, `A` and on the
     /// same in strict mode.
-    pub(crate) fn options(&mut self) -> Options {
+    pub(crate) fn options(&mut self) -> HarmonyReadOptions {
         let byte = self.byte();
         let start_role = match byte.to_ascii_lowercase().wrapping_sub(b'a') % 8 {
-            1 => Some(Role::Assistant),
-            2 => Some(Role::User),
-            3 => Some(Role::Tool),
-            4 => Some(Role::System),
+            1 => Some(FrameRole::Assistant),
+            2 => Some(FrameRole::User),
+            3 => Some(FrameRole::Tool),
+            4 => Some(FrameRole::System),
             _ => None,
         };
-        Options {
+        HarmonyReadOptions {
             start_role,
             strict: byte.is_ascii_uppercase(),
             tools: match byte % 16 {

@@ -1,7 +1,7 @@
 //! OpenChatML 0.1: however it is split it reads the same, and what is written of it reads back.
 
-use openchatml::legacy::{
-    Event, Item, Kind, Options, Stream, WriteOptions, parse, to_transcript, write,
+use openchatml::v0_1::{
+    Event, Item, LegacyReadOptions, Stream, TextKind, WriteOptions, parse, to_transcript, write,
 };
 
 use crate::input::{Cuts, Input};
@@ -13,9 +13,9 @@ pub fn legacy(data: &[u8]) {
     let seed = input.byte();
     let plain = seed.is_ascii_uppercase();
     let (reading, writing) = if plain {
-        (Options::plain(), WriteOptions::plain())
+        (LegacyReadOptions::plain(), WriteOptions::plain())
     } else {
-        (Options::default(), WriteOptions::default())
+        (LegacyReadOptions::default(), WriteOptions::default())
     };
     let text = input.rest();
     let whole = hear(&[text], &reading);
@@ -55,11 +55,11 @@ pub fn legacy(data: &[u8]) {
 }
 
 /// All text that a stream told.
-fn hear(parts: &[&[u8]], options: &Options) -> String {
+fn hear(parts: &[&[u8]], options: &LegacyReadOptions) -> String {
     let mut said = String::new();
     let mut sink = |event: Event<'_>| {
         if let Event::Delta {
-            kind: Kind::Text | Kind::Thought(_),
+            kind: TextKind::Text | TextKind::Thought(_),
             text,
         } = event
         {

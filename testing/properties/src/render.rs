@@ -1,8 +1,8 @@
 //! Harmony that is rendered reads back as what was rendered, as ids and as escaped text.
 
 use openchatml::harmony::{
-    Content, Conversation, Document, Form, Options, Reasoning, RenderOptions, Renderer, read,
-    read_harmony_ids,
+    Content, Conversation, Form, HarmonyDocument, HarmonyReadOptions, Reasoning, RenderOptions,
+    Renderer, read, read_harmony_ids,
 };
 use openchatml::parse;
 
@@ -14,17 +14,20 @@ pub fn render(data: &[u8]) {
     let options = RenderOptions::default().with_reasoning(Reasoning::Keep);
     let ids = Renderer::new().ids(&conversation, Form::Conversation, &options);
     if let Ok(ids) = &ids {
-        let read = read_harmony_ids(ids.iter().copied(), &Options::default());
+        let read = read_harmony_ids(ids.iter().copied(), &HarmonyReadOptions::default());
         assert_is(&read, &conversation);
     }
     let text = conversation.to_text(Form::Conversation, &options.with_escape(true));
     assert_eq!(text.is_ok(), ids.is_ok(), "{text:?}, {ids:?}");
     if let Ok(text) = text {
-        assert_is(&read(text.as_bytes(), &Options::default()), &conversation);
+        assert_is(
+            &read(text.as_bytes(), &HarmonyReadOptions::default()),
+            &conversation,
+        );
     }
 }
 
-fn assert_is(document: &Document, conversation: &Conversation) {
+fn assert_is(document: &HarmonyDocument, conversation: &Conversation) {
     let shown = || format!("{:?}", conversation.messages);
     assert_eq!(
         document.messages.len(),

@@ -54,7 +54,7 @@ fn assert_tiles(document: &Document<'_>) {
         assert!(!span.is_empty() && span.start == at, "{piece:?} after {at}");
         at = span.end;
         match piece {
-            openchatml::Piece::Frame(index, _) => {
+            openchatml::SourcePiece::Frame(index, _) => {
                 let Some(frame) = document.frames().get(index) else {
                     panic!("no frame {index}");
                 };
@@ -68,13 +68,13 @@ fn assert_tiles(document: &Document<'_>) {
                     assert!(inner.end <= span.end, "{inner:?} is not in {span:?}");
                 }
             }
-            openchatml::Piece::Space(_) => {
+            openchatml::SourcePiece::Space(_) => {
                 let text = span.bytes(source);
                 let mark = text.starts_with("\u{FEFF}".as_bytes()) && span.start == 0;
                 let rest = &text[if mark { 3 } else { 0 }..];
                 assert!(rest.iter().all(u8::is_ascii_whitespace), "{text:?}");
             }
-            openchatml::Piece::Header(_) => {}
+            openchatml::SourcePiece::Header(_) => {}
         }
     }
     assert_eq!(at, source.len());

@@ -1,7 +1,7 @@
 //! OpenChatML as it arrives: however it is split, it is what the batch reader reads.
 
 use logue_source::{Diagnostic, Span};
-use openchatml::stream::{Event, Options, Stream};
+use openchatml::stream::{Event, Stream, StreamOptions};
 use openchatml::{FrameBuf, parse};
 
 use crate::input::{Cuts, Input};
@@ -28,7 +28,7 @@ struct HeardFrame {
 pub fn stream(data: &[u8]) {
     let mut input = Input::new(data);
     let seed = input.byte();
-    let options = Options {
+    let options = StreamOptions {
         strict: seed.is_ascii_uppercase(),
     };
     let text = input.rest();
@@ -42,7 +42,7 @@ pub fn stream(data: &[u8]) {
     }
 }
 
-fn hear(parts: &[&[u8]], options: Options) -> Heard {
+fn hear(parts: &[&[u8]], options: StreamOptions) -> Heard {
     let mut heard = Heard::default();
     let mut opened = 0;
     let mut open = false;

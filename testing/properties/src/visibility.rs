@@ -5,8 +5,8 @@
 //! shown.
 
 use logue_source::Span;
-use openchatml::harmony::{Head, Options};
-use openchatml::{Channel, Document, Role, Token, View, parse};
+use openchatml::harmony::{HarmonyReadOptions, MessageHeader};
+use openchatml::{Channel, ControlToken, Document, FrameRole, View, parse};
 
 use crate::events::{Told, messages, of_text};
 use crate::input::Input;
@@ -55,7 +55,7 @@ fn shown(document: &Document<'_>) -> Vec<String> {
     texts.map(String::from).collect()
 }
 
-fn of_harmony(text: &[u8], options: &Options) {
+fn of_harmony(text: &[u8], options: &HarmonyReadOptions) {
     let told = of_text(&[text], options);
     let messages = messages(&told);
     for message in &messages {
@@ -92,21 +92,21 @@ fn visible_deltas(told: &[Told]) -> Vec<String> {
 }
 
 /// The only three kinds of frame that may be seen.
-fn may_be_seen(role: Role, channel: Channel, intent: Option<&str>, to: Option<&str>) -> bool {
+fn may_be_seen(role: FrameRole, channel: Channel, intent: Option<&str>, to: Option<&str>) -> bool {
     let to_tool = to.is_some_and(|to| !["user", "assistant", "all"].contains(&to));
     match (role, channel) {
-        (Role::User, Channel::Final) => true,
-        (Role::Assistant, Channel::Final) => !to_tool,
-        (Role::Assistant, Channel::Commentary) => !to_tool && intent == Some("preamble"),
+        (FrameRole::User, Channel::Final) => true,
+        (FrameRole::Assistant, Channel::Final) => !to_tool,
+        (FrameRole::Assistant, Channel::Commentary) => !to_tool && intent == Some("preamble"),
         _ => false,
     }
 }
 
-fn head_may_be_seen(head: &Head) -> bool {
+fn head_may_be_seen(head: &MessageHeader) -> bool {
     let channel = match head.channel.as_deref() {
         Some("final") => Channel::Final,
         Some("commentary") => Channel::Commentary,
-        None if head.role == Role::User && head.sound => Channel::Final,
+        None if head.role == FrameRole::User && head.sound => Channel::Final,
         _ => Channel::Unknown,
     };
     let (intent, to) = (head.intent.as_deref(), head.recipient.as_deref());
@@ -120,7 +120,7 @@ fn with_changes(text: &[u8], places: impl Iterator<Item = Span>) -> Vec<u8> {
         let mut at = place.start;
         while at < place.end {
             let rest = &text[at..];
-            let tokens = Token::ALL.map(Token::as_str).into_iter();
+            let tokens = ControlToken::ALL.map(ControlToken::as_str).into_iter();
             let mut tokens = tokens.chain(["<|endoftext|>"]);
             if let Some(token) = tokens.find(|token| rest.starts_with(token.as_bytes())) {
                 at += token.len();

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use openchatml::Role;
-use openchatml::harmony::Options;
+use openchatml::FrameRole;
+use openchatml::harmony::HarmonyReadOptions;
 use properties::{PROPERTIES, chatmd_edit, chatmd_read, chatmd_write, harmony_text_in_parts};
 
 fn top() -> PathBuf {
@@ -95,10 +95,10 @@ fn the_cases_hold() {
                 property(format!("{choices}{text}").as_bytes());
             }
         }
-        for start_role in [None, Some(Role::Assistant), Some(Role::User)] {
-            let options = Options {
+        for start_role in [None, Some(FrameRole::Assistant), Some(FrameRole::User)] {
+            let options = HarmonyReadOptions {
                 start_role,
-                ..Options::default()
+                ..HarmonyReadOptions::default()
             };
             let _naming = Naming("harmony_stream", title.clone());
             harmony_text_in_parts(text.as_bytes(), &options, 1);

@@ -13,8 +13,10 @@
 
 use std::collections::BTreeMap;
 
-use openchatml::harmony::{Document, Message, Options, control_id, read, read_ids};
-use openchatml::{Role, Token};
+use openchatml::harmony::{
+    HarmonyDocument, HarmonyReadOptions, Message, control_id, read, read_ids,
+};
+use openchatml::{ControlToken, FrameRole};
 use serde_json::Value;
 
 /// Returns the difference between a case and the reading.
@@ -22,14 +24,14 @@ pub(super) fn run(case: &Value) -> Result<(), String> {
     let raw = case["raw_text"].as_str().ok_or("no `raw_text`")?;
     let tools = case["context"]["tools"].as_array();
     let tools = tools.into_iter().flatten();
-    let options = Options {
+    let options = HarmonyReadOptions {
         start_role: case["start_role"]
             .as_str()
-            .map(|role| Role::parse(role.as_bytes())),
+            .map(|role| FrameRole::parse(role.as_bytes())),
         tools: tools
             .filter_map(|tool| tool.as_str().map(str::to_owned))
             .collect(),
-        ..Options::default()
+        ..HarmonyReadOptions::default()
     };
     let found = if let Some(ids) = case["tokens"].as_array() {
         let ids: Vec<u32> = ids
@@ -53,7 +55,7 @@ pub(super) fn run(case: &Value) -> Result<(), String> {
 }
 
 fn is_control(id: u32) -> bool {
-    Token::ALL
+    ControlToken::ALL
         .iter()
         .any(|token| control_id(*token) == Some(id))
 }
@@ -67,10 +69,10 @@ fn vocabulary(ids: &[u32], raw: &str) -> Option<BTreeMap<u32, Vec<u8>>> {
     let mut from = 0;
     let last = ids.iter().rposition(|id| is_control(*id))?;
     for (index, id) in ids.iter().enumerate() {
-        let token = Token::ALL
+        let token = ControlToken::ALL
             .into_iter()
             .find(|token| control_id(*token) == Some(*id));
-        let Some(token) = token.map(Token::as_str) else {
+        let Some(token) = token.map(ControlToken::as_str) else {
             continue;
         };
         let at = if index == last {
@@ -132,7 +134,7 @@ fn spell(ids: &[u32], from: usize, text: &str, words: &mut BTreeMap<u32, Vec<u8>
     Some(())
 }
 
-fn compare(expected: &Value, found: &Document) -> Result<(), String> {
+fn compare(expected: &Value, found: &HarmonyDocument) -> Result<(), String> {
     let messages = expected["messages"].as_array().ok_or("no messages")?;
     if messages.len() != found.messages.len() {
         return Err(format!(

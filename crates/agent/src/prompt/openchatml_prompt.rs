@@ -8,8 +8,8 @@ use logue_message::{HistoryRepair, ToolDefinition, repair_history};
 use logue_model::Settings;
 use logue_source::{Diagnostic, DiagnosticCode};
 use logue_tools::Builtin;
-use openchatml::shape::Shape;
-use openchatml::{Document, Header, Role, declare, messages_from_frames, tool_of};
+use openchatml::argument_schema::ArgumentSchema;
+use openchatml::{Document, FrameRole, Header, declare, messages_from_frames, tool_of};
 use serde_json::{Value, json};
 
 use crate::prompt::document::Prompt;
@@ -190,7 +190,7 @@ fn builtins(header: &Header, diagnostics: &mut Vec<Diagnostic>) -> Vec<Builtin> 
 fn functions(document: &Document<'_>) -> Vec<ToolDefinition> {
     let mut functions: Vec<ToolDefinition> = Vec::new();
     for frame in document.frames() {
-        if !matches!(frame.role(), Role::System | Role::Developer) || frame.is_stray() {
+        if !matches!(frame.role(), FrameRole::System | FrameRole::Developer) || frame.is_stray() {
             continue;
         }
         let text = document.body_text(frame);
@@ -210,8 +210,8 @@ fn functions(document: &Document<'_>) -> Vec<ToolDefinition> {
 
 /// What arguments a function takes; anything, where its declaration does not say it or says it in a
 /// way that a provider takes for no object.
-fn parameters(tool: &declare::Tool) -> Value {
-    let schema = tool.shape.as_ref().map(Shape::to_json_schema);
+fn parameters(tool: &declare::DeclaredTool) -> Value {
+    let schema = tool.schema.as_ref().map(ArgumentSchema::to_json_schema);
     schema
         .filter(|schema| schema["type"] == "object")
         .unwrap_or_else(|| json!({"type": "object", "properties": {}}))

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use logue_tools::HostRule;
-use openchatml::Role;
+use openchatml::FrameRole;
 
 mod demanding;
 mod doctor;
@@ -598,7 +598,7 @@ pub(crate) enum StartRole {
     Tool,
 }
 
-impl From<StartRole> for Role {
+impl From<StartRole> for FrameRole {
     fn from(role: StartRole) -> Self {
         match role {
             StartRole::System => Self::System,

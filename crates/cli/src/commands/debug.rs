@@ -5,7 +5,7 @@ use std::path::Path;
 
 use logue_agent::into_text;
 use logue_source::{Diagnostic, Source};
-use openchatml::{Frame, Role, Terminator, harmony};
+use openchatml::{Frame, FrameRole, Terminator, harmony};
 use serde_json::{Value, json};
 
 use crate::arguments::{DebugCommand, Dialect, FramesArgs, StartRole, TreeArgs};
@@ -113,14 +113,14 @@ fn from_ids(ids: &[u32], start_role: Option<StartRole>) -> Value {
     of_harmony(&document)
 }
 
-fn options(start_role: Option<StartRole>) -> harmony::Options {
-    harmony::Options {
-        start_role: start_role.map(Role::from),
-        ..harmony::Options::default()
+fn options(start_role: Option<StartRole>) -> harmony::HarmonyReadOptions {
+    harmony::HarmonyReadOptions {
+        start_role: start_role.map(FrameRole::from),
+        ..harmony::HarmonyReadOptions::default()
     }
 }
 
-fn of_harmony(document: &harmony::Document) -> Value {
+fn of_harmony(document: &harmony::HarmonyDocument) -> Value {
     let messages = document.messages.iter().map(|message| {
         let head = &message.head;
         json!({

@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use logue_source::{Diagnostic, DiagnosticCode, Origin, Severity, Source, Span, visible};
-use openchatml::scan::{Found, Scan, Text};
+use openchatml::scan::{ScanFormat, TokenHit, TokenScanner};
 use serde_json::json;
 
 use crate::arguments::ScanArgs;
@@ -114,7 +114,7 @@ impl Tally {
         };
         let mut piece = buffer.get(..filled).unwrap_or_default();
         let text = text_of(path, piece, arguments.from);
-        let mut scan = Some(Scan::new(text));
+        let mut scan = Some(TokenScanner::new(text));
         let mut lines = Lines::default();
         loop {
             let last = filled < PIECE;
@@ -148,10 +148,10 @@ impl Tally {
         &mut self,
         name: &str,
         lines: &mut Lines,
-        found: &Found,
+        found: &TokenHit,
         json: bool,
     ) -> Result<(), Failure> {
-        let (severity, message, help) = if found.harmless {
+        let (severity, message, help) = if found.is_escaped {
             self.harmless += 1;
             let message = format!("`{}` is escaped and does no harm here", found.token);
             (Severity::Note, message, "nothing is to be done")
@@ -170,10 +170,10 @@ impl Tally {
         if json {
             let mut value = to_json(&source, &diagnostic);
             value["token"] = json!(found.token);
-            value["harmless"] = json!(found.harmless);
+            value["harmless"] = json!(found.is_escaped);
             return closed_pipe_is_done(print(&format!("{value}\n"))).map(drop);
         }
-        if found.harmless {
+        if found.is_escaped {
             let place = source.place(span.start);
             complain(&format!("{place}: {}\n", visible(&diagnostic.message)));
             return Ok(());
@@ -198,22 +198,22 @@ fn fill(stream: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
 }
 
 /// What a text is, by what was told, else by its ending and its begin.
-fn text_of(path: Option<&Path>, begin: &[u8], told: Option<Form>) -> Text {
+fn text_of(path: Option<&Path>, begin: &[u8], told: Option<Form>) -> ScanFormat {
     let ending = path
         .and_then(Path::extension)
         .and_then(|ending| ending.to_str());
     let json = matches!(ending, Some("json" | "jsonl" | "ndjson")) || looks_like_json(begin);
     match told {
-        Some(Form::Dialect(dialect)) => Text::Envelope(dialect),
-        Some(Form::Projection(_)) => Text::Json,
-        Some(Form::Chatmd | Form::Text) => Text::Plain,
-        None if json => Text::Json,
+        Some(Form::Dialect(dialect)) => ScanFormat::Envelope(dialect),
+        Some(Form::Projection(_)) => ScanFormat::Json,
+        Some(Form::Chatmd | Form::Text) => ScanFormat::Plain,
+        None if json => ScanFormat::Json,
         None => match Form::of(path, begin) {
             // Prose that only mentions a token is no transcript.
             Some((Form::Dialect(dialect), _)) if begins_as_envelope(begin) => {
-                Text::Envelope(dialect)
+                ScanFormat::Envelope(dialect)
             }
-            _ => Text::Plain,
+            _ => ScanFormat::Plain,
         },
     }
 }

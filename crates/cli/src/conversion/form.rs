@@ -4,8 +4,8 @@ use std::path::Path;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use logue_source::{Diagnostic, DiagnosticCode};
-use openchatml::convert::{self, Options};
-use openchatml::project::{self, Projection};
+use openchatml::convert::{self, ConvertOptions};
+use openchatml::project::{self, JsonFormat};
 use openchatml::{Dialect, Loss, Transcript};
 
 use crate::conversion::chatmd;
@@ -15,7 +15,7 @@ use crate::language::Language;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Dialect(Dialect),
-    Projection(Projection),
+    Projection(JsonFormat),
     Chatmd,
     /// No conversation: only `scan` takes it.
     Text,
@@ -55,7 +55,7 @@ impl Form {
 
     fn all() -> impl Iterator<Item = Self> {
         let dialects = Dialect::ALL.into_iter().map(Self::Dialect);
-        let projections = Projection::ALL.into_iter().map(Self::Projection);
+        let projections = JsonFormat::ALL.into_iter().map(Self::Projection);
         dialects.chain([Self::Chatmd]).chain(projections)
     }
 
@@ -121,7 +121,7 @@ impl Form {
         text: &[u8],
         certain: bool,
         folder: Option<&Path>,
-        options: &Options,
+        options: &ConvertOptions,
     ) -> Conversation {
         match self {
             Self::Dialect(dialect) => {
@@ -157,15 +157,15 @@ impl Form {
     pub(crate) fn write(
         self,
         transcript: &Transcript,
-        options: &Options,
-    ) -> Result<Text, convert::WriteError> {
+        options: &ConvertOptions,
+    ) -> Result<Text, convert::ConvertError> {
         let written = match self {
             Self::Dialect(dialect) => convert::write(transcript, dialect, options)?,
             Self::Projection(projection) => project::write(transcript, projection, options)?,
             Self::Chatmd | Self::Text => {
                 let written = chatmd::write(transcript);
                 if options.strict && !written.losses.is_empty() {
-                    return Err(convert::WriteError::Losses(written.losses));
+                    return Err(convert::ConvertError::Losses(written.losses));
                 }
                 return Ok(written);
             }

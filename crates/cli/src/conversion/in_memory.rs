@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use openchatml::convert::{Options, WriteError};
+use openchatml::convert::{ConvertError, ConvertOptions};
 
 use crate::conversion::form::Form;
 use crate::exit::Failure;
@@ -14,9 +14,9 @@ pub(crate) fn converted(
     to: Form,
     folder: Option<&Path>,
 ) -> Result<(String, Vec<String>), Failure> {
-    let options = Options {
+    let options = ConvertOptions {
         thinking: true,
-        ..Options::default()
+        ..ConvertOptions::default()
     };
     let read = from.read(text, true, folder, &options);
     if read.broken {
@@ -34,9 +34,9 @@ pub(crate) fn converted(
 }
 
 /// Why nothing was written, without the losses that are listed anyway.
-pub(crate) fn reason(error: &WriteError) -> String {
+pub(crate) fn reason(error: &ConvertError) -> String {
     match error {
-        WriteError::Losses(_) => "something would be lost, and --strict forbids it".to_owned(),
+        ConvertError::Losses(_) => "something would be lost, and --strict forbids it".to_owned(),
         other => other.to_string(),
     }
 }

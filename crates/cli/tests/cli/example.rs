@@ -1,6 +1,6 @@
 //! The example of the README: the main job, by recording and by socket.
 
-use openchatml::{Role, messages_from_frames};
+use openchatml::{FrameRole, messages_from_frames};
 use testkit::{Answer, Delivery, ModelServer, Reply};
 
 use crate::program::{Ran, contents, example, example_copy, run, strict};
@@ -9,7 +9,7 @@ use crate::program::{Ran, contents, example, example_copy, run, strict};
 fn recorded_answers() -> Vec<Reply> {
     let text = std::fs::read(example().join("session.ocml")).unwrap();
     let frames = openchatml::parse(&text).to_owned_frames();
-    let answers = frames.split(|frame| frame.role != Role::Assistant);
+    let answers = frames.split(|frame| frame.role != FrameRole::Assistant);
     let answers = answers.filter(|frames| !frames.is_empty()).map(|frames| {
         let (messages, _) = messages_from_frames(frames);
         let message = messages.into_iter().next().unwrap();

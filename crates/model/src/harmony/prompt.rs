@@ -14,7 +14,8 @@ use openchatml::harmony::{
     RenderMessage, RenderOptions, Renderer, SystemContent, ToolNamespace,
 };
 use openchatml::{
-    FrameBuf, Role, Token, Transcript, declare, frames_from_messages, recipient_of, tool_of,
+    ControlToken, FrameBuf, FrameRole, Transcript, declare, frames_from_messages, recipient_of,
+    tool_of,
 };
 use serde_json::Value;
 
@@ -50,7 +51,7 @@ impl Prompt {
         let opening = opening(request.tool_choice, offered)?;
         let (system, rest) = match request.messages.split_first() {
             Some((first, rest)) if is_own_system(first) => (
-                RenderMessage::new(Role::System, first.text().as_str()),
+                RenderMessage::new(FrameRole::System, first.text().as_str()),
                 rest,
             ),
             _ => (
@@ -85,7 +86,7 @@ impl Prompt {
         renderer
             .append_message(&self.system, self.functions, &options, &mut ids)
             .map_err(|error| refused(&error))?;
-        let form = Form::Completion(Role::Assistant);
+        let form = Form::Completion(FrameRole::Assistant);
         renderer
             .append(&self.conversation, form, &options, &mut ids)
             .map_err(|error| refused(&error))?;
@@ -100,7 +101,7 @@ impl Prompt {
     /// The conversation holds a control token, which the model would take for real.
     pub(super) fn text(&self) -> Result<String, ProviderError> {
         let options = RenderOptions::default();
-        let form = Form::Completion(Role::Assistant);
+        let form = Form::Completion(FrameRole::Assistant);
         let mut text = self
             .system
             .to_text(self.functions, &options)
@@ -256,8 +257,8 @@ fn spoken_by(messages: &[ChatMessage]) -> Vec<RenderMessage> {
     let mut messages = conversation.messages;
     for message in &mut messages {
         match message.role {
-            Role::System | Role::Developer => {
-                message.role = Role::Developer;
+            FrameRole::System | FrameRole::Developer => {
+                message.role = FrameRole::Developer;
                 for part in &mut message.content {
                     if let openchatml::harmony::Content::Text(text) = part
                         && !is_own_developer(text)
@@ -266,7 +267,7 @@ fn spoken_by(messages: &[ChatMessage]) -> Vec<RenderMessage> {
                     }
                 }
             }
-            Role::Assistant | Role::Tool => think_aloud(message),
+            FrameRole::Assistant | FrameRole::Tool => think_aloud(message),
             _ => {}
         }
     }
@@ -276,13 +277,13 @@ fn spoken_by(messages: &[ChatMessage]) -> Vec<RenderMessage> {
 /// Built-in tools are used while thinking, as the model was trained to.
 fn think_aloud(message: &mut RenderMessage) {
     let tool = match message.role {
-        Role::Tool => message.name.as_deref(),
+        FrameRole::Tool => message.name.as_deref(),
         _ => message.recipient.as_deref(),
     };
     let Some(tool) = tool.filter(|tool| recipient_of(tool_of(tool)) == tool_of(tool)) else {
         return;
     };
-    if message.role == Role::Assistant && tool == "python" {
+    if message.role == FrameRole::Assistant && tool == "python" {
         message.content_type = Some("code".to_owned());
     }
     message.channel = Some("analysis".to_owned());
@@ -293,7 +294,7 @@ fn side_by_side(frames: Vec<FrameBuf>) -> Vec<FrameBuf> {
     let mut ordered: Vec<FrameBuf> = Vec::with_capacity(frames.len());
     let mut frames = frames.into_iter().peekable();
     while let Some(frame) = frames.next() {
-        if frame.role != Role::Assistant || !frame.is_call() {
+        if frame.role != FrameRole::Assistant || !frame.is_call() {
             ordered.push(frame);
             continue;
         }
@@ -302,7 +303,7 @@ fn side_by_side(frames: Vec<FrameBuf>) -> Vec<FrameBuf> {
             calls.push(call);
         }
         let mut replies = Vec::new();
-        while let Some(reply) = frames.next_if(|next| next.role == Role::Tool) {
+        while let Some(reply) = frames.next_if(|next| next.role == FrameRole::Tool) {
             replies.push(Some(reply));
         }
         for call in calls {
@@ -320,7 +321,11 @@ fn side_by_side(frames: Vec<FrameBuf>) -> Vec<FrameBuf> {
 
 /// The beginning of an answer that has to call a tool.
 fn opening(choice: &ToolChoice, offered: &[ToolDefinition]) -> Result<String, ProviderError> {
-    let (channel, constrain, message) = (Token::Channel, Token::Constrain, Token::Message);
+    let (channel, constrain, message) = (
+        ControlToken::Channel,
+        ControlToken::Constrain,
+        ControlToken::Message,
+    );
     Ok(match choice {
         ToolChoice::Auto | ToolChoice::None => String::new(),
         ToolChoice::Required => {

@@ -7,8 +7,10 @@
 use std::collections::BTreeSet;
 
 use logue_message::{Arguments, CallKind, ChatMessage, Content, ContentBlock, ToolCall};
-use openchatml::harmony::{End, Event as Read, Head, IdStream, Options, control_id};
-use openchatml::{Role, Token, recipient_of, tool_of};
+use openchatml::harmony::{
+    End, Event as Read, HarmonyReadOptions, IdStream, MessageHeader, control_id,
+};
+use openchatml::{ControlToken, FrameRole, recipient_of, tool_of};
 use serde_json::Value;
 
 use super::scan::{Found, Scan};
@@ -24,7 +26,7 @@ pub(super) struct Reading {
     form: Option<Form>,
     answer: Answer,
     finish: Option<FinishReason>,
-    stopped_at: Option<Token>,
+    stopped_at: Option<ControlToken>,
     usage: Option<Usage>,
 }
 
@@ -38,8 +40,8 @@ enum Form {
 impl Reading {
     /// A reading of the answer to `request` whose prompt ends in `opening`.
     pub(super) fn new(request: &Request<'_>, opening: &str) -> Self {
-        let options = Options {
-            start_role: Some(Role::Assistant),
+        let options = HarmonyReadOptions {
+            start_role: Some(FrameRole::Assistant),
             strict: false,
             tools: request
                 .tools
@@ -130,8 +132,8 @@ impl Reading {
             let stop = self.stopped_at.unwrap_or(match self.answer.current {
                 Some(Current {
                     kind: Kind::Call, ..
-                }) => Token::Call,
-                _ => Token::Return,
+                }) => ControlToken::Call,
+                _ => ControlToken::Return,
             });
             if let Some(id) = control_id(stop) {
                 self.id(id, &mut **events);
@@ -257,9 +259,9 @@ impl Answer {
         }
     }
 
-    fn start(&mut self, head: &Head, events: &mut (dyn FnMut(Event) + Send)) {
+    fn start(&mut self, head: &MessageHeader, events: &mut (dyn FnMut(Event) + Send)) {
         self.channel_seen |= head.channel.is_some();
-        if head.role != Role::Assistant && !head.stray {
+        if head.role != FrameRole::Assistant && !head.stray {
             // The answer is over where the model begins to speak for others.
             self.over = true;
             return;

@@ -3,7 +3,7 @@
 //! Such text has no escapes and no literal blocks, which are OpenChatML's: a `<` before a token is a
 //! `<`. So this is not the reader of transcripts; what it finds goes on as ids.
 
-use openchatml::Token;
+use openchatml::ControlToken;
 use openchatml::harmony::control_id;
 
 /// The id of `<|endoftext|>`.
@@ -68,7 +68,7 @@ fn tell_text(text: Option<&str>, tell: &mut impl FnMut(Found<'_>)) {
 }
 
 fn controls() -> impl Iterator<Item = (&'static str, u32)> {
-    let tokens = Token::ALL.into_iter();
+    let tokens = ControlToken::ALL.into_iter();
     tokens
         .filter_map(|token| Some((token.as_str(), control_id(token)?)))
         .chain([("<|endoftext|>", END_OF_TEXT)])

@@ -1,6 +1,6 @@
 //! Where servers of completions differ, as data: fields of the request, shapes of the answer.
 
-use openchatml::Token;
+use openchatml::ControlToken;
 use openchatml::harmony::control_id;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
@@ -92,7 +92,7 @@ impl HarmonyServer {
             }
             Self::Plain => {
                 set("max_tokens", json!(most.unwrap_or(PLAIN_TOKENS)));
-                let own = [Token::Return.as_str(), Token::Call.as_str()];
+                let own = [ControlToken::Return.as_str(), ControlToken::Call.as_str()];
                 let named = settings.stop.iter().map(String::as_str);
                 set("stop", named.chain(own).collect());
                 return Value::Object(body);
@@ -104,7 +104,10 @@ impl HarmonyServer {
         set("stream_options", json!({"include_usage": true}));
         for name in VLLM {
             let value = match *name {
-                "stop_token_ids" => json!([control_id(Token::Return), control_id(Token::Call)]),
+                "stop_token_ids" => json!([
+                    control_id(ControlToken::Return),
+                    control_id(ControlToken::Call)
+                ]),
                 "skip_special_tokens" | "spaces_between_special_tokens" => json!(false),
                 _ => json!(true),
             };
@@ -133,7 +136,7 @@ pub(super) struct Piece {
     pub(super) text: String,
     pub(super) finish: Option<FinishReason>,
     /// The control token that the server says it stopped at.
-    pub(super) stopped_at: Option<Token>,
+    pub(super) stopped_at: Option<ControlToken>,
     pub(super) usage: Option<Usage>,
 }
 
@@ -244,11 +247,13 @@ fn token_ids(ids: Option<&Value>) -> Result<Vec<u32>, ProviderError> {
     })
 }
 
-fn stop_token(reason: &Value) -> Option<Token> {
-    [Token::Return, Token::Call].into_iter().find(|token| {
-        reason.as_u64() == control_id(*token).map(u64::from)
-            || reason.as_str() == Some(token.as_str())
-    })
+fn stop_token(reason: &Value) -> Option<ControlToken> {
+    [ControlToken::Return, ControlToken::Call]
+        .into_iter()
+        .find(|token| {
+            reason.as_u64() == control_id(*token).map(u64::from)
+                || reason.as_str() == Some(token.as_str())
+        })
 }
 
 fn usage(chunk: &Value) -> Option<Usage> {

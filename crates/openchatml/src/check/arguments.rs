@@ -7,7 +7,7 @@ use crate::declare::{self, Fault, Toolbox};
 use crate::document::Document;
 use crate::frame::Frame;
 use crate::view::Addressee;
-use crate::words::Role;
+use crate::words::FrameRole;
 
 /// The tools of the frames before, and where they stand.
 #[derive(Default)]
@@ -25,7 +25,7 @@ impl Tools {
         frame: &Frame,
         found: &mut Vec<Diagnostic>,
     ) {
-        let may_declare = matches!(frame.role(), Role::System | Role::Developer);
+        let may_declare = matches!(frame.role(), FrameRole::System | FrameRole::Developer);
         if !may_declare || frame.is_stray() {
             return;
         }
@@ -34,7 +34,7 @@ impl Tools {
             return;
         };
         let declarations = declare::read(text);
-        if declarations.is_empty() && declarations.hints().is_empty() {
+        if declarations.is_empty() && declarations.issues().is_empty() {
             return;
         }
         let mut places = Vec::new();
@@ -43,12 +43,12 @@ impl Tools {
             places.push((offset, piece));
             offset += piece.len();
         }
-        for hint in declarations.hints() {
+        for issue in declarations.issues() {
             found.push(
                 Diagnostic::warning(
                     DiagnosticCode::InvalidToolDeclaration,
-                    hint.text.clone(),
-                    first_line(document, span_in(&places, hint.span)),
+                    issue.message.clone(),
+                    first_line(document, span_in(&places, issue.span)),
                 )
                 .with_expected("a declaration of a tool that can be read")
                 .with_help("correct the declaration; until then its calls are not fully checked"),
@@ -87,7 +87,11 @@ impl Tools {
 }
 
 /// A finding of arguments that do not fit.
-pub(crate) fn mismatched(name: &str, mismatch: &crate::shape::Mismatch, place: Span) -> Diagnostic {
+pub(crate) fn mismatched(
+    name: &str,
+    mismatch: &crate::argument_schema::SchemaMismatch,
+    place: Span,
+) -> Diagnostic {
     let name = shown(name.as_bytes());
     let path = shown(mismatch.path.as_bytes());
     let found = &mismatch.found;

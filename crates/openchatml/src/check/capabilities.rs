@@ -10,7 +10,7 @@ use super::profile::words;
 use crate::attributes::shown;
 use crate::document::Document;
 use crate::frame::Frame;
-use crate::token::{Scanner, Token};
+use crate::token::{ControlToken, Scanner};
 
 /// The lists of `capabilities`; a list that is missing allows everything (OpenChatML 2.2 §2).
 pub(super) struct Capabilities {
@@ -59,7 +59,8 @@ impl Capabilities {
             }
         }
         if let Some(tokens) = &self.tokens {
-            let is_listed = |token: Token| tokens.iter().any(|listed| listed == token.as_str());
+            let is_listed =
+                |token: ControlToken| tokens.iter().any(|listed| listed == token.as_str());
             found.extend(
                 tokens_of(document, frame)
                     .find(|(token, _)| !is_listed(*token))
@@ -82,7 +83,7 @@ fn is_role(listed: &str, role: &str) -> bool {
 fn tokens_of<'d>(
     document: &'d Document<'_>,
     frame: &'d Frame,
-) -> impl Iterator<Item = (Token, Span)> + 'd {
+) -> impl Iterator<Item = (ControlToken, Span)> + 'd {
     let source = document.source();
     let scan = move |part: Span| {
         let hits = Scanner::new(source, part, document.rules());
@@ -90,7 +91,7 @@ fn tokens_of<'d>(
             .map(|hit| (hit.token, hit.span))
     };
     let head = Span::new(frame.span().start, frame.body_span().start);
-    let literal = scan(frame.body_span()).find(|(token, _)| *token == Token::Literal);
+    let literal = scan(frame.body_span()).find(|(token, _)| *token == ControlToken::Literal);
     let end = frame
         .terminator()
         .token()

@@ -8,7 +8,7 @@ use crate::document::Document;
 use crate::frame::Frame;
 use crate::token::opener;
 use crate::view::Addressee;
-use crate::words::{Channel, FUNCTIONS, Role};
+use crate::words::{Channel, FUNCTIONS, FrameRole};
 
 /// The markers of OpenChatML 2.2 §7, and those that close them in the 1.x line.
 const MARKERS: [&[u8]; 6] = [
@@ -28,7 +28,8 @@ pub(super) fn check_channel(
     frame: &Frame,
     profile: &Profile,
 ) -> Option<Diagnostic> {
-    if !matches!(frame.role(), Role::Assistant | Role::Tool) || frame.channel() == Channel::Unknown
+    if !matches!(frame.role(), FrameRole::Assistant | FrameRole::Tool)
+        || frame.channel() == Channel::Unknown
     {
         return None;
     }
@@ -55,7 +56,7 @@ pub(super) fn check_channel(
             return check_call(frame, is_function, recipient, profile);
         }
     }
-    let is_reasoning = frame.role() == Role::Assistant && frame.channel() == Channel::Analysis;
+    let is_reasoning = frame.role() == FrameRole::Assistant && frame.channel() == Channel::Analysis;
     (is_reasoning && frame.addressee == Addressee::Tool).then(|| {
         Diagnostic::warning(
             DiagnosticCode::AnalysisToTool,
@@ -111,7 +112,7 @@ fn check_call(
 pub(super) fn check_markers(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic> {
     let elsewhere = matches!(frame.channel(), Channel::Commentary | Channel::Final);
     // The reader has been there: no marker is one of the nine tokens.
-    if frame.role() != Role::Assistant || !elsewhere || !frame.may_be_marked {
+    if frame.role() != FrameRole::Assistant || !elsewhere || !frame.may_be_marked {
         return None;
     }
     let body = document.body(frame);

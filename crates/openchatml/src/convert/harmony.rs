@@ -4,18 +4,18 @@
 //! refused. Reasoning is kept: a conversion is no prompt.
 
 use super::writing::{Writing, note_terminators};
-use super::{Read, WriteError};
+use super::{ConvertError, ReadResult};
 use crate::dialect::Dialect;
 use crate::harmony::{self, Conversation, Form, Reasoning, RenderOptions};
 use crate::json::is_json;
-use crate::loss::Subject;
+use crate::loss::LossTarget;
 use crate::owned::{FrameBuf, Transcript};
 use crate::words::Terminator;
 
-pub(super) fn read(bytes: &[u8], certain: bool) -> Read {
-    let document = harmony::read(bytes, &harmony::Options::default());
+pub(super) fn read(bytes: &[u8], certain: bool) -> ReadResult {
+    let document = harmony::read(bytes, &harmony::HarmonyReadOptions::default());
     let (transcript, losses) = document.to_transcript();
-    Read {
+    ReadResult {
         transcript,
         dialect: Dialect::Harmony,
         certain,
@@ -24,7 +24,7 @@ pub(super) fn read(bytes: &[u8], certain: bool) -> Read {
     }
 }
 
-pub(super) fn write(transcript: &Transcript) -> Result<Writing, WriteError> {
+pub(super) fn write(transcript: &Transcript) -> Result<Writing, ConvertError> {
     let mut writing = Writing::default();
     if let Some(header) = &transcript.header {
         writing.note_header(header, &["2.0", "2.2"]);
@@ -42,12 +42,12 @@ pub(super) fn write(transcript: &Transcript) -> Result<Writing, WriteError> {
     // The header was looked at above: a version alone is nothing that is lost.
     let of_frames = losses
         .into_iter()
-        .filter(|loss| loss.subject != Subject::Transcript);
+        .filter(|loss| loss.target != LossTarget::Transcript);
     writing.losses.extend(of_frames);
     let options = RenderOptions::default().with_reasoning(Reasoning::Keep);
     writing.text = conversation
         .to_text(form, &options)
-        .map_err(|reason| WriteError::Message { reason })?;
+        .map_err(|reason| ConvertError::Message { reason })?;
     Ok(writing)
 }
 

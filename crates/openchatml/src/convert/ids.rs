@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::loss::{Loss, Subject};
+use crate::loss::{Loss, LossTarget};
 use crate::owned::FrameBuf;
-use crate::words::{FUNCTIONS, Role};
+use crate::words::{FUNCTIONS, FrameRole};
 
 /// Gives each call and each reply without an id one, and notes it. A reply gets the id of the
 /// earliest call of its tool that has no reply; one that names no tool answers the earliest call
@@ -42,7 +42,7 @@ pub fn assign_ids(frames: &mut [FrameBuf]) -> Vec<Loss> {
     for (index, frame) in frames.iter_mut().enumerate() {
         if frame.is_call() && frame.call_id.is_none() {
             assigning.call(index, frame);
-        } else if frame.role == Role::Tool && frame.call_id.is_none() {
+        } else if frame.role == FrameRole::Tool && frame.call_id.is_none() {
             assigning.reply(index, frame);
         }
     }
@@ -128,10 +128,10 @@ impl Assigning {
         }
     }
 
-    fn note(&mut self, index: usize, text: String) {
+    fn note(&mut self, index: usize, message: String) {
         self.losses.push(Loss {
-            subject: Subject::Frame(index),
-            text,
+            target: LossTarget::Frame(index),
+            message,
         });
     }
 }

@@ -1,15 +1,15 @@
 //! Reading each dialect into a transcript.
 
-use super::{Read, assign_ids, harmony};
+use super::{ReadResult, assign_ids, harmony};
 use crate::detect::detect;
 use crate::dialect::Dialect;
 use crate::document::Document;
 use crate::header::Rules;
-use crate::legacy;
-use crate::loss::{Loss, Subject};
+use crate::loss::{Loss, LossTarget};
 use crate::reader::parse_fragment_as;
+use crate::v0_1;
 
-pub(super) fn read(bytes: &[u8], from: Option<Dialect>) -> Read {
+pub(super) fn read(bytes: &[u8], from: Option<Dialect>) -> ReadResult {
     let detected = from.is_none().then(|| detect(bytes)).flatten();
     let dialect = from.or(detected.map(|found| found.dialect));
     let certain = from.is_some() || detected.is_some_and(|found| found.certain);
@@ -21,14 +21,14 @@ pub(super) fn read(bytes: &[u8], from: Option<Dialect>) -> Read {
     }
 }
 
-fn from_1_x(bytes: &[u8], dialect: Dialect, certain: bool) -> Read {
+fn from_1_x(bytes: &[u8], dialect: Dialect, certain: bool) -> ReadResult {
     let options = match dialect {
-        Dialect::ChatMl => legacy::Options::plain(),
-        _ => legacy::Options::default(),
+        Dialect::ChatMl => v0_1::LegacyReadOptions::plain(),
+        _ => v0_1::LegacyReadOptions::default(),
     };
-    let document = legacy::parse(bytes, &options);
-    let (transcript, losses) = legacy::to_transcript(&document);
-    Read {
+    let document = v0_1::parse(bytes, &options);
+    let (transcript, losses) = v0_1::to_transcript(&document);
+    ReadResult {
         transcript,
         dialect,
         certain,
@@ -37,7 +37,7 @@ fn from_1_x(bytes: &[u8], dialect: Dialect, certain: bool) -> Read {
     }
 }
 
-fn from_2_x(bytes: &[u8], fragment: Rules, certain: bool) -> Read {
+fn from_2_x(bytes: &[u8], fragment: Rules, certain: bool) -> ReadResult {
     let document = parse_fragment_as(bytes, fragment);
     let mut transcript = document.to_transcript();
     let mut losses = replaced_bytes(&document);
@@ -48,7 +48,7 @@ fn from_2_x(bytes: &[u8], fragment: Rules, certain: bool) -> Read {
     if dialect == Dialect::V2_0 {
         losses.extend(assign_ids(&mut transcript.frames));
     }
-    Read {
+    ReadResult {
         transcript,
         dialect,
         certain,
@@ -67,8 +67,8 @@ fn replaced_bytes(document: &Document<'_>) -> Vec<Loss> {
     frames
         .filter(|(_, frame)| std::str::from_utf8(frame.span().bytes(source)).is_err())
         .map(|(index, _)| Loss {
-            subject: Subject::Frame(index),
-            text: "bytes that are not UTF-8 replaced".to_owned(),
+            target: LossTarget::Frame(index),
+            message: "bytes that are not UTF-8 replaced".to_owned(),
         })
         .collect()
 }

@@ -6,20 +6,20 @@
 
 use super::v2_2::whole;
 use super::writing::Writing;
-use super::{WriteError, header_for};
+use super::{ConvertError, header_for};
 use crate::header::Rules;
 use crate::owned::{FrameBuf, Transcript};
-use crate::token::{Scanner, Token};
-use crate::words::{Channel, FUNCTIONS, Intent, Role};
-use crate::write::{WriteError as Refused, is_safe};
+use crate::token::{ControlToken, Scanner};
+use crate::words::{Channel, FUNCTIONS, FrameRole, Intent};
+use crate::write::{WriteError, is_safe};
 use crate::write_header::header_of_any_version;
 use logue_source::Span;
 
-pub(super) fn write(transcript: &Transcript) -> Result<Writing, WriteError> {
+pub(super) fn write(transcript: &Transcript) -> Result<Writing, ConvertError> {
     let mut writing = Writing::default();
     let header = header_for(transcript, "2.0", &mut writing);
     writing.text =
-        header_of_any_version(&header).map_err(|reason| WriteError::Header { reason })?;
+        header_of_any_version(&header).map_err(|reason| ConvertError::Header { reason })?;
     for (index, frame) in transcript.frames.iter().enumerate() {
         writing.index = index;
         if let Some(frame) = whole(frame, &mut writing) {
@@ -30,7 +30,7 @@ pub(super) fn write(transcript: &Transcript) -> Result<Writing, WriteError> {
 }
 
 /// One frame without a header.
-pub(super) fn write_one(frame: &FrameBuf) -> Result<Writing, WriteError> {
+pub(super) fn write_one(frame: &FrameBuf) -> Result<Writing, ConvertError> {
     let mut writing = Writing::default();
     if let Some(frame) = whole(frame, &mut writing) {
         write_frame(&mut writing, &frame)?;
@@ -38,21 +38,21 @@ pub(super) fn write_one(frame: &FrameBuf) -> Result<Writing, WriteError> {
     Ok(writing)
 }
 
-fn write_frame(writing: &mut Writing, frame: &FrameBuf) -> Result<(), WriteError> {
+fn write_frame(writing: &mut Writing, frame: &FrameBuf) -> Result<(), ConvertError> {
     let index = writing.index;
-    let refused = |reason| WriteError::Frame { index, reason };
+    let refused = |reason| ConvertError::Frame { index, reason };
     let named = [("to", &frame.to), ("name", &frame.name)];
     for (field, value) in named {
         if let Some(value) = value.as_deref().filter(|value| !is_safe(value)) {
-            return Err(refused(Refused::UnsafeValue {
+            return Err(refused(WriteError::UnsafeValue {
                 field: field.to_owned(),
                 value: value.to_owned(),
             }));
         }
     }
-    let reply = frame.role == Role::Tool;
+    let reply = frame.role == FrameRole::Tool;
     if reply && frame.name.is_none() {
-        return Err(refused(Refused::Missing {
+        return Err(refused(WriteError::Missing {
             field: "name",
             needed_by: "a tool reply",
         }));
@@ -60,12 +60,12 @@ fn write_frame(writing: &mut Writing, frame: &FrameBuf) -> Result<(), WriteError
     let whole = Span::new(0, frame.body.len());
     if let Some(hit) = Scanner::new(frame.body.as_bytes(), whole, Rules::V2_0).next() {
         let token = hit.token.as_str();
-        return Err(WriteError::Body { index, token });
+        return Err(ConvertError::Body { index, token });
     }
     note_losses(writing, frame);
 
     let out = &mut writing.text;
-    out.push_str(Token::Start.as_str());
+    out.push_str(ControlToken::Start.as_str());
     let name = frame.name.as_deref();
     let as_role = name.filter(|name| {
         reply && name.len() > FUNCTIONS.len() && name.starts_with(FUNCTIONS) && !name.contains('=')
@@ -87,12 +87,18 @@ fn write_frame(writing: &mut Writing, frame: &FrameBuf) -> Result<(), WriteError
         }
     }
     if let Some(channel) = frame.channel.and_then(Channel::as_str) {
-        out.push_str(Token::Channel.as_str());
+        out.push_str(ControlToken::Channel.as_str());
         out.push_str(channel);
     }
-    out.push_str(Token::Message.as_str());
+    out.push_str(ControlToken::Message.as_str());
     out.push_str(&frame.body);
-    out.push_str(frame.terminator.token().unwrap_or(Token::End).as_str());
+    out.push_str(
+        frame
+            .terminator
+            .token()
+            .unwrap_or(ControlToken::End)
+            .as_str(),
+    );
     out.push('\n');
     Ok(())
 }

@@ -1,23 +1,23 @@
 //! Writing 2.2: every field has a place; a frame that is not whole has none.
 
 use super::writing::Writing;
-use super::{WriteError, header_for};
+use super::{ConvertError, header_for};
 use crate::owned::{FrameBuf, Transcript};
-use crate::words::{Channel, Role, Terminator};
+use crate::words::{Channel, FrameRole, Terminator};
 use crate::write::write_frame;
 use crate::write_header::write_header;
 
-pub(super) fn write(transcript: &Transcript) -> Result<Writing, WriteError> {
+pub(super) fn write(transcript: &Transcript) -> Result<Writing, ConvertError> {
     let mut writing = Writing::default();
     let header = header_for(transcript, "2.2", &mut writing);
-    writing.text = write_header(&header).map_err(|reason| WriteError::Header { reason })?;
+    writing.text = write_header(&header).map_err(|reason| ConvertError::Header { reason })?;
     for (index, frame) in transcript.frames.iter().enumerate() {
         writing.index = index;
         let Some(frame) = whole(frame, &mut writing) else {
             continue;
         };
         write_frame(&mut writing.text, &frame)
-            .map_err(|reason| WriteError::Frame { index, reason })?;
+            .map_err(|reason| ConvertError::Frame { index, reason })?;
     }
     Ok(writing)
 }
@@ -25,7 +25,7 @@ pub(super) fn write(transcript: &Transcript) -> Result<Writing, WriteError> {
 /// The frame with a terminator that may end it; `None`, and a note, for what no dialect can write:
 /// text outside every frame, a frame that was cut, a role or channel that nobody knows.
 pub(super) fn whole(frame: &FrameBuf, writing: &mut Writing) -> Option<FrameBuf> {
-    let why = if frame.role == Role::Other {
+    let why = if frame.role == FrameRole::Other {
         "its role is not known"
     } else if frame.channel == Some(Channel::Unknown) {
         "its channel is not known"
@@ -34,7 +34,7 @@ pub(super) fn whole(frame: &FrameBuf, writing: &mut Writing) -> Option<FrameBuf>
     } else {
         let mut frame = frame.clone();
         let final_answer =
-            frame.role == Role::Assistant && frame.effective_channel() == Channel::Final;
+            frame.role == FrameRole::Assistant && frame.effective_channel() == Channel::Final;
         let fits = match frame.terminator {
             Terminator::Call => frame.is_call(),
             Terminator::Return => final_answer,

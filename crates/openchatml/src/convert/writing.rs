@@ -1,8 +1,8 @@
 //! What a writer has so far.
 
-use crate::loss::{Loss, Subject};
+use crate::loss::{Loss, LossTarget};
 use crate::owned::{FrameBuf, HeaderBuf};
-use crate::words::{Channel, Role, Terminator};
+use crate::words::{Channel, FrameRole, Terminator};
 
 /// A text that is being written, and what it could not hold.
 #[derive(Debug, Default)]
@@ -17,16 +17,16 @@ impl Writing {
     /// Notes a loss of the frame that is being written.
     pub(crate) fn note(&mut self, text: &str) {
         self.losses.push(Loss {
-            subject: Subject::Frame(self.index),
-            text: text.to_owned(),
+            target: LossTarget::Frame(self.index),
+            message: text.to_owned(),
         });
     }
 
     /// Notes a loss of the transcript as a whole.
     pub(crate) fn note_whole(&mut self, text: &str) {
         self.losses.push(Loss {
-            subject: Subject::Transcript,
-            text: text.to_owned(),
+            target: LossTarget::Transcript,
+            message: text.to_owned(),
         });
     }
 
@@ -59,7 +59,8 @@ pub(crate) fn note_terminators(
 ) {
     let last = frames.len().saturating_sub(1);
     for (index, frame) in frames.iter().enumerate() {
-        let answer = frame.role == Role::Assistant && frame.effective_channel() == Channel::Final;
+        let answer =
+            frame.role == FrameRole::Assistant && frame.effective_channel() == Channel::Final;
         let usual = if answer && index == last {
             last_answer
         } else {

@@ -3,9 +3,9 @@
 use logue_source::Span;
 use serde_json::{Map, Value};
 
-use super::{Declarations, Tool, openapi};
+use super::{Declarations, DeclaredTool, openapi};
+use crate::argument_schema::{self, ArgumentSchema};
 use crate::json::stopped_at;
-use crate::shape::{self, Shape};
 use crate::words::FUNCTIONS;
 
 /// Keys under which the schema of the arguments stands.
@@ -25,7 +25,7 @@ pub(super) fn read(text: &str, start: usize, found: &mut Declarations) -> Option
             let end = start + stopped_at(rest.as_bytes(), &error);
             if looks_like_tools(text.get(start..end).unwrap_or_default()) {
                 let what = "the JSON of these tools breaks off, so their calls are not checked";
-                found.hint(Span::new(start, end), what);
+                found.issue(Span::new(start, end), what);
                 found.note("functions", false);
             }
             return Some(end);
@@ -34,7 +34,7 @@ pub(super) fn read(text: &str, start: usize, found: &mut Declarations) -> Option
     let span = Span::new(start, start + values.byte_offset());
     match &value {
         Value::Array(items) if items.iter().any(is_tool) => {
-            let places = shape::places_of_items(span.bytes(text.as_bytes()));
+            let places = argument_schema::places_of_items(span.bytes(text.as_bytes()));
             list(items, |index| place(&places, index, span), found);
         }
         Value::Object(object) if openapi::is_document(object) => {
@@ -77,13 +77,13 @@ fn list(items: &[Value], place: impl Fn(usize) -> Span, found: &mut Declarations
             found.add(tool);
         } else if !is_provider_tool(item) {
             complete = false;
-            found.hint(span, "this is in a list of tools and has no name");
+            found.issue(span, "this is in a list of tools and has no name");
         }
     }
     found.note("functions", complete);
 }
 
-fn tool(item: &Value, span: Span) -> Option<Tool> {
+fn tool(item: &Value, span: Span) -> Option<DeclaredTool> {
     let object = definition(item)?;
     let name = object
         .get("name")?
@@ -91,12 +91,12 @@ fn tool(item: &Value, span: Span) -> Option<Tool> {
         .filter(|name| !name.is_empty())?;
     let schema = SCHEMAS.iter().find_map(|key| object.get(*key));
     let description = object.get("description").and_then(Value::as_str);
-    Some(Tool {
+    Some(DeclaredTool {
         name: full_name(name),
         description: description.map(str::to_owned),
-        shape: schema
+        schema: schema
             .filter(|schema| schema.is_object())
-            .map(Shape::from_json_schema),
+            .map(ArgumentSchema::from_json_schema),
         span,
     })
 }

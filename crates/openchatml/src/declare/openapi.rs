@@ -8,8 +8,8 @@ use logue_source::Span;
 use serde_json::{Map, Value};
 
 use super::json::full_name;
-use super::{Declarations, Tool};
-use crate::shape::{Compiler, Kinds, Node, NodeId, Property};
+use super::{Declarations, DeclaredTool};
+use crate::argument_schema::{Compiler, Kinds, Node, NodeId, Property};
 
 const METHODS: [&str; 8] = [
     "get", "put", "post", "delete", "options", "head", "patch", "trace",
@@ -36,7 +36,7 @@ pub(super) fn read(
         for operation in METHODS.iter().filter_map(|method| path.get(*method)) {
             let Some(id) = operation.get("operationId").and_then(Value::as_str) else {
                 complete = false;
-                found.hint(
+                found.issue(
                     span,
                     "an operation without an `operationId` cannot be called",
                 );
@@ -51,10 +51,10 @@ pub(super) fn read(
     }
     let shapes = compiler.finish();
     for (name, description, root) in tools {
-        found.add(Tool {
+        found.add(DeclaredTool {
             name,
             description,
-            shape: root.map(|root| shapes.at(root)),
+            schema: root.map(|root| shapes.at(root)),
             span,
         });
     }

@@ -5,7 +5,7 @@
 
 use logue_source::Span;
 
-use super::{Declarations, Tool};
+use super::{Declarations, DeclaredTool};
 
 /// Follows the headings of a text.
 #[derive(Default)]
@@ -53,10 +53,10 @@ impl Sections {
         let said = text.get(section.heading.end..end).unwrap_or_default();
         let said = said.trim();
         if section.declared == found.declared() && !said.is_empty() {
-            found.add(Tool {
+            found.add(DeclaredTool {
                 name: section.name,
                 description: Some(said.to_owned()),
-                shape: None,
+                schema: None,
                 span: section.heading,
             });
         }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Declarations, Tool};
-use crate::shape::Mismatch;
+use super::{Declarations, DeclaredTool};
+use crate::argument_schema::SchemaMismatch;
 use crate::words::{FUNCTIONS, is_builtin};
 
 /// The member of a call's arguments that is for the runtime (OpenChatML 2.2 §8.2).
@@ -28,8 +28,8 @@ pub(crate) enum Fault<'t> {
     Undeclared { namespace: &'t str },
     /// The arguments do not have the shape that this tool of this body declares.
     Arguments {
-        mismatch: Mismatch,
-        tool: &'t Tool,
+        mismatch: SchemaMismatch,
+        tool: &'t DeclaredTool,
         body: usize,
     },
 }
@@ -49,7 +49,7 @@ impl Toolbox {
     }
 
     /// The tool with this full name, and the body that declares it.
-    pub(crate) fn tool(&self, name: &str) -> Option<(usize, &Tool)> {
+    pub(crate) fn tool(&self, name: &str) -> Option<(usize, &DeclaredTool)> {
         let (body, index) = *self.by_name.get(name)?;
         Some((body, self.bodies.get(body)?.tools().get(index)?))
     }
@@ -61,7 +61,7 @@ impl Toolbox {
                 .undeclared(name)
                 .map_or(Ok(false), |namespace| Err(Fault::Undeclared { namespace }));
         };
-        let Some(shape) = &tool.shape else {
+        let Some(shape) = &tool.schema else {
             return Ok(false);
         };
         match shape.check_ignoring(arguments, DEADLINE) {

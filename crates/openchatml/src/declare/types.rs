@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use serde_json::{Number, Value};
 
 use super::lexer::{Lexer, Word, unquoted, within_quotes};
+use crate::argument_schema::{Kinds, Node, NodeId};
 use crate::limits::MAX_TYPE_DEPTH;
-use crate::shape::{Kinds, Node, NodeId};
 
 /// Reads types, and keeps their nodes.
 pub(super) struct Types<'t> {

@@ -7,9 +7,9 @@ use logue_source::Span;
 
 use super::lexer::{Lexer, Token, Word};
 use super::types::Types;
-use super::{Declarations, Tool};
+use super::{Declarations, DeclaredTool};
+use crate::argument_schema::{ArgumentSchema, NodeId};
 use crate::attributes::shown;
-use crate::shape::{NodeId, Shape};
 
 /// Reads the namespace that begins at `start`, if one does. Gives the place behind it.
 pub(super) fn read(text: &str, start: usize, found: &mut Declarations) -> Option<usize> {
@@ -55,11 +55,11 @@ struct Reader<'t> {
     types: Types<'t>,
     namespace: &'t str,
     complete: bool,
-    tools: Vec<Found>,
+    tools: Vec<TypeDeclaration>,
 }
 
 /// A function, whose type is only a place in the list of nodes yet.
-struct Found {
+struct TypeDeclaration {
     name: String,
     description: Option<String>,
     root: Option<NodeId>,
@@ -80,7 +80,7 @@ impl Reader<'_> {
                 Word::Mark(b'}') => return,
                 Word::End => {
                     self.complete = false;
-                    found.hint(head, "this namespace is never closed");
+                    found.issue(head, "this namespace is never closed");
                     return;
                 }
                 Word::Name if text == "type" => {
@@ -91,7 +91,7 @@ impl Reader<'_> {
                 Word::Name if matches!(text, "export" | "declare") => {}
                 _ => {
                     if std::mem::take(&mut self.complete) {
-                        found.hint(token.span, "this is no `type` of a namespace");
+                        found.issue(token.span, "this is no `type` of a namespace");
                     }
                     self.types.lexer.skip_line();
                     description.clear();
@@ -132,10 +132,10 @@ impl Reader<'_> {
             let shown = shown(full.as_bytes());
             let what =
                 format!("the type of `{shown}` cannot all be read, and is only checked in part");
-            found.hint(span, what);
+            found.issue(span, what);
         }
         let text = description.join("\n");
-        self.tools.push(Found {
+        self.tools.push(TypeDeclaration {
             name: full,
             description: Some(text).filter(|text| !text.is_empty()),
             root: parameter.filter(|_| is_ended),
@@ -161,23 +161,23 @@ impl Reader<'_> {
 
     fn give_up(&mut self, span: Span, found: &mut Declarations) {
         self.complete = false;
-        found.hint(span, "this declaration cannot be read");
+        found.issue(span, "this declaration cannot be read");
         self.types.lexer.skip_declaration();
     }
 
     fn finish(self, found: &mut Declarations) {
-        let shapes = Shape::from_nodes(self.types.into_nodes(), NodeId(0));
-        for Found {
+        let shapes = ArgumentSchema::from_nodes(self.types.into_nodes(), NodeId(0));
+        for TypeDeclaration {
             name,
             description,
             root,
             span,
         } in self.tools
         {
-            found.add(Tool {
+            found.add(DeclaredTool {
                 name,
                 description,
-                shape: root.map(|root| shapes.at(root)),
+                schema: root.map(|root| shapes.at(root)),
                 span,
             });
         }

@@ -3,11 +3,11 @@
 use logue_source::{Diagnostic, Span};
 
 use super::event::End;
-use super::message::{Document, Message};
+use super::message::{HarmonyDocument, Message};
 use crate::check::{mismatched, undeclared};
 use crate::declare::{self, Fault, Toolbox};
 use crate::view::Addressee;
-use crate::words::Role;
+use crate::words::FrameRole;
 
 /// What is wrong with the calls of a conversation (`E-CALL-SCHEMA`): arguments that do not fit
 /// the declaration of their tool, and tools that nobody declared. What
@@ -18,7 +18,7 @@ use crate::words::Role;
 /// text.
 ///
 /// ```
-/// use openchatml::harmony::{Options, check, read};
+/// use openchatml::harmony::{HarmonyReadOptions, check, read};
 ///
 /// let text = b"<|start|>developer<|message|># Tools
 /// ## functions
@@ -26,11 +26,11 @@ use crate::words::Role;
 /// type add = (_: { a: number, b: number }) => any;
 /// } // namespace functions<|end|>\
 /// <|start|>assistant to=functions.add<|channel|>commentary <|constrain|>json<|message|>{\"a\":1,\"b\":\"2\"}<|call|>";
-/// let found = check(&read(text, &Options::default()), &[]);
+/// let found = check(&read(text, &HarmonyReadOptions::default()), &[]);
 /// assert_eq!(found[0].code.as_str(), "E-CALL-SCHEMA");
 /// assert_eq!(found[0].primary.bytes(text), b"\"2\"");
 /// ```
-pub fn check(document: &Document, declared: &[declare::Declarations]) -> Vec<Diagnostic> {
+pub fn check(document: &HarmonyDocument, declared: &[declare::Declarations]) -> Vec<Diagnostic> {
     let mut toolbox = Toolbox::default();
     for declarations in declared {
         toolbox.add(declarations.clone());
@@ -40,7 +40,7 @@ pub fn check(document: &Document, declared: &[declare::Declarations]) -> Vec<Dia
         if message.head.stray {
             continue;
         }
-        if matches!(message.head.role, Role::System | Role::Developer) {
+        if matches!(message.head.role, FrameRole::System | FrameRole::Developer) {
             toolbox.add(declare::read(&message.content));
         }
         found.extend(check_call(&toolbox, message));
@@ -50,7 +50,7 @@ pub fn check(document: &Document, declared: &[declare::Declarations]) -> Vec<Dia
 
 fn check_call(toolbox: &Toolbox, message: &Message) -> Option<Diagnostic> {
     let head = &message.head;
-    let is_call = head.role == Role::Assistant && message.end == End::Call;
+    let is_call = head.role == FrameRole::Assistant && message.end == End::Call;
     let is_json = head
         .content_type
         .as_deref()

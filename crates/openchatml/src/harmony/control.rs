@@ -1,12 +1,12 @@
 //! The tokens that count in Harmony: the nine of OpenChatML, and the end of the text.
 
-use crate::Token;
+use crate::ControlToken;
 
 /// A token that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Control {
     /// One of the nine.
-    Token(Token),
+    Token(ControlToken),
     /// `<|endoftext|>`: the model stopped without ending its message.
     EndOfText,
 }
@@ -23,7 +23,7 @@ impl Control {
 
     /// The token that `text` begins with.
     pub(super) fn at(text: &[u8]) -> Option<Self> {
-        if let Some(token) = Token::at(text) {
+        if let Some(token) = ControlToken::at(text) {
             return Some(Self::Token(token));
         }
         text.starts_with(END_OF_TEXT.as_bytes())
@@ -33,6 +33,6 @@ impl Control {
     /// Whether more text could make `text` a token.
     pub(super) fn may_become(text: &[u8]) -> bool {
         let longer = |token: &str| token.len() > text.len() && token.as_bytes().starts_with(text);
-        Token::ALL.iter().any(|token| longer(token.as_str())) || longer(END_OF_TEXT)
+        ControlToken::ALL.iter().any(|token| longer(token.as_str())) || longer(END_OF_TEXT)
     }
 }

@@ -2,15 +2,15 @@
 
 use logue_source::{Diagnostic, Span};
 
-use crate::view::{Addressee, HiddenBecause, Visibility, visibility};
-use crate::words::{Channel, Intent, Role};
+use crate::view::{Addressee, HiddenReason, Visibility, visibility};
+use crate::words::{Channel, FrameRole, Intent};
 
 /// How to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct HarmonyReadOptions {
     /// The text begins inside the header of a message of this role: a completion, whose prompt
     /// ended in `<|start|>` and the role.
-    pub start_role: Option<Role>,
+    pub start_role: Option<FrameRole>,
     /// Stop at the first error. What was read before it stands.
     pub strict: bool,
     /// The declared tools, as `to=` names them. With them a recipient to which a content type got
@@ -23,11 +23,11 @@ pub struct Options {
 #[non_exhaustive]
 pub enum Event<'e> {
     /// A message begins; everything about it but its text and its end is certain.
-    Start(&'e Head),
+    Start(&'e MessageHeader),
     /// More of its text, never empty. Concatenated, these are the text exactly.
     Delta(&'e str),
     /// It ends.
-    End(Ended),
+    End(MessageEnd),
     /// A stop token behind the last message says that it ended otherwise than [`Event::End`] told.
     Amended(End),
     /// Something was wrong; what follows is the repair.
@@ -37,9 +37,9 @@ pub enum Event<'e> {
 /// What a message's header says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Head {
-    /// Who speaks. [`Role::Other`] where nothing says it.
-    pub role: Role,
+pub struct MessageHeader {
+    /// Who speaks. [`FrameRole::Other`] where nothing says it.
+    pub role: FrameRole,
     /// The name behind the role (`user:ann`), of `name=`, or of the tool that replies.
     pub name: Option<String>,
     /// Whom the message is for (`to=`).
@@ -60,8 +60,8 @@ pub struct Head {
     pub sound: bool,
 }
 
-impl Head {
-    pub(super) const fn new(role: Role) -> Self {
+impl MessageHeader {
+    pub(super) const fn new(role: FrameRole) -> Self {
         Self {
             role,
             name: None,
@@ -87,10 +87,10 @@ impl Head {
     /// Harmony gives users no channel (OpenChatML 2.2 §5 rule 2).
     pub fn visibility(&self) -> Visibility {
         if self.stray {
-            return Visibility::Hidden(HiddenBecause::Stray);
+            return Visibility::Hidden(HiddenReason::Stray);
         }
         let channel = match self.channel {
-            None if self.role == Role::User && self.sound => Channel::Final,
+            None if self.role == FrameRole::User && self.sound => Channel::Final,
             _ => self.known_channel(),
         };
         let intent = self.intent.as_deref();
@@ -98,7 +98,7 @@ impl Head {
         visibility(self.role, channel, intent, self.addressee())
     }
 
-    /// Whether [`Head::visibility`] is visible.
+    /// Whether [`MessageHeader::visibility`] is visible.
     pub fn is_visible(&self) -> bool {
         self.visibility().is_visible()
     }
@@ -112,7 +112,7 @@ impl Head {
 /// The end of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Ended {
+pub struct MessageEnd {
     /// What ended it.
     pub end: End,
     /// Whether that was a stop token.

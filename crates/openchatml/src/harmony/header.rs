@@ -6,9 +6,9 @@
 
 use logue_source::Span;
 
-use crate::Token;
+use crate::ControlToken;
 use crate::limits::MAX_FRAME_HEADER;
-use crate::words::Role;
+use crate::words::FrameRole;
 
 /// The text behind a control token of a header, or at its beginning.
 #[derive(Clone, Copy, Debug)]
@@ -34,11 +34,11 @@ pub(super) enum SegmentKind {
 
 impl SegmentKind {
     /// The token in front of such a segment.
-    pub(super) const fn token(self) -> Option<Token> {
+    pub(super) const fn token(self) -> Option<ControlToken> {
         match self {
             Self::Role | Self::Implied => None,
-            Self::Channel => Some(Token::Channel),
-            Self::Constrain => Some(Token::Constrain),
+            Self::Channel => Some(ControlToken::Channel),
+            Self::Constrain => Some(ControlToken::Constrain),
         }
     }
 }
@@ -48,7 +48,7 @@ pub(super) struct Header {
     /// Where the message begins in the input.
     pub(super) start: usize,
     /// The role, where it is not written.
-    pub(super) implied: Option<Role>,
+    pub(super) implied: Option<FrameRole>,
     pub(super) text: Vec<u8>,
     pub(super) segments: Vec<Segment>,
     /// Offsets of the text with their place in the input, wherever the two do not run on together.
@@ -65,12 +65,12 @@ impl Header {
     }
 
     /// Begins a header at `start` whose role is not written.
-    pub(super) fn open_implied(&mut self, start: usize, role: Role) {
+    pub(super) fn open_implied(&mut self, start: usize, role: FrameRole) {
         self.reset(start, Some(role));
         self.segment(SegmentKind::Implied, Span::empty(start));
     }
 
-    fn reset(&mut self, start: usize, implied: Option<Role>) {
+    fn reset(&mut self, start: usize, implied: Option<FrameRole>) {
         self.start = start;
         self.implied = implied;
         self.text.clear();

@@ -3,24 +3,24 @@
 use logue_source::Span;
 
 use super::control::Control;
-use super::event::{Event, Options};
+use super::event::{Event, HarmonyReadOptions};
 use super::machine::Machine;
-use crate::Token;
+use crate::ControlToken;
 
 /// The ids of `o200k_harmony` behind its ordinary ones.
 const SPECIAL: std::ops::RangeInclusive<u32> = 199_998..=201_088;
 
 /// The id of a token in `o200k_harmony`; `None` for the two of literal blocks, which have none.
-pub const fn control_id(token: Token) -> Option<u32> {
+pub const fn control_id(token: ControlToken) -> Option<u32> {
     Some(match token {
-        Token::Return => 200_002,
-        Token::Constrain => 200_003,
-        Token::Channel => 200_005,
-        Token::Start => 200_006,
-        Token::End => 200_007,
-        Token::Message => 200_008,
-        Token::Call => 200_012,
-        Token::Literal | Token::EndLiteral => return None,
+        ControlToken::Return => 200_002,
+        ControlToken::Constrain => 200_003,
+        ControlToken::Channel => 200_005,
+        ControlToken::Start => 200_006,
+        ControlToken::End => 200_007,
+        ControlToken::Message => 200_008,
+        ControlToken::Call => 200_012,
+        ControlToken::Literal | ControlToken::EndLiteral => return None,
     })
 }
 
@@ -31,10 +31,10 @@ pub const fn control_id(token: Token) -> Option<u32> {
 /// Text in a body is told without being copied or allocated for.
 ///
 /// ```
-/// use openchatml::harmony::{Event, IdStream, Options};
+/// use openchatml::harmony::{Event, IdStream, HarmonyReadOptions};
 ///
 /// let bytes_of = |id| Some(match id { 1 => &b"assistant"[..], 2 => b"final", 3 => b"<|end|>", _ => return None });
-/// let mut stream = IdStream::new(Options::default());
+/// let mut stream = IdStream::new(HarmonyReadOptions::default());
 /// let mut text = String::new();
 /// for id in [200_006, 1, 200_005, 2, 200_008, 3, 77, 200_002] {
 ///     stream.push(id, bytes_of, &mut |event: Event<'_>| if let Event::Delta(delta) = event { text += delta });
@@ -50,7 +50,7 @@ pub struct IdStream {
 
 impl IdStream {
     /// A stream at its beginning.
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: HarmonyReadOptions) -> Self {
         Self {
             machine: Machine::new(options),
             at: 0,
@@ -104,7 +104,7 @@ fn control_of(id: u32) -> Option<Control> {
     if id == 199_999 {
         return Some(Control::EndOfText);
     }
-    let token = Token::ALL
+    let token = ControlToken::ALL
         .into_iter()
         .find(|token| control_id(*token) == Some(id))?;
     Some(Control::Token(token))

@@ -18,14 +18,14 @@ mod broken;
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use super::control::Control;
-use super::event::{End, Ended, Event, Head, Options};
+use super::event::{End, Event, HarmonyReadOptions, MessageEnd, MessageHeader};
 use super::header::{Header, SegmentKind};
 use super::recover::{self, Reading};
 
-use crate::Token;
+use crate::ControlToken;
 use crate::limits::MAX_FRAME_HEADER;
 use crate::utf8::Decoder;
-use crate::words::Role;
+use crate::words::FrameRole;
 use body::check_stop;
 use broken::Break;
 
@@ -47,27 +47,27 @@ pub(super) struct Machine {
     strict: bool,
     tools: Vec<String>,
     /// The role of what names none: the assistant in a completion of its message.
-    default_role: Role,
+    default_role: FrameRole,
     header: Header,
     /// White space since the last message, for the stray text that may follow, and its place.
     blank: Vec<u8>,
     blank_from: usize,
     /// The message whose body is read.
-    head: Head,
+    head: MessageHeader,
     start: usize,
     body_from: usize,
     decoder: Decoder,
     /// Whether the message is known not to be UTF-8.
     not_utf8: bool,
-    last_role: Role,
+    last_role: FrameRole,
     last_end: Option<End>,
 }
 
 impl Machine {
-    pub(super) fn new(options: Options) -> Self {
+    pub(super) fn new(options: HarmonyReadOptions) -> Self {
         let default_role = match options.start_role {
-            Some(Role::Assistant) => Role::Assistant,
-            _ => Role::Other,
+            Some(FrameRole::Assistant) => FrameRole::Assistant,
+            _ => FrameRole::Other,
         };
         let mut machine = Self {
             state: State::Between,
@@ -77,7 +77,7 @@ impl Machine {
             header: Header::default(),
             blank: Vec::new(),
             blank_from: 0,
-            head: Head::new(default_role),
+            head: MessageHeader::new(default_role),
             start: 0,
             body_from: 0,
             decoder: Decoder::default(),
@@ -218,7 +218,7 @@ impl Machine {
         } else {
             self.blank_from
         };
-        let mut head = Head::new(self.last_role);
+        let mut head = MessageHeader::new(self.last_role);
         head.stray = true;
         head.sound = false;
         self.begin(head, start, start, sink);
@@ -230,15 +230,15 @@ impl Machine {
 
     fn control_between(&mut self, control: Control, at: Span, sink: &mut Sink<'_>) {
         match control {
-            Control::Token(Token::Start) => {
+            Control::Token(ControlToken::Start) => {
                 self.header.open(at);
                 self.state = State::Header;
                 self.blank.clear();
             }
-            Control::Token(Token::End) => self.stray_stop(End::End, at, sink),
-            Control::Token(Token::Call) => self.stray_stop(End::Call, at, sink),
-            Control::Token(Token::Return) => self.stray_stop(End::Return, at, sink),
-            Control::Token(token @ (Token::Channel | Token::Constrain)) => {
+            Control::Token(ControlToken::End) => self.stray_stop(End::End, at, sink),
+            Control::Token(ControlToken::Call) => self.stray_stop(End::Call, at, sink),
+            Control::Token(ControlToken::Return) => self.stray_stop(End::Return, at, sink),
+            Control::Token(token @ (ControlToken::Channel | ControlToken::Constrain)) => {
                 let found = Diagnostic::error(
                     DiagnosticCode::ParseHeader,
                     format!("`{token}` stands outside every header"),
@@ -283,7 +283,7 @@ impl Machine {
     }
 
     /// A header whose `<|start|>` and role are missing.
-    fn continue_header(&mut self, token: Token, at: Span) {
+    fn continue_header(&mut self, token: ControlToken, at: Span) {
         if self.state == State::Stopped {
             return;
         }
@@ -295,12 +295,12 @@ impl Machine {
 
     fn control_in_header(&mut self, control: Control, at: Span, sink: &mut Sink<'_>) {
         match control {
-            Control::Token(Token::Message) => {
+            Control::Token(ControlToken::Message) => {
                 let role = self.header.implied.unwrap_or(self.default_role);
                 let reading = recover::read(&self.header, 0, false, role, &self.tools);
                 self.begin_read(reading, self.header.start, at.end, sink);
             }
-            Control::Token(token @ (Token::Channel | Token::Constrain)) => {
+            Control::Token(token @ (ControlToken::Channel | ControlToken::Constrain)) => {
                 if self.header.room() < at.len() {
                     self.break_off(Break::TooLong, Span::empty(at.start), sink);
                     self.control(control, at, sink);
@@ -308,14 +308,16 @@ impl Machine {
                     self.header.segment(kind_of(token), at);
                 }
             }
-            Control::Token(Token::End) => self.break_off(Break::Stop(End::End), at, sink),
-            Control::Token(Token::Call) => self.break_off(Break::Stop(End::Call), at, sink),
-            Control::Token(Token::Return) => self.break_off(Break::Stop(End::Return), at, sink),
-            Control::Token(Token::Start) => {
+            Control::Token(ControlToken::End) => self.break_off(Break::Stop(End::End), at, sink),
+            Control::Token(ControlToken::Call) => self.break_off(Break::Stop(End::Call), at, sink),
+            Control::Token(ControlToken::Return) => {
+                self.break_off(Break::Stop(End::Return), at, sink);
+            }
+            Control::Token(ControlToken::Start) => {
                 self.break_off(Break::Start, at, sink);
                 self.control(control, at, sink);
             }
-            Control::Token(Token::Literal | Token::EndLiteral) => {
+            Control::Token(ControlToken::Literal | ControlToken::EndLiteral) => {
                 self.text(control.as_str().as_bytes(), at.start, sink);
             }
             Control::EndOfText => {
@@ -327,11 +329,11 @@ impl Machine {
 
     fn control_in_body(&mut self, control: Control, at: Span, sink: &mut Sink<'_>) {
         match control {
-            Control::Token(Token::End) => self.end(End::End, at, sink),
-            Control::Token(Token::Call) => self.end(End::Call, at, sink),
-            Control::Token(Token::Return) => self.end(End::Return, at, sink),
-            Control::Token(token @ (Token::Start | Token::Channel)) => {
-                if !self.head.stray || token == Token::Channel {
+            Control::Token(ControlToken::End) => self.end(End::End, at, sink),
+            Control::Token(ControlToken::Call) => self.end(End::Call, at, sink),
+            Control::Token(ControlToken::Return) => self.end(End::Return, at, sink),
+            Control::Token(token @ (ControlToken::Start | ControlToken::Channel)) => {
+                if !self.head.stray || token == ControlToken::Channel {
                     let found = Diagnostic::error(
                         DiagnosticCode::ParseHeader,
                         format!("`{token}` stands in a message's body"),
@@ -347,7 +349,7 @@ impl Machine {
                 self.end(End::Implicit, Span::empty(at.start), sink);
                 match self.state {
                     State::Stopped => {}
-                    _ if token == Token::Channel => self.continue_header(token, at),
+                    _ if token == ControlToken::Channel => self.continue_header(token, at),
                     _ => self.control(control, at, sink),
                 }
             }
@@ -411,11 +413,11 @@ impl Machine {
             self.report(note, sink);
         }
         let head = reading.head;
-        if !reading.names_channel && matches!(head.role, Role::Assistant | Role::Tool) {
+        if !reading.names_channel && matches!(head.role, FrameRole::Assistant | FrameRole::Tool) {
             let span = Span::new(start, body);
             let message = "the message names no channel";
             let found = match head.role {
-                Role::Tool => {
+                FrameRole::Tool => {
                     Diagnostic::warning(DiagnosticCode::ParseChannelMissing, message, span)
                 }
                 _ => Diagnostic::error(DiagnosticCode::ParseChannelMissing, message, span),
@@ -430,7 +432,7 @@ impl Machine {
         self.begin(head, start, body, sink);
     }
 
-    fn begin(&mut self, head: Head, start: usize, body: usize, sink: &mut Sink<'_>) {
+    fn begin(&mut self, head: MessageHeader, start: usize, body: usize, sink: &mut Sink<'_>) {
         if self.state == State::Stopped {
             return;
         }
@@ -459,7 +461,7 @@ impl Machine {
         }
         self.state = State::Between;
         self.last_end = Some(end);
-        sink(Event::End(Ended {
+        sink(Event::End(MessageEnd {
             end,
             complete: end.is_stop(),
             span: Span::new(self.start, at.end),
@@ -482,7 +484,7 @@ impl Machine {
         let open = std::mem::replace(&mut self.state, State::Stopped) == State::Body;
         if open {
             let end = at.start.max(self.body_from);
-            sink(Event::End(Ended {
+            sink(Event::End(MessageEnd {
                 end: End::Implicit,
                 complete: false,
                 span: Span::new(self.start, end),
@@ -492,9 +494,9 @@ impl Machine {
     }
 }
 
-fn kind_of(token: Token) -> SegmentKind {
+fn kind_of(token: ControlToken) -> SegmentKind {
     match token {
-        Token::Constrain => SegmentKind::Constrain,
+        ControlToken::Constrain => SegmentKind::Constrain,
         _ => SegmentKind::Channel,
     }
 }

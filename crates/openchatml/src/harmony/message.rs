@@ -2,7 +2,7 @@
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
-use super::event::{End, Event, Head, Options};
+use super::event::{End, Event, HarmonyReadOptions, MessageHeader};
 use super::ids::IdStream;
 use super::text::Stream;
 use crate::json;
@@ -11,7 +11,7 @@ use crate::limits::MAX_DIAGNOSTICS;
 /// What was read: every message in order, and what was wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Document {
+pub struct HarmonyDocument {
     /// The messages, those included that are incomplete or stray.
     pub messages: Vec<Message>,
     /// What was wrong, in the order in which it was found; at most [`MAX_DIAGNOSTICS`]. In strict
@@ -24,7 +24,7 @@ pub struct Document {
 #[non_exhaustive]
 pub struct Message {
     /// What its header says.
-    pub head: Head,
+    pub head: MessageHeader,
     /// Its text. Bytes that are no text are replaced by U+FFFD.
     pub content: String,
     /// What ended it.
@@ -38,7 +38,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// Whether a person may see it; see [`Head::visibility`].
+    /// Whether a person may see it; see [`MessageHeader::visibility`].
     pub fn is_visible(&self) -> bool {
         self.head.is_visible()
     }
@@ -48,7 +48,7 @@ impl Message {
 ///
 /// The events are those of [`Stream`]; in addition the text of a message whose content type is
 /// `json` is checked (`E-BODY-CONSTRAINT-VIOLATION`).
-pub fn read(text: &[u8], options: &Options) -> Document {
+pub fn read(text: &[u8], options: &HarmonyReadOptions) -> HarmonyDocument {
     let mut collector = Collector::new(options);
     let mut stream = Stream::new(options.clone());
     stream.push(text, &mut |event: Event<'_>| collector.take(event));
@@ -60,8 +60,8 @@ pub fn read(text: &[u8], options: &Options) -> Document {
 pub fn read_ids<'v>(
     ids: impl IntoIterator<Item = u32>,
     bytes_of: impl Fn(u32) -> Option<&'v [u8]>,
-    options: &Options,
-) -> Document {
+    options: &HarmonyReadOptions,
+) -> HarmonyDocument {
     let mut collector = Collector::new(options);
     let mut stream = IdStream::new(options.clone());
     for id in ids {
@@ -72,15 +72,15 @@ pub fn read_ids<'v>(
 }
 
 struct Collector {
-    document: Document,
+    document: HarmonyDocument,
     strict: bool,
     stopped: bool,
 }
 
 impl Collector {
-    fn new(options: &Options) -> Self {
+    fn new(options: &HarmonyReadOptions) -> Self {
         Self {
-            document: Document::default(),
+            document: HarmonyDocument::default(),
             strict: options.strict,
             stopped: false,
         }

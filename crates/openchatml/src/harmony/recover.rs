@@ -8,11 +8,11 @@
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 use memchr::memmem;
 
-use super::event::Head;
+use super::event::MessageHeader;
 use super::header::{Header, SegmentKind};
 use super::words;
 use crate::attributes::is_false_address;
-use crate::words::{Channel, Role};
+use crate::words::{Channel, FrameRole};
 
 /// Findings that one header may give; a header of nothing but mistakes has enough at that.
 const MAX_NOTES: usize = 16;
@@ -20,7 +20,7 @@ const MAX_NOTES: usize = 16;
 /// What a header, or the part of one up to the next message, says.
 #[derive(Debug)]
 pub(super) struct Reading {
-    pub(super) head: Head,
+    pub(super) head: MessageHeader,
     pub(super) notes: Vec<Diagnostic>,
     /// Whether a channel is named, whatever it is.
     pub(super) names_channel: bool,
@@ -34,13 +34,13 @@ pub(super) fn read(
     header: &Header,
     first: usize,
     broken: bool,
-    role: Role,
+    role: FrameRole,
     tools: &[String],
 ) -> Reading {
     let mut reader = Reader {
         header,
         broken,
-        head: Head::new(role),
+        head: MessageHeader::new(role),
         notes: Vec::new(),
         channel: None,
         constrained: false,
@@ -65,7 +65,7 @@ pub(super) fn read(
 struct Reader<'h> {
     header: &'h Header,
     broken: bool,
-    head: Head,
+    head: MessageHeader,
     notes: Vec<Diagnostic>,
     /// The word that named the channel.
     channel: Option<Span>,

@@ -7,7 +7,7 @@
 //!
 //! What comes out is, byte for byte and id for id, what models of this format were trained on.
 //! Where the usual renderer loses or breaks something, this one says what was meant;
-//! [`Compat::OpenAi0_0_8`] writes it as that renderer does. `docs/harmony-differences.md` lists all
+//! [`RendererCompat::OpenAi0_0_8`] writes it as that renderer does. `docs/harmony-differences.md` lists all
 //! differences, and `testing/harmony-differential` checks that there are no others.
 //!
 //! A conversation cannot forge its own structure. A header value that would end early or read as
@@ -36,6 +36,6 @@ pub use conversation::{Content, Conversation, RenderMessage};
 pub use error::RenderError;
 #[cfg(feature = "o200k")]
 pub use ids::Renderer;
-pub use options::{Compat, Form, Reasoning, RenderOptions};
+pub use options::{Form, Reasoning, RenderOptions, RendererCompat};
 pub use system::{DeveloperContent, ReasoningEffort, SystemContent};
 pub use tools::{FunctionTool, ToolNamespace};

@@ -13,9 +13,9 @@ use logue_source::Span;
 use memchr::memmem;
 
 use super::control::Control;
-use super::event::{Event, Options};
+use super::event::{Event, HarmonyReadOptions};
 use super::machine::{Machine, Sink};
-use crate::Token;
+use crate::ControlToken;
 use crate::limits::MAX_FRAME_HEADER;
 
 /// Bytes of a piece that is searched without setting up.
@@ -28,10 +28,10 @@ const SHORT: usize = 64;
 /// without being copied or allocated for.
 ///
 /// ```
-/// use openchatml::harmony::{Event, Options, Stream};
-/// use openchatml::Role;
+/// use openchatml::harmony::{Event, HarmonyReadOptions, Stream};
+/// use openchatml::FrameRole;
 ///
-/// let mut stream = Stream::new(Options { start_role: Some(Role::Assistant), ..Options::default() });
+/// let mut stream = Stream::new(HarmonyReadOptions { start_role: Some(FrameRole::Assistant), ..HarmonyReadOptions::default() });
 /// let mut shown = String::new();
 /// let mut visible = false;
 /// let mut sink = |event: Event<'_>| match event {
@@ -76,11 +76,11 @@ enum Literal {
 
 impl Stream {
     /// A stream at its beginning.
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: HarmonyReadOptions) -> Self {
         Self {
             machine: Machine::new(options),
             finder: memmem::Finder::new(b"<|"),
-            held: Vec::with_capacity(Token::EndLiteral.as_str().len()),
+            held: Vec::with_capacity(ControlToken::EndLiteral.as_str().len()),
             bracket: false,
             at: 0,
             literal: Literal::Outside,
@@ -201,7 +201,7 @@ impl Stream {
         let at = Span::new(self.at, self.at + bytes.len());
         match (self.literal, control) {
             (Literal::Outside, _) => {}
-            (_, Control::Token(Token::EndLiteral)) => {
+            (_, Control::Token(ControlToken::EndLiteral)) => {
                 if self.literal == Literal::Held {
                     let block = std::mem::take(&mut self.block);
                     self.machine.text(&block, self.block_from, sink);
@@ -232,7 +232,7 @@ impl Stream {
                 self.at += 1;
                 self.text(bytes.get(1..).unwrap_or_default(), sink);
             }
-            Control::Token(Token::Literal) => {
+            Control::Token(ControlToken::Literal) => {
                 self.at = at.end;
                 self.literal = Literal::Open;
                 self.machine.need_body(at, sink);

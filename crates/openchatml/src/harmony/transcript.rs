@@ -8,7 +8,7 @@ mod assign;
 mod reading;
 mod writing;
 
-use crate::loss::{Loss, Subject};
+use crate::loss::{Loss, LossTarget};
 
 /// What was lost so far.
 #[derive(Default)]
@@ -16,15 +16,15 @@ struct Losses(Vec<Loss>);
 
 impl Losses {
     fn frame(&mut self, index: usize, text: impl Into<String>) {
-        self.note(Subject::Frame(index), text);
+        self.note(LossTarget::Frame(index), text);
     }
 
     fn message(&mut self, index: usize, text: impl Into<String>) {
-        self.note(Subject::Message(index), text);
+        self.note(LossTarget::Message(index), text);
     }
 
-    fn note(&mut self, subject: Subject, text: impl Into<String>) {
-        let text = text.into();
-        self.0.push(Loss { subject, text });
+    fn note(&mut self, target: LossTarget, message: impl Into<String>) {
+        let message = message.into();
+        self.0.push(Loss { target, message });
     }
 }

@@ -1,17 +1,17 @@
 //! Reading ids of `o200k_harmony` with the built-in vocabulary.
 
-use super::event::{Event, Options};
+use super::event::{Event, HarmonyReadOptions};
 use super::ids::IdStream;
-use super::message::{Document, read_ids};
+use super::message::{HarmonyDocument, read_ids};
 
 impl IdStream {
     /// The next id of `o200k_harmony`: [`push`](Self::push) with the built-in vocabulary.
     ///
     /// ```
-    /// use openchatml::Role;
-    /// use openchatml::harmony::{Event, IdStream, Options};
+    /// use openchatml::FrameRole;
+    /// use openchatml::harmony::{Event, IdStream, HarmonyReadOptions};
     ///
-    /// let mut stream = IdStream::new(Options { start_role: Some(Role::Assistant), ..Options::default() });
+    /// let mut stream = IdStream::new(HarmonyReadOptions { start_role: Some(FrameRole::Assistant), ..HarmonyReadOptions::default() });
     /// let mut text = String::new();
     /// let mut sink = |event: Event<'_>| if let Event::Delta(delta) = event { text += delta };
     /// for id in [200_005, 17_196, 200_008, 13_225, 0, 200_002] {
@@ -28,12 +28,15 @@ impl IdStream {
 /// Reads a whole sequence of ids of `o200k_harmony`: [`read_ids`] with the built-in vocabulary.
 ///
 /// ```
-/// use openchatml::harmony::{Options, read_harmony_ids};
+/// use openchatml::harmony::{HarmonyReadOptions, read_harmony_ids};
 ///
 /// let ids = [200_006, 1428, 200_008, 13_225, 0, 200_007];
-/// let document = read_harmony_ids(ids, &Options::default());
+/// let document = read_harmony_ids(ids, &HarmonyReadOptions::default());
 /// assert_eq!(document.messages[0].content, "Hello!");
 /// ```
-pub fn read_harmony_ids(ids: impl IntoIterator<Item = u32>, options: &Options) -> Document {
+pub fn read_harmony_ids(
+    ids: impl IntoIterator<Item = u32>,
+    options: &HarmonyReadOptions,
+) -> HarmonyDocument {
     read_ids(ids, logue_o200k::token_bytes, options)
 }

@@ -3,7 +3,7 @@
 //! A repair never raises authority and never shows what may have been meant to be hidden: no word
 //! becomes `system` or `developer`, and only junk that is no letter is cut off a `final`.
 
-use crate::words::{Channel, FUNCTIONS, Role};
+use crate::words::{Channel, FUNCTIONS, FrameRole};
 
 /// Content types that models glue to the word before.
 const GLUED: [&str; 2] = ["json", "code"];
@@ -11,7 +11,7 @@ const GLUED: [&str; 2] = ["json", "code"];
 /// What the word in a role's place says.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RoleWord {
-    pub(super) role: Role,
+    pub(super) role: FrameRole,
     /// Of the speaker, or the tool.
     pub(super) name: Option<String>,
     /// Whether the word is not what it should be.
@@ -33,13 +33,15 @@ pub(super) fn role(word: &[u8]) -> RoleWord {
         .split_once(':')
         .map_or((text.as_ref(), None), |(first, name)| (first, Some(name)));
     let name = name.filter(|name| !name.is_empty());
-    match Role::parse(first.as_bytes()) {
-        Role::Tool if first.starts_with(FUNCTIONS) => return read(Role::Tool, Some(&text), false),
-        Role::Other => {}
+    match FrameRole::parse(first.as_bytes()) {
+        FrameRole::Tool if first.starts_with(FUNCTIONS) => {
+            return read(FrameRole::Tool, Some(&text), false);
+        }
+        FrameRole::Other => {}
         role => return read(role, name, false),
     }
     let lower = first.to_ascii_lowercase();
-    for role in [Role::Assistant, Role::User, Role::Tool] {
+    for role in [FrameRole::Assistant, FrameRole::User, FrameRole::Tool] {
         let Some(rest) = role.as_str().and_then(|known| lower.strip_prefix(known)) else {
             continue;
         };
@@ -55,7 +57,7 @@ pub(super) fn role(word: &[u8]) -> RoleWord {
     let known_form =
         text == "python" || (text.contains('.') && text.chars().all(may_stand_in_a_name));
     RoleWord {
-        role: Role::Tool,
+        role: FrameRole::Tool,
         name: Some(text.into_owned()),
         repaired: !known_form,
         certain: known_form,

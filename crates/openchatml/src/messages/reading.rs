@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use logue_message::{
-    Arguments, CallKind, ChatMessage, Content, ContentBlock, Role as Speaker, ToolCall,
-};
+use logue_message::{Arguments, CallKind, ChatMessage, Content, ContentBlock, Role, ToolCall};
 
 use super::{PREAMBLE, recipient_of, tool_of, types_of};
 use crate::attributes::{ENCRYPTED, REASONING_ID, SIGNATURE};
-use crate::loss::{Loss, Subject};
+use crate::loss::{Loss, LossTarget};
 use crate::owned::FrameBuf;
-use crate::words::{Channel, Role, Terminator, is_tool_recipient};
+use crate::words::{Channel, FrameRole, Terminator, is_tool_recipient};
 
 /// The messages that frames make, with a note for whatever a message cannot hold. The module's
 /// introduction has the normal forms. Linear in the frames.
@@ -55,7 +53,7 @@ fn answers(frames: &[FrameBuf]) -> BTreeMap<&str, usize> {
     for (index, frame) in frames.iter().enumerate() {
         let known = frame.channel != Some(Channel::Unknown);
         if let Some(id) = frame.call_id.as_deref().filter(|_| known)
-            && frame.role == Role::Tool
+            && frame.role == FrameRole::Tool
         {
             answers.insert(id, index);
         }
@@ -100,7 +98,7 @@ struct Open {
 
 impl Reading<'_> {
     fn frame(&mut self, index: usize, frame: &FrameBuf) {
-        if frame.role == Role::Other {
+        if frame.role == FrameRole::Other {
             self.note(index, "left out, because its role is not known");
             return;
         }
@@ -108,7 +106,7 @@ impl Reading<'_> {
             self.note(index, "left out, because its channel is not known");
             return;
         }
-        if frame.role == Role::User && frame.effective_channel() != Channel::Final {
+        if frame.role == FrameRole::User && frame.effective_channel() != Channel::Final {
             // A user's message is shown, and this frame is not.
             self.note(
                 index,
@@ -119,22 +117,22 @@ impl Reading<'_> {
         let purpose = self.purpose(index, frame);
         self.note_losses(index, frame, purpose);
         let message = match frame.role {
-            Role::Assistant => return self.assistant(index, frame, purpose),
-            Role::System | Role::Other => ChatMessage::system(frame.body.as_str()),
-            Role::Developer => ChatMessage::developer(frame.body.as_str()),
-            Role::User => ChatMessage::user(frame.body.as_str()),
-            Role::Tool => {
+            FrameRole::Assistant => return self.assistant(index, frame, purpose),
+            FrameRole::System | FrameRole::Other => ChatMessage::system(frame.body.as_str()),
+            FrameRole::Developer => ChatMessage::developer(frame.body.as_str()),
+            FrameRole::User => ChatMessage::user(frame.body.as_str()),
+            FrameRole::Tool => {
                 if frame.call_id.is_none() {
                     self.note(index, "a tool's reply without `call_id` answers no call");
                 }
                 ChatMessage {
                     tool_call_id: frame.call_id.clone(),
-                    ..ChatMessage::new(Speaker::Tool, frame.body.as_str())
+                    ..ChatMessage::new(Role::Tool, frame.body.as_str())
                 }
             }
         };
         let name = frame.name.as_deref().map(|name| match frame.role {
-            Role::Tool => self.tool(index, name).to_owned(),
+            FrameRole::Tool => self.tool(index, name).to_owned(),
             _ => name.to_owned(),
         });
         self.flush();
@@ -145,7 +143,7 @@ impl Reading<'_> {
     fn purpose(&mut self, index: usize, frame: &FrameBuf) -> Use {
         let to = frame.to.as_deref();
         let to_tool = to.is_some_and(|to| is_tool_recipient(to.as_bytes()));
-        if frame.role != Role::Assistant || !(to_tool || frame.is_call()) {
+        if frame.role != FrameRole::Assistant || !(to_tool || frame.is_call()) {
             return Use::Text;
         }
         match frame.terminator {
@@ -326,19 +324,19 @@ impl Reading<'_> {
         }
         let call = purpose == Use::Call;
         let to = frame.to.as_deref();
-        let reply_home = frame.role == Role::Tool && to == Some("assistant");
+        let reply_home = frame.role == FrameRole::Tool && to == Some("assistant");
         let preamble = purpose == Use::Text
-            && frame.role == Role::Assistant
+            && frame.role == FrameRole::Assistant
             && frame.effective_channel() == Channel::Commentary
             && frame.intent.as_deref() == Some(PREAMBLE);
-        let call_id = call || frame.role == Role::Tool;
+        let call_id = call || frame.role == FrameRole::Tool;
         let reasoning = purpose == Use::Text
-            && frame.role == Role::Assistant
+            && frame.role == FrameRole::Assistant
             && frame.effective_channel() == Channel::Analysis;
         let unknown = frame.attributes.iter().any(|(key, _)| {
             !reasoning || ![SIGNATURE, REASONING_ID, ENCRYPTED].contains(&key.as_str())
         });
-        let ranked = matches!(frame.role, Role::System | Role::Developer);
+        let ranked = matches!(frame.role, FrameRole::System | FrameRole::Developer);
         if call_id && frame.effective_channel() != Channel::Commentary {
             self.note(index, "a tool's call or reply is moved to `commentary`");
         }
@@ -370,8 +368,8 @@ impl Reading<'_> {
 
     fn note(&mut self, index: usize, text: &str) {
         self.losses.push(Loss {
-            subject: Subject::Frame(index),
-            text: text.to_owned(),
+            target: LossTarget::Frame(index),
+            message: text.to_owned(),
         });
     }
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use logue_message::{ChatMessage, Content, ContentBlock, Role as Speaker, ToolCall};
+use logue_message::{ChatMessage, Content, ContentBlock, Role, ToolCall};
 
 use super::{recipient_of, types_of};
 use crate::attributes::{ENCRYPTED, REASONING_ID, SIGNATURE};
 use crate::limits::MAX_FRAME_HEADER;
-use crate::loss::{Loss, Subject};
+use crate::loss::{Loss, LossTarget};
 use crate::owned::FrameBuf;
-use crate::words::{Channel, Role, Terminator};
+use crate::words::{Channel, FrameRole, Terminator};
 use crate::write::is_safe;
 
 /// The frames that messages make, with a note for whatever a frame cannot hold. The module's
@@ -48,10 +48,10 @@ pub fn frames_from_messages(messages: &[ChatMessage]) -> (Vec<FrameBuf>, Vec<Los
     }
     let answered = messages
         .last()
-        .is_some_and(|last| last.role == Speaker::Assistant);
+        .is_some_and(|last| last.role == Role::Assistant);
     if let Some(last) = writing.frames.last_mut()
         && answered
-        && last.role == Role::Assistant
+        && last.role == FrameRole::Assistant
         && last.channel == Some(Channel::Final)
     {
         last.terminator = Terminator::Return;
@@ -78,11 +78,11 @@ struct Writing<'m> {
 impl<'m> Writing<'m> {
     fn message(&mut self, message: &'m ChatMessage) {
         let role = match message.role {
-            Speaker::Assistant => return self.assistant(message),
-            Speaker::Tool => return self.reply(message),
-            Speaker::System if message.developer => Role::Developer,
-            Speaker::System => Role::System,
-            Speaker::User => Role::User,
+            Role::Assistant => return self.assistant(message),
+            Role::Tool => return self.reply(message),
+            Role::System if message.developer => FrameRole::Developer,
+            Role::System => FrameRole::System,
+            Role::User => FrameRole::User,
         };
         if !message.tool_calls.is_empty() || message.tool_call_id.is_some() {
             self.note("tool calls of a message that is no assistant's dropped");
@@ -247,8 +247,8 @@ impl<'m> Writing<'m> {
 
     fn note(&mut self, text: &str) {
         self.losses.push(Loss {
-            subject: Subject::Message(self.index),
-            text: text.to_owned(),
+            target: LossTarget::Message(self.index),
+            message: text.to_owned(),
         });
     }
 }

@@ -11,14 +11,14 @@
 use serde_json::{Map, Value, json};
 
 use super::header;
-use crate::convert::{Options, Writing};
+use crate::convert::{ConvertOptions, Writing};
 use crate::owned::{FrameBuf, Transcript};
-use crate::words::{Channel, Role, Terminator};
+use crate::words::{Channel, FrameRole, Terminator};
 
 /// What stands for a role or a channel that nobody knows.
 pub(super) const UNKNOWN: &str = "unknown";
 
-pub(super) fn write(transcript: &Transcript, options: &Options) -> Writing {
+pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writing {
     let mut writing = Writing::default();
     let mut beside = Map::new();
     if let Some(values) = &transcript.header {
@@ -28,7 +28,7 @@ pub(super) fn write(transcript: &Transcript, options: &Options) -> Writing {
     let mut thinking: Option<&FrameBuf> = None;
     for frame in &transcript.frames {
         let folds = options.thinking
-            && frame.role == Role::Assistant
+            && frame.role == FrameRole::Assistant
             && frame.effective_channel() != Channel::Analysis;
         let earlier = thinking.take();
         let folds = folds && earlier.is_some_and(|earlier| earlier.name == frame.name);

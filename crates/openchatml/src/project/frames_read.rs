@@ -12,7 +12,7 @@ use super::node::{Kind, Node, Object};
 use super::reading::Reading;
 use crate::messages::{recipient_of, types_of};
 use crate::owned::{FrameBuf, Transcript};
-use crate::words::{Channel, FUNCTIONS, Role, Terminator};
+use crate::words::{Channel, FUNCTIONS, FrameRole, Terminator};
 use logue_message::CallKind;
 
 const KNOWN: [&str; 15] = [
@@ -76,7 +76,7 @@ impl Frames {
         let object = self.reading.object(node, "the message").ok_or(())?;
         self.reading.note_unknown(&object, &KNOWN);
         let mut frame = self.head(&object)?;
-        if frame.role == Role::User {
+        if frame.role == FrameRole::User {
             self.turn = None;
         }
         let content = self.reading.text(&object, "content")?;
@@ -122,8 +122,8 @@ impl Frames {
     /// Everything but what is said.
     fn head(&mut self, object: &Object<'_>) -> Result<FrameBuf, ()> {
         let word = self.reading.required(object, "role")?;
-        let role = Role::parse(word.as_bytes());
-        if role == Role::Other && word != UNKNOWN {
+        let role = FrameRole::parse(word.as_bytes());
+        if role == FrameRole::Other && word != UNKNOWN {
             let place = object.get("role").map_or(object.span, Node::span);
             self.reading.wrong(
                 place,
@@ -150,7 +150,7 @@ impl Frames {
             frame.call_id = self.reading.text(object, "tool_call_id")?;
         }
         frame.name = self.reading.text(object, "name")?;
-        if role == Role::Tool && word.starts_with(FUNCTIONS) && frame.name.is_none() {
+        if role == FrameRole::Tool && word.starts_with(FUNCTIONS) && frame.name.is_none() {
             frame.name = Some(word);
         }
         frame.intent = self.reading.text(object, "intent")?;
@@ -198,7 +198,7 @@ impl Frames {
             return Ok(None);
         };
         let text = self.reading.must_be_text(node, "thinking")?;
-        if frame.role != Role::Assistant {
+        if frame.role != FrameRole::Assistant {
             self.reading.wrong(
                 node.span(),
                 "`thinking` of a message that is no assistant's",
@@ -237,7 +237,7 @@ impl Frames {
     }
 
     fn callable(&mut self, node: Node<'_>, frame: &FrameBuf) -> Result<(), ()> {
-        if frame.role == Role::Assistant && frame.to.is_none() {
+        if frame.role == FrameRole::Assistant && frame.to.is_none() {
             return Ok(());
         }
         let message = if frame.to.is_some() {

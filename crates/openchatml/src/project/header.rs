@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::node::{Kind, Node};
 use super::reading::Reading;
-use crate::convert::{Options, Writing};
+use crate::convert::{ConvertOptions, Writing};
 use crate::owned::HeaderBuf;
 
 /// The keys of a header that have a field of their own.
@@ -182,7 +182,7 @@ pub(super) fn lay_out(
     key: &str,
     wrapped: bool,
     messages: &[Value],
-    options: &Options,
+    options: &ConvertOptions,
 ) {
     let out = &mut writing.text;
     let wrapped = wrapped || !beside.is_empty() || options.line;

@@ -5,7 +5,7 @@
 //! before the rest of its message. The older `function_call` and role `function` are read too. A call
 //! without an id gets one.
 
-use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role as Speaker, ToolCall};
+use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role, ToolCall};
 
 use super::Projected;
 use super::header;
@@ -14,7 +14,7 @@ use super::reading::Reading;
 use crate::convert::assign_ids;
 use crate::messages::{NAMELESS, frames_from_messages};
 use crate::owned::{FrameBuf, Transcript};
-use crate::words::Role;
+use crate::words::FrameRole;
 
 const KNOWN: [&str; 10] = [
     "role",
@@ -46,10 +46,10 @@ pub(super) fn read(node: Node<'_>) -> Projected {
         frame.call_id = frame.call_id.take().filter(|id| !id.is_empty());
     }
     reading.losses.extend(assign_ids(&mut frames));
-    let named = |frame: &FrameBuf| frame.role != Role::Tool || frame.name.is_some();
+    let named = |frame: &FrameBuf| frame.role != FrameRole::Tool || frame.name.is_some();
     if frames.iter().all(named) {
         // A name may have come with an id.
-        reading.losses.retain(|loss| loss.text != NAMELESS);
+        reading.losses.retain(|loss| loss.message != NAMELESS);
     }
     Projected {
         transcript: Transcript {
@@ -89,7 +89,7 @@ impl Messages {
         };
         message.name = self.reading.text(&object, "name")?;
         let answered = self.reading.text(&object, "tool_call_id")?;
-        if message.role == Speaker::Tool {
+        if message.role == Role::Tool {
             message.tool_call_id = answered;
         } else if answered.is_some() {
             self.reading

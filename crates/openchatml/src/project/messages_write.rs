@@ -1,22 +1,22 @@
 //! Frames to messages of Chat Completions, by way of the hub (`logue_message`).
 //!
 //! The hub has a place for reasoning, Chat Completions have not: it is left out, and listed, unless
-//! [`Options::thinking`] asks for `reasoning_content`, a field of several servers that none shows.
+//! [`ConvertOptions::thinking`] asks for `reasoning_content`, a field of several servers that none shows.
 //! A developer stays a developer.
 
 use std::collections::BTreeMap;
 
-use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role as Speaker, ToolCall};
+use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role, ToolCall};
 use serde_json::{Map, Value, json};
 
 use super::header;
-use crate::convert::{Options, Writing, assign_ids, note_terminators};
-use crate::loss::{Loss, Subject};
+use crate::convert::{ConvertOptions, Writing, assign_ids, note_terminators};
+use crate::loss::{Loss, LossTarget};
 use crate::messages::messages_from_frames;
 use crate::owned::{FrameBuf, Transcript};
-use crate::words::{Channel, Role, Terminator};
+use crate::words::{Channel, FrameRole, Terminator};
 
-pub(super) fn write(transcript: &Transcript, options: &Options) -> Writing {
+pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writing {
     let mut writing = Writing::default();
     let beside = header::beside(transcript.header.as_ref(), &["messages"], &mut writing);
     note_terminators(&transcript.frames, Terminator::Return, &mut writing);
@@ -58,19 +58,19 @@ fn note_empty(frames: &[FrameBuf], writing: &mut Writing) {
     let mut joins = false;
     for (index, frame) in frames.iter().enumerate() {
         let answer = frame.effective_channel() == Channel::Final;
-        let said = frame.role == Role::Assistant && !frame.is_call();
+        let said = frame.role == FrameRole::Assistant && !frame.is_call();
         if said && frame.body.is_empty() && (joins || !answer) {
             writing.index = index;
             writing.note("left out, because it is empty");
         }
-        joins = frame.role == Role::Assistant && !(answer && said);
+        joins = frame.role == FrameRole::Assistant && !(answer && said);
     }
 }
 
 struct Message<'m, 'w> {
     index: usize,
     said: &'m ChatMessage,
-    options: &'w Options,
+    options: &'w ConvertOptions,
     losses: &'w mut Vec<Loss>,
 }
 
@@ -98,7 +98,7 @@ impl<'m> Message<'m, '_> {
             object.insert("tool_call_id".into(), id.into());
         }
         // A reply's name is the one of its call, and need not be said again.
-        let known = message.role == Speaker::Tool
+        let known = message.role == Role::Tool
             && id.and_then(|id| tools.get(id).copied()) == message.name.as_deref();
         if let Some(name) = message.name.as_deref().filter(|_| !known) {
             object.insert("name".into(), name.into());
@@ -168,8 +168,8 @@ impl<'m> Message<'m, '_> {
 
     fn note(&mut self, text: &str) {
         self.losses.push(Loss {
-            subject: Subject::Message(self.index),
-            text: text.to_owned(),
+            target: LossTarget::Message(self.index),
+            message: text.to_owned(),
         });
     }
 }

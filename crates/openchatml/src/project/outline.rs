@@ -2,7 +2,7 @@
 
 use logue_source::{Diagnostic, Span};
 
-use super::Projection;
+use super::JsonFormat;
 use super::node::{Kind, Node, Object};
 
 /// The conversations of a text, each at its place: the items of an array whose items are
@@ -50,12 +50,12 @@ fn messages_of<'t>(object: &Object<'t>) -> Option<Node<'t>> {
 /// text.
 ///
 /// ```
-/// use openchatml::project::{Projection, detect};
+/// use openchatml::project::{JsonFormat, detect};
 ///
 /// let text = br#"{"conversations": [{"from": "human", "value": "Hi"}]}"#;
-/// assert_eq!(detect(text), Some(Projection::ShareGpt));
+/// assert_eq!(detect(text), Some(JsonFormat::ShareGpt));
 /// ```
-pub fn detect(text: &[u8]) -> Option<Projection> {
+pub fn detect(text: &[u8]) -> Option<JsonFormat> {
     const OURS: [&str; 8] = [
         "channel",
         "terminator",
@@ -72,7 +72,7 @@ pub fn detect(text: &[u8]) -> Option<Projection> {
         let node = Node::parse(text, part).ok()?;
         let object = node.object();
         let messages = match &object {
-            Some(object) if object.get("header").is_some() => return Some(Projection::Json),
+            Some(object) if object.get("header").is_some() => return Some(JsonFormat::Json),
             Some(object) => messages_of(object)?,
             None => node,
         };
@@ -81,13 +81,13 @@ pub fn detect(text: &[u8]) -> Option<Projection> {
                 continue;
             };
             if message.get("from").is_some() {
-                return Some(Projection::ShareGpt);
+                return Some(JsonFormat::ShareGpt);
             }
             if OURS.iter().any(|key| message.get(key).is_some()) {
-                return Some(Projection::Json);
+                return Some(JsonFormat::Json);
             }
             if message.get("role").is_some() {
-                known = Some(Projection::OpenAi);
+                known = Some(JsonFormat::OpenAi);
             }
         }
     }

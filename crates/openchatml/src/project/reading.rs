@@ -4,7 +4,7 @@ use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use super::node::{Kind, Node, Object};
 use crate::findings::Findings;
-use crate::loss::{Loss, Subject};
+use crate::loss::{Loss, LossTarget};
 
 /// A conversation that is being read.
 #[derive(Debug, Default)]
@@ -28,16 +28,16 @@ impl Reading {
     /// Notes a loss of the message that is being read.
     pub(super) fn note(&mut self, text: impl Into<String>) {
         self.losses.push(Loss {
-            subject: Subject::Message(self.index),
-            text: text.into(),
+            target: LossTarget::Message(self.index),
+            message: text.into(),
         });
     }
 
     /// Notes a loss of the conversation as a whole.
     pub(super) fn note_whole(&mut self, text: impl Into<String>) {
         self.losses.push(Loss {
-            subject: Subject::Transcript,
-            text: text.into(),
+            target: LossTarget::Transcript,
+            message: text.into(),
         });
     }
 

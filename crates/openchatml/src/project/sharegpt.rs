@@ -12,17 +12,17 @@
 use serde_json::{Map, Value};
 
 use super::header;
-use crate::convert::{Options, Writing, note_terminators};
+use crate::convert::{ConvertOptions, Writing, note_terminators};
 use crate::json::is_json;
 use crate::messages::{recipient_of, tool_of, types_of};
 use crate::owned::{FrameBuf, Transcript};
-use crate::words::{Channel, Role, Terminator};
+use crate::words::{Channel, FrameRole, Terminator};
 use logue_message::CallKind;
 
 /// The key that holds the messages.
 pub(super) const KEY: &str = "conversations";
 
-pub(super) fn write(transcript: &Transcript, options: &Options) -> Writing {
+pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writing {
     let mut writing = Writing::default();
     let beside = header::beside(transcript.header.as_ref(), &[KEY, "system"], &mut writing);
     note_terminators(&transcript.frames, Terminator::Return, &mut writing);
@@ -50,7 +50,7 @@ pub(super) fn write(transcript: &Transcript, options: &Options) -> Writing {
 
 /// Who says a frame, or why nobody may.
 fn said(frame: &FrameBuf) -> Result<&'static str, &'static str> {
-    if frame.role == Role::Other {
+    if frame.role == FrameRole::Other {
         return Err("its role is not known");
     }
     if frame.channel == Some(Channel::Unknown) {
@@ -58,35 +58,36 @@ fn said(frame: &FrameBuf) -> Result<&'static str, &'static str> {
     }
     let call_cut = frame.terminator == Terminator::None && frame.to.is_some();
     match frame.role {
-        Role::System => Ok("system"),
-        Role::Developer => Err("the form has no developer, and `system` would raise its rank"),
-        Role::Tool => Ok("observation"),
-        Role::User if frame.visibility().is_visible() => Ok("human"),
-        Role::Assistant if frame.is_call() => Ok("function_call"),
-        Role::Assistant if call_cut => Err("half a call must never run"),
-        Role::Assistant if frame.visibility().is_visible() => Ok("gpt"),
+        FrameRole::System => Ok("system"),
+        FrameRole::Developer => Err("the form has no developer, and `system` would raise its rank"),
+        FrameRole::Tool => Ok("observation"),
+        FrameRole::User if frame.visibility().is_visible() => Ok("human"),
+        FrameRole::Assistant if frame.is_call() => Ok("function_call"),
+        FrameRole::Assistant if call_cut => Err("half a call must never run"),
+        FrameRole::Assistant if frame.visibility().is_visible() => Ok("gpt"),
         _ => Err("the form has no place for what is hidden"),
     }
 }
 
 fn note_losses(frame: &FrameBuf, writing: &mut Writing) {
     let call = frame.is_call();
-    let tool = call || frame.role == Role::Tool;
-    let preamble =
-        frame.role == Role::Assistant && frame.effective_channel() == Channel::Commentary && !call;
+    let tool = call || frame.role == FrameRole::Tool;
+    let preamble = frame.role == FrameRole::Assistant
+        && frame.effective_channel() == Channel::Commentary
+        && !call;
     if preamble {
         writing.note("a preamble becomes an answer");
     }
     let moved = match frame.channel {
         Some(channel) if tool => channel != Channel::Commentary,
-        Some(_) => matches!(frame.role, Role::System | Role::Developer),
+        Some(_) => matches!(frame.role, FrameRole::System | FrameRole::Developer),
         None => tool,
     };
     let to = frame.to.as_deref();
     let name = call && recipient_of(tool_of(to.unwrap_or_default())) != to.unwrap_or_default();
     let derived = types_of(CallKind::Function, &frame.body).0;
     let constrain = frame.constrain.as_deref();
-    let reply_home = frame.role == Role::Tool && to == Some("assistant");
+    let reply_home = frame.role == FrameRole::Tool && to == Some("assistant");
     let lost = [
         ("the channel dropped", moved),
         ("the tool is read as a function of that name", name),

@@ -11,7 +11,7 @@ use super::sharegpt::KEY;
 use crate::convert::assign_ids;
 use crate::messages::{recipient_of, types_of};
 use crate::owned::{FrameBuf, Transcript};
-use crate::words::{Role, Terminator};
+use crate::words::{FrameRole, Terminator};
 use logue_message::CallKind;
 use logue_source::Span;
 
@@ -38,7 +38,7 @@ pub(super) fn read(node: Node<'_>) -> Projected {
     }
     let mut frames = turns.frames;
     if let Some(last) = frames.last_mut()
-        && last.role == Role::Assistant
+        && last.role == FrameRole::Assistant
         && !last.is_call()
     {
         last.terminator = Terminator::Return;

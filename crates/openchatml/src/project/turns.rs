@@ -1,17 +1,17 @@
 //! Frames to the JSON of OpenChatML 2.0 §10: `thinking` with either `content` or `tool_calls`.
 
-use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role as Speaker};
+use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role};
 use serde_json::{Map, Value, json};
 
 use super::header;
 use super::messages_write::to_messages;
-use crate::convert::{Options, Writing, note_terminators};
-use crate::loss::{Loss, Subject};
+use crate::convert::{ConvertOptions, Writing, note_terminators};
+use crate::loss::{Loss, LossTarget};
 use crate::messages::{recipient_of, types_of};
 use crate::owned::Transcript;
 use crate::words::Terminator;
 
-pub(super) fn write(transcript: &Transcript, options: &Options) -> Writing {
+pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writing {
     let mut writing = Writing::default();
     let mut beside = Map::new();
     if let Some(values) = &transcript.header {
@@ -27,11 +27,11 @@ pub(super) fn write(transcript: &Transcript, options: &Options) -> Writing {
     {
         let mut note = |text: &str| {
             writing.losses.push(Loss {
-                subject: Subject::Message(index),
-                text: text.to_owned(),
+                target: LossTarget::Message(index),
+                message: text.to_owned(),
             });
         };
-        if message.role == Speaker::Assistant {
+        if message.role == Role::Assistant {
             assistant(message, &mut values, &mut note);
         } else {
             values.push(other(message));
@@ -43,7 +43,7 @@ pub(super) fn write(transcript: &Transcript, options: &Options) -> Writing {
 
 fn other(message: &ChatMessage) -> Value {
     let mut object = opened(message);
-    if message.role == Speaker::Tool {
+    if message.role == Role::Tool {
         let name = message.name.as_deref().map(recipient_of);
         put(&mut object, "name", name.as_deref());
     }
@@ -115,7 +115,7 @@ fn opened(message: &ChatMessage) -> Map<String, Value> {
         message.role.as_str()
     };
     object.insert("role".into(), role.into());
-    if message.role != Speaker::Tool {
+    if message.role != Role::Tool {
         put(&mut object, "name", message.name.as_deref());
     }
     object

@@ -6,7 +6,7 @@
 
 use logue_source::Span;
 
-use super::Text;
+use super::ScanFormat;
 use crate::dialect::Dialect;
 
 /// What a token is where it stands.
@@ -22,7 +22,7 @@ pub(super) enum Place {
 
 #[derive(Clone, Debug)]
 pub(super) struct Structure {
-    text: Text,
+    text: ScanFormat,
     state: State,
     /// Whether the next letter is the first one of its line.
     line_begins: bool,
@@ -51,7 +51,7 @@ enum State {
 const CHANNEL: usize = 16;
 
 impl Structure {
-    pub(super) const fn new(text: Text) -> Self {
+    pub(super) const fn new(text: ScanFormat) -> Self {
         Self {
             text,
             state: State::Opening,
@@ -93,12 +93,14 @@ impl Structure {
     /// The token that ends here. `escaped`: another `<` stands before it.
     pub(super) fn token(&mut self, token: &str, span: Span, escaped: bool) -> Place {
         match self.text {
-            Text::Plain | Text::Json => Place::Said,
-            Text::Envelope(Dialect::V2_2) => self.in_2_x(token, span, escaped, true),
-            Text::Envelope(Dialect::V2_0) => self.in_2_x(token, span, false, false),
-            Text::Envelope(Dialect::Harmony) => own(is_harmony(token)),
-            Text::Envelope(Dialect::V0_1) => own(is_0_1(token)),
-            Text::Envelope(Dialect::ChatMl) => own(matches!(token, "<|im_start|>" | "<|im_end|>")),
+            ScanFormat::Plain | ScanFormat::Json => Place::Said,
+            ScanFormat::Envelope(Dialect::V2_2) => self.in_2_x(token, span, escaped, true),
+            ScanFormat::Envelope(Dialect::V2_0) => self.in_2_x(token, span, false, false),
+            ScanFormat::Envelope(Dialect::Harmony) => own(is_harmony(token)),
+            ScanFormat::Envelope(Dialect::V0_1) => own(is_0_1(token)),
+            ScanFormat::Envelope(Dialect::ChatMl) => {
+                own(matches!(token, "<|im_start|>" | "<|im_end|>"))
+            }
         }
     }
 

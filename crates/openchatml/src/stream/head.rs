@@ -9,7 +9,7 @@ use crate::words::Terminator;
 
 /// How to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct StreamOptions {
     /// Stop at the first error, a missing document header among them. What was told before it
     /// stands.
     pub strict: bool,
@@ -23,12 +23,12 @@ pub enum Event<'e> {
     /// be read. Always the first event, but for findings about it.
     Opened(Option<&'e Header>),
     /// A frame or stray text begins; everything about it but its body and its end is certain.
-    Start(&'e Head),
+    Start(&'e FrameHeader),
     /// More of its body, never empty: escapes undone, literal markers left out. Concatenated, these
     /// are the body's text exactly.
     Delta(&'e str),
     /// It ends.
-    End(Ended),
+    End(FrameEnd),
     /// The last frame, a call, has an `<|end|>` of its own behind it and goes on to this place
     /// (OpenChatML 2.0).
     Extended(usize),
@@ -39,7 +39,7 @@ pub enum Event<'e> {
 /// What a frame's header says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Head {
+pub struct FrameHeader {
     /// The header, as a frame whose body is still to come.
     pub frame: FrameBuf,
     /// Whether a person may see the frame.
@@ -48,7 +48,7 @@ pub struct Head {
     pub stray: bool,
 }
 
-impl Head {
+impl FrameHeader {
     /// Whether a person may see the frame.
     pub const fn is_visible(&self) -> bool {
         self.visibility.is_visible()
@@ -58,7 +58,7 @@ impl Head {
 /// The end of a frame. Offsets count the bytes that were pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Ended {
+pub struct FrameEnd {
     /// How it ends.
     pub terminator: Terminator,
     /// Whether it has both its `<|message|>` and its terminator.

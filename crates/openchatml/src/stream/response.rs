@@ -26,7 +26,7 @@ use serde::Serialize;
 use super::head;
 use crate::harmony;
 use crate::view::{Addressee, Visibility};
-use crate::words::{Channel, FUNCTIONS, Role, Terminator};
+use crate::words::{Channel, FUNCTIONS, FrameRole, Terminator};
 
 /// One event of an API. Serializes to an object whose `type` is the event's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -187,12 +187,12 @@ impl Serialize for MessageId {
 /// Makes API events of what a stream reads. Holds one header, never text.
 ///
 /// ```
-/// use openchatml::harmony::{Options, Stream};
-/// use openchatml::stream::{ResponseEvent, Responses};
+/// use openchatml::harmony::{HarmonyReadOptions, Stream};
+/// use openchatml::stream::{ResponseEvent, ResponseEventMapper};
 ///
-/// let mut responses = Responses::default();
+/// let mut responses = ResponseEventMapper::default();
 /// let mut screen = String::new();
-/// let mut stream = Stream::new(Options::default());
+/// let mut stream = Stream::new(HarmonyReadOptions::default());
 /// let text = "<|start|>assistant<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Yes.<|return|>";
 /// for piece in text.as_bytes().chunks(7) {
 ///     stream.push(piece, &mut |event| responses.harmony(&event, &mut |event| {
@@ -204,7 +204,7 @@ impl Serialize for MessageId {
 /// assert_eq!(screen, "Yes.");
 /// ```
 #[derive(Debug, Default)]
-pub struct Responses {
+pub struct ResponseEventMapper {
     message: u64,
     kind: Kind,
     call_id: Option<String>,
@@ -227,7 +227,7 @@ enum Kind {
     Uncalled,
 }
 
-impl Responses {
+impl ResponseEventMapper {
     /// What becomes of an event of OpenChatML.
     pub fn openchatml(&mut self, event: &head::Event<'_>, out: &mut impl FnMut(ResponseEvent<'_>)) {
         match event {
@@ -279,8 +279,8 @@ impl Responses {
         }
     }
 
-    fn turn(&mut self, role: Role) {
-        self.cancelled &= role == Role::Assistant;
+    fn turn(&mut self, role: FrameRole) {
+        self.cancelled &= role == FrameRole::Assistant;
     }
 
     fn begin(&mut self, kind: Kind, call_id: Option<&str>, recipient: Option<&str>) {
@@ -362,8 +362,8 @@ impl Responses {
     }
 }
 
-fn kind(role: Role, channel: Channel, visibility: Visibility, to: Option<&str>) -> Kind {
-    if role != Role::Assistant || visibility == Visibility::HIDDEN_STRAY {
+fn kind(role: FrameRole, channel: Channel, visibility: Visibility, to: Option<&str>) -> Kind {
+    if role != FrameRole::Assistant || visibility == Visibility::HIDDEN_STRAY {
         return Kind::Other;
     }
     let tool = to.filter(|to| Addressee::of(to.as_bytes()) == Addressee::Tool);

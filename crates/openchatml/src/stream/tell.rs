@@ -2,7 +2,7 @@
 
 use logue_source::{Diagnostic, Span};
 
-use super::head::{Ended, Event, Head, Options};
+use super::head::{Event, FrameEnd, FrameHeader, StreamOptions};
 use crate::findings::Findings;
 use crate::frame::Frame;
 use crate::header::Header;
@@ -19,7 +19,7 @@ pub(super) type Sink<'s> = dyn FnMut(Event<'_>) + 's;
 /// What has to be remembered from one event to the next.
 #[derive(Debug)]
 pub(super) struct Telling {
-    options: Options,
+    options: StreamOptions,
     findings: Findings,
     decoder: Decoder,
     /// White space in stray text, if more of it follows.
@@ -30,7 +30,7 @@ pub(super) struct Telling {
 }
 
 impl Telling {
-    pub(super) fn new(options: Options) -> Self {
+    pub(super) fn new(options: StreamOptions) -> Self {
         Self {
             options,
             findings: Findings::default(),
@@ -118,7 +118,7 @@ impl Told<'_, '_> {
         if let Some((start, body)) = self.telling.begun.take() {
             self.end_of_text();
             let end = self.at.max(body);
-            self.event(Event::End(Ended {
+            self.event(Event::End(FrameEnd {
                 terminator: Terminator::None,
                 complete: false,
                 span: Span::new(start, end),
@@ -146,7 +146,7 @@ impl Told<'_, '_> {
     }
 
     fn start(&mut self, window: Window<'_>, frame: &Frame) {
-        let head = Head {
+        let head = FrameHeader {
             frame: FrameBuf::head_of(frame, |span| {
                 String::from_utf8_lossy(window.get(span)).into_owned()
             }),
@@ -190,7 +190,7 @@ impl Receiver for Told<'_, '_> {
         self.end_of_text();
         // An error about its end does not take the end away.
         self.telling.begun = None;
-        self.event(Event::End(Ended {
+        self.event(Event::End(FrameEnd {
             terminator: frame.terminator(),
             complete: frame.is_complete(),
             span: frame.span(),

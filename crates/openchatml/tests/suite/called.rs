@@ -1,8 +1,8 @@
 //! What is said of a call that does not fit, in a document and in Harmony messages.
 
 use logue_source::{Diagnostic, DiagnosticCode};
-use openchatml::harmony::{self, Options};
-use openchatml::{Role, check, declare, parse};
+use openchatml::harmony::{self, HarmonyReadOptions};
+use openchatml::{FrameRole, check, declare, parse};
 
 const TOOLS: &str = "namespace functions {
 type add = (_: { a: number, b: \"<|end|>\" | \"x\" }) => any;
@@ -66,9 +66,9 @@ fn many_calls_of_a_long_declaration_take_their_time_only() {
 
 /// What is said of a completion of a prompt that declares [`TOOLS`].
 fn completion(text: &str) -> Vec<(DiagnosticCode, &str)> {
-    let options = Options {
-        start_role: Some(Role::Assistant),
-        ..Options::default()
+    let options = HarmonyReadOptions {
+        start_role: Some(FrameRole::Assistant),
+        ..HarmonyReadOptions::default()
     };
     let document = harmony::read(text.as_bytes(), &options);
     said(&harmony::check(&document, &[declare::read(TOOLS)]), text)

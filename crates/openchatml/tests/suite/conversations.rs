@@ -1,11 +1,9 @@
 //! Frames and messages: there and back.
 
-use logue_message::{
-    Arguments, CallKind, ChatMessage, Content, ContentBlock, Role as Speaker, ToolCall,
-};
+use logue_message::{Arguments, CallKind, ChatMessage, Content, ContentBlock, Role, ToolCall};
 use logue_source::{Diagnostic, DiagnosticCode};
 use openchatml::{
-    Channel, FrameBuf, Loss, Role, Subject, Terminator, check, frames_from_messages,
+    Channel, FrameBuf, FrameRole, Loss, LossTarget, Terminator, check, frames_from_messages,
     messages_from_frames, parse, write_frame,
 };
 use proptest::prelude::*;
@@ -160,7 +158,7 @@ fn a_reply_finds_the_name_of_its_tool() {
     assert!(notes.is_empty());
     let (frames, notes) = frames_from_messages(&[ChatMessage::tool("9", "done")]);
     assert_eq!(frames[0].name, None);
-    assert_eq!(notes[0].subject, Subject::Message(0));
+    assert_eq!(notes[0].target, LossTarget::Message(0));
 }
 
 #[test]
@@ -333,7 +331,7 @@ fn message() -> impl Strategy<Value = ChatMessage> {
 }
 
 /// What no mapping may change, whatever the form: who said what, and which tools were called.
-type Essence = Vec<(Speaker, String, Vec<(String, Arguments)>)>;
+type Essence = Vec<(Role, String, Vec<(String, Arguments)>)>;
 
 fn essence(messages: &[ChatMessage]) -> Essence {
     let mut essence: Essence = Vec::new();
@@ -341,7 +339,7 @@ fn essence(messages: &[ChatMessage]) -> Essence {
         let calls = message.tool_calls.iter();
         let calls = calls.map(|call| (call.name.clone(), call.arguments.clone()));
         match essence.last_mut() {
-            Some((Speaker::Assistant, text, all)) if message.role == Speaker::Assistant => {
+            Some((Role::Assistant, text, all)) if message.role == Role::Assistant => {
                 text.push_str(&message.text());
                 all.extend(calls);
             }
@@ -400,5 +398,5 @@ fn private_reasoning_stays_private_on_the_way() {
     ])];
     let (frames, _) = frames_from_messages(&messages);
     assert_eq!(frames[0].channel, Some(Channel::Analysis));
-    assert!(frames[0].role == Role::Assistant && !frames[0].visibility().is_visible());
+    assert!(frames[0].role == FrameRole::Assistant && !frames[0].visibility().is_visible());
 }

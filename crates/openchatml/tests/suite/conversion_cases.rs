@@ -9,8 +9,8 @@
 use std::fmt::Write as _;
 
 use logue_source::Source;
-use openchatml::convert::{self, Options};
-use openchatml::project::{self, Projection};
+use openchatml::convert::{self, ConvertOptions};
+use openchatml::project::{self, JsonFormat};
 use openchatml::{Dialect, Transcript};
 
 #[test]
@@ -97,7 +97,7 @@ fn convert(forms: &str, source: &str) -> (String, String) {
     let from = words.next().unwrap();
     assert_eq!(words.next(), Some("->"), "{forms}");
     let to = words.next().unwrap();
-    let mut options = Options::default();
+    let mut options = ConvertOptions::default();
     for word in words {
         match word {
             "strict" => options.strict = true,
@@ -110,7 +110,7 @@ fn convert(forms: &str, source: &str) -> (String, String) {
     let mut notes = String::new();
     let projection = match from {
         "auto" => project::detect(bytes),
-        name => Projection::parse(name),
+        name => JsonFormat::parse(name),
     };
     let (transcript, diagnostics, losses) = if let Some(projection) = projection {
         let read = project::read(bytes, projection, &options);
@@ -139,7 +139,7 @@ fn convert(forms: &str, source: &str) -> (String, String) {
     }
     let told: Vec<_> = losses.iter().map(ToString::to_string).collect();
     let written = if options.strict && !losses.is_empty() {
-        Err(convert::WriteError::Losses(losses))
+        Err(convert::ConvertError::Losses(losses))
     } else {
         write(&transcript, to, &options)
     };
@@ -160,9 +160,9 @@ fn convert(forms: &str, source: &str) -> (String, String) {
 fn write(
     transcript: &Transcript,
     to: &str,
-    options: &Options,
-) -> Result<convert::Written, convert::WriteError> {
-    match Projection::parse(to) {
+    options: &ConvertOptions,
+) -> Result<convert::WriteResult, convert::ConvertError> {
+    match JsonFormat::parse(to) {
         Some(projection) => project::write(transcript, projection, options),
         None => convert::write(transcript, Dialect::parse(to).unwrap(), options),
     }

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use logue_source::Diagnostic;
-use openchatml::convert::{self, Options, assign_ids};
-use openchatml::project::{self, Projection};
+use openchatml::convert::{self, ConvertOptions, assign_ids};
+use openchatml::project::{self, JsonFormat};
 use openchatml::{
-    Channel, Dialect, FrameBuf, HeaderBuf, Loss, Role, Terminator, Transcript, detect,
+    Channel, Dialect, FrameBuf, FrameRole, HeaderBuf, Loss, Terminator, Transcript, detect,
 };
 use proptest::prelude::*;
 
@@ -16,12 +16,12 @@ use crate::strategies::{broken_transcript, frame, marked_text};
 #[derive(Clone, Copy, Debug)]
 enum Form {
     Dialect(Dialect),
-    Projection(Projection),
+    Projection(JsonFormat),
 }
 
 fn forms() -> Vec<Form> {
     let dialects = Dialect::ALL.into_iter().map(Form::Dialect);
-    let projections = Projection::ALL.into_iter().map(Form::Projection);
+    let projections = JsonFormat::ALL.into_iter().map(Form::Projection);
     dialects.chain(projections).collect()
 }
 
@@ -33,7 +33,7 @@ struct Back {
 }
 
 /// Writes and reads back; `None` where writing is refused.
-fn there_and_back(transcript: &Transcript, form: Form, options: &Options) -> Option<Back> {
+fn there_and_back(transcript: &Transcript, form: Form, options: &ConvertOptions) -> Option<Back> {
     match form {
         Form::Dialect(dialect) => {
             let written = convert::write(transcript, dialect, options).ok()?;
@@ -109,7 +109,7 @@ fn conversation() -> impl Strategy<Value = Vec<FrameBuf>> {
             FrameBuf::call("functions.f", "", "{}"),
             FrameBuf::reply("functions.f", "", text),
         ],
-        7 => vec![FrameBuf::new(Role::Assistant, text).with_channel(Channel::Commentary)],
+        7 => vec![FrameBuf::new(FrameRole::Assistant, text).with_channel(Channel::Commentary)],
         _ => vec![FrameBuf::answer(text)],
     });
     proptest::collection::vec(one, 1..8).prop_map(|parts| {
@@ -130,9 +130,9 @@ proptest! {
     fn json_keeps_every_frame(frames in proptest::collection::vec(frame(), 0..5), thinking: bool, line: bool) {
         let transcript = Transcript::new(frames)
             .with_header(HeaderBuf::new("2.2").with_model("m").with_setting("temperature", 0.5).with_extra("a", "b"));
-        let options = Options { strict: true, thinking, line };
-        let written = project::write(&transcript, Projection::Json, &options).unwrap();
-        let read = project::read(written.text.as_bytes(), Projection::Json, &options);
+        let options = ConvertOptions { strict: true, thinking, line };
+        let written = project::write(&transcript, JsonFormat::Json, &options).unwrap();
+        let read = project::read(written.text.as_bytes(), JsonFormat::Json, &options);
         prop_assert!(read.diagnostics.is_empty() && read.losses.is_empty(), "{:?}", read.diagnostics);
         prop_assert_eq!(&read.transcript, &transcript);
         prop_assert_eq!(written.text.matches('\n').count() == 1, line || transcript.frames.is_empty());
@@ -144,7 +144,7 @@ proptest! {
     /// A frame alone comes back as it was, or there is a loss, or it is refused.
     #[test]
     fn a_field_is_kept_or_listed(frame in frame(), thinking: bool) {
-        let options = Options { thinking, ..Options::default() };
+        let options = ConvertOptions { thinking, ..ConvertOptions::default() };
         let transcript = Transcript::new(vec![frame.clone()]);
         for form in forms() {
             let Some(back) = there_and_back(&transcript, form, &options) else { continue };
@@ -178,12 +178,12 @@ proptest! {
         let rank = frame.role.authority();
         let transcript = Transcript::new(vec![frame.clone()]);
         for form in forms() {
-            let Some(back) = there_and_back(&transcript, form, &Options::default()) else { continue };
+            let Some(back) = there_and_back(&transcript, form, &ConvertOptions::default()) else { continue };
             // 0.1 has the markers of reasoning as tokens, and no tokens in the strings of JSON.
             let respelled = back.losses.iter().any(|loss| {
                 ["markers of reasoning", "spelled", "white space"]
                     .iter()
-                    .any(|word| loss.text.contains(word))
+                    .any(|word| loss.message.contains(word))
             });
             prop_assert!(respelled || back.frames.len() <= 1, "{form:?}: {:?}", back.frames);
             for read in &back.frames {
@@ -197,7 +197,7 @@ proptest! {
     #[test]
     fn nothing_is_raised_or_shown(frames in conversation(), thinking: bool) {
         let transcript = Transcript::new(frames);
-        let options = Options { thinking, ..Options::default() };
+        let options = ConvertOptions { thinking, ..ConvertOptions::default() };
         for form in forms() {
             let Some(back) = there_and_back(&transcript, form, &options) else { continue };
             prop_assert!(!back.errors, "{form:?}");
@@ -245,19 +245,19 @@ proptest! {
         } else {
             format!("[\n  {}\n]\n", messages.join(",\n  "))
         };
-        let options = Options { strict: true, thinking: true, line };
-        let read = project::read(text.as_bytes(), Projection::OpenAi, &options);
+        let options = ConvertOptions { strict: true, thinking: true, line };
+        let read = project::read(text.as_bytes(), JsonFormat::OpenAi, &options);
         prop_assert!(read.diagnostics.is_empty() && read.losses.is_empty());
         // Through the text, too.
         let middle = convert::write(&read.transcript, Dialect::V2_2, &options).unwrap().text;
         let middle = convert::read(middle.as_bytes(), None, &options).transcript;
-        let written = project::write(&middle, Projection::OpenAi, &options).unwrap();
+        let written = project::write(&middle, JsonFormat::OpenAi, &options).unwrap();
         prop_assert_eq!(written.text, text);
     }
 
     #[test]
     fn any_text_is_read_in_every_form(bytes in broken_transcript()) {
-        let options = Options::default();
+        let options = ConvertOptions::default();
         let found = detect(&bytes);
         let read = convert::read(&bytes, None, &options);
         prop_assert_eq!(found.is_some_and(|found| found.certain), read.certain);
@@ -268,8 +268,8 @@ proptest! {
             }
         }
         // What was read can be written as JSON, and comes back.
-        let written = project::write(&read.transcript, Projection::Json, &options).unwrap();
-        let back = project::read(written.text.as_bytes(), Projection::Json, &options);
+        let written = project::write(&read.transcript, JsonFormat::Json, &options).unwrap();
+        let back = project::read(written.text.as_bytes(), JsonFormat::Json, &options);
         prop_assert!(!back.has_errors(), "{:?}", back.diagnostics);
         prop_assert_eq!(back.transcript.frames, read.transcript.frames);
     }
@@ -277,8 +277,8 @@ proptest! {
     #[test]
     fn broken_json_has_a_place(text in r#"[\[\]{}",:a-z0-9<|>\\ \n]{0,40}"#, tokens in marked_text()) {
         for text in [text.clone(), format!("[{{\"role\":\"user\",\"content\":{text}{tokens}}}]")] {
-            for projection in Projection::ALL {
-                let read = project::read(text.as_bytes(), projection, &Options::default());
+            for projection in JsonFormat::ALL {
+                let read = project::read(text.as_bytes(), projection, &ConvertOptions::default());
                 for found in &read.diagnostics {
                     prop_assert!(found.primary.start <= found.primary.end && found.primary.end <= text.len());
                     prop_assert!(found.expected.is_some() && !found.help.is_empty());
@@ -295,18 +295,26 @@ proptest! {
 #[test]
 fn deep_json_costs_no_stack() {
     for deep in ["[".repeat(200_000), "{\"a\":".repeat(200_000)] {
-        for projection in Projection::ALL {
-            assert!(project::read(deep.as_bytes(), projection, &Options::default()).has_errors());
+        for projection in JsonFormat::ALL {
+            assert!(
+                project::read(deep.as_bytes(), projection, &ConvertOptions::default()).has_errors()
+            );
         }
     }
     let depth = 100_000;
     let closed = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     let message = format!("[{{\"role\":\"user\",\"content\":{closed}}}]");
-    for projection in Projection::ALL {
-        assert!(project::read(message.as_bytes(), projection, &Options::default()).has_errors());
+    for projection in JsonFormat::ALL {
+        assert!(
+            project::read(message.as_bytes(), projection, &ConvertOptions::default()).has_errors()
+        );
     }
     let beside = format!("{{\"messages\":[],\"tools\":{closed}}}");
-    let read = project::read(beside.as_bytes(), Projection::OpenAi, &Options::default());
+    let read = project::read(
+        beside.as_bytes(),
+        JsonFormat::OpenAi,
+        &ConvertOptions::default(),
+    );
     assert!(read.has_errors());
 }
 

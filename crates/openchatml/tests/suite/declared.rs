@@ -16,8 +16,8 @@ fn call(types: &str, arguments: &str) -> String {
     let text = format!("namespace f {{\n{types}\n}} // namespace f");
     let declarations = read(&text);
     let tool = declarations.tools().last().unwrap();
-    let shape = tool.shape.as_ref().unwrap();
-    match shape.check(arguments.as_bytes()) {
+    let schema = tool.schema.as_ref().unwrap();
+    match schema.check(arguments.as_bytes()) {
         Ok(()) => String::new(),
         Err(mismatch) => mismatch.to_string(),
     }
@@ -222,17 +222,17 @@ type t = (_: { unit: Unit, tree?: Tree }) => any;
 type Tree = { next?: Tree, value: number };";
     let text = format!("namespace f {{\n{types}\n}}");
     assert_eq!(names(&read(&text)), ["f.t"]);
-    let shape = read(&text).tool("f.t").unwrap().shape.clone().unwrap();
+    let schema = read(&text).tool("f.t").unwrap().schema.clone().unwrap();
     assert!(
-        shape
+        schema
             .check(br#"{"unit":"c","tree":{"value":1,"next":{"value":2}}}"#)
             .is_ok()
     );
-    let mismatch = shape
+    let mismatch = schema
         .check(br#"{"unit":"c","tree":{"value":1,"next":{}}}"#)
         .unwrap_err();
     assert_eq!(mismatch.path, "$.tree.next");
-    assert_eq!(shape.check(br#"{"unit":"k"}"#).unwrap_err().path, "$.unit");
+    assert_eq!(schema.check(br#"{"unit":"k"}"#).unwrap_err().path, "$.unit");
 }
 
 #[test]
@@ -275,14 +275,14 @@ type open = (_: { id?: number | string }) => any;
             "browser.open"
         ]
     );
-    assert!(declarations.hints().is_empty());
+    assert!(declarations.issues().is_empty());
     let tools = declarations.tools();
     assert_eq!(
         tools[0].description.as_deref(),
         Some("Gets the weather.\n\nIn two lines.")
     );
     assert_eq!(tools[1].description, None);
-    assert_eq!(tools[1].shape, None);
+    assert_eq!(tools[1].schema, None);
     assert!(
         tools[0]
             .span
@@ -316,19 +316,19 @@ fn lists_in_json() {
         let declarations = read(&text);
         let expected = ["functions.a", "functions.b", "functions.c", "functions.d"];
         assert_eq!(names(&declarations), expected, "{text}");
-        assert!(declarations.hints().is_empty());
+        assert!(declarations.issues().is_empty());
         let tools = declarations.tools();
         assert_eq!(tools[0].description.as_deref(), Some("A."));
         assert!(
             tools[0]
-                .shape
+                .schema
                 .as_ref()
                 .unwrap()
                 .check(b"{\"x\":1}")
                 .is_err()
         );
-        assert!(tools[1].shape.as_ref().unwrap().check(b"{}").is_err());
-        assert_eq!(tools[3].shape, None);
+        assert!(tools[1].schema.as_ref().unwrap().check(b"{}").is_err());
+        assert_eq!(tools[3].schema, None);
         assert_eq!(declarations.namespaces().next(), Some(("functions", true)));
     }
     let text = format!("[\n{a},\n{b}]");
@@ -353,7 +353,7 @@ fn other_json_declares_nothing() {
             declarations.is_empty() && declarations.tools().is_empty(),
             "{text}"
         );
-        assert!(declarations.hints().is_empty(), "{text}");
+        assert!(declarations.issues().is_empty(), "{text}");
     }
 }
 
@@ -387,8 +387,8 @@ fn an_openapi_document() {
         ["functions.get_weather", "functions.order", "functions.ping"]
     );
     let check = |name: &str, text: &str| {
-        let shape = declarations.tool(name).unwrap().shape.as_ref().unwrap();
-        shape
+        let schema = declarations.tool(name).unwrap().schema.as_ref().unwrap();
+        schema
             .check(text.as_bytes())
             .map_err(|mismatch| mismatch.path)
     };
@@ -405,7 +405,7 @@ fn an_openapi_document() {
         check("functions.order", r#"{"item":"a","days":1.5}"#),
         Err("$.days".into())
     );
-    assert_eq!(declarations.tool("functions.ping").unwrap().shape, None);
+    assert_eq!(declarations.tool("functions.ping").unwrap().schema, None);
     assert_eq!(
         declarations.tool("functions.order").unwrap().description,
         None
@@ -489,9 +489,9 @@ fn what_is_broken_is_skipped_with_a_hint() {
             complete,
             "{text}"
         );
-        assert_eq!(found.hints().len(), hints, "{text} {:?}", found.hints());
-        for hint in found.hints() {
-            assert!(!hint.text.ends_with('.') && hint.span.text(text).is_some());
+        assert_eq!(found.issues().len(), hints, "{text} {:?}", found.issues());
+        for hint in found.issues() {
+            assert!(!hint.message.ends_with('.') && hint.span.text(text).is_some());
         }
     }
 }
@@ -518,7 +518,7 @@ fn a_later_declaration_of_a_name_counts() {
         found
             .tool("f.a")
             .unwrap()
-            .shape
+            .schema
             .as_ref()
             .unwrap()
             .check(b"1")
@@ -539,7 +539,7 @@ fn a_section_in_words_is_a_tool() {
         Some("Runs code.\nIts state lasts.")
     );
     assert_eq!(python.span.text(text), Some("## python"));
-    assert_eq!(python.shape, None);
+    assert_eq!(python.schema, None);
     assert!(!read("# Tools\n## python\nRuns code.").is_empty());
     assert!(read("# Tools\n## python\n").is_empty());
 }
@@ -592,8 +592,8 @@ proptest! {
         let found = read(&text);
         for tool in found.tools() {
             prop_assert!(tool.span.text(&text).is_some());
-            if let Some(shape) = &tool.shape {
-                drop(shape.check(b"{\"x\":\"a\",\"y\":[1]}"));
+            if let Some(schema) = &tool.schema {
+                drop(schema.check(b"{\"x\":\"a\",\"y\":[1]}"));
             }
         }
     }

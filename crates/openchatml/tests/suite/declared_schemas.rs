@@ -1,12 +1,12 @@
 //! Schemas that are written as TypeScript and read back: whatever a schema accepts, what was read
 //! accepts too. A declaration never makes a sound call wrong, however it is written.
 
+use openchatml::argument_schema::ArgumentSchema;
 use openchatml::declare;
 use openchatml::harmony::{
-    Compat, Conversation, DeveloperContent, Form, FunctionTool, Options, RenderMessage,
-    RenderOptions, ToolNamespace, read,
+    Conversation, DeveloperContent, Form, FunctionTool, HarmonyReadOptions, RenderMessage,
+    RenderOptions, RendererCompat, ToolNamespace, read,
 };
-use openchatml::shape::Shape;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -141,14 +141,18 @@ fn schema_and_value() -> impl Strategy<Value = (Value, Value)> {
 }
 
 /// What a `developer` message of this tool reads as.
-fn declared(schema: &Value, description: &str, compat: Compat) -> Option<declare::Declarations> {
+fn declared(
+    schema: &Value,
+    description: &str,
+    compat: RendererCompat,
+) -> Option<declare::Declarations> {
     let tool = FunctionTool::new("f", description, Some(schema.clone()));
     let content = DeveloperContent::new("Be brief.").with_tools(ToolNamespace::functions([tool]));
     let conversation = Conversation::from_iter([RenderMessage::developer(content)]);
     let mut options = RenderOptions::compat(compat);
     options.escape = true;
     let text = conversation.to_text(Form::Conversation, &options).ok()?;
-    let document = read(text.as_bytes(), &Options::default());
+    let document = read(text.as_bytes(), &HarmonyReadOptions::default());
     Some(declare::read(&document.messages[0].content))
 }
 
@@ -166,21 +170,21 @@ proptest! {
     fn what_a_schema_accepts_is_accepted_as_typescript(
         (schema, value) in schema_and_value(), text in description(),
     ) {
-        prop_assert!(Shape::from_json_schema(&schema).accepts(&value));
-        for compat in [Compat::Meant, Compat::OpenAi0_0_8] {
-            if compat == Compat::OpenAi0_0_8 && says_something_else(&schema) {
+        prop_assert!(ArgumentSchema::from_json_schema(&schema).accepts(&value));
+        for compat in [RendererCompat::Meant, RendererCompat::OpenAi0_0_8] {
+            if compat == RendererCompat::OpenAi0_0_8 && says_something_else(&schema) {
                 continue;
             }
             let Some(found) = declared(&schema, &text, compat) else {
                 continue;
             };
             let arguments = value.to_string();
-            if let Some(shape) = found.tool("functions.f").and_then(|tool| tool.shape.as_ref()) {
+            if let Some(shape) = found.tool("functions.f").and_then(|tool| tool.schema.as_ref()) {
                 prop_assert_eq!(shape.check(arguments.as_bytes()), Ok(()), "{:?}", compat);
             }
             // What this crate writes, it reads.
-            if compat == Compat::Meant {
-                prop_assert_eq!(found.hints(), &[]);
+            if compat == RendererCompat::Meant {
+                prop_assert_eq!(found.issues(), &[]);
                 prop_assert!(found.tool("functions.f").is_some());
             }
         }

@@ -9,9 +9,10 @@ use std::fmt::Write as _;
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 use openchatml::harmony::{
-    Document, End, Event, IdStream, Message, Options, Stream, control_id, read, read_ids,
+    End, Event, HarmonyDocument, HarmonyReadOptions, IdStream, Message, Stream, control_id, read,
+    read_ids,
 };
-use openchatml::{Channel, Role, Token};
+use openchatml::{Channel, ControlToken, FrameRole};
 use proptest::prelude::*;
 
 use crate::strategies::{broken_transcript, marked_text};
@@ -23,7 +24,7 @@ const SUITES: [&str; 2] = [
 
 struct Case {
     title: &'static str,
-    options: Options,
+    options: HarmonyReadOptions,
     input: &'static str,
     expected: &'static str,
 }
@@ -44,7 +45,7 @@ fn cases() -> Vec<Case> {
         let role = info.strip_prefix("text start ");
         Case {
             title,
-            options: options(role.map(|role| Role::parse(role.as_bytes()))),
+            options: options(role.map(|role| FrameRole::parse(role.as_bytes()))),
             input,
             expected,
         }
@@ -52,19 +53,19 @@ fn cases() -> Vec<Case> {
     cases.collect()
 }
 
-fn options(start_role: Option<Role>) -> Options {
-    Options {
+fn options(start_role: Option<FrameRole>) -> HarmonyReadOptions {
+    HarmonyReadOptions {
         start_role,
-        ..Options::default()
+        ..HarmonyReadOptions::default()
     }
 }
 
 #[test]
 fn strict_says_nothing_behind_the_first_error() {
     let text = b"<|start|>assistant<|constrain|>json<|channel|>final<|message|>";
-    let strict = Options {
+    let strict = HarmonyReadOptions {
         strict: true,
-        ..Options::default()
+        ..HarmonyReadOptions::default()
     };
     let document = read(text, &strict);
     let errors = document.diagnostics.iter().filter(|found| found.is_error());
@@ -108,7 +109,7 @@ fn every_case_reads_the_same_in_any_two_parts() {
     }
 }
 
-fn dump(source: &[u8], document: &Document) -> String {
+fn dump(source: &[u8], document: &HarmonyDocument) -> String {
     let mut out = String::new();
     for message in &document.messages {
         writeln!(out, "{}", line(message)).unwrap();
@@ -168,7 +169,7 @@ fn line(message: &Message) -> String {
 }
 
 /// Events as values, adjacent deltas merged.
-fn events(parts: &[&[u8]], options: &Options) -> Vec<String> {
+fn events(parts: &[&[u8]], options: &HarmonyReadOptions) -> Vec<String> {
     let mut told = Told::default();
     let mut stream = Stream::new(options.clone());
     for part in parts {
@@ -200,7 +201,7 @@ impl Told {
 }
 
 /// Every byte is in a message, in a finding, or is white space between messages.
-fn assert_is_accounted_for(source: &[u8], document: &Document) {
+fn assert_is_accounted_for(source: &[u8], document: &HarmonyDocument) {
     let mut covered = vec![false; source.len()];
     let messages = document.messages.iter().map(|message| message.span);
     let findings = document.diagnostics.iter().map(|finding| finding.primary);
@@ -251,12 +252,15 @@ fn hostile() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(piece, 0..16).prop_map(|pieces| pieces.concat())
 }
 
-fn any_options() -> impl Strategy<Value = Options> {
-    let role = proptest::option::of(proptest::sample::select(vec![Role::Assistant, Role::User]));
-    (role, any::<bool>()).prop_map(|(start_role, strict)| Options {
+fn any_options() -> impl Strategy<Value = HarmonyReadOptions> {
+    let role = proptest::option::of(proptest::sample::select(vec![
+        FrameRole::Assistant,
+        FrameRole::User,
+    ]));
+    (role, any::<bool>()).prop_map(|(start_role, strict)| HarmonyReadOptions {
         start_role,
         strict,
-        ..Options::default()
+        ..HarmonyReadOptions::default()
     })
 }
 
@@ -284,7 +288,7 @@ proptest! {
 
     #[test]
     fn the_whole_text_is_what_its_stream_tells(text in hostile(), role in any::<bool>()) {
-        let options = options(role.then_some(Role::Assistant));
+        let options = options(role.then_some(FrameRole::Assistant));
         let document = read(&text, &options);
         assert_is_accounted_for(&text, &document);
         for finding in &document.diagnostics {
@@ -327,13 +331,13 @@ proptest! {
 
     #[test]
     fn what_has_no_certain_channel_is_hidden(text in hostile(), role in any::<bool>()) {
-        let options = options(role.then_some(Role::Assistant));
+        let options = options(role.then_some(FrameRole::Assistant));
         for message in read(&text, &options).messages.iter().filter(|message| message.is_visible()) {
             let head = &message.head;
             prop_assert!(!head.stray);
             match head.role {
-                Role::User => prop_assert!(head.channel.is_none() || head.known_channel() == Channel::Final),
-                Role::Assistant => prop_assert!(head.known_channel() == Channel::Final
+                FrameRole::User => prop_assert!(head.channel.is_none() || head.known_channel() == Channel::Final),
+                FrameRole::Assistant => prop_assert!(head.known_channel() == Channel::Final
                     || head.intent.as_deref() == Some("preamble")),
                 _ => prop_assert!(false, "{message:?}"),
             }
@@ -353,7 +357,7 @@ proptest! {
         text.extend_from_slice(channel.as_bytes());
         text.extend_from_slice(b"<|message|>PRIVATE<|end|>");
         text.extend_from_slice(&after);
-        for message in read(&text, &Options::default()).messages {
+        for message in read(&text, &HarmonyReadOptions::default()).messages {
             if message.content.contains("PRIVATE") {
                 prop_assert!(!message.is_visible(), "{message:?}");
             }
@@ -362,8 +366,8 @@ proptest! {
 
     #[test]
     fn strict_reading_stops_at_the_first_error(text in hostile()) {
-        let lenient = read(&text, &Options::default());
-        let strict = read(&text, &Options { strict: true, ..Options::default() });
+        let lenient = read(&text, &HarmonyReadOptions::default());
+        let strict = read(&text, &HarmonyReadOptions { strict: true, ..HarmonyReadOptions::default() });
         let first = lenient.diagnostics.iter().position(Diagnostic::is_error);
         let kept = first.map_or(lenient.diagnostics.len(), |first| first + 1);
         prop_assert_eq!(&strict.diagnostics, &lenient.diagnostics[..kept]);
@@ -385,8 +389,8 @@ proptest! {
             _ => return None,
         });
         let id = |token| control_id(token).unwrap();
-        let ids = [id(Token::Start), 0, id(Token::Channel), 1, id(Token::Message), 2, 3, id(Token::Return)];
-        let document = read_ids(ids, bytes_of, &Options::default());
+        let ids = [id(ControlToken::Start), 0, id(ControlToken::Channel), 1, id(ControlToken::Message), 2, 3, id(ControlToken::Return)];
+        let document = read_ids(ids, bytes_of, &HarmonyReadOptions::default());
         prop_assert_eq!(document.messages.len(), 1);
         prop_assert_eq!(&document.messages[0].content, &body);
         prop_assert_eq!(document.messages[0].end, End::Return);
@@ -410,7 +414,7 @@ fn a_bad_id_costs_one_replacement() {
         let mut ids = vec![200_006, 0, 200_005, 1, 200_008];
         ids.extend_from_slice(body);
         ids.push(200_007);
-        let document = read_ids(ids, bytes_of, &Options::default());
+        let document = read_ids(ids, bytes_of, &HarmonyReadOptions::default());
         assert_eq!(document.messages.len(), 1);
         (
             document.messages[0].content.clone(),
@@ -443,7 +447,7 @@ fn ordinary_ids_in_a_header_name_no_channel() {
         })
     };
     let ids = [200_006, 0, 200_005, 1, 200_008, 200_007];
-    let document = read_ids(ids, bytes_of, &Options::default());
+    let document = read_ids(ids, bytes_of, &HarmonyReadOptions::default());
     let head = &document.messages[0].head;
     assert_eq!(head.channel.as_deref(), Some("analysis"));
     assert_eq!(head.recipient.as_deref(), Some("f"));
@@ -453,7 +457,7 @@ fn ordinary_ids_in_a_header_name_no_channel() {
 #[test]
 fn an_id_stream_ends_where_its_ids_end() {
     let mut told = Told::default();
-    let mut stream = IdStream::new(options(Some(Role::Assistant)));
+    let mut stream = IdStream::new(options(Some(FrameRole::Assistant)));
     for id in [200_005, 1, 200_008, 2] {
         let bytes_of = |id| Some(if id == 1 { &b"final"[..] } else { b"half" });
         stream.push(id, bytes_of, &mut |event: Event<'_>| told.take(&event));
@@ -467,8 +471,9 @@ fn an_id_stream_ends_where_its_ids_end() {
 #[test]
 fn declared_tools_repair_a_recipient() {
     let text = b"<|channel|>commentary to=functions.findcode<|message|>x<|call|>";
-    let mut options = options(Some(Role::Assistant));
-    let recipient = |options: &Options| read(text, options).messages[0].head.recipient.clone();
+    let mut options = options(Some(FrameRole::Assistant));
+    let recipient =
+        |options: &HarmonyReadOptions| read(text, options).messages[0].head.recipient.clone();
     assert_eq!(recipient(&options).as_deref(), Some("functions.findcode"));
     options.tools = vec!["functions.find".to_owned()];
     assert_eq!(recipient(&options).as_deref(), Some("functions.find"));
@@ -482,7 +487,7 @@ fn a_header_without_end_hides_its_message() {
         "<|start|>assistant<|channel|>final {}<|end|>",
         "x ".repeat(100_000)
     );
-    let document = read(text.as_bytes(), &Options::default());
+    let document = read(text.as_bytes(), &HarmonyReadOptions::default());
     assert_eq!(document.messages.len(), 1);
     let message = &document.messages[0];
     assert_eq!(
@@ -493,8 +498,8 @@ fn a_header_without_end_hides_its_message() {
     assert_eq!(message.span, Span::new(0, text.len()));
     let single: Vec<&[u8]> = text.as_bytes().chunks(77).collect();
     assert_eq!(
-        events(&single, &Options::default()),
-        events(&[text.as_bytes()], &Options::default())
+        events(&single, &HarmonyReadOptions::default()),
+        events(&[text.as_bytes()], &HarmonyReadOptions::default())
     );
 }
 
@@ -504,7 +509,7 @@ fn a_literal_block_that_is_too_long_hides_what_follows() {
     let text = format!(
         "<|start|>assistant<|channel|>final<|message|>a<|literal|>{quoted}<|endliteral|>b<|end|>"
     );
-    let document = read(text.as_bytes(), &Options::default());
+    let document = read(text.as_bytes(), &HarmonyReadOptions::default());
     let lines: Vec<_> = document
         .messages
         .iter()
@@ -520,8 +525,8 @@ fn a_literal_block_that_is_too_long_hides_what_follows() {
     assert_eq!(
         lines,
         [
-            (Role::Assistant, false, true, 1),
-            (Role::Assistant, true, false, quoted.len() + 1),
+            (FrameRole::Assistant, false, true, 1),
+            (FrameRole::Assistant, true, false, quoted.len() + 1),
         ]
     );
     assert_eq!(
@@ -530,7 +535,7 @@ fn a_literal_block_that_is_too_long_hides_what_follows() {
     );
     let parts: Vec<&[u8]> = text.as_bytes().chunks(1000).collect();
     assert_eq!(
-        events(&parts, &Options::default()),
-        events(&[text.as_bytes()], &Options::default())
+        events(&parts, &HarmonyReadOptions::default()),
+        events(&[text.as_bytes()], &HarmonyReadOptions::default())
     );
 }

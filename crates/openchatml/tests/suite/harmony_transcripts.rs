@@ -1,10 +1,11 @@
 //! Harmony and transcripts, both ways: what is kept, and what is told of what is not.
 
 use openchatml::harmony::{
-    Conversation, DeveloperContent, FunctionTool, Options, RenderMessage, ToolNamespace, read,
+    Conversation, DeveloperContent, FunctionTool, HarmonyReadOptions, RenderMessage, ToolNamespace,
+    read,
 };
 use openchatml::{
-    Channel, FrameBuf, HeaderBuf, Loss, Role, Subject, Terminator, Transcript, Visibility,
+    Channel, FrameBuf, FrameRole, HeaderBuf, Loss, LossTarget, Terminator, Transcript, Visibility,
 };
 use proptest::prelude::*;
 
@@ -20,7 +21,8 @@ fn from_frames(frames: Vec<FrameBuf>) -> (Vec<RenderMessage>, Vec<String>) {
 }
 
 fn from_text(text: &str) -> (Vec<FrameBuf>, Vec<String>) {
-    let (transcript, losses) = read(text.as_bytes(), &Options::default()).to_transcript();
+    let (transcript, losses) =
+        read(text.as_bytes(), &HarmonyReadOptions::default()).to_transcript();
     (transcript.frames, told(&losses))
 }
 
@@ -35,7 +37,7 @@ fn a_conversation_is_made_of_frames() {
         FrameBuf::system("Be kind.").with_channel(Channel::Final),
         FrameBuf::user("hi").with_name("ann"),
         FrameBuf::analysis("Hm."),
-        FrameBuf::new(Role::Assistant, "No channel is an answer."),
+        FrameBuf::new(FrameRole::Assistant, "No channel is an answer."),
         FrameBuf::answer("[1]")
             .with_constrain("json")
             .with_terminator(Terminator::Return),
@@ -63,7 +65,7 @@ fn what_harmony_has_no_place_for_is_told() {
             .with_content_type("code")
             .with_constrain("json"),
         FrameBuf::answer("cut").with_terminator(Terminator::None),
-        FrameBuf::new(Role::Other, "stray").with_channel(Channel::Unknown),
+        FrameBuf::new(FrameRole::Other, "stray").with_channel(Channel::Unknown),
         FrameBuf::user("secret").with_channel(Channel::Unknown),
     ];
     let transcript = Transcript::new(frames).with_header(HeaderBuf::default());
@@ -172,20 +174,20 @@ fn ids_that_are_there_are_kept_and_not_given_twice() {
 #[test]
 fn what_is_hidden_in_harmony_stays_hidden() {
     let cases = [
-        ("junk<|end|>", Role::Other, Terminator::None),
+        ("junk<|end|>", FrameRole::Other, Terminator::None),
         (
             "<|start|>assistant<|message|>no channel<|end|>",
-            Role::Assistant,
+            FrameRole::Assistant,
             Terminator::End,
         ),
         (
             "<|start|>assistant<|channel|>scratch<|message|>x<|end|>",
-            Role::Assistant,
+            FrameRole::Assistant,
             Terminator::End,
         ),
         (
             "<|start|>user channel=final<|message|>x<|end|>",
-            Role::User,
+            FrameRole::User,
             Terminator::End,
         ),
     ];
@@ -256,13 +258,13 @@ fn contents_become_what_the_model_is_told() {
         FrameBuf::call("functions.f", "call_1", "{}")
     );
     assert_eq!(losses.len(), 1);
-    assert_eq!(losses[0].subject, Subject::Message(3));
+    assert_eq!(losses[0].target, LossTarget::Message(3));
 }
 
 proptest! {
     #[test]
     fn no_reading_shows_more_as_a_transcript(text in broken_transcript()) {
-        let document = read(&text, &Options::default());
+        let document = read(&text, &HarmonyReadOptions::default());
         let (transcript, _) = document.to_transcript();
         prop_assert_eq!(transcript.frames.len(), document.messages.len());
         for (frame, message) in transcript.frames.iter().zip(&document.messages) {

@@ -9,11 +9,11 @@
 use std::fmt::Write as _;
 
 use logue_source::{Diagnostic, Source};
-use openchatml::legacy::{
-    Document, Event, Files, Fim, Function, Head, Item, Kind, Options, Stream, Task, Thought,
-    WriteOptions, parse, to_transcript, write,
+use openchatml::v0_1::{
+    Event, Files, Fim, Function, Item, LegacyDocument, LegacyReadOptions, MessageHeader, Stream,
+    Task, TextKind, Thought, WriteOptions, parse, to_transcript, write,
 };
-use openchatml::{Channel, FrameBuf, Role, Terminator, Transcript};
+use openchatml::{Channel, FrameBuf, FrameRole, Terminator, Transcript};
 use proptest::prelude::*;
 
 const SUITES: [&str; 2] = [
@@ -23,7 +23,7 @@ const SUITES: [&str; 2] = [
 
 struct Case {
     title: &'static str,
-    options: Options,
+    options: LegacyReadOptions,
     input: &'static str,
     expected: &'static str,
 }
@@ -44,9 +44,9 @@ fn cases() -> Vec<Case> {
         Case {
             title,
             options: if info == "text plain" {
-                Options::plain()
+                LegacyReadOptions::plain()
             } else {
-                Options::default()
+                LegacyReadOptions::default()
             },
             input,
             expected,
@@ -70,7 +70,7 @@ fn every_case_reads_as_expected() {
     assert!(cases.len() >= 60, "only {} cases were found", cases.len());
 }
 
-fn dump(document: &Document<'_>) -> String {
+fn dump(document: &LegacyDocument<'_>) -> String {
     let mut out = String::new();
     for message in document.messages() {
         let shown = if message.head.is_visible() { '+' } else { '-' };
@@ -151,7 +151,7 @@ struct Heard {
 
 #[derive(Debug, PartialEq)]
 struct HeardMessage {
-    head: Head,
+    head: MessageHeader,
     items: Vec<HeardItem>,
     complete: bool,
 }
@@ -165,7 +165,7 @@ enum HeardItem {
     Unfinished(Function, String),
 }
 
-fn hear<'b>(pieces: impl IntoIterator<Item = &'b [u8]>, options: &Options) -> Heard {
+fn hear<'b>(pieces: impl IntoIterator<Item = &'b [u8]>, options: &LegacyReadOptions) -> Heard {
     let mut heard = Heard::default();
     // Whether more text belongs to the item at hand.
     let mut more = false;
@@ -183,12 +183,12 @@ fn hear<'b>(pieces: impl IntoIterator<Item = &'b [u8]>, options: &Options) -> He
                 assert!(!text.is_empty());
                 let items = items.unwrap();
                 match (kind, items.last_mut()) {
-                    (Kind::Text, Some(HeardItem::Text(all))) if joins => all.push_str(text),
-                    (Kind::Thought(_), Some(HeardItem::Thought(_, all))) if joins => {
+                    (TextKind::Text, Some(HeardItem::Text(all))) if joins => all.push_str(text),
+                    (TextKind::Thought(_), Some(HeardItem::Thought(_, all))) if joins => {
                         all.push_str(text);
                     }
-                    (Kind::Text, _) => items.push(HeardItem::Text(text.to_owned())),
-                    (Kind::Thought(_), _) => panic!("a thought that did not begin"),
+                    (TextKind::Text, _) => items.push(HeardItem::Text(text.to_owned())),
+                    (TextKind::Thought(_), _) => panic!("a thought that did not begin"),
                 }
             }
             Event::ThoughtStart(thought) => {
@@ -220,7 +220,7 @@ fn hear<'b>(pieces: impl IntoIterator<Item = &'b [u8]>, options: &Options) -> He
     heard
 }
 
-fn read(source: &[u8], options: &Options) -> Heard {
+fn read(source: &[u8], options: &LegacyReadOptions) -> Heard {
     let document = parse(source, options);
     if document.task().is_some() && !options.plain {
         // A stream cannot know that no message follows.
@@ -247,7 +247,7 @@ fn read(source: &[u8], options: &Options) -> Heard {
     }
 }
 
-fn assert_tiles(source: &[u8], options: &Options) {
+fn assert_tiles(source: &[u8], options: &LegacyReadOptions) {
     let document = parse(source, options);
     let mut at = 0;
     for piece in document.pieces() {
@@ -360,10 +360,10 @@ fn any_frame() -> impl Strategy<Value = FrameBuf> {
     let name =
         prop_oneof![3 => "[a-z]{1,4}", 1 => "[a-z \n<|>]{0,4}", 1 => Just("<|im_end|>".to_owned())];
     let role = proptest::sample::select(vec![
-        Role::System,
-        Role::Developer,
-        Role::User,
-        Role::Assistant,
+        FrameRole::System,
+        FrameRole::Developer,
+        FrameRole::User,
+        FrameRole::Assistant,
     ]);
     let channel = proptest::sample::select(vec![
         None,
@@ -385,7 +385,7 @@ fn any_frame() -> impl Strategy<Value = FrameBuf> {
 }
 
 /// A frame without what a loss names or an id that reading assigns.
-fn bare(frame: &FrameBuf) -> (Role, Option<String>, Channel, String, bool) {
+fn bare(frame: &FrameBuf) -> (FrameRole, Option<String>, Channel, String, bool) {
     let name = frame.name.clone();
     (
         frame.role,
@@ -401,7 +401,7 @@ proptest! {
 
     #[test]
     fn any_pieces_of_anything_are_the_whole(source in broken(), size in 1..9_usize, plain: bool) {
-        let options = if plain { Options::plain() } else { Options::default() };
+        let options = if plain { LegacyReadOptions::plain() } else { LegacyReadOptions::default() };
         prop_assert_eq!(hear(source.chunks(size), &options), read(&source, &options));
         assert_tiles(&source, &options);
     }
@@ -411,9 +411,9 @@ proptest! {
     #[test]
     fn nothing_can_be_forged(frames in proptest::collection::vec(any_frame(), 0..5), plain: bool) {
         let (reading, writing) = if plain {
-            (Options::plain(), WriteOptions::plain())
+            (LegacyReadOptions::plain(), WriteOptions::plain())
         } else {
-            (Options::default(), WriteOptions::default())
+            (LegacyReadOptions::default(), WriteOptions::default())
         };
         let transcript = Transcript::new(frames.clone());
         let Ok(written) = write(&transcript, &writing) else {
@@ -433,7 +433,7 @@ proptest! {
             prop_assert_eq!(back.frames.len(), kept.len(), "{}", written.text);
             for ((index, frame), back) in kept.into_iter().zip(&back.frames) {
                 // A tool's name may lose or gain its namespace.
-                let unchanged = !lost(index, &changes) && (!plain || frame.role != Role::Tool);
+                let unchanged = !lost(index, &changes) && (!plain || frame.role != FrameRole::Tool);
                 if unchanged {
                     prop_assert_eq!(bare(frame), bare(back), "{}", written.text);
                 }
@@ -450,25 +450,25 @@ proptest! {
 #[test]
 fn a_transcript_of_a_whole_turn() {
     let text = "[BOS]<|im_start|>system\nBe kind.<|reflect|>\n<|im_end|>\n<|im_start|>user name=Ann\nTSLA?\n<|im_end|>\n<|im_start|>assistant\n<|start_reason|>Look it up.<|end_reason|>\n<|function_call|>\n{\"name\": \"stock\", \"arguments\": {\"symbol\":\"TSLA\"}}\n<|function_call|>\n{\"name\": \"news\", \"arguments\": {}}\n<|im_end|>\n<|im_start|>tool\n<|function_output|>\n{\"name\": \"stock\", \"content\": {\"price\": 2.50}}\n<|im_end|>\n<|im_start|>tool\n<|function_output|>\n{\"name\": \"news\", \"content\": \"none\"}\n<|im_end|>\n<|im_start|>assistant\n2.50.\n<|im_end|>[EOS]\n";
-    let document = parse(text.as_bytes(), &Options::default());
+    let document = parse(text.as_bytes(), &LegacyReadOptions::default());
     let (transcript, losses) = to_transcript(&document);
     let no_channel = |role, body: &str| FrameBuf::new(role, body);
     assert_eq!(
         transcript.frames,
         [
-            no_channel(Role::System, "Be kind.<|reflect|>"),
-            no_channel(Role::User, "TSLA?").with_name("Ann"),
+            no_channel(FrameRole::System, "Be kind.<|reflect|>"),
+            no_channel(FrameRole::User, "TSLA?").with_name("Ann"),
             FrameBuf::analysis("Look it up."),
             FrameBuf::call("functions.stock", "call_1", "{\"symbol\":\"TSLA\"}"),
             FrameBuf::call("functions.news", "call_2", "{}"),
             FrameBuf::reply("functions.stock", "call_1", "{\"price\": 2.50}"),
             FrameBuf::reply("functions.news", "call_2", "none"),
-            no_channel(Role::Assistant, "2.50."),
+            no_channel(FrameRole::Assistant, "2.50."),
         ]
     );
     let assigned = losses
         .iter()
-        .filter(|loss| loss.text.contains("was assigned"));
+        .filter(|loss| loss.message.contains("was assigned"));
     assert_eq!(assigned.count(), 4);
     let written = write(&transcript, &WriteOptions::default()).unwrap();
     assert_eq!(written.text, text);
@@ -521,7 +521,7 @@ fn what_has_no_place_is_listed() {
         let losses: Vec<_> = written
             .losses
             .iter()
-            .map(|loss| loss.text.as_str())
+            .map(|loss| loss.message.as_str())
             .collect();
         assert!(losses.contains(&loss), "{losses:?} has no {loss:?}");
     }

@@ -1,7 +1,7 @@
 //! What a mapping cannot keep is noted, and what was cut or never called does not come to life.
 
 use logue_message::{ChatMessage, Content, ContentBlock, ImageSource};
-use openchatml::{Channel, Role, frames_from_messages, messages_from_frames};
+use openchatml::{Channel, FrameRole, frames_from_messages, messages_from_frames};
 use proptest::prelude::*;
 
 use crate::conversations::frames;
@@ -160,7 +160,7 @@ fn what_a_call_a_reply_or_an_instruction_loses_is_noted() {
     for (frame, expected) in cases {
         let (messages, notes) = messages_from_frames(&frames(&format!("<|start|>{frame}")));
         assert_eq!(messages.len(), 1, "{frame}");
-        let notes: Vec<&str> = notes.iter().map(|note| note.text.as_str()).collect();
+        let notes: Vec<&str> = notes.iter().map(|note| note.message.as_str()).collect();
         assert_eq!(notes, expected, "{frame}");
     }
 }
@@ -205,7 +205,7 @@ fn what_was_not_called_is_no_call_unless_it_was_answered() {
         assert_eq!(thoughts.count(), kept, "{parts:?}");
         let said = notes
             .iter()
-            .filter(|note| note.text.contains("not called is kept as reasoning"));
+            .filter(|note| note.message.contains("not called is kept as reasoning"));
         assert_eq!(said.count(), kept, "{parts:?}");
     }
 }
@@ -245,10 +245,10 @@ proptest! {
             if same.is_call() && same.content_type.is_none() && back[0].constrain.is_some() {
                 same.constrain = Some("json".to_owned());
             }
-            if same.role == Role::Tool {
+            if same.role == FrameRole::Tool {
                 same.to = Some("assistant".to_owned());
             }
-            if matches!(same.role, Role::User | Role::Assistant) && same.effective_channel() == Channel::Final {
+            if matches!(same.role, FrameRole::User | FrameRole::Assistant) && same.effective_channel() == Channel::Final {
                 same.channel = back[0].channel;
                 same.terminator = back[0].terminator;
             }

@@ -1,7 +1,7 @@
 //! Markers of private reasoning are found in every body that has one, however it is written.
 
 use logue_source::DiagnosticCode;
-use openchatml::{Channel, Document, Frame, Role, Token, check_structure, parse};
+use openchatml::{Channel, ControlToken, Document, Frame, FrameRole, check_structure, parse};
 use proptest::prelude::*;
 
 const MARKERS: [&str; 6] = [
@@ -31,7 +31,7 @@ fn marked_transcript() -> impl Strategy<Value = String> {
         "\n",
     ];
     let pieces = MARKERS.iter().copied().chain(pieces);
-    let tokens = Token::ALL.iter().map(|token| token.as_str());
+    let tokens = ControlToken::ALL.iter().map(|token| token.as_str());
     let pieces: Vec<&str> = pieces.chain(tokens).collect();
     let version = proptest::sample::select(vec!["", "version: 2.0\n", "version: 2.2\n"]);
     let piece = proptest::sample::select(pieces);
@@ -41,7 +41,7 @@ fn marked_transcript() -> impl Strategy<Value = String> {
 
 fn is_marked(document: &Document<'_>, frame: &Frame) -> bool {
     let body = document.body_text(frame);
-    frame.role() == Role::Assistant
+    frame.role() == FrameRole::Assistant
         && matches!(frame.channel(), Channel::Commentary | Channel::Final)
         && MARKERS.iter().any(|marker| body.contains(marker))
 }

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use openchatml::{
-    Channel, Document, Frame, FrameBuf, OwnedDocument, OwnedFrame, OwnedSource, Role, View, check,
-    check_structure, parse, parse_owned, write_frame,
+    Channel, Document, Frame, FrameBuf, FrameRole, OwnedDocument, OwnedFrame, OwnedSource, View,
+    check, check_structure, parse, parse_owned, write_frame,
 };
 use proptest::prelude::*;
 
@@ -146,7 +146,7 @@ fn a_frame_outlives_its_document_on_another_thread() {
     drop(document);
     let said = std::thread::spawn(move || {
         assert!(call.is_call());
-        assert_eq!(call.role(), Role::Assistant);
+        assert_eq!(call.role(), FrameRole::Assistant);
         assert_eq!(call.channel(), Channel::Commentary);
         assert_eq!(call.to().unwrap(), "functions.clock");
         assert_eq!(call.call_id().unwrap(), "c1");

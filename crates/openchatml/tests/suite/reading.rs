@@ -1,7 +1,7 @@
 //! What holds of reading any bytes at all.
 
 use logue_source::DiagnosticCode;
-use openchatml::{Frame, Piece, Terminator, check, limits, parse};
+use openchatml::{Frame, SourcePiece, Terminator, check, limits, parse};
 use proptest::prelude::*;
 
 use crate::strategies::broken_transcript;
@@ -17,7 +17,7 @@ fn assert_tiled(source: &[u8]) {
         assert!(span.end > span.start, "{piece:?}");
         at = span.end;
         match piece {
-            Piece::Space(span) => {
+            SourcePiece::Space(span) => {
                 let space = span.bytes(source);
                 let space = if span.start == 0 {
                     space.strip_prefix(b"\xef\xbb\xbf").unwrap_or(space)
@@ -26,13 +26,13 @@ fn assert_tiled(source: &[u8]) {
                 };
                 assert!(space.trim_ascii().is_empty(), "text counts as white space");
             }
-            Piece::Frame(index, span) => {
+            SourcePiece::Frame(index, span) => {
                 assert_eq!(index, frames);
                 frames += 1;
                 assert_inside(&document.frames()[index], span);
             }
             // A header that could not be read has its error.
-            Piece::Header(_) => assert!(document.header().is_some() || document.has_errors()),
+            SourcePiece::Header(_) => assert!(document.header().is_some() || document.has_errors()),
         }
     }
     assert_eq!(at, source.len());

@@ -7,10 +7,10 @@
 
 use std::fmt::Write as _;
 
-use openchatml::Role;
+use openchatml::FrameRole;
 use openchatml::harmony::{
-    Compat, Conversation, DeveloperContent, Form, FunctionTool, Reasoning, RenderMessage,
-    RenderOptions, ToolNamespace,
+    Conversation, DeveloperContent, Form, FunctionTool, Reasoning, RenderMessage, RenderOptions,
+    RendererCompat, ToolNamespace,
 };
 
 const SUITES: [(&str, usize); 5] = [
@@ -89,10 +89,10 @@ fn task(info: &str, source: &str) -> Task {
         match word {
             "schema" => task.is_schema = true,
             "completion" => {
-                task.form = Form::Completion(Role::parse(words.next().unwrap().as_bytes()));
+                task.form = Form::Completion(FrameRole::parse(words.next().unwrap().as_bytes()));
             }
             "training" => task.form = Form::Training,
-            "compat" => task.options = RenderOptions::compat(Compat::OpenAi0_0_8),
+            "compat" => task.options = RenderOptions::compat(RendererCompat::OpenAi0_0_8),
             "keep" => task.options = task.options.with_reasoning(Reasoning::Keep),
             "escape" => task.options = task.options.with_escape(true),
             _ => panic!("{word}"),
@@ -237,8 +237,10 @@ fn header_values_have_a_length_that_is_read() {
     let options = RenderOptions::default();
     assert!(message(most + 1).to_text(false, &options).is_err());
     let text = message(most).to_text(false, &options).unwrap();
-    let document =
-        openchatml::harmony::read(text.as_bytes(), &openchatml::harmony::Options::default());
+    let document = openchatml::harmony::read(
+        text.as_bytes(),
+        &openchatml::harmony::HarmonyReadOptions::default(),
+    );
     assert_eq!(document.messages.len(), 1);
     let head = &document.messages[0].head;
     assert_eq!(
@@ -262,7 +264,7 @@ fn references_do_not_make_a_text_explode() {
     }
     let mut schema = serde_json::json!({"$ref": "#/$defs/l0"});
     schema["$defs"] = definitions.into();
-    for compat in [Compat::Meant, Compat::OpenAi0_0_8] {
+    for compat in [RendererCompat::Meant, RendererCompat::OpenAi0_0_8] {
         let text = written(&schema, compat);
         assert!(text.len() < 1 << 18, "{}", text.len());
     }
@@ -274,7 +276,7 @@ fn a_deep_schema_is_written_to_its_limit() {
     for _ in 0..1_000 {
         schema = serde_json::json!({"type": "array", "items": schema});
     }
-    for compat in [Compat::Meant, Compat::OpenAi0_0_8] {
+    for compat in [RendererCompat::Meant, RendererCompat::OpenAi0_0_8] {
         let text = written(&schema, compat);
         assert!(text.contains("any[][]"), "{text}");
     }
@@ -284,7 +286,7 @@ fn a_deep_schema_is_written_to_its_limit() {
     }
 }
 
-pub(crate) fn written(schema: &serde_json::Value, compat: Compat) -> String {
+pub(crate) fn written(schema: &serde_json::Value, compat: RendererCompat) -> String {
     let function = FunctionTool::new("f", "", Some(schema.clone()));
     let tools = ToolNamespace::functions([function]);
     let message = RenderMessage::developer(DeveloperContent::default().with_tools(tools));

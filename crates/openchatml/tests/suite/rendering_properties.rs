@@ -1,23 +1,23 @@
 //! Harmony written: what holds for every conversation.
 
 use openchatml::harmony::{
-    Compat, Content, Conversation, End, Form, Message, Options, Reasoning, RenderError,
-    RenderMessage, RenderOptions, read,
+    Content, Conversation, End, Form, HarmonyReadOptions, Message, Reasoning, RenderError,
+    RenderMessage, RenderOptions, RendererCompat, read,
 };
-use openchatml::{FrameBuf, Role, Terminator, Transcript};
+use openchatml::{FrameBuf, FrameRole, Terminator, Transcript};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::rendering::written;
 use crate::strategies::{frame, marked_text, word};
 
-fn role() -> impl Strategy<Value = Role> {
+fn role() -> impl Strategy<Value = FrameRole> {
     proptest::sample::select(vec![
-        Role::System,
-        Role::Developer,
-        Role::User,
-        Role::Assistant,
-        Role::Tool,
+        FrameRole::System,
+        FrameRole::Developer,
+        FrameRole::User,
+        FrameRole::Assistant,
+        FrameRole::Tool,
     ])
 }
 
@@ -146,7 +146,7 @@ fn assert_same(read: &[Message], written: &[RenderMessage]) {
         assert_eq!((&head.call_id, &head.intent), (&None, &None));
         assert!(head.sound && !head.stray && read.complete);
         assert_eq!(read.content, body(written));
-        let calls = written.role == Role::Assistant && recipient.is_some();
+        let calls = written.role == FrameRole::Assistant && recipient.is_some();
         assert_eq!(read.end, if calls { End::Call } else { End::End });
     }
 }
@@ -157,7 +157,7 @@ proptest! {
     fn a_text_is_refused_or_reads_back(conversation in conversation(value()), escape in any::<bool>()) {
         let options = keep().with_escape(escape);
         match conversation.to_text(Form::Conversation, &options) {
-            Ok(text) => assert_same(&read(text.as_bytes(), &Options::default()).messages, &conversation.messages),
+            Ok(text) => assert_same(&read(text.as_bytes(), &HarmonyReadOptions::default()).messages, &conversation.messages),
             Err(RenderError::ControlToken { .. } | RenderError::BracketAtEnd { .. }) => prop_assert!(!escape),
             Err(RenderError::Header { .. } | RenderError::ToolWithoutName { .. }) => {}
             Err(error) => prop_assert!(false, "{error}"),
@@ -168,7 +168,7 @@ proptest! {
     #[test]
     fn one_odd_value_is_refused_or_reads_back(written in message(plain()), field in 0..5, odd in value()) {
         let mut written = written;
-        if written.role == Role::Tool {
+        if written.role == FrameRole::Tool {
             written.name.get_or_insert_with(|| "lamp".to_owned());
         }
         match field {
@@ -179,7 +179,7 @@ proptest! {
             _ => written.content_type = Some(format!("<|constrain|>{odd}")),
         }
         match written.to_text(false, &keep().with_escape(true)) {
-            Ok(text) => assert_same(&read(text.as_bytes(), &Options::default()).messages, &[written]),
+            Ok(text) => assert_same(&read(text.as_bytes(), &HarmonyReadOptions::default()).messages, &[written]),
             Err(RenderError::Header { .. }) => {}
             Err(error) => prop_assert!(false, "{error}"),
         }
@@ -189,7 +189,7 @@ proptest! {
     fn any_bodies_are_escaped_so_that_they_read_back(bodies in proptest::collection::vec(marked_text(), 0..4)) {
         let conversation: Conversation = bodies.iter().map(|body| RenderMessage::user(body.as_str())).collect();
         let text = conversation.to_text(Form::Conversation, &keep().with_escape(true)).unwrap();
-        let document = read(text.as_bytes(), &Options::default());
+        let document = read(text.as_bytes(), &HarmonyReadOptions::default());
         prop_assert_eq!(document.diagnostics, Vec::new());
         assert_same(&document.messages, &conversation.messages);
     }
@@ -198,12 +198,12 @@ proptest! {
     fn plain_values_are_never_refused(conversation in conversation(plain())) {
         let mut conversation = conversation;
         for message in &mut conversation.messages {
-            if message.role == Role::Tool {
+            if message.role == FrameRole::Tool {
                 message.name.get_or_insert_with(|| "lamp".to_owned());
             }
         }
         let text = conversation.to_text(Form::Conversation, &keep().with_escape(true)).unwrap();
-        assert_same(&read(text.as_bytes(), &Options::default()).messages, &conversation.messages);
+        assert_same(&read(text.as_bytes(), &HarmonyReadOptions::default()).messages, &conversation.messages);
     }
 
     #[test]
@@ -213,17 +213,17 @@ proptest! {
 
     /// Whatever reasoning is left out, the rest stays as it is and in order.
     #[test]
-    fn only_reasoning_is_left_out(conversation in conversation(plain()), first in any::<bool>(), form in proptest::sample::select(vec![Form::Conversation, Form::Completion(Role::Assistant)])) {
+    fn only_reasoning_is_left_out(conversation in conversation(plain()), first in any::<bool>(), form in proptest::sample::select(vec![Form::Conversation, Form::Completion(FrameRole::Assistant)])) {
         let mut conversation = conversation;
         for (index, message) in conversation.messages.iter_mut().enumerate() {
             message.content = vec![Content::Text(format!("{index}"))];
             message.channel = ["analysis", "final", "commentary"].get(message.channel.as_ref().map_or(3, |channel| channel.len() % 4)).map(|name| (*name).to_owned());
-            message.name = (message.role == Role::Tool).then(|| "lamp".to_owned());
+            message.name = (message.role == FrameRole::Tool).then(|| "lamp".to_owned());
         }
         let reasoning = if first { Reasoning::DropBeforeFirstFinal } else { Reasoning::DropFinished };
         let options = keep().with_escape(true);
         let text = conversation.to_text(form, &options.with_reasoning(reasoning)).unwrap();
-        let found = read(text.as_bytes(), &Options::default()).messages;
+        let found = read(text.as_bytes(), &HarmonyReadOptions::default()).messages;
         let mut found = found.iter().map(|message| &message.content);
         let mut next = found.next();
         for message in &conversation.messages {
@@ -240,7 +240,7 @@ proptest! {
     /// that hide no bracket.
     #[test]
     fn a_schema_becomes_balanced_typescript(schema in schema()) {
-        let text = written(&schema, Compat::Meant);
+        let text = written(&schema, RendererCompat::Meant);
         let mut open = Vec::new();
         for line in text.lines() {
             let mut characters = line.chars().peekable();
@@ -267,7 +267,7 @@ proptest! {
         }
         prop_assert_eq!(open, Vec::<char>::new(), "{}", text);
         // The other renderer promises no more than to come to an end.
-        written(&schema, Compat::OpenAi0_0_8);
+        written(&schema, RendererCompat::OpenAi0_0_8);
     }
 
     #[test]
@@ -284,7 +284,7 @@ proptest! {
         let Ok(text) = conversation.to_text(Form::Conversation, &keep().with_escape(true)) else {
             return Ok(());
         };
-        for message in read(text.as_bytes(), &Options::default()).messages {
+        for message in read(text.as_bytes(), &HarmonyReadOptions::default()).messages {
             prop_assert!(!message.is_visible() || frame.visibility().is_visible());
             prop_assert!(message.end != End::Call || frame.is_call());
         }
@@ -295,19 +295,19 @@ proptest! {
         let mut conversation = conversation;
         for (index, message) in conversation.messages.iter_mut().enumerate() {
             message.content = vec![Content::Text(body(message))];
-            let named = matches!(message.role, Role::Assistant | Role::Tool);
+            let named = matches!(message.role, FrameRole::Assistant | FrameRole::Tool);
             message.channel = named.then(|| ["analysis", "commentary", "final"][index % 3].to_owned());
-            if message.role == Role::Tool {
+            if message.role == FrameRole::Tool {
                 message.name.get_or_insert_with(|| "lamp".to_owned());
             }
         }
         let (transcript, _) = conversation.to_transcript();
         let (again, losses) = Conversation::from_transcript(&transcript);
         prop_assert_eq!(&again, &conversation);
-        prop_assert!(losses.iter().all(|loss| loss.text.contains("call_id")), "{:?}", losses);
+        prop_assert!(losses.iter().all(|loss| loss.message.contains("call_id")), "{:?}", losses);
         // And the same from what a reader makes of the text.
         let text = conversation.to_text(Form::Conversation, &keep().with_escape(true)).unwrap();
-        let (read, _) = read(text.as_bytes(), &Options::default()).to_transcript();
+        let (read, _) = read(text.as_bytes(), &HarmonyReadOptions::default()).to_transcript();
         for (read, built) in read.frames.iter().zip(&transcript.frames) {
             let told = |frame: &FrameBuf| (frame.role, frame.channel, frame.call_id.clone(), frame.terminator, frame.body.clone());
             prop_assert_eq!(told(read), told(built));
@@ -399,7 +399,7 @@ mod ids {
         #[test]
         fn ids_are_refused_or_read_back(conversation in conversation(value())) {
             match Renderer::new().ids(&conversation, Form::Conversation, &keep()) {
-                Ok(ids) => assert_same(&read_harmony_ids(ids, &Options::default()).messages, &conversation.messages),
+                Ok(ids) => assert_same(&read_harmony_ids(ids, &HarmonyReadOptions::default()).messages, &conversation.messages),
                 Err(RenderError::Header { .. } | RenderError::ToolWithoutName { .. }) => {}
                 Err(error) => prop_assert!(false, "{error}"),
             }
@@ -413,7 +413,7 @@ mod ids {
                 // Parts are encoded one by one.
                 message.content = vec![Content::Text(body(message))];
             }
-            let form = if training { Form::Training } else { Form::Completion(Role::User) };
+            let form = if training { Form::Training } else { Form::Completion(FrameRole::User) };
             if let Ok(text) = conversation.to_text(form, &keep()) {
                 let ids = Renderer::new().ids(&conversation, form, &keep()).unwrap();
                 prop_assert_eq!(ids, encode_with_specials(&text, &SpecialSet::HARMONY));

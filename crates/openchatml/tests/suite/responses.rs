@@ -1,6 +1,6 @@
 //! The events for clients: their names, their order, and that nothing hidden is among them.
 
-use openchatml::stream::{Audience, Options, ResponseEvent, Responses, Stream};
+use openchatml::stream::{Audience, ResponseEvent, ResponseEventMapper, Stream, StreamOptions};
 use openchatml::{harmony, parse};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use crate::strategies::broken_transcript;
 
 fn events(text: &[u8], size: usize) -> Vec<Value> {
-    let mut responses = Responses::default();
+    let mut responses = ResponseEventMapper::default();
     let mut told = Vec::new();
-    let mut stream = Stream::new(Options::default());
+    let mut stream = Stream::new(StreamOptions::default());
     let mut sink = |event: openchatml::stream::Event<'_>| {
         responses.openchatml(&event, &mut |event| told.push(told_as(event)));
     };
@@ -83,16 +83,16 @@ fn a_turn_with_everything() {
 #[test]
 fn harmony_has_the_same_events() {
     let text = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|>";
-    let mut responses = Responses::default();
+    let mut responses = ResponseEventMapper::default();
     let mut names = Vec::new();
     let mut sink = |event: harmony::Event<'_>| {
         responses.harmony(&event, &mut |event| {
             names.push(serde_json::to_value(event).unwrap()["type"].clone());
         });
     };
-    let mut stream = harmony::Stream::new(harmony::Options {
-        start_role: Some(openchatml::Role::Assistant),
-        ..harmony::Options::default()
+    let mut stream = harmony::Stream::new(harmony::HarmonyReadOptions {
+        start_role: Some(openchatml::FrameRole::Assistant),
+        ..harmony::HarmonyReadOptions::default()
     });
     stream.push(text.as_bytes(), &mut sink);
     stream.finish(&mut sink);
@@ -109,7 +109,7 @@ fn harmony_has_the_same_events() {
 
 #[test]
 fn what_a_runtime_says_itself() {
-    let mut responses = Responses::default();
+    let mut responses = ResponseEventMapper::default();
     let cancel = responses.cancel(Some("stopped by the user"));
     assert_eq!(
         serde_json::to_value(cancel).unwrap(),
@@ -174,14 +174,14 @@ fn only_what_may_be_run_is_told_as_a_call() {
 #[test]
 fn a_call_of_harmony_may_end_late() {
     let text = "<|start|>assistant<|channel|>commentary to=functions.f<|message|>{}<|end|><|call|>";
-    let mut responses = Responses::default();
+    let mut responses = ResponseEventMapper::default();
     let mut names = Vec::new();
     let mut sink = |event: harmony::Event<'_>| {
         responses.harmony(&event, &mut |event| {
             names.push(serde_json::to_value(event).unwrap()["type"].clone());
         });
     };
-    let mut stream = harmony::Stream::new(harmony::Options::default());
+    let mut stream = harmony::Stream::new(harmony::HarmonyReadOptions::default());
     stream.push(text.as_bytes(), &mut sink);
     stream.finish(&mut sink);
     assert_eq!(
@@ -202,8 +202,8 @@ fn a_cancelled_turn_stays_silent() {
 <|start|>user<|message|>Again<|end|>
 <|start|>assistant<|channel|>final<|message|>wanted<|return|>";
     let at = text.find("Hm").unwrap() + 1;
-    let mut responses = Responses::default();
-    let mut stream = Stream::new(Options::default());
+    let mut responses = ResponseEventMapper::default();
+    let mut stream = Stream::new(StreamOptions::default());
     let mut shown = String::new();
     for (index, piece) in [&text[..at], &text[at..]].into_iter().enumerate() {
         if index == 1 {
@@ -249,7 +249,7 @@ fn reasoning_is_never_for_display() {
             "version: 2.2\n<|start|>assistant{head}<|message|>{secret}<|literal|>{secret}<|end|>{end}{secret}"
         );
         for at in 0..=text.len() {
-            let mut responses = Responses::default();
+            let mut responses = ResponseEventMapper::default();
             let mut shown = String::new();
             let mut show = |event: ResponseEvent<'_>| {
                 if let Some(event) = event.for_display() {
@@ -257,7 +257,7 @@ fn reasoning_is_never_for_display() {
                 }
             };
             let (one, two) = text.split_at(at);
-            let mut stream = Stream::new(Options::default());
+            let mut stream = Stream::new(StreamOptions::default());
             let mut sink =
                 |event: openchatml::stream::Event<'_>| responses.openchatml(&event, &mut show);
             stream.push(one.as_bytes(), &mut sink);
@@ -269,7 +269,7 @@ fn reasoning_is_never_for_display() {
     for end in ["<|end|>", "<|call|>", "<|return|>", ""] {
         let text = format!("<|start|>assistant<|channel|>analysis<|message|>{secret}{end}");
         for at in 0..=text.len() {
-            let mut responses = Responses::default();
+            let mut responses = ResponseEventMapper::default();
             let mut shown = String::new();
             let mut sink = |event: harmony::Event<'_>| {
                 responses.harmony(&event, &mut |event| {
@@ -279,7 +279,7 @@ fn reasoning_is_never_for_display() {
                 });
             };
             let (one, two) = text.split_at(at);
-            let mut stream = harmony::Stream::new(harmony::Options::default());
+            let mut stream = harmony::Stream::new(harmony::HarmonyReadOptions::default());
             stream.push(one.as_bytes(), &mut sink);
             stream.push(two.as_bytes(), &mut sink);
             stream.finish(&mut sink);
@@ -296,7 +296,7 @@ proptest! {
     fn display_is_what_the_view_shows(source in broken_transcript(), size in 1..9_usize) {
         let document = parse(&source);
         let shown = document.frames().iter().filter(|frame| {
-            frame.visibility().is_visible() && frame.role() == openchatml::Role::Assistant
+            frame.visibility().is_visible() && frame.role() == openchatml::FrameRole::Assistant
         });
         let shown: String = shown.map(|frame| document.body_text(frame)).collect();
         let events = events(&source, size);

@@ -1,9 +1,9 @@
 //! Writing back what was read, with and without changes.
 
 use logue_source::Diagnostic;
-use openchatml::stream::{Event, Options, Stream};
+use openchatml::stream::{Event, Stream, StreamOptions};
 use openchatml::{
-    Channel, FrameBuf, HeaderBuf, Rewrite, Role, WriteError, limits, parse, parse_strict,
+    Channel, FrameBuf, FrameRole, HeaderBuf, Rewrite, WriteError, limits, parse, parse_strict,
 };
 use proptest::prelude::*;
 
@@ -109,7 +109,7 @@ fn told_last(source: &[u8]) -> Option<Diagnostic> {
             last = found.is_error().then_some(found);
         }
     };
-    let mut stream = Stream::new(Options { strict: true });
+    let mut stream = Stream::new(StreamOptions { strict: true });
     stream.push(source, &mut sink);
     stream.finish(&mut sink);
     last
@@ -148,7 +148,7 @@ fn a_frame_of_an_older_document_has_no_escapes() {
     ));
     assert_eq!(rewrite.finish().as_deref(), Ok(text.as_slice()));
 
-    let mut reply = FrameBuf::new(Role::Tool, "2").with_channel(Channel::Commentary);
+    let mut reply = FrameBuf::new(FrameRole::Tool, "2").with_channel(Channel::Commentary);
     reply.name = Some("functions.f".to_owned());
     reply.to = Some("assistant".to_owned());
     rewrite

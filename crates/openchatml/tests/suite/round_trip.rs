@@ -1,6 +1,6 @@
 //! Reading what was written gives it back, and nothing more.
 
-use openchatml::{Channel, FrameBuf, Role, Terminator, parse, write_frame};
+use openchatml::{Channel, FrameBuf, FrameRole, Terminator, parse, write_frame};
 use proptest::prelude::*;
 
 use crate::strategies::{frame, marked_text};
@@ -113,7 +113,7 @@ fn each_frame_has_its_line() {
 
 #[test]
 fn the_order_of_a_header_is_canonical() {
-    let mut frame = FrameBuf::new(Role::Assistant, "{}")
+    let mut frame = FrameBuf::new(FrameRole::Assistant, "{}")
         .with_constrain("json")
         .with_content_type("json")
         .with_intent("debug")

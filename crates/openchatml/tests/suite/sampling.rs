@@ -1,11 +1,11 @@
 //! What of a history goes into the next sampling, and what replies of tools say.
 
 use logue_source::DiagnosticCode;
-use openchatml::harmony::{End, Options, read};
+use openchatml::harmony::{End, HarmonyReadOptions, read};
 use openchatml::sampling::{
-    Keep, for_next_sampling, for_next_sampling_with, messages_for_next_sampling,
+    ReasoningRetention, prompt_frames, prompt_frames_with, prompt_messages,
 };
-use openchatml::{Channel, FrameBuf, ReplyEnvelope, Role, Terminator, deadline_ms};
+use openchatml::{Channel, FrameBuf, FrameRole, ReplyEnvelope, Terminator, deadline_ms};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -58,8 +58,8 @@ fn reasoning_lasts_as_long_as_its_turn() {
         ("uafuax", "ufuax", "ufuax"),
     ] {
         let frames = history(given);
-        assert_eq!(letters(&for_next_sampling(&frames)), kept, "{given}");
-        let theirs = for_next_sampling_with(&frames, Keep::FirstFinal);
+        assert_eq!(letters(&prompt_frames(&frames)), kept, "{given}");
+        let theirs = prompt_frames_with(&frames, ReasoningRetention::FirstFinal);
         assert_eq!(letters(&theirs), first_final, "{given}");
     }
 }
@@ -70,9 +70,9 @@ fn calls_without_ids_are_answered_in_order() {
     for frame in &mut frames {
         frame.call_id = None;
     }
-    assert_eq!(letters(&for_next_sampling(&frames)), "uCRf");
+    assert_eq!(letters(&prompt_frames(&frames)), "uCRf");
     frames.remove(3);
-    assert_eq!(letters(&for_next_sampling(&frames)), "uaCf");
+    assert_eq!(letters(&prompt_frames(&frames)), "uaCf");
 }
 
 #[test]
@@ -80,12 +80,12 @@ fn a_call_from_reasoning_is_no_reasoning() {
     let mut frames = history("uaCRaf");
     frames[2].channel = Some(Channel::Analysis);
     frames[2].to = Some("python".to_owned());
-    assert_eq!(letters(&for_next_sampling(&frames)), "uCRf");
+    assert_eq!(letters(&prompt_frames(&frames)), "uCRf");
     // openai-harmony asks for the channel only.
-    let theirs = for_next_sampling_with(&frames, Keep::FirstFinal);
+    let theirs = prompt_frames_with(&frames, ReasoningRetention::FirstFinal);
     assert_eq!(letters(&theirs), "uRf");
     frames[3].channel = Some(Channel::Analysis);
-    let theirs = for_next_sampling_with(&frames, Keep::FirstFinal);
+    let theirs = prompt_frames_with(&frames, ReasoningRetention::FirstFinal);
     assert_eq!(letters(&theirs), "uf");
 }
 
@@ -94,7 +94,7 @@ fn an_answer_may_be_addressed_to_people() {
     for (to, kept) in [("user", "uf"), ("all", "uf"), ("functions.f", "uaf")] {
         let mut frames = history("uaf");
         frames[2].to = Some(to.to_owned());
-        assert_eq!(letters(&for_next_sampling(&frames)), kept, "{to}");
+        assert_eq!(letters(&prompt_frames(&frames)), kept, "{to}");
     }
 }
 
@@ -104,22 +104,22 @@ fn messages_of_harmony_by_the_same_rules() {
         <|start|>assistant<|channel|>final<|message|>f<|return|><|start|>user<|message|>v<|end|>\
         <|start|>assistant<|channel|>analysis<|message|>b<|end|>\
         <|start|>assistant<|channel|>analysis to=python code<|message|>C<|call|>";
-    let document = read(text.as_bytes(), &Options::default());
+    let document = read(text.as_bytes(), &HarmonyReadOptions::default());
     let bodies = |keep| {
-        let kept = messages_for_next_sampling(&document.messages, keep);
+        let kept = prompt_messages(&document.messages, keep);
         assert!(kept.iter().all(|message| message.end != End::Return));
-        assert_eq!(messages_for_next_sampling(&kept, keep), kept, "idempotent");
+        assert_eq!(prompt_messages(&kept, keep), kept, "idempotent");
         kept.iter()
             .map(|message| message.content.as_str())
             .collect::<String>()
     };
-    assert_eq!(bodies(Keep::OpenTurn), "ufvbC");
-    assert_eq!(bodies(Keep::FirstFinal), "uafvbC");
+    assert_eq!(bodies(ReasoningRetention::OpenTurn), "ufvbC");
+    assert_eq!(bodies(ReasoningRetention::FirstFinal), "uafvbC");
     // A message without a channel is no answer in Harmony.
     let text = "<|start|>assistant<|channel|>analysis<|message|>a<|end|><|start|>assistant<|message|>x<|end|>";
-    let document = read(text.as_bytes(), &Options::default());
+    let document = read(text.as_bytes(), &HarmonyReadOptions::default());
     assert_eq!(
-        messages_for_next_sampling(&document.messages, Keep::OpenTurn),
+        prompt_messages(&document.messages, ReasoningRetention::OpenTurn),
         document.messages
     );
 }
@@ -128,7 +128,7 @@ fn messages_of_harmony_by_the_same_rules() {
 fn a_channel_that_is_not_named_is_the_answer() {
     let mut frames = history("uaf");
     frames[2].channel = None;
-    assert_eq!(letters(&for_next_sampling(&frames)), "uf");
+    assert_eq!(letters(&prompt_frames(&frames)), "uf");
 }
 
 #[test]
@@ -227,10 +227,10 @@ fn deadlines_of_calls() {
 
 proptest! {
     #[test]
-    fn only_reasoning_goes(given in "[uafrCRpsx]{0,24}", keep in prop_oneof![Just(Keep::OpenTurn), Just(Keep::FirstFinal)]) {
+    fn only_reasoning_goes(given in "[uafrCRpsx]{0,24}", keep in prop_oneof![Just(ReasoningRetention::OpenTurn), Just(ReasoningRetention::FirstFinal)]) {
         let frames = history(&given);
-        let kept = for_next_sampling_with(&frames, keep);
-        prop_assert_eq!(&for_next_sampling_with(&kept, keep), &kept, "idempotent");
+        let kept = prompt_frames_with(&frames, keep);
+        prop_assert_eq!(&prompt_frames_with(&kept, keep), &kept, "idempotent");
         // What is left is a subsequence, equal but for the end of a sampling.
         let mut rest = kept.iter();
         let mut next = rest.next();
@@ -239,7 +239,7 @@ proptest! {
             if same.terminator == Terminator::Return {
                 same.terminator = Terminator::End;
             }
-            let is_reasoning = frame.role == Role::Assistant && frame.channel == Some(Channel::Analysis);
+            let is_reasoning = frame.role == FrameRole::Assistant && frame.channel == Some(Channel::Analysis);
             if next == Some(&same) {
                 next = rest.next();
             } else {

@@ -1,17 +1,17 @@
 //! Control tokens in what people say: found in any piece of any form.
 
 use logue_source::Span;
-use openchatml::scan::{Found, Scan, Text, is_control_token};
-use openchatml::{Dialect, FrameBuf, Token, write_frame};
+use openchatml::scan::{ScanFormat, TokenHit, TokenScanner, is_control_token};
+use openchatml::{ControlToken, Dialect, FrameBuf, write_frame};
 use proptest::prelude::*;
 
 use crate::strategies::{broken_transcript, marked_text};
 
-const V2_2: Text = Text::Envelope(Dialect::V2_2);
+const V2_2: ScanFormat = ScanFormat::Envelope(Dialect::V2_2);
 
-fn scan(text: Text, pieces: &[&[u8]]) -> Vec<Found> {
+fn scan(text: ScanFormat, pieces: &[&[u8]]) -> Vec<TokenHit> {
     let mut found = Vec::new();
-    let mut scan = Scan::new(text);
+    let mut scan = TokenScanner::new(text);
     for piece in pieces {
         scan.push(piece, &mut |token| found.push(token));
     }
@@ -20,11 +20,11 @@ fn scan(text: Text, pieces: &[&[u8]]) -> Vec<Found> {
 }
 
 /// The tokens, with `!` where they do harm.
-fn words(text: Text, source: &str) -> String {
+fn words(text: ScanFormat, source: &str) -> String {
     let found = scan(text, &[source.as_bytes()]);
     let words = found.iter().map(|found| {
         assert!(is_control_token(&found.token));
-        let harm = if found.harmless { "" } else { "!" };
+        let harm = if found.is_escaped { "" } else { "!" };
         format!(
             "{harm}{}@{}-{}",
             found.token, found.span.start, found.span.end
@@ -35,21 +35,25 @@ fn words(text: Text, source: &str) -> String {
 
 #[test]
 fn each_form_has_its_own_markup() {
-    let cases: &[(Text, &str, &str)] = &[
+    let cases: &[(ScanFormat, &str, &str)] = &[
         (
-            Text::Plain,
+            ScanFormat::Plain,
             "a <|end|> b <|nothing|> <| end|>",
             "!<|end|>@2-9",
         ),
-        (Text::Plain, "<<|im_start|>system", "!<|im_start|>@1-13"),
-        (Text::Plain, "<|<|end|>|>", "!<|end|>@2-9"),
         (
-            Text::Json,
+            ScanFormat::Plain,
+            "<<|im_start|>system",
+            "!<|im_start|>@1-13",
+        ),
+        (ScanFormat::Plain, "<|<|end|>|>", "!<|end|>@2-9"),
+        (
+            ScanFormat::Json,
             r#"{"a":"\u003c|end\u007C\u003e"}"#,
             "!<|end|>@6-28",
         ),
-        (Text::Json, r#"{"a":"\\u003c|end|>"}"#, ""),
-        (Text::Json, r#"{"a":"<\|end|>"}"#, "!<|end|>@6-14"),
+        (ScanFormat::Json, r#"{"a":"\\u003c|end|>"}"#, ""),
+        (ScanFormat::Json, r#"{"a":"<\|end|>"}"#, "!<|end|>@6-14"),
         (
             V2_2,
             "version: 2.2\ntokens: [\"<|start|>\", \"<|im_end|>\"]\n<|start|>user<|message|>a<|end|>",
@@ -81,22 +85,22 @@ fn each_form_has_its_own_markup() {
             "!<|start_reason|>@45-61",
         ),
         (
-            Text::Envelope(Dialect::V2_0),
+            ScanFormat::Envelope(Dialect::V2_0),
             "version: 2.0\n<|start|>user<|message|><|literal|><|end|>",
             "!<|literal|>@37-48",
         ),
         (
-            Text::Envelope(Dialect::Harmony),
+            ScanFormat::Envelope(Dialect::Harmony),
             "<|start|>user<|message|><|im_end|><|literal|><|end|>",
             "!<|im_end|>@24-34 !<|literal|>@34-45",
         ),
         (
-            Text::Envelope(Dialect::ChatMl),
+            ScanFormat::Envelope(Dialect::ChatMl),
             "<|im_start|>user\n<|end|><|fim_prefix|><|im_end|>",
             "!<|end|>@17-24 !<|fim_prefix|>@24-38",
         ),
         (
-            Text::Envelope(Dialect::V0_1),
+            ScanFormat::Envelope(Dialect::V0_1),
             "<|im_start|>user\n<|end|><|fim_prefix|><|im_end|>",
             "!<|end|>@17-24",
         ),
@@ -109,7 +113,7 @@ fn each_form_has_its_own_markup() {
 proptest! {
     #[test]
     fn pieces_change_nothing(bytes in broken_transcript(), cuts in proptest::collection::vec(0..200_usize, 0..4)) {
-        let forms = Dialect::ALL.into_iter().map(Text::Envelope).chain([Text::Plain, Text::Json]);
+        let forms = Dialect::ALL.into_iter().map(ScanFormat::Envelope).chain([ScanFormat::Plain, ScanFormat::Json]);
         for text in forms {
             let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
             cuts.extend([0, bytes.len()]);
@@ -119,7 +123,7 @@ proptest! {
             prop_assert_eq!(&whole, &scan(text, &pieces));
             for found in whole {
                 let spelled = found.span.bytes(&bytes);
-                prop_assert!(text == Text::Json || spelled == found.token.as_bytes());
+                prop_assert!(text == ScanFormat::Json || spelled == found.token.as_bytes());
             }
         }
     }
@@ -131,12 +135,12 @@ proptest! {
         let mut text = String::from("version: 2.2\n");
         write_frame(&mut text, &FrameBuf::user(body.as_str())).unwrap();
         let found = scan(V2_2, &[text.as_bytes()]);
-        let said = scan(Text::Plain, &[body.as_bytes()]);
-        let names = |found: &[Found]| found.iter().map(|found| found.token.clone()).collect::<Vec<_>>();
+        let said = scan(ScanFormat::Plain, &[body.as_bytes()]);
+        let names = |found: &[TokenHit]| found.iter().map(|found| found.token.clone()).collect::<Vec<_>>();
         prop_assert_eq!(names(&found), names(&said));
         for found in &found {
-            let own = Token::ALL.iter().any(|token| token.as_str() == found.token);
-            prop_assert_eq!(found.harmless, own, "{}", text);
+            let own = ControlToken::ALL.iter().any(|token| token.as_str() == found.token);
+            prop_assert_eq!(found.is_escaped, own, "{}", text);
         }
         prop_assert!(found.iter().all(|found| found.span != Span::default()));
     }
@@ -159,7 +163,7 @@ proptest! {
         spelled.push('"');
         let decoded: String = serde_json::from_str(&spelled).unwrap();
         prop_assert_eq!(&decoded, &body);
-        let plain = scan(Text::Plain, &[body.as_bytes()]).len();
-        prop_assert_eq!(scan(Text::Json, &[spelled.as_bytes()]).len(), plain);
+        let plain = scan(ScanFormat::Plain, &[body.as_bytes()]).len();
+        prop_assert_eq!(scan(ScanFormat::Json, &[spelled.as_bytes()]).len(), plain);
     }
 }

@@ -1,13 +1,13 @@
 //! Shapes: what a JSON Schema accepts, why a text is refused and where, and as properties that
 //! what is made from a schema fits and what is broken does not.
 
-use openchatml::shape::Shape;
+use openchatml::argument_schema::ArgumentSchema;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 /// What `check` says: the path, what was expected and found, and the text that is meant.
 fn refusal(schema: &Value, text: &str) -> Option<String> {
-    let shape = Shape::from_json_schema(schema);
+    let shape = ArgumentSchema::from_json_schema(schema);
     let mismatch = shape.check(text.as_bytes()).err()?;
     let meant = mismatch.span.text(text).unwrap();
     Some(format!("{mismatch} @ {meant}"))
@@ -17,7 +17,7 @@ fn assert_fits(schema: &Value, texts: &[&str]) {
     for text in texts {
         assert_eq!(refusal(schema, text), None, "{schema} {text}");
         if let Ok(value) = serde_json::from_str(text) {
-            assert!(Shape::from_json_schema(schema).accepts(&value));
+            assert!(ArgumentSchema::from_json_schema(schema).accepts(&value));
         }
     }
 }
@@ -294,7 +294,7 @@ fn what_no_type_here_can_hold_is_not_judged() {
             ),
         ],
     );
-    let mismatch = Shape::any().check(b"\"\xff\"");
+    let mismatch = ArgumentSchema::any().check(b"\"\xff\"");
     assert!(mismatch.is_ok(), "that it is not UTF-8 is another finding");
 }
 
@@ -316,7 +316,7 @@ fn alternatives_inside_alternatives_end() {
     let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
     let wide = format!("[{}1]", "[[[[[[1]]]]]],".repeat(2_000));
     for text in [deep, wide] {
-        drop(Shape::from_json_schema(&schema).check(text.as_bytes()));
+        drop(ArgumentSchema::from_json_schema(&schema).check(text.as_bytes()));
     }
 }
 
@@ -329,7 +329,7 @@ fn alternatives_share_the_steps_of_their_text() {
     let mut levels: Map<String, Value> = (0..20).map(|n| (n.to_string(), level(n + 1))).collect();
     levels.insert("20".to_owned(), json!({"type": "string"}));
     let schema = json!({"items": {"$ref": "#/$defs/0"}, "$defs": levels});
-    let shape = Shape::from_json_schema(&schema);
+    let shape = ArgumentSchema::from_json_schema(&schema);
     let text = format!("[{}1]", "1,".repeat(20_000));
     drop(shape.check(text.as_bytes()));
     // Many alternatives, each of which looks at every key.
@@ -337,7 +337,7 @@ fn alternatives_share_the_steps_of_their_text() {
     let schema = json!({"anyOf": (0..10_000).map(member).collect::<Vec<_>>()});
     let keys: Vec<_> = (0..10_000).map(|n| format!("\"q{n}\":1")).collect();
     let text = format!("{{{}}}", keys.join(","));
-    drop(Shape::from_json_schema(&schema).check(text.as_bytes()));
+    drop(ArgumentSchema::from_json_schema(&schema).check(text.as_bytes()));
 }
 
 #[test]
@@ -345,7 +345,7 @@ fn long_lists_of_literals_are_no_slower() {
     // Compared one by one, these are two hundred million comparisons.
     let words: Vec<_> = (0..20_000).map(|n| format!("word {n:05}")).collect();
     let schema = json!({"items": {"enum": words}});
-    let shape = Shape::from_json_schema(&schema);
+    let shape = ArgumentSchema::from_json_schema(&schema);
     let text = serde_json::to_string(&words).unwrap();
     assert_eq!(shape.check(text.as_bytes()), Ok(()));
     assert!(shape.accepts(&json!(words)));
@@ -424,11 +424,11 @@ fn broken(value: &Value) -> Value {
 proptest! {
     #[test]
     fn what_is_made_from_a_schema_fits((schema, value) in schema_and_value()) {
-        let shape = Shape::from_json_schema(&schema);
+        let shape = ArgumentSchema::from_json_schema(&schema);
         prop_assert_eq!(shape.check(value.to_string().as_bytes()), Ok(()));
         prop_assert!(shape.accepts(&value));
         let named = json!({"$ref": "#/$defs/a~1b", "$defs": {"a/b": schema}});
-        prop_assert!(Shape::from_json_schema(&named).accepts(&value));
+        prop_assert!(ArgumentSchema::from_json_schema(&named).accepts(&value));
     }
 
     #[test]
@@ -437,7 +437,7 @@ proptest! {
             .prop_filter("says nothing", |(schema, _)| schema.get("type").is_some() || schema.get("enum").is_some())
     ) {
         let text = serde_json::to_string_pretty(&broken(&value)).unwrap();
-        let shape = Shape::from_json_schema(&schema);
+        let shape = ArgumentSchema::from_json_schema(&schema);
         let mismatch = shape.check(text.as_bytes()).unwrap_err();
         prop_assert!(mismatch.span.start < mismatch.span.end && mismatch.span.end <= text.len());
         prop_assert!(!shape.accepts(&broken(&value)));
@@ -445,7 +445,7 @@ proptest! {
 
     #[test]
     fn one_pass_and_judging_agree((schema, _) in schema_and_value(), (_, value) in schema_and_value()) {
-        let shape = Shape::from_json_schema(&schema);
+        let shape = ArgumentSchema::from_json_schema(&schema);
         let text = value.to_string();
         prop_assert_eq!(shape.check(text.as_bytes()).is_ok(), shape.accepts(&value));
     }
@@ -453,6 +453,6 @@ proptest! {
     #[test]
     fn no_schema_and_no_text_panics(schema in "[\\[\\]{}:,\"$#/a-z0-9]{0,80}", text in any::<Vec<u8>>()) {
         let schema = serde_json::from_str(&schema).unwrap_or(json!({"type": "object", "required": ["a"]}));
-        drop(Shape::from_json_schema(&schema).check(&text));
+        drop(ArgumentSchema::from_json_schema(&schema).check(&text));
     }
 }

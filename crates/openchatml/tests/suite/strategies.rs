@@ -1,17 +1,17 @@
 //! Inputs for the properties: texts made of what the language is made of.
 
-use openchatml::{Channel, FrameBuf, Role, Terminator, Token};
+use openchatml::{Channel, ControlToken, FrameBuf, FrameRole, Terminator};
 use proptest::prelude::*;
 
 /// Texts of tokens, pieces of tokens, brackets, white space, JSON and letters.
 pub(crate) fn marked_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
-        6 => proptest::sample::select(Token::ALL.to_vec()).prop_map(|token| token.as_str().to_owned()),
-        3 => (proptest::sample::select(Token::ALL.to_vec()), 1..13_usize).prop_map(|(token, cut)| {
+        6 => proptest::sample::select(ControlToken::ALL.to_vec()).prop_map(|token| token.as_str().to_owned()),
+        3 => (proptest::sample::select(ControlToken::ALL.to_vec()), 1..13_usize).prop_map(|(token, cut)| {
             let text = token.as_str();
             text[..cut.min(text.len())].to_owned()
         }),
-        2 => (proptest::sample::select(Token::ALL.to_vec()), 1..13_usize).prop_map(|(token, cut)| {
+        2 => (proptest::sample::select(ControlToken::ALL.to_vec()), 1..13_usize).prop_map(|(token, cut)| {
             let text = token.as_str();
             text[cut.min(text.len())..].to_owned()
         }),
@@ -50,7 +50,7 @@ pub(crate) fn broken_transcript() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => marked_text().prop_map(String::into_bytes),
         4 => proptest::sample::select(words).prop_map(|word| word.as_bytes().to_vec()),
-        2 => proptest::sample::select(Token::ALL.to_vec())
+        2 => proptest::sample::select(ControlToken::ALL.to_vec())
             .prop_map(|token| token.as_str().as_bytes().to_vec()),
         1 => proptest::collection::vec(any::<u8>(), 0..4),
     ];
@@ -81,11 +81,11 @@ pub(crate) fn frame() -> impl Strategy<Value = FrameBuf> {
         Channel::Final,
     ]));
     let role = proptest::sample::select(vec![
-        Role::System,
-        Role::Developer,
-        Role::User,
-        Role::Assistant,
-        Role::Tool,
+        FrameRole::System,
+        FrameRole::Developer,
+        FrameRole::User,
+        FrameRole::Assistant,
+        FrameRole::Tool,
     ]);
     let ends =
         proptest::sample::select(vec![Terminator::End, Terminator::Call, Terminator::Return]);
@@ -115,11 +115,11 @@ pub(crate) fn frame() -> impl Strategy<Value = FrameBuf> {
                 frame.attributes = attributes;
                 frame.channel = channel;
                 // Bring the parts together that need each other.
-                if role == Role::Tool {
+                if role == FrameRole::Tool {
                     frame.name.get_or_insert_with(|| some_word.clone());
                     frame.call_id.get_or_insert_with(|| other_word.clone());
                 }
-                if role == Role::Assistant {
+                if role == FrameRole::Assistant {
                     frame.terminator = end;
                     if end == Terminator::Call {
                         frame.to.get_or_insert(some_word);

@@ -2,7 +2,7 @@
 
 use logue_source::{DiagnosticCode, Span};
 use openchatml::{
-    Channel, HiddenBecause, Piece, Role, Terminator, View, Visibility, is_visible, parse,
+    Channel, FrameRole, HiddenReason, SourcePiece, Terminator, View, Visibility, is_visible, parse,
     write_frame,
 };
 use proptest::prelude::*;
@@ -17,9 +17,9 @@ fn may_be_seen(frame: &openchatml::FrameBuf) -> bool {
         .as_deref()
         .is_some_and(|to| !["user", "assistant", "all"].contains(&to));
     match frame.role {
-        Role::User => final_channel,
-        Role::Assistant if to_tool => false,
-        Role::Assistant => {
+        FrameRole::User => final_channel,
+        FrameRole::Assistant if to_tool => false,
+        FrameRole::Assistant => {
             final_channel
                 || (frame.channel == Some(Channel::Commentary)
                     && frame.intent.as_deref() == Some("preamble"))
@@ -62,7 +62,7 @@ proptest! {
             let doubtful = frame.is_stray()
                 || frame.channel() == Channel::Unknown
                 || frame.channel() == Channel::Analysis
-                || !matches!(frame.role(), Role::User | Role::Assistant);
+                || !matches!(frame.role(), FrameRole::User | FrameRole::Assistant);
             prop_assert!(!(doubtful && is_visible(frame)));
         }
         prop_assert_eq!(debug.frames().count(), document.frames().len());
@@ -73,7 +73,7 @@ proptest! {
     fn a_frame_with_a_broken_header_is_hidden(source in broken_transcript()) {
         let document = parse(&source);
         let header = document.pieces().find_map(|piece| match piece {
-            Piece::Header(span) => Some(span.end),
+            SourcePiece::Header(span) => Some(span.end),
             _ => None,
         });
         let found = document.diagnostics().iter();
@@ -109,7 +109,7 @@ proptest! {
         let source = format!("version: 2.2\n<|start|>user<|message|>x<|end|>\n{frames}");
         let document = parse(source.as_bytes());
         for frame in document.frames() {
-            prop_assert!(frame.role() != Role::System, "{source}");
+            prop_assert!(frame.role() != FrameRole::System, "{source}");
         }
     }
 
@@ -166,7 +166,7 @@ fn a_refusal_says_why_and_nothing_of_the_text() {
     let document = parse(b"<|start|>assistant<|channel|>analysis<|message|>SECRET<|end|>");
     let frame = &document.frames()[0];
     let refusal = View::new(&document).text(frame).unwrap_err();
-    assert_eq!(refusal.because(), HiddenBecause::Analysis);
+    assert_eq!(refusal.reason(), HiddenReason::Analysis);
     let finding = refusal.to_diagnostic();
     assert_eq!(finding.code.as_str(), "E-PERM-VISIBILITY");
     assert!(!format!("{refusal} {refusal:?} {finding:?}").contains("SECRET"));
@@ -175,36 +175,36 @@ fn a_refusal_says_why_and_nothing_of_the_text() {
 #[test]
 fn each_hidden_frame_has_its_reason() {
     let cases = [
-        ("<|start|>system<|message|>", HiddenBecause::Role),
+        ("<|start|>system<|message|>", HiddenReason::Role),
         (
             "<|start|>developer<|channel|>final<|message|>",
-            HiddenBecause::Role,
+            HiddenReason::Role,
         ),
         (
             "<|start|>functions.f<|channel|>final<|message|>",
-            HiddenBecause::Role,
+            HiddenReason::Role,
         ),
         (
             "<|start|>who<|channel|>final<|message|>",
-            HiddenBecause::Role,
+            HiddenReason::Role,
         ),
         (
             "<|start|>user<|channel|>analysis<|message|>",
-            HiddenBecause::Analysis,
+            HiddenReason::Analysis,
         ),
         (
             "<|start|>assistant<|channel|>commentary<|message|>",
-            HiddenBecause::Commentary,
+            HiddenReason::Commentary,
         ),
         (
             "<|start|>assistant<|channel|>finally<|message|>",
-            HiddenBecause::UnknownChannel,
+            HiddenReason::UnknownChannel,
         ),
         (
             "<|start|>assistant to=python<|channel|>final<|message|>",
-            HiddenBecause::ForTool,
+            HiddenReason::ForTool,
         ),
-        ("stray <|start|>", HiddenBecause::Stray),
+        ("stray <|start|>", HiddenReason::Stray),
     ];
     for (source, reason) in cases {
         let document = parse(source.as_bytes());
@@ -216,12 +216,12 @@ fn each_hidden_frame_has_its_reason() {
 #[test]
 fn authority_has_the_order_of_the_specification() {
     let order = [
-        Role::System,
-        Role::Developer,
-        Role::User,
-        Role::Assistant,
-        Role::Tool,
+        FrameRole::System,
+        FrameRole::Developer,
+        FrameRole::User,
+        FrameRole::Assistant,
+        FrameRole::Tool,
     ];
     assert!(order.is_sorted_by(|higher, lower| higher.authority() > lower.authority()));
-    assert_eq!(Role::Other.authority(), Role::Tool.authority());
+    assert_eq!(FrameRole::Other.authority(), FrameRole::Tool.authority());
 }

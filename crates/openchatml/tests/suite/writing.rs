@@ -1,6 +1,8 @@
 //! What the writer refuses.
 
-use openchatml::{Channel, FrameBuf, Role, Terminator, WriteError, parse, safe_value, write_frame};
+use openchatml::{
+    Channel, FrameBuf, FrameRole, Terminator, WriteError, parse, safe_value, write_frame,
+};
 use proptest::prelude::*;
 
 use crate::strategies::marked_text;
@@ -120,7 +122,7 @@ fn frames_that_break_a_rule_are_refused() {
             terminator(Terminator::None),
         ),
         (
-            FrameBuf::new(Role::Other, "a"),
+            FrameBuf::new(FrameRole::Other, "a"),
             WriteError::Unknown { field: "role" },
         ),
         (

@@ -159,7 +159,7 @@ impl Checker<'_> {
                 self.tell(name, path, &bytes, &openchatml::check(&document))
             }
             Language::Harmony | Language::Ocml0_1 | Language::Chatml => {
-                let options = openchatml::convert::Options::default();
+                let options = openchatml::convert::ConvertOptions::default();
                 let read = openchatml::convert::read(&bytes, language.dialect(), &options);
                 self.tell(name, path, &bytes, &read.diagnostics)
             }

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use logue_source::{Origin, Source, Span, visible};
 use openchatml::Loss;
-use openchatml::convert::{Options, WriteError};
+use openchatml::convert::{ConvertError, ConvertOptions};
 use openchatml::project;
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> Result<Exit, Failure> {
     let (jobs, several) = jobs(arguments)?;
     let mut converter = Converter {
         arguments,
-        options: Options {
+        options: ConvertOptions {
             strict: arguments.strict,
             thinking: arguments.thinking,
             line: false,
@@ -180,7 +180,7 @@ fn is_candidate(path: &Path) -> bool {
 
 struct Converter<'a> {
     arguments: &'a ConvertArgs,
-    options: Options,
+    options: ConvertOptions,
     report: Report,
 }
 
@@ -208,7 +208,7 @@ impl Converter<'_> {
                 return Ok(());
             }
             // What is wrong with it is better said than nothing.
-            None if json => (Form::Projection(project::Projection::OpenAi), false),
+            None if json => (Form::Projection(project::JsonFormat::OpenAi), false),
             None => return Err(unknown(&name)),
         };
         self.options.line = false;
@@ -285,7 +285,7 @@ impl Converter<'_> {
             Ok(written) => {
                 let losses = [losses, written.losses].concat();
                 if self.report.strict && !losses.is_empty() {
-                    let error = WriteError::Losses(Vec::new());
+                    let error = ConvertError::Losses(Vec::new());
                     return Err((reason(&error), losses));
                 }
                 Ok((written.text, losses))
@@ -333,7 +333,7 @@ impl Converter<'_> {
             .or_else(|| Form::of(None, bytes));
         // A line that nothing knows is told about as what most lines are.
         let (form, certain) =
-            form.unwrap_or((Form::Projection(project::Projection::OpenAi), false));
+            form.unwrap_or((Form::Projection(project::JsonFormat::OpenAi), false));
         let read = form.read(bytes, certain, None, &self.options);
         let which = match &inner {
             // Places in a text within a line are no places in the file.

@@ -1,7 +1,7 @@
 //! What is said about a conversion: losses, findings, refusals.
 
 use logue_source::{Diagnostic, Origin, Source, visible};
-use openchatml::{Loss, Subject};
+use openchatml::{Loss, LossTarget};
 use serde_json::{Value, json};
 
 use crate::conversion::form::{Conversation, Form};
@@ -141,10 +141,10 @@ impl Report {
 }
 
 fn loss(loss: &Loss) -> Value {
-    let (subject, number) = match loss.subject {
-        Subject::Frame(index) => ("frame", Some(index + 1)),
-        Subject::Message(index) => ("message", Some(index + 1)),
+    let (subject, number) = match loss.target {
+        LossTarget::Frame(index) => ("frame", Some(index + 1)),
+        LossTarget::Message(index) => ("message", Some(index + 1)),
         _ => ("transcript", None),
     };
-    json!({"subject": subject, "number": number, "text": loss.text})
+    json!({"subject": subject, "number": number, "text": loss.message})
 }

@@ -8,7 +8,7 @@ use logue_agent::{is_pending, read_all, read_bytes};
 use logue_harness::Clock as _;
 use logue_harness::store::{Acquired, Commit, SharedStore};
 use logue_message::ChatMessage;
-use openchatml::project::Projection;
+use openchatml::project::JsonFormat;
 use serde_json::{Map, Value, json};
 
 use crate::arguments::{ExportArgs, ForkArgs, ImportArgs};
@@ -23,7 +23,7 @@ use crate::setup::store::{SystemClock, new_id, store_failure};
 use crate::setup::suspended::refuse_file;
 use crate::terminal::{closed_pipe_is_done, complain, print};
 
-const JSON: Form = Form::Projection(Projection::Json);
+const JSON: Form = Form::Projection(JsonFormat::Json);
 
 pub(super) async fn fork(store: SharedStore, arguments: &ForkArgs) -> Result<Exit, Failure> {
     refuse_file(&arguments.session)?;

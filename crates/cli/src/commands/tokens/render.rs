@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use openchatml::harmony::{
     self, Conversation, Form, Reasoning, RenderError, RenderOptions, Renderer,
 };
-use openchatml::{Loss, Role, Transcript, convert};
+use openchatml::{FrameRole, Loss, Transcript, convert};
 
 use crate::arguments::{Dialect, RenderArgs};
 use crate::exit::{Exit, Failure};
@@ -18,7 +18,7 @@ pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, Failure> {
         Some(Dialect::Openchatml) => (openchatml::parse(&bytes).to_transcript(), Vec::new()),
         Some(Dialect::Harmony) => from_harmony(&bytes),
         None => {
-            let read = convert::read(&bytes, None, &convert::Options::default());
+            let read = convert::read(&bytes, None, &convert::ConvertOptions::default());
             (read.transcript, read.losses)
         }
     };
@@ -28,7 +28,7 @@ pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, Failure> {
         complain(&format!("note: `{name}`: {loss}\n"));
     }
     let form = match arguments.completion {
-        Some(role) => Form::Completion(Role::from(role)),
+        Some(role) => Form::Completion(FrameRole::from(role)),
         None if arguments.training => Form::Training,
         None => Form::Conversation,
     };
@@ -62,5 +62,5 @@ pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, Failure> {
 }
 
 fn from_harmony(text: &[u8]) -> (Transcript, Vec<Loss>) {
-    harmony::read(text, &harmony::Options::default()).to_transcript()
+    harmony::read(text, &harmony::HarmonyReadOptions::default()).to_transcript()
 }

@@ -101,7 +101,11 @@ fn messages(
     match language {
         Language::Openchatml => Ok(openchatml_messages(name, &bytes, arguments.debug_channels)),
         Language::Harmony | Language::Ocml0_1 | Language::Chatml => {
-            let read = convert::read(&bytes, language.dialect(), &convert::Options::default());
+            let read = convert::read(
+                &bytes,
+                language.dialect(),
+                &convert::ConvertOptions::default(),
+            );
             report(name, &bytes, &read.diagnostics);
             let debug = arguments.debug_channels;
             let frames = read.transcript.frames.into_iter();

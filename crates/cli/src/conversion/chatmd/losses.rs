@@ -12,15 +12,15 @@ use chatmd::{
 };
 use logue_message::{CallKind, ChatMessage, Content, ContentBlock, ToolCall};
 use logue_source::{Diagnostic, DiagnosticCode, Source, Span};
-use openchatml::{FrameBuf, Loss, Subject, messages_from_frames};
+use openchatml::{FrameBuf, Loss, LossTarget, messages_from_frames};
 
 use crate::conversion::chatmd::payloads::Payloads;
 
 /// A loss of the conversation as a whole.
 pub(crate) fn whole(text: impl Into<String>) -> Loss {
     Loss {
-        subject: Subject::Transcript,
-        text: text.into(),
+        target: LossTarget::Transcript,
+        message: text.into(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chatmd::{MessageRole, write as element};
 use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role};
-use openchatml::{HeaderBuf, Loss, Subject, Transcript, messages_from_frames};
+use openchatml::{HeaderBuf, Loss, LossTarget, Transcript, messages_from_frames};
 use serde_json::Value;
 
 use crate::conversion::chatmd::losses::whole;
@@ -177,8 +177,8 @@ impl Writing<'_> {
 
     fn note(&mut self, text: &str) {
         self.losses.push(Loss {
-            subject: Subject::Message(self.index),
-            text: text.to_owned(),
+            target: LossTarget::Message(self.index),
+            message: text.to_owned(),
         });
     }
 }

@@ -5,7 +5,7 @@ use logue_source::Span;
 
 use super::super::lexer::{Word, unquoted};
 use super::{ANY, Types};
-use crate::shape::{Kinds, Node, NodeId, Property};
+use crate::argument_schema::{Kinds, Node, NodeId, Property};
 
 impl Types<'_> {
     /// The members of an object whose brace is open. A line that is no member is skipped; then

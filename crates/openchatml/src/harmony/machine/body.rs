@@ -2,12 +2,12 @@
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
-use super::super::event::{End, Event, Head};
+use super::super::event::{End, Event, MessageHeader};
 
 use super::{Machine, Sink, State};
 use crate::utf8::Piece;
 use crate::view::Addressee;
-use crate::words::{Channel, Role};
+use crate::words::{Channel, FrameRole};
 
 impl Machine {
     pub(super) fn decode(&mut self, bytes: &[u8], at: usize, sink: &mut Sink<'_>) {
@@ -72,8 +72,8 @@ impl Machine {
 }
 
 /// Whether a message may end in its stop token.
-pub(super) fn check_stop(head: &Head, end: End, at: Span) -> Option<Diagnostic> {
-    let assistant = head.role == Role::Assistant;
+pub(super) fn check_stop(head: &MessageHeader, end: End, at: Span) -> Option<Diagnostic> {
+    let assistant = head.role == FrameRole::Assistant;
     let call = assistant && head.addressee() == Addressee::Tool;
     let (message, expected) = match end {
         End::Call if !assistant || head.recipient.is_none() => {

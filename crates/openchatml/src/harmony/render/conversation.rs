@@ -1,16 +1,16 @@
 //! The conversation as programs build it.
 
 use super::system::{DeveloperContent, SystemContent};
-use crate::words::Role;
+use crate::words::FrameRole;
 
 /// Messages in order.
 ///
 /// ```
-/// use openchatml::Role;
+/// use openchatml::FrameRole;
 /// use openchatml::harmony::{RenderMessage, Conversation, Form, RenderOptions};
 ///
 /// let conversation = Conversation::new(vec![RenderMessage::user("What is 2 + 2?")]);
-/// let prompt = conversation.to_text(Form::Completion(Role::Assistant), &RenderOptions::default())?;
+/// let prompt = conversation.to_text(Form::Completion(FrameRole::Assistant), &RenderOptions::default())?;
 /// assert_eq!(prompt, "<|start|>user<|message|>What is 2 + 2?<|end|><|start|>assistant");
 /// # Ok::<(), openchatml::harmony::RenderError>(())
 /// ```
@@ -30,7 +30,7 @@ impl Conversation {
     /// Whether a developer declares functions; a system message then says where calls go.
     pub(in crate::harmony) fn declares_functions(&self) -> bool {
         let developers = self.messages.iter();
-        let developers = developers.filter(|message| message.role == Role::Developer);
+        let developers = developers.filter(|message| message.role == FrameRole::Developer);
         let mut parts = developers.flat_map(|message| &message.content);
         parts.any(|part| match part {
             Content::Developer(content) => content.has_functions(),
@@ -49,8 +49,8 @@ impl FromIterator<RenderMessage> for Conversation {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RenderMessage {
-    /// Who speaks. [`Role::Other`] cannot be rendered.
-    pub role: Role,
+    /// Who speaks. [`FrameRole::Other`] cannot be rendered.
+    pub role: FrameRole,
     /// The speaker's name; a tool must have one, and it stands in the role's place.
     pub name: Option<String>,
     /// Whom the message is for. `all` is everybody and not written.
@@ -65,7 +65,7 @@ pub struct RenderMessage {
 
 impl RenderMessage {
     /// A message with one part and nothing in its header but the role.
-    pub fn new(role: Role, content: impl Into<Content>) -> Self {
+    pub fn new(role: FrameRole, content: impl Into<Content>) -> Self {
         Self {
             role,
             name: None,
@@ -78,27 +78,27 @@ impl RenderMessage {
 
     /// The ground rules.
     pub fn system(content: impl Into<Content>) -> Self {
-        Self::new(Role::System, content)
+        Self::new(FrameRole::System, content)
     }
 
     /// Instructions and tools.
     pub fn developer(content: impl Into<Content>) -> Self {
-        Self::new(Role::Developer, content)
+        Self::new(FrameRole::Developer, content)
     }
 
     /// What a person says.
     pub fn user(content: impl Into<Content>) -> Self {
-        Self::new(Role::User, content)
+        Self::new(FrameRole::User, content)
     }
 
     /// What the model says; models of this format want a channel on it.
     pub fn assistant(content: impl Into<Content>) -> Self {
-        Self::new(Role::Assistant, content)
+        Self::new(FrameRole::Assistant, content)
     }
 
     /// What the tool `name` (such as `functions.lamp`) answers to the assistant.
     pub fn tool(name: impl Into<String>, content: impl Into<Content>) -> Self {
-        Self::new(Role::Tool, content)
+        Self::new(FrameRole::Tool, content)
             .with_name(name)
             .with_recipient("assistant")
             .with_channel("commentary")
@@ -143,7 +143,7 @@ impl RenderMessage {
     /// The same with a type that the body must have.
     #[must_use]
     pub fn with_constrain(self, content_type: &str) -> Self {
-        self.with_content_type(format!("{}{content_type}", crate::Token::Constrain))
+        self.with_content_type(format!("{}{content_type}", crate::ControlToken::Constrain))
     }
 
     /// The same with a further part.

@@ -3,10 +3,10 @@
 use super::conversation::RenderMessage;
 use super::error::RenderError;
 use super::plan::Sink;
-use crate::Token;
+use crate::ControlToken;
 use crate::harmony::words;
 use crate::limits::MAX_FRAME_HEADER;
-use crate::words::{Channel, Role};
+use crate::words::{Channel, FrameRole};
 use crate::write::is_safe;
 
 /// Everybody: a recipient that is not written.
@@ -29,11 +29,11 @@ pub(super) fn write(
     if check_values {
         check(message, index)?;
     }
-    sink.token(Token::Start);
+    sink.token(ControlToken::Start);
     words.clear();
     match (&message.name, message.role) {
-        (Some(name), Role::Tool) => words.push_str(name),
-        (None, Role::Tool) => return Err(RenderError::ToolWithoutName { message: index }),
+        (Some(name), FrameRole::Tool) => words.push_str(name),
+        (None, FrameRole::Tool) => return Err(RenderError::ToolWithoutName { message: index }),
         (Some(name), _) => {
             words.push_str(role);
             words.push(':');
@@ -47,13 +47,13 @@ pub(super) fn write(
     }
     sink.text(words);
     if let Some(channel) = &message.channel {
-        sink.token(Token::Channel);
+        sink.token(ControlToken::Channel);
         sink.text(channel);
     }
     if let Some(content_type) = &message.content_type {
-        if let Some(constrained) = content_type.strip_prefix(Token::Constrain.as_str()) {
+        if let Some(constrained) = content_type.strip_prefix(ControlToken::Constrain.as_str()) {
             sink.text(" ");
-            sink.token(Token::Constrain);
+            sink.token(ControlToken::Constrain);
             sink.text(constrained);
         } else {
             words.clear();
@@ -62,13 +62,13 @@ pub(super) fn write(
             sink.text(words);
         }
     }
-    sink.token(Token::Message);
+    sink.token(ControlToken::Message);
     Ok(())
 }
 
 /// Refuses what the reader would not read back as it is.
 fn check(message: &RenderMessage, index: usize) -> Result<(), RenderError> {
-    let constrained = |value: &str| value.starts_with(Token::Constrain.as_str());
+    let constrained = |value: &str| value.starts_with(ControlToken::Constrain.as_str());
     let fields = [
         ("name", message.name.as_deref()),
         ("recipient", message.recipient.as_deref()),
@@ -80,11 +80,11 @@ fn check(message: &RenderMessage, index: usize) -> Result<(), RenderError> {
             continue;
         };
         let reads_back = match field {
-            "name" if message.role == Role::Tool => is_tool(value),
+            "name" if message.role == FrameRole::Tool => is_tool(value),
             "name" => is_value(value) && !value.contains('='),
             "channel" => is_channel(value),
             "content_type" if constrained(value) => value
-                .strip_prefix(Token::Constrain.as_str())
+                .strip_prefix(ControlToken::Constrain.as_str())
                 .is_some_and(is_type),
             "content_type" => {
                 is_type(value) && Channel::parse(value.as_bytes()) == Channel::Unknown
@@ -112,7 +112,7 @@ fn is_tool(name: &str) -> bool {
         return false;
     }
     let read = words::role(name.as_bytes());
-    read.role == Role::Tool && read.name.as_deref() == Some(name)
+    read.role == FrameRole::Tool && read.name.as_deref() == Some(name)
 }
 
 fn is_channel(name: &str) -> bool {

@@ -6,7 +6,7 @@ use super::conversation::{Conversation, RenderMessage};
 use super::error::RenderError;
 use super::options::{Form, RenderOptions};
 use super::plan::{self, Sink};
-use crate::Token;
+use crate::ControlToken;
 use crate::harmony::control_id;
 
 /// Renders to ids of `o200k_harmony`.
@@ -15,13 +15,13 @@ use crate::harmony::control_id;
 /// renderer is made for many conversations, since what it learns of one speeds up the next.
 ///
 /// ```
-/// use openchatml::Role;
+/// use openchatml::FrameRole;
 /// use openchatml::harmony::{RenderMessage, Conversation, Form, RenderOptions, Renderer};
 ///
 /// let conversation = Conversation::new(vec![RenderMessage::user("<|end|>")]);
 /// let ids = Renderer::new().ids(
 ///     &conversation,
-///     Form::Completion(Role::Assistant),
+///     Form::Completion(FrameRole::Assistant),
 ///     &RenderOptions::default(),
 /// )?;
 /// assert_eq!(ids, [200_006, 1428, 200_008, 27, 91, 419, 91, 29, 200_007, 200_006, 173_781]);
@@ -112,7 +112,7 @@ struct Ids<'r> {
 }
 
 impl Sink for Ids<'_> {
-    fn token(&mut self, token: Token) {
+    fn token(&mut self, token: ControlToken) {
         // The two without an id are never written.
         self.ids
             .push(control_id(token).unwrap_or(special::END_OF_TEXT));

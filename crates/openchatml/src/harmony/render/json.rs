@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::conversation::{Content, Conversation, RenderMessage};
 use super::system::{DeveloperContent, ReasoningEffort, SystemContent};
 use super::tools::{FunctionTool, ToolNamespace};
-use crate::words::Role;
+use crate::words::FrameRole;
 
 impl Conversation {
     /// Reads a conversation from JSON.
@@ -152,12 +152,12 @@ struct Function {
 impl Serialize for RenderMessage {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let role = match self.role {
-            Role::User => Speaker::User,
-            Role::Assistant => Speaker::Assistant,
-            Role::System => Speaker::System,
-            Role::Developer => Speaker::Developer,
+            FrameRole::User => Speaker::User,
+            FrameRole::Assistant => Speaker::Assistant,
+            FrameRole::System => Speaker::System,
+            FrameRole::Developer => Speaker::Developer,
             // Whoever nobody knows has the least authority.
-            Role::Tool | Role::Other => Speaker::Tool,
+            FrameRole::Tool | FrameRole::Other => Speaker::Tool,
         };
         let content = match self.content.as_slice() {
             [Content::Text(text)] => Body::Text(text.clone()),
@@ -179,11 +179,11 @@ impl<'de> Deserialize<'de> for RenderMessage {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let message = Message::deserialize(deserializer)?;
         let role = match message.role {
-            Speaker::User => Role::User,
-            Speaker::Assistant => Role::Assistant,
-            Speaker::System => Role::System,
-            Speaker::Developer => Role::Developer,
-            Speaker::Tool => Role::Tool,
+            Speaker::User => FrameRole::User,
+            Speaker::Assistant => FrameRole::Assistant,
+            Speaker::System => FrameRole::System,
+            Speaker::Developer => FrameRole::Developer,
+            Speaker::Tool => FrameRole::Tool,
         };
         let content = match message.content {
             Body::Text(text) => vec![Content::Text(text)],

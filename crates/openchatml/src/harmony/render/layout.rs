@@ -1,6 +1,6 @@
 //! The text of a system and of a developer message.
 
-use super::options::Compat;
+use super::options::RendererCompat;
 use super::system::{DeveloperContent, SystemContent};
 use super::tools::{FunctionTool, ToolNamespace};
 use super::{schema, schema_compat};
@@ -9,7 +9,7 @@ use super::{schema, schema_compat};
 pub(in crate::harmony) fn system(
     content: &SystemContent,
     function_tools: bool,
-    compat: Compat,
+    compat: RendererCompat,
     out: &mut String,
 ) {
     let mut sections = Sections::new(out);
@@ -52,7 +52,11 @@ pub(in crate::harmony) fn system(
 }
 
 /// Appends what a developer message says.
-pub(in crate::harmony) fn developer(content: &DeveloperContent, compat: Compat, out: &mut String) {
+pub(in crate::harmony) fn developer(
+    content: &DeveloperContent,
+    compat: RendererCompat,
+    out: &mut String,
+) {
     let mut sections = Sections::new(out);
     if let Some(instructions) = &content.instructions {
         let out = sections.begin();
@@ -64,7 +68,7 @@ pub(in crate::harmony) fn developer(content: &DeveloperContent, compat: Compat, 
 
 fn tools<'t>(
     namespaces: impl Iterator<Item = &'t ToolNamespace>,
-    compat: Compat,
+    compat: RendererCompat,
     sections: &mut Sections<'_>,
 ) {
     let mut namespaces = namespaces.peekable();
@@ -77,7 +81,7 @@ fn tools<'t>(
     }
 }
 
-fn write_namespace(namespace: &ToolNamespace, compat: Compat, out: &mut String) {
+fn write_namespace(namespace: &ToolNamespace, compat: RendererCompat, out: &mut String) {
     let name = &namespace.name;
     let description = namespace.description.as_deref().unwrap_or_default();
     out.push_str("## ");
@@ -104,7 +108,7 @@ fn write_namespace(namespace: &ToolNamespace, compat: Compat, out: &mut String) 
     out.push_str(name);
 }
 
-fn write_function(function: &FunctionTool, compat: Compat, out: &mut String) {
+fn write_function(function: &FunctionTool, compat: RendererCompat, out: &mut String) {
     for line in function.description.lines() {
         out.push_str("// ");
         out.push_str(line);
@@ -117,8 +121,8 @@ fn write_function(function: &FunctionTool, compat: Compat, out: &mut String) {
         Some(parameters) => {
             out.push_str(" = (_: ");
             match compat {
-                Compat::Meant => schema::write(parameters, out),
-                Compat::OpenAi0_0_8 => schema_compat::write(parameters, out),
+                RendererCompat::Meant => schema::write(parameters, out),
+                RendererCompat::OpenAi0_0_8 => schema_compat::write(parameters, out),
             }
             out.push_str(") => any;\n");
         }

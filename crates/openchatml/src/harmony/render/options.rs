@@ -1,11 +1,11 @@
 //! How to render.
 
-use crate::words::Role;
+use crate::words::FrameRole;
 
 /// Whose choices are made where the usual renderer loses or breaks something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Compat {
+pub enum RendererCompat {
     /// What was meant.
     #[default]
     Meant,
@@ -39,7 +39,7 @@ pub enum Form {
     #[default]
     Conversation,
     /// The messages and the beginning of the next one, of this role: a prompt.
-    Completion(Role),
+    Completion(FrameRole),
     /// The messages; an answer at the end ends in `<|return|>`, as the model is to learn it.
     Training,
 }
@@ -47,16 +47,16 @@ pub enum Form {
 /// How to render.
 ///
 /// ```
-/// use openchatml::harmony::{Compat, Reasoning, RenderOptions};
+/// use openchatml::harmony::{RendererCompat, Reasoning, RenderOptions};
 ///
-/// let options = RenderOptions::compat(Compat::OpenAi0_0_8);
+/// let options = RenderOptions::compat(RendererCompat::OpenAi0_0_8);
 /// assert_eq!(options.reasoning, Reasoning::DropBeforeFirstFinal);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RenderOptions {
     /// Whose choices are made.
-    pub compat: Compat,
+    pub compat: RendererCompat,
     /// Which reasoning is left out.
     pub reasoning: Reasoning,
     /// Whether header values are looked at, and refused if they would not read back. Without this
@@ -70,12 +70,12 @@ pub struct RenderOptions {
 
 impl RenderOptions {
     /// The choices of `compat`, which decides what reasoning is left out, too.
-    pub const fn compat(compat: Compat) -> Self {
+    pub const fn compat(compat: RendererCompat) -> Self {
         Self {
             compat,
             reasoning: match compat {
-                Compat::Meant => Reasoning::DropFinished,
-                Compat::OpenAi0_0_8 => Reasoning::DropBeforeFirstFinal,
+                RendererCompat::Meant => Reasoning::DropFinished,
+                RendererCompat::OpenAi0_0_8 => Reasoning::DropBeforeFirstFinal,
             },
             check_headers: true,
             escape: false,
@@ -106,6 +106,6 @@ impl RenderOptions {
 
 impl Default for RenderOptions {
     fn default() -> Self {
-        Self::compat(Compat::Meant)
+        Self::compat(RendererCompat::Meant)
     }
 }

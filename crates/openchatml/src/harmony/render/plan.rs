@@ -4,14 +4,14 @@ use super::conversation::{Content, Conversation, RenderMessage};
 use super::error::RenderError;
 use super::header::{self, ALL};
 use super::layout;
-use super::options::{Compat, Form, Reasoning, RenderOptions};
-use crate::Token;
-use crate::words::Role;
+use super::options::{Form, Reasoning, RenderOptions, RendererCompat};
+use crate::ControlToken;
+use crate::words::FrameRole;
 
 /// Where a rendering goes: text, or ids.
 pub(super) trait Sink {
     /// A control token.
-    fn token(&mut self, token: Token);
+    fn token(&mut self, token: ControlToken);
     /// Text of a header.
     fn text(&mut self, text: &str);
     /// Text of a body, which may come in parts.
@@ -44,14 +44,14 @@ pub(super) fn conversation(
         }
         let last = index + 1 == messages.len();
         let end = if last && form == Form::Training && may_return(message, options.compat) {
-            Token::Return
+            ControlToken::Return
         } else {
             terminator(message, options.compat)
         };
         write(message, index, end, function_tools, options, sink, words)?;
     }
     if let Some(role) = next {
-        sink.token(Token::Start);
+        sink.token(ControlToken::Start);
         sink.text(role);
     }
     Ok(())
@@ -75,7 +75,7 @@ const FINAL: &str = "final";
 fn write(
     message: &RenderMessage,
     index: usize,
-    end: Token,
+    end: ControlToken,
     function_tools: bool,
     options: RenderOptions,
     sink: &mut impl Sink,
@@ -88,8 +88,8 @@ fn write(
                 sink.body(text);
                 continue;
             }
-            Content::System(_) => ("system", Role::System),
-            Content::Developer(_) => ("developer", Role::Developer),
+            Content::System(_) => ("system", FrameRole::System),
+            Content::Developer(_) => ("developer", FrameRole::Developer),
         };
         if message.role != role {
             return Err(RenderError::MisplacedContent {
@@ -117,11 +117,11 @@ fn finished(messages: &[RenderMessage], reasoning: Reasoning) -> usize {
     let place = match reasoning {
         Reasoning::Keep => None,
         Reasoning::DropFinished => messages.iter().rposition(|message| {
-            message.role == Role::Assistant && message.is_on(FINAL) && !is_call(message)
+            message.role == FrameRole::Assistant && message.is_on(FINAL) && !is_call(message)
         }),
         Reasoning::DropBeforeFirstFinal => {
             let mut backwards = messages.iter().rev();
-            let last = backwards.find(|message| message.role == Role::Assistant);
+            let last = backwards.find(|message| message.role == FrameRole::Assistant);
             let first = || messages.iter().position(|message| message.is_on(FINAL));
             last.filter(|message| message.is_on(FINAL))
                 .and_then(|_| first())
@@ -130,22 +130,28 @@ fn finished(messages: &[RenderMessage], reasoning: Reasoning) -> usize {
     place.unwrap_or(0)
 }
 
-fn terminator(message: &RenderMessage, compat: Compat) -> Token {
+fn terminator(message: &RenderMessage, compat: RendererCompat) -> ControlToken {
     let calls = match compat {
-        Compat::Meant => is_call(message),
-        Compat::OpenAi0_0_8 => message.role == Role::Assistant && message.recipient.is_some(),
+        RendererCompat::Meant => is_call(message),
+        RendererCompat::OpenAi0_0_8 => {
+            message.role == FrameRole::Assistant && message.recipient.is_some()
+        }
     };
-    if calls { Token::Call } else { Token::End }
+    if calls {
+        ControlToken::Call
+    } else {
+        ControlToken::End
+    }
 }
 
 /// Whether the message, as the last one of a lesson, may end in `<|return|>`.
-fn may_return(message: &RenderMessage, compat: Compat) -> bool {
-    let calls = compat == Compat::Meant && is_call(message);
-    message.role == Role::Assistant && message.is_on(FINAL) && !calls
+fn may_return(message: &RenderMessage, compat: RendererCompat) -> bool {
+    let calls = compat == RendererCompat::Meant && is_call(message);
+    message.role == FrameRole::Assistant && message.is_on(FINAL) && !calls
 }
 
 /// Whether the assistant addresses somebody, who is then to answer.
 fn is_call(message: &RenderMessage) -> bool {
     let addressed = message.recipient.as_deref().is_some_and(|to| to != ALL);
-    message.role == Role::Assistant && addressed
+    message.role == FrameRole::Assistant && addressed
 }

@@ -6,7 +6,7 @@ use super::conversation::{Conversation, RenderMessage};
 use super::error::RenderError;
 use super::options::{Form, RenderOptions};
 use super::plan::{self, Sink};
-use crate::Token;
+use crate::ControlToken;
 use crate::escape;
 
 impl Conversation {
@@ -78,7 +78,7 @@ impl Text {
 }
 
 impl Sink for Text {
-    fn token(&mut self, token: Token) {
+    fn token(&mut self, token: ControlToken) {
         self.out.push_str(token.as_str());
         self.body_from = self.out.len();
     }
@@ -121,7 +121,7 @@ fn find_special(text: &str) -> Option<&str> {
 
 /// The token that `text` begins with: one of the envelope or of the vocabulary around it.
 fn special_at(text: &str) -> Option<&str> {
-    if let Some(token) = Token::at(text.as_bytes()) {
+    if let Some(token) = ControlToken::at(text.as_bytes()) {
         return Some(token.as_str());
     }
     let named = [END_OF_TEXT, "<|startoftext|>"];
@@ -141,9 +141,9 @@ fn escape_into(out: &mut String, body: &str) {
     escape::encode(out, parts.next().unwrap_or_default());
     for part in parts {
         // This token has no escape of its own.
-        out.push_str(Token::Literal.as_str());
+        out.push_str(ControlToken::Literal.as_str());
         out.push_str(END_OF_TEXT);
-        out.push_str(Token::EndLiteral.as_str());
+        out.push_str(ControlToken::EndLiteral.as_str());
         escape::encode(out, part);
     }
 }

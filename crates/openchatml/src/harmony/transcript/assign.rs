@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Losses;
 use crate::owned::FrameBuf;
-use crate::words::{FUNCTIONS, Role};
+use crate::words::{FUNCTIONS, FrameRole};
 
 /// Gives each call without an id the next free one of `call_1`, `call_2`, …, and each reply
 /// without an id that of the first call of its tool that waits for one. Linear in the frames.
@@ -25,7 +25,7 @@ pub(super) fn assign_ids(frames: &mut [FrameBuf], losses: &mut Losses) {
             let tool = frame.to.as_deref().map(tool).unwrap_or_default();
             let calls = waiting.entry(tool.to_owned()).or_default();
             calls.push_back(id.clone());
-        } else if frame.role == Role::Tool {
+        } else if frame.role == FrameRole::Tool {
             if let Some(id) = &frame.call_id {
                 answered.insert(id.clone());
                 continue;

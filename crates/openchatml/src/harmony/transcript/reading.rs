@@ -2,15 +2,15 @@
 
 use super::Losses;
 use super::assign::assign_ids;
-use crate::Token;
-use crate::harmony::render::{Compat, Content, Conversation, RenderMessage, layout};
-use crate::harmony::{Document, End, Message};
+use crate::ControlToken;
+use crate::harmony::render::{Content, Conversation, RenderMessage, RendererCompat, layout};
+use crate::harmony::{End, HarmonyDocument, Message};
 use crate::json::is_json;
 use crate::loss::Loss;
 use crate::owned::{FrameBuf, Transcript};
-use crate::words::{Channel, Role, Terminator, is_tool_recipient};
+use crate::words::{Channel, FrameRole, Terminator, is_tool_recipient};
 
-impl Document {
+impl HarmonyDocument {
     /// What was read as a transcript, one frame for each message, with a note for whatever it
     /// cannot hold. Linear in the text.
     ///
@@ -19,11 +19,11 @@ impl Document {
     /// `call_2`, … unless the text has some, and replies those of the calls of their tool, in order.
     ///
     /// ```
-    /// use openchatml::harmony::{Options, read};
+    /// use openchatml::harmony::{HarmonyReadOptions, read};
     ///
     /// let text = b"<|start|>assistant to=functions.lamp<|channel|>commentary<|message|>{}<|call|>\
     ///     <|start|>functions.lamp to=assistant<|channel|>commentary<|message|>on<|end|>";
-    /// let (transcript, losses) = read(text, &Options::default()).to_transcript();
+    /// let (transcript, losses) = read(text, &HarmonyReadOptions::default()).to_transcript();
     /// let ids: Vec<_> = transcript.frames.iter().map(|frame| frame.call_id.as_deref()).collect();
     /// assert_eq!(ids, [Some("call_1"), Some("call_1")]);
     /// assert_eq!(losses.len(), 2); // which say where the ids come from
@@ -40,7 +40,7 @@ impl Conversation {
     /// The conversation as a transcript, one frame for each message, with a note for whatever it
     /// cannot hold. Linear in the conversation.
     ///
-    /// As [`Document::to_transcript`]; the contents of a system's and a developer's message become
+    /// As [`HarmonyDocument::to_transcript`]; the contents of a system's and a developer's message become
     /// the text that a model is told. Every frame but a call ends in `<|end|>`.
     pub fn to_transcript(&self) -> (Transcript, Vec<Loss>) {
         let mut losses = Losses::default();
@@ -60,7 +60,7 @@ fn finish(mut frames: Vec<FrameBuf>, mut losses: Losses) -> (Transcript, Vec<Los
 fn from_read(message: &Message, index: usize, losses: &mut Losses) -> FrameBuf {
     let head = &message.head;
     if head.stray {
-        return FrameBuf::new(Role::Other, message.content.as_str())
+        return FrameBuf::new(FrameRole::Other, message.content.as_str())
             .with_channel(Channel::Unknown)
             .with_terminator(Terminator::None);
     }
@@ -86,7 +86,7 @@ fn from_read(message: &Message, index: usize, losses: &mut Losses) -> FrameBuf {
         End::Return => Terminator::Return,
         End::Eos | End::Implicit => Terminator::None,
     };
-    let answer = frame.role == Role::Assistant && frame.effective_channel() == Channel::Final;
+    let answer = frame.role == FrameRole::Assistant && frame.effective_channel() == Channel::Final;
     let out_of_place = match frame.terminator {
         Terminator::Call => !frame.is_call(),
         Terminator::Return => !answer,
@@ -113,9 +113,11 @@ fn from_conversation(
         match part {
             Content::Text(text) => body.push_str(text),
             Content::System(content) => {
-                layout::system(content, functions, Compat::Meant, &mut body);
+                layout::system(content, functions, RendererCompat::Meant, &mut body);
             }
-            Content::Developer(content) => layout::developer(content, Compat::Meant, &mut body),
+            Content::Developer(content) => {
+                layout::developer(content, RendererCompat::Meant, &mut body);
+            }
         }
     }
     let mut frame = FrameBuf::new(message.role, body);
@@ -123,7 +125,7 @@ fn from_conversation(
     frame.to = message.recipient.clone().filter(|to| to != "all");
     frame.channel = channel(message.role, message.channel.as_deref(), index, losses);
     if let Some(content_type) = &message.content_type {
-        match content_type.strip_prefix(Token::Constrain.as_str()) {
+        match content_type.strip_prefix(ControlToken::Constrain.as_str()) {
             Some(constrained) => frame.constrain = Some(constrained.to_owned()),
             None => frame.content_type = Some(content_type.clone()),
         }
@@ -132,15 +134,23 @@ fn from_conversation(
         .to
         .as_deref()
         .is_some_and(|to| is_tool_recipient(to.as_bytes()));
-    if frame.role == Role::Assistant && to_tool {
+    if frame.role == FrameRole::Assistant && to_tool {
         frame.terminator = Terminator::Call;
     }
     frame
 }
 
 /// The channel of a frame. Without one a frame is shown, a message of the assistant's is not.
-fn channel(role: Role, name: Option<&str>, index: usize, losses: &mut Losses) -> Option<Channel> {
-    let needs_one = !matches!(role, Role::User | Role::System | Role::Developer);
+fn channel(
+    role: FrameRole,
+    name: Option<&str>,
+    index: usize,
+    losses: &mut Losses,
+) -> Option<Channel> {
+    let needs_one = !matches!(
+        role,
+        FrameRole::User | FrameRole::System | FrameRole::Developer
+    );
     let Some(name) = name else {
         if needs_one {
             losses.message(index, "it has no channel, and is hidden");

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Losses;
 use crate::harmony::render::{Conversation, RenderMessage};
-use crate::loss::{Loss, Subject};
+use crate::loss::{Loss, LossTarget};
 use crate::owned::{FrameBuf, Transcript};
-use crate::words::{Channel, Role, Terminator, is_tool_recipient};
+use crate::words::{Channel, FrameRole, Terminator, is_tool_recipient};
 
 impl Conversation {
     /// The conversation of a transcript, one message for each frame that one can hold, with a note
@@ -34,10 +34,10 @@ impl Conversation {
     pub fn from_transcript(transcript: &Transcript) -> (Self, Vec<Loss>) {
         let mut losses = Losses::default();
         if transcript.header.is_some() {
-            losses.note(Subject::Transcript, "Harmony has no document header");
+            losses.note(LossTarget::Transcript, "Harmony has no document header");
         }
         let frames = &transcript.frames;
-        let replies = frames.iter().filter(|frame| frame.role == Role::Tool);
+        let replies = frames.iter().filter(|frame| frame.role == FrameRole::Tool);
         let mut writing = Writing {
             answered: replies
                 .filter_map(|frame| frame.call_id.as_deref())
@@ -62,8 +62,8 @@ struct Writing<'f> {
 
 impl<'f> Writing<'f> {
     fn frame(&mut self, index: usize, frame: &'f FrameBuf) -> Option<RenderMessage> {
-        if frame.role == Role::Other || frame.channel == Some(Channel::Unknown) {
-            let what = if frame.role == Role::Other {
+        if frame.role == FrameRole::Other || frame.channel == Some(Channel::Unknown) {
+            let what = if frame.role == FrameRole::Other {
                 "role"
             } else {
                 "channel"
@@ -76,16 +76,18 @@ impl<'f> Writing<'f> {
         message.name.clone_from(&frame.name);
         message.recipient.clone_from(&frame.to);
         message.channel = match (frame.role, frame.channel) {
-            (Role::Assistant, None) => Some(Channel::Final),
-            (Role::User | Role::System | Role::Developer, Some(Channel::Final)) => None,
+            (FrameRole::Assistant, None) => Some(Channel::Final),
+            (FrameRole::User | FrameRole::System | FrameRole::Developer, Some(Channel::Final)) => {
+                None
+            }
             (_, channel) => channel,
         }
         .and_then(Channel::as_str)
         .map(str::to_owned);
         self.types(index, frame, &mut message);
         match frame.role {
-            Role::Assistant => self.calls(index, frame, &mut message),
-            Role::Tool => {
+            FrameRole::Assistant => self.calls(index, frame, &mut message),
+            FrameRole::Tool => {
                 let asked = || self.tools.get(frame.call_id.as_deref()?).copied();
                 let name = frame.name.as_deref().or_else(asked);
                 let Some(name) = name else {

@@ -12,11 +12,11 @@ use serde_json::value::RawValue;
 use super::event::Function;
 use super::json::is_value;
 use super::mark::{Mark, Thought};
-use crate::convert::{Options, WriteError, Writing, Written, assign_ids, finish};
+use crate::convert::{ConvertError, ConvertOptions, WriteResult, Writing, assign_ids, finish};
 use crate::messages::{recipient_of, tool_of};
 use crate::owned::{FrameBuf, Transcript};
-use crate::words::{Channel, Role, Terminator};
-use crate::write::{WriteError as Refused, is_safe};
+use crate::words::{Channel, FrameRole, Terminator};
+use crate::write::{WriteError, is_safe};
 
 /// How to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,20 +63,20 @@ impl WriteOptions {
 /// not name. Linear in the transcript.
 ///
 /// ```
-/// use openchatml::legacy::{WriteOptions, write};
+/// use openchatml::v0_1::{WriteOptions, write};
 /// use openchatml::{FrameBuf, Transcript};
 ///
 /// let transcript = Transcript::new(vec![FrameBuf::user("Hi"), FrameBuf::analysis("Hm.")]);
 /// let written = write(&transcript, &WriteOptions::plain())?;
 /// assert_eq!(written.text, "<|im_start|>user\nHi<|im_end|>\n");
 /// assert_eq!(written.losses[0].to_string(), "frame 2: reasoning dropped");
-/// # Ok::<(), openchatml::convert::WriteError>(())
+/// # Ok::<(), openchatml::convert::ConvertError>(())
 /// ```
 ///
 /// # Errors
 /// A body that spells a token, a name that cannot stand in a role line; with
 /// [`WriteOptions::strict`] any loss. Then nothing is written.
-pub fn write(transcript: &Transcript, options: &WriteOptions) -> Result<Written, WriteError> {
+pub fn write(transcript: &Transcript, options: &WriteOptions) -> Result<WriteResult, ConvertError> {
     let mut writer = Writer {
         options,
         out: Writing::default(),
@@ -95,7 +95,7 @@ pub fn write(transcript: &Transcript, options: &WriteOptions) -> Result<Written,
     assign_ids(&mut frames);
     for (index, (frame, matched)) in transcript.frames.iter().zip(&frames).enumerate() {
         writer.out.index = index;
-        if frame.role == Role::Tool && frame.name.is_none() && matched.name.is_some() {
+        if frame.role == FrameRole::Tool && frame.name.is_none() && matched.name.is_some() {
             writer.out.note("its tool was assigned");
             let name = matched.name.clone();
             writer.frame(&FrameBuf {
@@ -116,9 +116,9 @@ pub fn write(transcript: &Transcript, options: &WriteOptions) -> Result<Written,
     let strict = options.strict;
     finish(
         writer.out,
-        &Options {
+        &ConvertOptions {
             strict,
-            ..Options::default()
+            ..ConvertOptions::default()
         },
     )
 }
@@ -136,49 +136,49 @@ struct Turn {
 }
 
 impl Writer<'_> {
-    fn frame(&mut self, frame: &FrameBuf) -> Result<(), WriteError> {
+    fn frame(&mut self, frame: &FrameBuf) -> Result<(), ConvertError> {
         if let Some(name) = &frame.name {
             self.check_name(name)?;
         }
         match frame.role {
-            Role::Assistant => return self.assistant(frame),
-            Role::Developer => {
+            FrameRole::Assistant => return self.assistant(frame),
+            FrameRole::Developer => {
                 self.out
                     .note("dropped: no role of this version has a developer's rank");
                 return Ok(());
             }
-            Role::Other => {
+            FrameRole::Other => {
                 self.out.note("dropped: its role is not known");
                 return Ok(());
             }
-            Role::User if !frame.visibility().is_visible() => {
+            FrameRole::User if !frame.visibility().is_visible() => {
                 self.out
                     .note("dropped: it is hidden, and this version would show it");
                 return Ok(());
             }
-            Role::System | Role::User | Role::Tool => {}
+            FrameRole::System | FrameRole::User | FrameRole::Tool => {}
         }
         self.flush();
         let tool = frame.name.as_deref();
-        let tool = tool.filter(|_| frame.role == Role::Tool && !self.options.plain);
+        let tool = tool.filter(|_| frame.role == FrameRole::Tool && !self.options.plain);
         let content = if let Some(tool) = tool {
             self.note_name(tool);
             output(tool, &frame.body)
         } else {
-            self.check_body(&frame.body, frame.role == Role::System)?;
+            self.check_body(&frame.body, frame.role == FrameRole::System)?;
             frame.body.clone()
         };
         self.note_losses(frame);
         let name = match frame.role {
-            Role::Tool if self.options.plain => frame.name.as_deref().map(tool_of),
-            Role::Tool => None,
+            FrameRole::Tool if self.options.plain => frame.name.as_deref().map(tool_of),
+            FrameRole::Tool => None,
             _ => frame.name.as_deref(),
         };
         self.message(frame.role, name, &content);
         Ok(())
     }
 
-    fn assistant(&mut self, frame: &FrameBuf) -> Result<(), WriteError> {
+    fn assistant(&mut self, frame: &FrameBuf) -> Result<(), ConvertError> {
         let plain = self.options.plain;
         let visible = frame.visibility().is_visible();
         let channel = frame.effective_channel();
@@ -236,11 +236,11 @@ impl Writer<'_> {
     fn flush(&mut self) {
         if let Some(turn) = self.turn.take() {
             let content = turn.items.join("\n");
-            self.message(Role::Assistant, turn.name.as_deref(), &content);
+            self.message(FrameRole::Assistant, turn.name.as_deref(), &content);
         }
     }
 
-    fn message(&mut self, role: Role, name: Option<&str>, content: &str) {
+    fn message(&mut self, role: FrameRole, name: Option<&str>, content: &str) {
         let newline = self.options.newline || content.ends_with('\n');
         let text = &mut self.out.text;
         text.push_str(Mark::ImStart.as_str());
@@ -259,7 +259,7 @@ impl Writer<'_> {
     }
 
     /// The blocks of thought that a body makes: one for each marker, or one of reason.
-    fn thoughts(&mut self, body: &str) -> Result<Vec<String>, WriteError> {
+    fn thoughts(&mut self, body: &str) -> Result<Vec<String>, ConvertError> {
         let opener = |text: &str| {
             Thought::ALL
                 .into_iter()
@@ -321,7 +321,7 @@ impl Writer<'_> {
         json.replace("<|", "\\u003c|")
     }
 
-    fn check_body(&self, body: &str, system: bool) -> Result<(), WriteError> {
+    fn check_body(&self, body: &str, system: bool) -> Result<(), ConvertError> {
         let mut from = 0;
         while let Some((at, mark)) =
             Mark::find(body.get(from..).unwrap_or_default(), self.options.plain)
@@ -331,7 +331,7 @@ impl Writer<'_> {
                 Mark::Flag(_) | Mark::FunctionList | Mark::FunctionCall | Mark::FunctionOutput
             );
             if !system || !allowed {
-                return Err(WriteError::Body {
+                return Err(ConvertError::Body {
                     index: self.out.index,
                     token: mark.as_str(),
                 });
@@ -341,13 +341,13 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn check_name(&self, name: &str) -> Result<(), WriteError> {
+    fn check_name(&self, name: &str) -> Result<(), ConvertError> {
         if is_safe(name) {
             return Ok(());
         }
-        Err(WriteError::Frame {
+        Err(ConvertError::Frame {
             index: self.out.index,
-            reason: Refused::UnsafeValue {
+            reason: WriteError::UnsafeValue {
                 field: "name".to_owned(),
                 value: name.to_owned(),
             },
@@ -364,13 +364,14 @@ impl Writer<'_> {
 
     fn note_losses(&mut self, frame: &FrameBuf) {
         let call = frame.is_call();
-        let tool = frame.role == Role::Tool;
+        let tool = frame.role == FrameRole::Tool;
         let home = if call || tool {
             Channel::Commentary
         } else {
             Channel::Final
         };
-        let thought = frame.role == Role::Assistant && !frame.visibility().is_visible() && !call;
+        let thought =
+            frame.role == FrameRole::Assistant && !frame.visibility().is_visible() && !call;
         let channel = frame.effective_channel();
         let kept_type = call && frame.constrain.as_deref() == Some("json");
         let lost = [

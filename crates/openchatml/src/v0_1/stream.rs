@@ -3,7 +3,7 @@
 use logue_source::{Diagnostic, Span};
 use memchr::memmem;
 
-use super::event::{Ended, Event, Function, Head, Kind, Options};
+use super::event::{Event, Function, LegacyReadOptions, MessageEnd, MessageHeader, TextKind};
 use super::machine::{Machine, Receiver};
 use super::mark::{Mark, Thought};
 use crate::utf8::{Decoder, Piece};
@@ -15,12 +15,12 @@ use crate::utf8::{Decoder, Piece};
 /// limits of a role line and of a function value, never by a message.
 ///
 /// ```
-/// use openchatml::legacy::{Event, Kind, Options, Stream};
+/// use openchatml::v0_1::{Event, TextKind, LegacyReadOptions, Stream};
 ///
 /// let mut said = String::new();
-/// let mut stream = Stream::new(Options::default());
+/// let mut stream = Stream::new(LegacyReadOptions::default());
 /// let mut sink = |event: Event<'_>| {
-///     if let Event::Delta { kind: Kind::Text, text } = event {
+///     if let Event::Delta { kind: TextKind::Text, text } = event {
 ///         said += text;
 ///     }
 /// };
@@ -36,7 +36,7 @@ pub struct Stream {
     machine: Machine,
     decoder: Decoder,
     /// What the text is whose last character is not whole.
-    kind: Kind,
+    kind: TextKind,
     finder: memmem::Finder<'static>,
     /// What may be the beginning of a token.
     held: Vec<u8>,
@@ -46,11 +46,11 @@ pub struct Stream {
 
 impl Stream {
     /// A stream at its beginning.
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: LegacyReadOptions) -> Self {
         Self {
             machine: Machine::new(options),
             decoder: Decoder::default(),
-            kind: Kind::Text,
+            kind: TextKind::Text,
             finder: memmem::Finder::new(b"<|"),
             held: Vec::with_capacity(Mark::FunctionOutput.as_str().len()),
             at: 0,
@@ -160,16 +160,16 @@ impl Stream {
 /// From what the machine tells to events.
 struct Telling<'t, F> {
     decoder: &'t mut Decoder,
-    kind: &'t mut Kind,
+    kind: &'t mut TextKind,
     sink: &'t mut F,
 }
 
 impl<F: FnMut(Event<'_>)> Receiver for Telling<'_, F> {
-    fn start(&mut self, head: &Head) {
+    fn start(&mut self, head: &MessageHeader) {
         (self.sink)(Event::Start(head));
     }
 
-    fn text(&mut self, kind: Kind, text: &[u8], _at: usize) {
+    fn text(&mut self, kind: TextKind, text: &[u8], _at: usize) {
         *self.kind = kind;
         let sink = &mut *self.sink;
         self.decoder.push(text, &mut |piece| match piece {
@@ -215,7 +215,7 @@ impl<F: FnMut(Event<'_>)> Receiver for Telling<'_, F> {
         (self.sink)(Event::Unfinished(function, &text));
     }
 
-    fn end(&mut self, ended: Ended) {
+    fn end(&mut self, ended: MessageEnd) {
         (self.sink)(Event::End(ended));
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Shape;
+use super::ArgumentSchema;
 use super::node::{Kinds, Node, NodeId};
 
 /// How deep a schema is written; a shape that names itself has no end.
@@ -11,7 +11,7 @@ const DEEPEST: usize = 16;
 /// How many nodes are written: a shape may name one node in many places.
 const MOST: usize = 2000;
 
-impl Shape {
+impl ArgumentSchema {
     /// The shape as a JSON Schema. What is nested deeper than 16 levels, or comes behind the first
     /// 2000 nodes, is written as a schema that every value meets.
     ///
@@ -20,7 +20,7 @@ impl Shape {
     ///
     /// let text = "namespace functions { type f = (_: { on: boolean, level?: 1 | 2 }) => any; }";
     /// let declarations = openchatml::declare::read(text);
-    /// let shape = declarations.tool("functions.f").and_then(|tool| tool.shape.as_ref()).unwrap();
+    /// let shape = declarations.tool("functions.f").and_then(|tool| tool.schema.as_ref()).unwrap();
     /// assert_eq!(shape.to_json_schema(), json!({
     ///     "type": "object",
     ///     "properties": {"level": {"enum": [1, 2]}, "on": {"type": "boolean"}},

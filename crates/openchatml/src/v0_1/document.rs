@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use logue_source::{Diagnostic, Span};
 
-use super::event::{Ended, Function, Head, Kind, Options};
+use super::event::{Function, LegacyReadOptions, MessageEnd, MessageHeader, TextKind};
 use super::machine::Receiver;
 use super::mark::Thought;
 use super::stream::Stream;
@@ -13,7 +13,7 @@ use crate::limits::MAX_DIAGNOSTICS;
 
 /// What [`parse`] gives: the messages and the findings of one source.
 #[derive(Debug)]
-pub struct Document<'s> {
+pub struct LegacyDocument<'s> {
     source: &'s [u8],
     messages: Vec<Message>,
     diagnostics: Vec<Diagnostic>,
@@ -24,7 +24,7 @@ pub struct Document<'s> {
 #[non_exhaustive]
 pub struct Message {
     /// What its first line says.
-    pub head: Head,
+    pub head: MessageHeader,
     /// What it holds, in order. Layout newlines are in no item.
     pub items: Vec<Item>,
     /// Whether it has its `<|im_end|>`.
@@ -54,17 +54,17 @@ pub enum Item {
 /// byte is in a message or is white space or an edge between messages. Linear in the source.
 ///
 /// ```
-/// use openchatml::legacy::{Item, Options, parse};
+/// use openchatml::v0_1::{Item, LegacyReadOptions, parse};
 ///
 /// let text = b"[BOS]<|im_start|>user name=Eric\nHello there.\n<|im_end|>[EOS]";
-/// let document = parse(text, &Options::default());
+/// let document = parse(text, &LegacyReadOptions::default());
 /// let message = &document.messages()[0];
 /// assert_eq!(message.head.name.as_deref(), Some("Eric"));
 /// let [Item::Text(said)] = message.items[..] else { panic!() };
 /// assert_eq!(document.text(said), "Hello there.");
 /// ```
-pub fn parse<'s>(source: &'s [u8], options: &Options) -> Document<'s> {
-    let mut document = Document {
+pub fn parse<'s>(source: &'s [u8], options: &LegacyReadOptions) -> LegacyDocument<'s> {
+    let mut document = LegacyDocument {
         source,
         messages: Vec::new(),
         diagnostics: Vec::new(),
@@ -86,14 +86,14 @@ pub fn parse<'s>(source: &'s [u8], options: &Options) -> Document<'s> {
 
 /// One stretch of a source. The pieces of a document tile its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum LegacyPiece {
     /// The message with this index; stray text counts as a message.
     Message(usize, Span),
     /// White space and edges between messages, or a whole text that is a [`Task`].
     Between(Span),
 }
 
-impl Piece {
+impl LegacyPiece {
     /// Where the piece stands.
     pub const fn span(self) -> Span {
         match self {
@@ -102,7 +102,7 @@ impl Piece {
     }
 }
 
-impl<'s> Document<'s> {
+impl<'s> LegacyDocument<'s> {
     /// The text that was read.
     pub const fn source(&self) -> &'s [u8] {
         self.source
@@ -133,26 +133,26 @@ impl<'s> Document<'s> {
     }
 
     /// The pieces that tile the source.
-    pub fn pieces(&self) -> impl Iterator<Item = Piece> {
+    pub fn pieces(&self) -> impl Iterator<Item = LegacyPiece> {
         let end = Span::empty(self.source.len());
         let messages = self.messages.iter().enumerate();
-        let messages = messages.map(|(index, message)| Piece::Message(index, message.span));
+        let messages = messages.map(|(index, message)| LegacyPiece::Message(index, message.span));
         let mut at = 0;
         messages
-            .chain(std::iter::once(Piece::Between(end)))
+            .chain(std::iter::once(LegacyPiece::Between(end)))
             .flat_map(move |piece| {
                 let gap = Span::new(at, piece.span().start);
                 at = piece.span().end;
-                [Piece::Between(gap), piece]
+                [LegacyPiece::Between(gap), piece]
             })
             .filter(|piece| !piece.span().is_empty())
     }
 }
 
 struct Collector<'d, 's> {
-    document: &'d mut Document<'s>,
+    document: &'d mut LegacyDocument<'s>,
     /// The item that more text may belong to.
-    open: Option<Kind>,
+    open: Option<TextKind>,
 }
 
 impl Collector<'_, '_> {
@@ -169,7 +169,7 @@ impl Collector<'_, '_> {
 }
 
 impl Receiver for Collector<'_, '_> {
-    fn start(&mut self, head: &Head) {
+    fn start(&mut self, head: &MessageHeader) {
         self.open = None;
         self.document.messages.push(Message {
             head: head.clone(),
@@ -180,7 +180,7 @@ impl Receiver for Collector<'_, '_> {
         });
     }
 
-    fn text(&mut self, kind: Kind, text: &[u8], at: usize) {
+    fn text(&mut self, kind: TextKind, text: &[u8], at: usize) {
         if text.is_empty() {
             return;
         }
@@ -194,8 +194,8 @@ impl Receiver for Collector<'_, '_> {
             return;
         }
         self.add(match kind {
-            Kind::Text => Item::Text(more),
-            Kind::Thought(thought) => Item::Thought(thought, more),
+            TextKind::Text => Item::Text(more),
+            TextKind::Thought(thought) => Item::Thought(thought, more),
         });
     }
 
@@ -205,7 +205,7 @@ impl Receiver for Collector<'_, '_> {
 
     fn thought(&mut self, thought: Thought, at: usize) {
         self.add(Item::Thought(thought, Span::empty(at)));
-        self.open = Some(Kind::Thought(thought));
+        self.open = Some(TextKind::Thought(thought));
     }
 
     fn thought_end(&mut self, _thought: Thought) {}
@@ -222,7 +222,7 @@ impl Receiver for Collector<'_, '_> {
         self.add(Item::Unfinished(function, Span::new(at, at + text.len())));
     }
 
-    fn end(&mut self, ended: Ended) {
+    fn end(&mut self, ended: MessageEnd) {
         self.open = None;
         if let Some(message) = self.document.messages.last_mut() {
             message.complete = ended.complete;

@@ -11,7 +11,7 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
 
-use super::Shape;
+use super::ArgumentSchema;
 use super::judge::{judge_node, scalar_fits, steps};
 use super::node::{Kinds, Node, NodeId};
 
@@ -23,7 +23,7 @@ const FOLLOWED: usize = 16;
 
 /// Whether `text` is JSON that fits. A no may be wrong where a key is repeated, a value cannot be
 /// held, or the steps do not suffice.
-pub(super) fn fits(shape: &Shape, text: &[u8]) -> bool {
+pub(super) fn fits(shape: &ArgumentSchema, text: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(text) else {
         return false;
     };
@@ -39,7 +39,7 @@ pub(super) fn fits(shape: &Shape, text: &[u8]) -> bool {
 
 #[derive(Clone, Copy)]
 struct Seed<'s> {
-    shape: &'s Shape,
+    shape: &'s ArgumentSchema,
     id: NodeId,
     /// What is left of the steps; those of one text, however many alternatives are in it.
     steps: &'s Cell<usize>,

@@ -3,11 +3,11 @@
 use logue_source::{Diagnostic, Span};
 
 use super::mark::Thought;
-use crate::words::Role;
+use crate::words::FrameRole;
 
 /// How to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct LegacyReadOptions {
     /// Plain `ChatML`: only `<|im_start|>` and `<|im_end|>` are tokens.
     pub plain: bool,
     /// What a base model has at the beginning and end of a text (OpenChatML 0.1 §2). It may stand
@@ -15,7 +15,7 @@ pub struct Options {
     pub edges: Vec<String>,
 }
 
-impl Default for Options {
+impl Default for LegacyReadOptions {
     /// 0.1 with the edges `[BOS]`, `[EOS]`, `<s>`, `</s>`, `<|begin_of_text|>` and `<|endoftext|>`.
     fn default() -> Self {
         let edges = [
@@ -33,7 +33,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl LegacyReadOptions {
     /// Plain `ChatML`.
     pub fn plain() -> Self {
         Self {
@@ -48,11 +48,11 @@ impl Options {
 #[non_exhaustive]
 pub enum Event<'e> {
     /// A message begins.
-    Start(&'e Head),
+    Start(&'e MessageHeader),
     /// More of its text, or of a thought in it; never empty.
     Delta {
         /// What the text is.
-        kind: Kind,
+        kind: TextKind,
         /// The text.
         text: &'e str,
     },
@@ -67,14 +67,14 @@ pub enum Event<'e> {
     /// The beginning of a function value that the message's end cut; hidden.
     Unfinished(Function, &'e str),
     /// The message ends.
-    End(Ended),
+    End(MessageEnd),
     /// Something is wrong.
     Diagnostic(Diagnostic),
 }
 
 /// What a piece of text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TextKind {
     /// What is said.
     Text,
     /// A block of thought; hidden.
@@ -95,9 +95,9 @@ pub enum Function {
 /// What stands in a message's first line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Head {
-    /// Who speaks; [`Role::Other`] for a role that 0.1 does not have, and for stray text.
-    pub role: Role,
+pub struct MessageHeader {
+    /// Who speaks; [`FrameRole::Other`] for a role that 0.1 does not have, and for stray text.
+    pub role: FrameRole,
     /// The speaker's name.
     pub name: Option<String>,
     /// Whether this is text outside every message.
@@ -106,10 +106,10 @@ pub struct Head {
     pub sound: bool,
 }
 
-impl Head {
+impl MessageHeader {
     pub(super) const fn stray() -> Self {
         Self {
-            role: Role::Other,
+            role: FrameRole::Other,
             name: None,
             stray: true,
             sound: false,
@@ -118,14 +118,14 @@ impl Head {
 
     /// Whether a person may see the message's text. Its thoughts and functions are hidden always.
     pub const fn is_visible(&self) -> bool {
-        matches!(self.role, Role::User | Role::Assistant) && self.sound
+        matches!(self.role, FrameRole::User | FrameRole::Assistant) && self.sound
     }
 }
 
 /// The end of a message. Offsets count the bytes that were pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Ended {
+pub struct MessageEnd {
     /// Whether it has its `<|im_end|>`.
     pub complete: bool,
     /// The whole message, with its tokens.

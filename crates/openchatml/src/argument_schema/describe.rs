@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::Shape;
+use super::ArgumentSchema;
 use super::node::{Kinds, Node, NodeId};
 use crate::attributes::shown;
 
@@ -14,7 +14,7 @@ const LISTED: usize = 6;
 const FOLLOWED: usize = 4;
 
 /// A noun for what fits the node.
-pub(super) fn expected(shape: &Shape, id: NodeId) -> String {
+pub(super) fn expected(shape: &ArgumentSchema, id: NodeId) -> String {
     let mut nouns = Vec::new();
     collect(shape, id, FOLLOWED, &mut nouns);
     listed(&nouns)
@@ -52,7 +52,7 @@ pub(super) fn property(name: &str) -> String {
     format!("the property `{}`", shown(name.as_bytes()))
 }
 
-fn collect(shape: &Shape, id: NodeId, depth: usize, nouns: &mut Vec<String>) {
+fn collect(shape: &ArgumentSchema, id: NodeId, depth: usize, nouns: &mut Vec<String>) {
     let node = shape.node(id);
     let parts = node.unions.iter().flatten().chain(&node.all);
     if let Some(literals) = &node.literals {

@@ -1,6 +1,6 @@
 //! What a tool takes: the shape of its arguments, and whether a JSON text has it.
 //!
-//! A [`Shape`] is made once from a declaration (a JSON Schema here, TypeScript in
+//! A [`ArgumentSchema`] is made once from a declaration (a JSON Schema here, TypeScript in
 //! [`declare`](crate::declare)) and then checks any number of calls. It knows types, literals,
 //! arrays, objects, unions, intersections and bounds. What a schema says beyond that is *not
 //! checked*: a shape never refuses what its declaration accepts.
@@ -34,7 +34,7 @@ use crate::json;
 
 /// What values a tool takes (OpenChatML 2.2 §8, 2.0 §8.2).
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shape {
+pub struct ArgumentSchema {
     /// Shared by the shapes of one declaration.
     nodes: Arc<Vec<Node>>,
     root: NodeId,
@@ -43,7 +43,7 @@ pub struct Shape {
 /// Why a text does not have a shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Mismatch {
+pub struct SchemaMismatch {
     /// Where in the value, as a path: `$`, `$.city`, `$.stops[2]["long name"]`.
     pub path: String,
     /// What should have stood there, as a noun: ``a string``, ``the property `city` ``.
@@ -55,7 +55,7 @@ pub struct Mismatch {
     pub span: Span,
 }
 
-impl std::fmt::Display for Mismatch {
+impl std::fmt::Display for SchemaMismatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self {
             path,
@@ -67,9 +67,9 @@ impl std::fmt::Display for Mismatch {
     }
 }
 
-impl std::error::Error for Mismatch {}
+impl std::error::Error for SchemaMismatch {}
 
-impl Shape {
+impl ArgumentSchema {
     /// The shape that every value has.
     pub fn any() -> Self {
         Self {
@@ -86,10 +86,10 @@ impl Shape {
     /// keywords are not checked. Linear in the schema.
     ///
     /// ```
-    /// use openchatml::shape::Shape;
+    /// use openchatml::argument_schema::ArgumentSchema;
     /// use serde_json::json;
     ///
-    /// let shape = Shape::from_json_schema(&json!({
+    /// let shape = ArgumentSchema::from_json_schema(&json!({
     ///     "type": "object",
     ///     "properties": {"city": {"type": "string"}, "days": {"type": "integer", "maximum": 7}},
     ///     "required": ["city"],
@@ -129,17 +129,17 @@ impl Shape {
     /// # Errors
     ///
     /// The first place where the text is not JSON or does not fit, and why.
-    pub fn check(&self, text: &[u8]) -> Result<(), Mismatch> {
+    pub fn check(&self, text: &[u8]) -> Result<(), SchemaMismatch> {
         self.check_but(text, None)
     }
 
     /// The same for an object that may also have the property `key`, which is for others. A
     /// shape that knows this property checks it.
-    pub(crate) fn check_ignoring(&self, text: &[u8], key: &str) -> Result<(), Mismatch> {
+    pub(crate) fn check_ignoring(&self, text: &[u8], key: &str) -> Result<(), SchemaMismatch> {
         self.check_but(text, Some(key))
     }
 
-    fn check_but(&self, text: &[u8], ignored: Option<&str>) -> Result<(), Mismatch> {
+    fn check_but(&self, text: &[u8], ignored: Option<&str>) -> Result<(), SchemaMismatch> {
         if pass::fits(self, text) {
             return Ok(());
         }
@@ -161,9 +161,9 @@ impl Shape {
     }
 }
 
-fn not_json(error: &json::JsonError, text: &[u8]) -> Mismatch {
+fn not_json(error: &json::JsonError, text: &[u8]) -> SchemaMismatch {
     let end = (error.offset + 1).min(text.len());
-    Mismatch {
+    SchemaMismatch {
         path: "$".to_owned(),
         expected: "JSON".to_owned(),
         found: if text.is_empty() {

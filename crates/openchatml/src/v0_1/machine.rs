@@ -16,18 +16,18 @@
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
-use super::event::{Ended, Function, Head, Kind, Options};
+use super::event::{Function, LegacyReadOptions, MessageEnd, MessageHeader, TextKind};
 use super::json::Brackets;
 use super::mark::{Mark, Thought};
 use super::role_line;
 use crate::limits::{MAX_BLANK, MAX_FRAME_HEADER, MAX_FUNCTION_VALUE};
-use crate::words::Role;
+use crate::words::FrameRole;
 
 /// Who is told what was read.
 pub(crate) trait Receiver {
-    fn start(&mut self, head: &Head);
+    fn start(&mut self, head: &MessageHeader);
     /// More text of the item at hand, or a new item.
-    fn text(&mut self, kind: Kind, text: &[u8], at: usize);
+    fn text(&mut self, kind: TextKind, text: &[u8], at: usize);
     /// The item at hand is whole.
     fn close(&mut self);
     /// A block of thought begins; its text stands at `at`.
@@ -37,7 +37,7 @@ pub(crate) trait Receiver {
     fn function(&mut self, function: Function, json: &[u8], at: Span);
     /// The beginning of a value that was cut.
     fn unfinished(&mut self, function: Function, text: &[u8], at: usize);
-    fn end(&mut self, ended: Ended);
+    fn end(&mut self, ended: MessageEnd);
     fn found(&mut self, finding: Diagnostic);
 }
 
@@ -59,7 +59,7 @@ enum State {
 
 #[derive(Debug)]
 pub(crate) struct Machine {
-    options: Options,
+    options: LegacyReadOptions,
     state: State,
     /// Text that waits for what it is: a role line, an edge, a function value, white space.
     held: Vec<u8>,
@@ -68,13 +68,13 @@ pub(crate) struct Machine {
     newline: Option<usize>,
     /// Whether a newline that comes next is layout.
     layout: bool,
-    head: Head,
+    head: MessageHeader,
     start: usize,
     content_from: usize,
 }
 
 impl Machine {
-    pub(crate) fn new(options: Options) -> Self {
+    pub(crate) fn new(options: LegacyReadOptions) -> Self {
         Self {
             options,
             state: State::Between,
@@ -82,7 +82,7 @@ impl Machine {
             held_from: 0,
             newline: None,
             layout: false,
-            head: Head::stray(),
+            head: MessageHeader::stray(),
             start: 0,
             content_from: 0,
         }
@@ -101,7 +101,7 @@ impl Machine {
                 State::RoleLine => self.role_line(bytes, at, out),
                 State::Text => self.said(bytes, at, out),
                 State::Thought(thought, ..) => {
-                    out.text(Kind::Thought(*thought), bytes, at);
+                    out.text(TextKind::Thought(*thought), bytes, at);
                     bytes.len()
                 }
                 State::Function(..) => self.function(bytes, at, out),
@@ -209,7 +209,7 @@ impl Machine {
     }
 
     fn begin_stray(&mut self, out: &mut impl Receiver) {
-        self.head = Head::stray();
+        self.head = MessageHeader::stray();
         self.start = self.held_from;
         self.content_from = self.start;
         out.start(&self.head);
@@ -224,8 +224,8 @@ impl Machine {
         let text = bytes.trim_ascii_end();
         if !text.is_empty() {
             let held = std::mem::take(&mut self.held);
-            out.text(Kind::Text, &held, end);
-            out.text(Kind::Text, text, at);
+            out.text(TextKind::Text, &held, end);
+            out.text(TextKind::Text, text, at);
             self.state = State::Stray {
                 end: at + text.len(),
             };
@@ -234,7 +234,7 @@ impl Machine {
         self.held.extend_from_slice(blank);
         if self.held.len() > MAX_BLANK {
             let held = std::mem::take(&mut self.held);
-            out.text(Kind::Text, &held, at + bytes.len() - held.len());
+            out.text(TextKind::Text, &held, at + bytes.len() - held.len());
             self.state = State::Stray {
                 end: at + bytes.len(),
             };
@@ -264,7 +264,7 @@ impl Machine {
             .with_help("put it into a message, or remove it; it is kept and hidden until then"),
         );
         out.close();
-        out.end(Ended {
+        out.end(MessageEnd {
             complete: false,
             span,
             content: span,
@@ -313,7 +313,7 @@ impl Machine {
             self.newline = Some(at + text.len());
         }
         if !text.is_empty() {
-            out.text(Kind::Text, text, at);
+            out.text(TextKind::Text, text, at);
         }
         bytes.len()
     }
@@ -321,7 +321,7 @@ impl Machine {
     /// The newline that waited is text.
     fn release(&mut self, out: &mut impl Receiver) {
         if let Some(at) = self.newline.take() {
-            out.text(Kind::Text, b"\n", at);
+            out.text(TextKind::Text, b"\n", at);
         }
     }
 
@@ -333,7 +333,7 @@ impl Machine {
                 self.cut(at, out);
                 self.open(at);
             }
-            Mark::Open(thought) if role == Role::Assistant => {
+            Mark::Open(thought) if role == FrameRole::Assistant => {
                 self.newline = None;
                 out.close();
                 out.thought(thought, at.end);
@@ -341,15 +341,19 @@ impl Machine {
                 depth[thought as usize] = 1;
                 self.state = State::Thought(thought, at, depth);
             }
-            Mark::Flag(thought) if role == Role::System => {
+            Mark::Flag(thought) if role == FrameRole::System => {
                 self.release(out);
                 out.close();
                 out.flag(thought, at);
                 self.layout = false;
             }
-            Mark::FunctionList if role == Role::System => self.open_value(Function::List, at),
-            Mark::FunctionCall if role == Role::Assistant => self.open_value(Function::Call, at),
-            Mark::FunctionOutput if role == Role::Tool => self.open_value(Function::Output, at),
+            Mark::FunctionList if role == FrameRole::System => self.open_value(Function::List, at),
+            Mark::FunctionCall if role == FrameRole::Assistant => {
+                self.open_value(Function::Call, at);
+            }
+            Mark::FunctionOutput if role == FrameRole::Tool => {
+                self.open_value(Function::Output, at);
+            }
             _ => {
                 if matches!(mark, Mark::Open(_) | Mark::Close(_)) {
                     out.found(without_meaning(mark, at));
@@ -526,7 +530,7 @@ impl Machine {
     fn end(&mut self, at: Span, complete: bool, out: &mut impl Receiver) {
         self.newline = None;
         out.close();
-        out.end(Ended {
+        out.end(MessageEnd {
             complete,
             span: Span::new(self.start, at.end),
             content: Span::new(self.content_from.min(at.start), at.start),

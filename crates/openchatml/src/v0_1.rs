@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! bytes ─▶ Stream ─▶ one state machine ─▶ Event
-//!                                      └▶ parse ─▶ Document ─▶ to_transcript
+//!                                      └▶ parse ─▶ LegacyDocument ─▶ to_transcript
 //! Transcript ─▶ write ─▶ text
 //! ```
 //!
@@ -22,8 +22,8 @@ mod stream;
 mod task;
 mod write;
 
-pub use document::{Document, Item, Message, Piece, parse};
-pub use event::{Ended, Event, Function, Head, Kind, Options};
+pub use document::{Item, LegacyDocument, LegacyPiece, Message, parse};
+pub use event::{Event, Function, LegacyReadOptions, MessageEnd, MessageHeader, TextKind};
 pub use mark::Thought;
 pub use read::to_transcript;
 pub use stream::Stream;

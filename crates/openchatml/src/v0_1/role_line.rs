@@ -2,13 +2,18 @@
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
-use super::event::Head;
-use crate::words::Role;
+use super::event::MessageHeader;
+use crate::words::FrameRole;
 
 /// Reads the line at `at`. `ended`: it came to its end.
-pub(crate) fn read(line: &[u8], at: usize, ended: bool, found: &mut dyn FnMut(Diagnostic)) -> Head {
-    let mut head = Head {
-        role: Role::Other,
+pub(crate) fn read(
+    line: &[u8],
+    at: usize,
+    ended: bool,
+    found: &mut dyn FnMut(Diagnostic),
+) -> MessageHeader {
+    let mut head = MessageHeader {
+        role: FrameRole::Other,
         name: None,
         stray: false,
         sound: true,
@@ -24,7 +29,7 @@ pub(crate) fn read(line: &[u8], at: usize, ended: bool, found: &mut dyn FnMut(Di
         }
         if std::mem::take(&mut first) {
             head.role = role(word);
-            if head.role == Role::Other {
+            if head.role == FrameRole::Other {
                 found(unknown_role(word, span));
             }
         } else if let Some(name) = word.strip_prefix(b"name=").filter(|name| !name.is_empty())
@@ -72,11 +77,11 @@ pub(crate) fn read(line: &[u8], at: usize, ended: bool, found: &mut dyn FnMut(Di
     head
 }
 
-fn role(word: &[u8]) -> Role {
-    match Role::parse(word) {
-        role @ (Role::System | Role::User | Role::Assistant) => role,
-        Role::Tool if word == b"tool" => Role::Tool,
-        _ => Role::Other,
+fn role(word: &[u8]) -> FrameRole {
+    match FrameRole::parse(word) {
+        role @ (FrameRole::System | FrameRole::User | FrameRole::Assistant) => role,
+        FrameRole::Tool if word == b"tool" => FrameRole::Tool,
+        _ => FrameRole::Other,
     }
 }
 

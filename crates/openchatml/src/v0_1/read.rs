@@ -13,29 +13,29 @@
 
 use serde_json::from_slice;
 
-use super::document::{Document, Item, Message};
+use super::document::{Item, LegacyDocument, Message};
 use super::event::Function;
 use super::json::{Call, Output};
 use super::mark::Thought;
 use crate::convert::assign_ids;
-use crate::loss::{Loss, Subject};
+use crate::loss::{Loss, LossTarget};
 use crate::messages::recipient_of;
 use crate::owned::{FrameBuf, Transcript};
-use crate::words::{Channel, Role, Terminator};
+use crate::words::{Channel, FrameRole, Terminator};
 
 /// The frames of a document, and what they do not hold of it or were given in addition. Linear in
 /// the document, with a logarithm for the ids.
 ///
 /// ```
-/// use openchatml::legacy::{Options, parse, to_transcript};
+/// use openchatml::v0_1::{LegacyReadOptions, parse, to_transcript};
 ///
 /// let text = b"<|im_start|>assistant\n<|start_reflect|>Hm.<|end_reflect|>\nYes.<|im_end|>";
-/// let (transcript, losses) = to_transcript(&parse(text, &Options::default()));
+/// let (transcript, losses) = to_transcript(&parse(text, &LegacyReadOptions::default()));
 /// assert_eq!(transcript.frames[0].body, "<|start_reflect|>Hm.");
 /// assert_eq!(transcript.frames[1].body, "Yes.");
 /// assert!(losses.is_empty());
 /// ```
-pub fn to_transcript(document: &Document<'_>) -> (Transcript, Vec<Loss>) {
+pub fn to_transcript(document: &LegacyDocument<'_>) -> (Transcript, Vec<Loss>) {
     let mut reading = Reading {
         document,
         frames: Vec::new(),
@@ -51,8 +51,8 @@ pub fn to_transcript(document: &Document<'_>) -> (Transcript, Vec<Loss>) {
     } = reading;
     if document.task().is_some() {
         losses.push(Loss {
-            subject: Subject::Transcript,
-            text: "a gap to fill or files are no conversation and have no frames".to_owned(),
+            target: LossTarget::Transcript,
+            message: "a gap to fill or files are no conversation and have no frames".to_owned(),
         });
     }
     losses.extend(assign_ids(&mut frames));
@@ -60,7 +60,7 @@ pub fn to_transcript(document: &Document<'_>) -> (Transcript, Vec<Loss>) {
 }
 
 struct Reading<'d, 's> {
-    document: &'d Document<'s>,
+    document: &'d LegacyDocument<'s>,
     frames: Vec<FrameBuf>,
     losses: Vec<Loss>,
 }
@@ -69,13 +69,13 @@ impl Reading<'_, '_> {
     fn message(&mut self, message: &Message) {
         let before = self.frames.len();
         match message.head.role {
-            Role::Assistant if message.head.sound => self.assistant(message),
-            Role::Tool if message.head.sound => self.tool(message),
+            FrameRole::Assistant if message.head.sound => self.assistant(message),
+            FrameRole::Tool if message.head.sound => self.tool(message),
             _ => self.verbatim(message),
         }
         let made = self.frames.get_mut(before..).unwrap_or_default();
         for frame in made.iter_mut() {
-            if frame.name.is_none() && frame.role != Role::Tool {
+            if frame.name.is_none() && frame.role != FrameRole::Tool {
                 frame.name.clone_from(&message.head.name);
             }
             if !message.head.sound {
@@ -91,8 +91,8 @@ impl Reading<'_, '_> {
         if std::str::from_utf8(bytes).is_err() {
             self.losses
                 .extend((before..self.frames.len()).map(|index| Loss {
-                    subject: Subject::Frame(index),
-                    text: "bytes that are not UTF-8 replaced".to_owned(),
+                    target: LossTarget::Frame(index),
+                    message: "bytes that are not UTF-8 replaced".to_owned(),
                 }));
         }
     }
@@ -108,12 +108,12 @@ impl Reading<'_, '_> {
 
     fn assistant(&mut self, message: &Message) {
         if message.items.is_empty() {
-            self.frames.push(FrameBuf::new(Role::Assistant, ""));
+            self.frames.push(FrameBuf::new(FrameRole::Assistant, ""));
         }
         for item in &message.items {
             let frame = match *item {
                 Item::Text(span) | Item::Flag(_, span) => {
-                    FrameBuf::new(Role::Assistant, self.document.text(span))
+                    FrameBuf::new(FrameRole::Assistant, self.document.text(span))
                 }
                 Item::Thought(thought, span) => {
                     let text = self.document.text(span);
@@ -125,7 +125,7 @@ impl Reading<'_, '_> {
                     })
                 }
                 Item::Unfinished(_, span) => {
-                    FrameBuf::new(Role::Assistant, self.document.text(span))
+                    FrameBuf::new(FrameRole::Assistant, self.document.text(span))
                         .with_channel(Channel::Commentary)
                 }
                 Item::Function(function, span) => {
@@ -135,7 +135,7 @@ impl Reading<'_, '_> {
                             call_id: None,
                             ..FrameBuf::call(recipient_of(&call.name), "", call.arguments.get())
                         },
-                        _ => FrameBuf::new(Role::Assistant, self.document.text(span))
+                        _ => FrameBuf::new(FrameRole::Assistant, self.document.text(span))
                             .with_channel(Channel::Commentary),
                     }
                 }
@@ -188,8 +188,8 @@ impl Reading<'_, '_> {
         let other = keys.is_ok_and(|keys| keys.len() > 2);
         if other {
             self.losses.push(Loss {
-                subject: Subject::Frame(self.frames.len() - 1),
-                text: "what an output holds besides its name and content is dropped".to_owned(),
+                target: LossTarget::Frame(self.frames.len() - 1),
+                message: "what an output holds besides its name and content is dropped".to_owned(),
             });
         }
     }

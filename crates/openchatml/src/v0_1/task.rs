@@ -36,7 +36,7 @@ impl<'s> Task<'s> {
     /// Reads a task; `None` where the text is none. Linear in the text.
     ///
     /// ```
-    /// use openchatml::legacy::Task;
+    /// use openchatml::v0_1::Task;
     ///
     /// let text = b"<|fim_prefix|>The capital is <|fim_middle|><|fim_suffix|>, a city.";
     /// let Some(Task::Fim(gap)) = Task::read(text) else { panic!() };

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use serde_json::{Map, Value};
 
 use super::node::{Bound, Kinds, Node, NodeId, Size, compare};
-use super::{Mismatch, Shape, describe, locate};
+use super::{ArgumentSchema, SchemaMismatch, describe, locate};
 use crate::limits::{MAX_SHAPE_DEPTH, SHAPE_STEPS, SHAPE_STEPS_PER_BYTE};
 
 /// A step from a value to one inside.
@@ -39,9 +39,9 @@ impl Finding {
     }
 
     /// The same with its place in the text.
-    pub(super) fn at(mut self, text: &[u8]) -> Mismatch {
+    pub(super) fn at(mut self, text: &[u8]) -> SchemaMismatch {
         self.steps.reverse();
-        Mismatch {
+        SchemaMismatch {
             path: locate::path(&self.steps),
             span: locate::span(text, &self.steps, self.is_key),
             expected: self.expected,
@@ -53,7 +53,7 @@ impl Finding {
 /// Whether `value`, which is about `size` bytes of text, fits; `ignored` is a property of it that
 /// needs no declaration.
 pub(super) fn judge(
-    shape: &Shape,
+    shape: &ArgumentSchema,
     value: &Value,
     size: usize,
     ignored: Option<&str>,
@@ -63,7 +63,7 @@ pub(super) fn judge(
 
 /// The same for one node, with what is left of the steps of the whole text.
 pub(super) fn judge_node(
-    shape: &Shape,
+    shape: &ArgumentSchema,
     id: NodeId,
     value: &Value,
     steps: &Cell<usize>,
@@ -102,7 +102,7 @@ pub(super) fn size(value: &Value) -> usize {
 }
 
 struct Judge<'s> {
-    shape: &'s Shape,
+    shape: &'s ArgumentSchema,
     /// What is left of the steps; with none left, everything passes.
     steps: usize,
     ignored: Option<&'s str>,
@@ -111,7 +111,7 @@ struct Judge<'s> {
 }
 
 impl<'s> Judge<'s> {
-    fn new(shape: &'s Shape, size: usize, ignored: Option<&'s str>) -> Self {
+    fn new(shape: &'s ArgumentSchema, size: usize, ignored: Option<&'s str>) -> Self {
         Self {
             shape,
             steps: steps(size),

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::Shape;
+use super::ArgumentSchema;
 use super::node::{Bound, Kinds, Node, NodeId, Property, Size};
 
 /// The shape of `schema`.
-pub(super) fn compile(schema: &Value) -> Shape {
+pub(super) fn compile(schema: &Value) -> ArgumentSchema {
     let mut compiler = Compiler::new(schema);
     let root = compiler.id_of(schema);
     compiler.finish().at(root)
@@ -38,15 +38,15 @@ impl<'v> Compiler<'v> {
         }
     }
 
-    /// Fills in every node. The shape is only there for [`Shape::at`].
-    pub(crate) fn finish(mut self) -> Shape {
+    /// Fills in every node. The shape is only there for [`ArgumentSchema::at`].
+    pub(crate) fn finish(mut self) -> ArgumentSchema {
         while let Some((id, schema)) = self.work.pop() {
             let node = self.node(schema);
             if let Some(place) = self.nodes.get_mut(id.0 as usize) {
                 *place = node;
             }
         }
-        Shape::from_nodes(self.nodes, NodeId(0))
+        ArgumentSchema::from_nodes(self.nodes, NodeId(0))
     }
 
     /// The node of a schema, which is filled in later.
