@@ -15,10 +15,10 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use logue_agent::{NoListener, NoTranscript, Permissions, Turn, TurnEnd};
+use logue_agent::{Agent, NoListener, NoTranscript, TurnEnd};
 use logue_message::ChatMessage;
-use logue_model::{ChatCompletions, ChatOptions, Limits, Provider, Settings};
-use logue_tools::{AccessScope, Builtin, Roots, Toolbox};
+use logue_model::{ChatCompletions, ChatOptions, Limits, Provider};
+use logue_tools::{AccessScope, Builtin, Roots};
 use serde_json::json;
 
 use process::{Took, median, run};
@@ -61,30 +61,19 @@ fn in_process(address: SocketAddr, folder: &Path) -> Result<(), Failed> {
         .enable_all()
         .build()?;
     let roots = Arc::new(Roots::new([folder.to_owned()])?);
-    let mut toolbox = Toolbox::new();
-    toolbox.add(Builtin::ReadFile.tool(&AccessScope::new(roots)))?;
+    let agent = Agent::builder(provider, "m")
+        .shared_tool(Builtin::ReadFile.tool(&AccessScope::new(roots)))
+        .max_requests(4)
+        .build()?;
     let mut ours = Vec::with_capacity(TURNS);
     let mut bare = Vec::with_capacity(TURNS);
     let stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     for _ in 0..TURNS {
-        let turn = Turn {
-            provider: Arc::clone(&provider),
-            model: "m".to_owned(),
-            settings: Settings::default(),
-            toolbox: toolbox.clone(),
-            permissions: Permissions::new(),
-            history: vec![ChatMessage::user("Read it.")],
-            transcript: Box::new(NoTranscript),
-            listener: Arc::new(NoListener),
-            max_requests: 4,
-            routing: logue_agent::Routing::default(),
-            demands: logue_agent::Demands::default(),
-            budget: logue_agent::Budget::default(),
-            invocation_id: None,
-        };
+        let history = vec![ChatMessage::user("Read it.")];
+        let turn = agent.turn(history, Box::new(NoTranscript));
         let started = Instant::now();
-        let ended = runtime.block_on(turn.run())?;
+        let ended = runtime.block_on(turn.run(Arc::new(NoListener), None))?;
         ours.push(started.elapsed());
         let TurnEnd::Completed(report) = ended else {
             return Err("a turn did not complete".into());

@@ -18,13 +18,14 @@
 mod agents;
 mod files;
 mod permission;
+mod prepare;
 mod prompt;
 mod transcript;
 mod trust;
 mod turn;
 
+pub use agents::code_agent::{Agent, AgentBuilder, AgentError};
 pub use agents::response_cache::AnswerCache;
-pub use agents::run_agent::{Agents, MAX_AGENT_CALLS, Model, Models};
 pub use permission::approval::{APPROVAL, NOTE, check_approval, deadline, is_pending};
 pub use permission::approver::{Answer, Asker, Question};
 pub use permission::audit::{
@@ -35,6 +36,13 @@ pub use permission::decision_source::{Authority, Ruling};
 pub use permission::permissions::{
     Permission, PermissionFile, PermissionRule, PermissionRuleError, PermissionRules, Permissions,
 };
+pub use prepare::environment::{
+    Approvals, Environment, MAX_AGENT_CALLS, MAX_REQUESTS, Model, Models, NoPrepareObserver,
+    OwnPrompts, PrepareObserver, Refinement, TrustPolicy,
+};
+pub use prepare::error::{HostError, InvalidPrompt, PrepareError};
+pub use prepare::prepared::{Connections, LoadedPrompt, Prepared, load_prompt, prepare};
+pub use prepare::source::{History, PromptForm, PromptOrigin, PromptSource};
 pub use prompt::document::{Prompt, toolbox};
 pub use prompt::environment::Surroundings;
 pub use prompt::file_loader::FileWorld;

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use logue_agent::{
-    Agents, AnswerCache, Budget, FileWorld, MAX_AGENT_CALLS, Model, Models, NoListener,
-    Permissions, Prompt, Routing, Surroundings, toolbox,
+    AnswerCache, Environment, FileWorld, HostError, Model, Models, Permissions, Prompt,
+    Surroundings, toolbox,
 };
 use logue_message::{ChatMessage, ToolCall};
 use logue_model::{BoxFuture, EventSink, FinishReason, Provider, ProviderError, Request, Response};
@@ -57,14 +57,13 @@ impl Provider for Parrot {
 struct OneModel(Arc<Parrot>);
 
 impl Models for OneModel {
-    fn find(&self, named: Option<&str>, _: &Path) -> Result<Model, String> {
+    fn find(&self, named: Option<&str>, _: &Path) -> Result<Model, HostError> {
         match named {
-            Some("absent") => Err("there is no such model".to_owned()),
-            named => Ok(Model {
-                provider: self.0.clone(),
-                identity: format!("parrot {named:?}"),
-                name: String::new(),
-            }),
+            Some("absent") => Err(HostError::new(
+                "model_not_configured",
+                "there is no such model",
+            )),
+            named => Ok(Model::new(self.0.clone(), "", format!("parrot {named:?}"))),
         }
     }
 }
@@ -94,18 +93,11 @@ impl Stage {
         let prompts = self.folder.path().join("prompts");
         let roots = Arc::new(Roots::new([prompts.clone()]).unwrap());
         let cache = self.folder.path().join("cache");
-        let agents = Agents {
-            permissions: Permissions::new(),
-            models: Arc::new(OneModel(self.parrot.clone())),
-            cache: self
-                .cache
-                .then(|| AnswerCache::new(cache, Duration::from_hours(1))),
-            max_requests: 5,
-            routing: Routing::default(),
-            budget: Budget::default(),
-            max_depth: MAX_AGENT_CALLS,
-            listener: Arc::new(NoListener),
-        };
+        let mut agents = Environment::new(Arc::new(OneModel(self.parrot.clone())));
+        agents.max_requests = 5;
+        if self.cache {
+            agents.agent_responses = Some(AnswerCache::new(cache, Duration::from_hours(1)));
+        }
         let world = FileWorld::new(roots, &prompts).of_file(&prompts.join("main.md"));
         Surroundings::new(world, ShellOptions::default()).with_agents(Arc::new(agents))
     }
@@ -246,7 +238,7 @@ async fn what_is_wrong_with_an_agent_is_an_error_where_it_is_named() {
             "<agent src=\"model.chatmd\" local>x</agent>",
             "there is no such model",
         ),
-        ("<agent src=\"mute.chatmd\" local/>", "told nothing"),
+        ("<agent src=\"mute.chatmd\" local/>", "agent input is empty"),
     ] {
         let prompt = stage.load(&format!("<user>{element}</user>")).await;
         let (code, message) = only_error(&prompt);
@@ -341,7 +333,7 @@ async fn a_picture_is_sent_as_what_it_is_and_nothing_else_is() {
         .load("<user><img src=\"words.png\" local/></user>")
         .await;
     assert!(
-        only_error(&prompt).1.contains("is no PNG"),
+        only_error(&prompt).1.contains("is not a PNG"),
         "{:?}",
         prompt.diagnostics
     );

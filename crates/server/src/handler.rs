@@ -1,4 +1,4 @@
-//! What clients ask, and what they are answered.
+//! The requests of clients and their responses.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,7 @@ use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
-use crate::answer::{answer, prepare};
+use crate::call::{answer, evaluate};
 use crate::server::PromptServer;
 
 impl ServerHandler for PromptServer {
@@ -31,8 +31,8 @@ impl ServerHandler for PromptServer {
         let mut info = ServerConfig::new(capabilities);
         info.server_info = Implementation::new("logue", env!("CARGO_PKG_VERSION"));
         info.instructions = Some(
-            "Each tool runs a prompt with a history of its own: it is told `input` and gives the \
-             answer. The prompts of the same names give their messages."
+            "Each tool runs a prompt with a history of its own: it receives `input` and returns the \
+             answer. The prompts of the same names return their messages."
                 .to_owned(),
         );
         info
@@ -73,7 +73,7 @@ impl ServerHandler for PromptServer {
                     if changed.is_err() {
                         return Ok(());
                     }
-                    // One that was not subscribed to is refused, which is as wished.
+                    // A notification without a subscription is refused, as intended.
                     drop(context.sink().notify_tool_list_changed().await);
                     drop(context.sink().notify_prompt_list_changed().await);
                 }
@@ -86,20 +86,20 @@ impl ServerHandler for PromptServer {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let menu = self.menu();
-        let tools = menu.iter().map(|dish| {
+        let catalog = self.catalog();
+        let tools = catalog.iter().map(|entry| {
             let schema = json!({
                 "type": "object",
                 "properties": {
-                    "input": {"type": "string", "description": "What the prompt is told."}
+                    "input": {"type": "string", "description": "The input of the prompt."}
                 },
                 "required": ["input"],
                 "additionalProperties": false,
             });
             let schema: Map<String, Value> = schema.as_object().cloned().unwrap_or_default();
             Tool::new(
-                dish.name.clone(),
-                dish.description.clone(),
+                entry.name.clone(),
+                entry.description.clone(),
                 Arc::new(schema),
             )
         });
@@ -111,14 +111,14 @@ impl ServerHandler for PromptServer {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let menu = self.menu();
-        let prompts = menu.iter().map(|dish| {
+        let catalog = self.catalog();
+        let prompts = catalog.iter().map(|entry| {
             let input = PromptArgument::new("input")
-                .with_description("What the user says behind the prompt.")
+                .with_description("A message of the user after the prompt.")
                 .with_required(false);
             Prompt::new(
-                dish.name.clone(),
-                Some(dish.description.clone()),
+                entry.name.clone(),
+                Some(entry.description.clone()),
                 Some(vec![input]),
             )
         });
@@ -130,21 +130,16 @@ impl ServerHandler for PromptServer {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let dish = self.dish(&request.name)?;
+        let entry = self.entry(&request.name)?;
         let _turn = self.turn(&context).await?;
-        let preparing = async {
-            let (prompt, setting) = prepare(self.kitchen(), &dish.file).await?;
-            setting.surroundings.close().await;
-            Ok::<_, crate::answer::Failed>(prompt)
-        };
         let prompt = tokio::select! {
             () = context.ct.cancelled() => return Err(cancelled()),
-            prompt = preparing => prompt,
+            prompt = evaluate(self.host(), &entry.file) => prompt,
         };
         let prompt = prompt.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
         let mut messages: Vec<PromptMessage> = Vec::new();
         for message in &prompt.messages {
-            // There is no other role for instructions, and no place for tools.
+            // MCP has no role for instructions and no place for tools.
             let role = match message.role {
                 Speaker::Assistant => Role::Assistant,
                 Speaker::Tool => continue,
@@ -164,7 +159,7 @@ impl ServerHandler for PromptServer {
             messages.push(PromptMessage::new_text(Role::User, input));
         }
         let mut result = GetPromptResult::new(messages);
-        result.description = Some(dish.description);
+        result.description = Some(entry.description);
         Ok(result.into())
     }
 
@@ -173,7 +168,7 @@ impl ServerHandler for PromptServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let dish = self.dish(&request.name)?;
+        let entry = self.entry(&request.name)?;
         let input = request.arguments.as_ref();
         let input = input.and_then(|arguments| arguments.get("input")?.as_str());
         let Some(input) = input else {
@@ -184,7 +179,7 @@ impl ServerHandler for PromptServer {
         let _turn = self.turn(&context).await?;
         let said = Arc::new(Said::default());
         let listener = Arc::clone(&said);
-        let answering = answer(self.kitchen(), self.options(), &dish.file, input, listener);
+        let answering = answer(self.host(), &entry.file, input, listener);
         let telling = tell_progress(&context, &said);
         tokio::select! {
             () = context.ct.cancelled() => Err(cancelled()),
@@ -201,12 +196,12 @@ fn error(text: &str) -> CallToolResponse {
     CallToolResult::error(vec![ContentBlock::text(text)]).into()
 }
 
-/// Nobody reads it: whoever cancels a request waits for no answer.
+/// The error of a cancelled request; its client does not read it.
 pub(crate) fn cancelled() -> ErrorData {
     ErrorData::internal_error("the request was cancelled", None)
 }
 
-/// The pictures of a message: themselves where the message holds them, else where they are.
+/// Converts the images of a message: data as content, addresses as links.
 fn pictures(content: &Content) -> impl Iterator<Item = ContentBlock> + '_ {
     let blocks: &[logue_message::ContentBlock] = match content {
         Content::Blocks(blocks) => blocks,
@@ -220,13 +215,13 @@ fn pictures(content: &Content) -> impl Iterator<Item = ContentBlock> + '_ {
                 let kind = media_type.as_deref().unwrap_or("image/png");
                 ContentBlock::image(data.clone(), kind)
             }
-            ImageSource::Url(url) => ContentBlock::text(format!("[picture: {url}]")),
+            ImageSource::Url(url) => ContentBlock::text(format!("[image: {url}]")),
         }),
         _ => None,
     })
 }
 
-/// The words of an answer that were not told yet.
+/// Text of a response that was not reported yet.
 #[derive(Default)]
 struct Said {
     words: Mutex<String>,
@@ -243,7 +238,7 @@ impl Listener for Said {
     }
 }
 
-/// Tells a client that wants to know it what is said, for as long as it is said. Never ends.
+/// Reports text of the response to a client that requests progress. Never ends.
 async fn tell_progress(context: &RequestContext<RoleServer>, said: &Said) {
     let Some(token) = context.meta.get_progress_token() else {
         return std::future::pending().await;
@@ -257,7 +252,7 @@ async fn tell_progress(context: &RequestContext<RoleServer>, said: &Said) {
         };
         told = told.saturating_add(1);
         let news = ProgressNotificationParam::new(token.clone(), f64::from(told));
-        // A client that is gone hears nothing; the end of its connection ends the call.
+        // A closed connection ends the call elsewhere.
         drop(context.peer.notify_progress(news.with_message(words)).await);
     }
 }

@@ -1,4 +1,4 @@
-//! Serving: over lines to one client, and over HTTP to many.
+//! Transports: lines to one client, and HTTP to many.
 
 use std::fmt;
 use std::io;
@@ -16,23 +16,23 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 
 use crate::PromptServer;
-use crate::gate::gate;
+use crate::auth::authorize;
 
-/// How long a client of HTTP may say nothing until it has to begin anew.
-const PATIENCE: Duration = Duration::from_hours(1);
+/// The idle time after which an HTTP client must start a new session.
+const SESSION_TIMEOUT: Duration = Duration::from_hours(1);
 
-/// Bytes of one request.
-const MOST_BYTES: usize = 4 * 1024 * 1024;
+/// The size limit of a request, in bytes.
+const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 
-/// The word that every request over HTTP has to carry.
+/// The bearer token that every HTTP request must carry.
 #[derive(Clone)]
-pub struct Token(Arc<str>);
+pub struct BearerToken(Arc<str>);
 
-impl Token {
-    /// A token of at least one character, all of them visible ASCII.
+impl BearerToken {
+    /// A token of at least one character of visible ASCII.
     ///
     /// # Errors
-    /// It cannot stand in a header.
+    /// Returns an error if a header cannot contain it.
     pub fn new(token: &str) -> Result<Self, &'static str> {
         if token.is_empty() {
             return Err("the token is empty");
@@ -43,8 +43,8 @@ impl Token {
         Ok(Self(token.into()))
     }
 
-    /// Compares without telling by the time how much of it is right.
-    pub(crate) fn is(&self, given: &str) -> bool {
+    /// Compares in constant time.
+    pub(crate) fn matches(&self, given: &str) -> bool {
         let (own, given) = (self.0.as_bytes(), given.as_bytes());
         let differences = own
             .iter()
@@ -54,43 +54,47 @@ impl Token {
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for BearerToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(…)")
+        f.write_str("BearerToken(…)")
     }
 }
 
-/// How HTTP is served.
+/// Options for HTTP.
 #[derive(Clone, Debug)]
 pub struct HttpOptions {
-    /// What every request has to carry.
-    pub token: Token,
-    /// The hosts that requests may name, beside the loopback ones: a page of a browser that was led
-    /// here by a name of its own names another one.
+    /// The token that every request must carry.
+    pub token: BearerToken,
+    /// Host names that requests may use, besides the loopback ones.
+    ///
+    /// Other names are refused: they come from pages of a browser (DNS rebinding).
     pub hosts: Vec<String>,
 }
 
 impl PromptServer {
-    /// Serves one client over lines until it closes its side. Calls that run then are cancelled.
+    /// Serves one client over lines until it closes its side, which cancels running calls.
     ///
     /// # Errors
-    /// The client did not begin as the protocol wants it.
+    /// Returns an error if the client does not follow the protocol.
     pub async fn serve_lines<R, W>(&self, read: R, write: W) -> Result<(), String>
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(MOST_BYTES);
+        let transport =
+            AsyncRwTransport::new_server(read, write).with_max_line_length(MAX_BODY_BYTES);
         let running = self.clone().serve(transport).await;
         let running = running.map_err(|error| error.to_string())?;
         running.waiting().await.map_err(|error| error.to_string())?;
         Ok(())
     }
 
-    /// Serves clients over HTTP at the path `/mcp` until `end` ends. Calls that run then are cancelled.
+    /// Serves clients over HTTP at the path `/mcp` until `end` completes.
+    ///
+    /// This cancels running calls.
     ///
     /// # Errors
-    /// The listener failed.
+    /// Returns an error if the listener fails.
     pub async fn serve_http(
         &self,
         listener: TcpListener,
@@ -106,16 +110,16 @@ impl PromptServer {
         let config = StreamableHttpServerConfig::default()
             .with_allowed_hosts(hosts)
             .enforce_origin_validation()
-            .with_max_request_body_bytes(MOST_BYTES);
+            .with_max_request_body_bytes(MAX_BODY_BYTES);
         let sessions = config.cancellation_token.clone();
         let mut manager = LocalSessionManager::default();
-        manager.session_config.keep_alive = Some(PATIENCE);
+        manager.session_config.keep_alive = Some(SESSION_TIMEOUT);
         let server = self.clone();
         let service =
             StreamableHttpService::new(move || Ok(server.clone()), Arc::new(manager), config);
         let router = Router::new()
             .nest_service("/mcp", service)
-            .layer(from_fn_with_state(options.token, gate));
+            .layer(from_fn_with_state(options.token, authorize));
         tokio::select! {
             served = axum::serve(listener, router) => served,
             () = end => {

@@ -1,24 +1,24 @@
-//! Prompts for programs that speak the Model Context Protocol.
+//! A server of the Model Context Protocol whose tools are ChatMD prompts.
 //!
-//! Each prompt of a [`Kitchen`] is offered twice: as a prompt, whose messages the other program takes
-//! over, and as a tool that is told an `input` and answers after a run with a history of its own. A
-//! [`PromptServer`] holds what is offered, looks for files that come and go, and serves any number of
-//! clients: one over standard input and output ([`PromptServer::serve_lines`]), or many over HTTP
-//! ([`PromptServer::serve_http`]), each with the token.
+//! Each prompt of a [`PromptHost`] is published twice: as a prompt, whose messages the client
+//! reads, and as a tool, which receives an `input` and runs with a history of its own. A
+//! [`PromptServer`] contains the published prompts, checks for changed files, and serves any number
+//! of clients: one over standard input and output ([`PromptServer::serve_lines`]), or many over
+//! HTTP ([`PromptServer::serve_http`]) with a token.
 //!
-//! This crate must not read the environment or print. What a prompt may reach, and which model
-//! answers, is the kitchen's to say.
+//! This crate neither reads the environment nor prints. The host decides on files, models and
+//! permissions.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod answer;
-mod gate;
+mod auth;
+mod call;
+mod catalog;
 mod handler;
+mod host;
 mod http;
-mod kitchen;
-mod menu;
 mod server;
 
-pub use http::{HttpOptions, Token};
-pub use kitchen::{Kitchen, ServeOptions, Setting};
+pub use host::{PromptHost, ServeOptions};
+pub use http::{BearerToken, HttpOptions};
 pub use server::PromptServer;

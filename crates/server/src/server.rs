@@ -1,4 +1,4 @@
-//! The server: what is offered now, who is told when it changes, and how much runs at once.
+//! The server: published prompts, notifications of changes, and the limit of concurrent calls.
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -9,89 +9,88 @@ use rmcp::model::ErrorData;
 use rmcp::service::RequestContext;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
+use crate::catalog::{PromptCatalog, PromptEntry, catalog};
 use crate::handler::cancelled;
-use crate::menu::{Dish, Menu, menu};
-use crate::{Kitchen, ServeOptions};
+use crate::host::{PromptHost, ServeOptions};
 
-/// Prompts as a server. Clones are the same server.
+/// A server of prompts. Clones share one server.
 #[derive(Clone)]
 pub struct PromptServer {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    kitchen: Arc<dyn Kitchen>,
-    options: ServeOptions,
-    menu: RwLock<Arc<Menu>>,
+    host: Arc<dyn PromptHost>,
+    catalog: RwLock<Arc<PromptCatalog>>,
     changes: watch::Sender<u64>,
-    at_once: Semaphore,
+    concurrency: Semaphore,
 }
 
 impl std::fmt::Debug for PromptServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PromptServer")
-            .field("menu", &self.menu())
+            .field("catalog", &self.catalog())
             .finish_non_exhaustive()
     }
 }
 
 impl PromptServer {
-    /// A server of what the kitchen has now.
-    pub fn new(kitchen: Arc<dyn Kitchen>, options: ServeOptions) -> Self {
-        let now = menu(&kitchen.files());
-        let at_once = Semaphore::new(options.at_once.max(1));
+    /// Creates a server of the files that the host currently has.
+    pub fn new(host: Arc<dyn PromptHost>, options: &ServeOptions) -> Self {
+        let now = catalog(&host.files());
+        let concurrency = Semaphore::new(options.concurrency.max(1));
         Self {
             shared: Arc::new(Shared {
-                kitchen,
-                options,
-                menu: RwLock::new(Arc::new(now)),
+                host,
+                catalog: RwLock::new(Arc::new(now)),
                 changes: watch::Sender::new(0),
-                at_once,
+                concurrency,
             }),
         }
     }
 
-    /// The names of what is offered, with their files.
-    pub fn offered(&self) -> Vec<(String, PathBuf)> {
-        let dishes = self.menu();
-        let dishes = dishes.iter();
-        dishes
-            .map(|dish| (dish.name.clone(), dish.file.clone()))
+    /// Returns the names of the published prompts with their files.
+    pub fn prompts(&self) -> Vec<(String, PathBuf)> {
+        let entries = self.catalog();
+        let entries = entries.iter();
+        entries
+            .map(|entry| (entry.name.clone(), entry.file.clone()))
             .collect()
     }
 
-    /// Looks every `interval` whether files have come, gone or changed, and tells the clients. Never
-    /// ends; dropping the future ends it.
+    /// Checks the files every `interval` and notifies clients of changes.
+    ///
+    /// It never ends; drop the future to stop.
     pub async fn watch(&self, interval: Duration) {
         loop {
             tokio::time::sleep(interval).await;
-            let kitchen = Arc::clone(&self.shared.kitchen);
-            // Reading folders may take long, and clients wait meanwhile.
-            let looked = tokio::task::spawn_blocking(move || menu(&kitchen.files())).await;
+            let host = Arc::clone(&self.shared.host);
+            // Reading directories may block, and clients wait meanwhile.
+            let looked = tokio::task::spawn_blocking(move || catalog(&host.files())).await;
             let Ok(now) = looked else { continue };
-            if now != *self.menu() {
-                let mut menu = self
+            if now != *self.catalog() {
+                let mut catalog = self
                     .shared
-                    .menu
+                    .catalog
                     .write()
                     .unwrap_or_else(PoisonError::into_inner);
-                *menu = Arc::new(now);
-                drop(menu);
+                *catalog = Arc::new(now);
+                drop(catalog);
                 self.shared.changes.send_modify(|count| *count += 1);
             }
         }
     }
 
-    pub(crate) fn menu(&self) -> Arc<Menu> {
-        let menu = self.shared.menu.read();
-        Arc::clone(&menu.unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn catalog(&self) -> Arc<PromptCatalog> {
+        let catalog = self.shared.catalog.read();
+        Arc::clone(&catalog.unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn dish(&self, name: &str) -> Result<Dish, ErrorData> {
-        let menu = self.menu();
-        let found = menu.iter().find(|dish| dish.name == name).cloned();
+    pub(crate) fn entry(&self, name: &str) -> Result<PromptEntry, ErrorData> {
+        let catalog = self.catalog();
+        let found = catalog.iter().find(|entry| entry.name == name).cloned();
         found.ok_or_else(|| {
-            let names: Vec<&str> = menu.iter().map(|dish| dish.name.as_str()).collect();
+            let names: Vec<&str> = catalog.iter().map(|entry| entry.name.as_str()).collect();
             let names = names.join(", ");
             ErrorData::invalid_params(format!("there is no `{name}`; there are: {names}"), None)
         })
@@ -101,15 +100,11 @@ impl PromptServer {
         self.shared.changes.subscribe()
     }
 
-    pub(crate) fn kitchen(&self) -> &dyn Kitchen {
-        &*self.shared.kitchen
+    pub(crate) fn host(&self) -> &dyn PromptHost {
+        &*self.shared.host
     }
 
-    pub(crate) fn options(&self) -> &ServeOptions {
-        &self.shared.options
-    }
-
-    /// Waits until it is this call's turn.
+    /// Waits until the limit of concurrent calls allows another one.
     pub(crate) async fn turn(
         &self,
         context: &RequestContext<RoleServer>,
@@ -117,7 +112,7 @@ impl PromptServer {
         tokio::select! {
             () = context.ct.cancelled() => Err(cancelled()),
             // The semaphore is never closed.
-            permit = self.shared.at_once.acquire() => permit.map_err(|_| cancelled()),
+            permit = self.shared.concurrency.acquire() => permit.map_err(|_| cancelled()),
         }
     }
 }

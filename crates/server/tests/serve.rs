@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use logue_agent::{Budget, FileWorld, Model, Permissions, Surroundings};
+use logue_agent::{Approvals, Environment, HostError, Model, Models};
 use logue_model::{Echo, EventSink, Provider, ProviderError, Request, Response};
-use logue_server::{Kitchen, PromptServer, ServeOptions, Setting, Token};
-use logue_tools::{BoxFuture, Roots, ShellOptions};
+use logue_server::{BearerToken, PromptHost, PromptServer, ServeOptions};
+use logue_tools::BoxFuture;
 use rmcp::model::{CallToolRequestParams, CallToolResult, GetPromptRequestParams, JsonObject};
 use rmcp::service::{NotificationContext, RunningService};
 use rmcp::{ClientHandler, RoleClient, ServiceExt as _};
@@ -54,7 +54,7 @@ struct Folder {
     model: Arc<Crowd>,
 }
 
-impl Kitchen for Folder {
+impl PromptHost for Folder {
     fn files(&self) -> Vec<PathBuf> {
         let entries = |folder: &Path| {
             let entries = fs::read_dir(folder).unwrap();
@@ -72,28 +72,29 @@ impl Kitchen for Folder {
         below.collect()
     }
 
-    fn surroundings<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Result<Setting, String>> {
-        let folder = file.parent().unwrap();
-        let roots = Roots::new([folder.to_owned()]).unwrap();
-        let world = FileWorld::new(Arc::new(roots), folder).of_file(file);
-        let surroundings = Surroundings::new(world, ShellOptions::default());
-        let setting = Setting {
-            surroundings,
-            permissions: Permissions::new(),
-            budget: Budget::default(),
-        };
-        Box::pin(std::future::ready(Ok(setting)))
+    fn environment(&self, _: &Path) -> Result<Environment, HostError> {
+        let mut environment = Environment::new(Arc::new(OneModel(Arc::clone(&self.model))));
+        environment.approvals = Approvals::Never;
+        Ok(environment)
     }
+}
 
-    fn model(&self, named: Option<&str>, _folder: &Path) -> Result<Model, String> {
+/// One model for all prompts but those that name an unknown one.
+struct OneModel(Arc<Crowd>);
+
+impl Models for OneModel {
+    fn find(&self, named: Option<&str>, _: &Path) -> Result<Model, HostError> {
         if named == Some("unknown") {
-            return Err("there is no such model".to_owned());
+            return Err(HostError::new(
+                "model_not_configured",
+                "there is no such model",
+            ));
         }
-        Ok(Model {
-            provider: Arc::clone(&self.model) as Arc<dyn Provider>,
-            identity: "crowd".to_owned(),
-            name: "crowd".to_owned(),
-        })
+        Ok(Model::new(
+            Arc::clone(&self.0) as Arc<dyn Provider>,
+            "crowd",
+            "crowd",
+        ))
     }
 }
 
@@ -125,16 +126,13 @@ fn stage(files: &[(&str, &str)], at_once: usize) -> Stage {
         most: AtomicUsize::new(0),
         go: Semaphore::new(0),
     });
-    let kitchen = Folder {
+    let host = Folder {
         path: folder.path().to_owned(),
         model: Arc::clone(&model),
     };
-    let options = ServeOptions {
-        at_once,
-        ..ServeOptions::default()
-    };
+    let options = ServeOptions::default().with_concurrency(at_once);
     Stage {
-        server: PromptServer::new(Arc::new(kitchen), options),
+        server: PromptServer::new(Arc::new(host), &options),
         folder,
         model,
     }
@@ -257,7 +255,7 @@ async fn what_goes_wrong_is_a_result_with_its_code() {
     for (name, input, expected) in [
         ("broken", "x", "E-MD-UNCLOSED-TAG: "),
         ("empty", " ", "no_user_input: "),
-        ("lost", "x", "E-MD-AGENT-FAILED: there is no such model"),
+        ("lost", "x", "model_not_configured: there is no such model"),
     ] {
         let result = client.call_tool(call(name, input)).await.unwrap();
         assert_eq!(result.is_error, Some(true), "{name}");
@@ -319,7 +317,10 @@ async fn files_that_come_go_and_change_are_news() {
 #[test]
 fn tokens_are_words_that_fit_into_a_header() {
     for bad in ["", "a b", "ä", "a\nb"] {
-        assert!(Token::new(bad).is_err(), "{bad:?}");
+        assert!(BearerToken::new(bad).is_err(), "{bad:?}");
     }
-    assert_eq!(format!("{:?}", Token::new("secret").unwrap()), "Token(…)");
+    assert_eq!(
+        format!("{:?}", BearerToken::new("secret").unwrap()),
+        "BearerToken(…)"
+    );
 }

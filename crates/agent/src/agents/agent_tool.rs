@@ -1,4 +1,4 @@
-//! A prompt as a tool (ChatMD §5.3): the model hands it a text and gets its answer.
+//! A prompt as a tool (ChatMD §5.3): the model sends it a text and receives its response.
 
 use logue_message::{ContentBlock, ToolDefinition};
 use logue_tools::{BoxFuture, Tool, ToolInvocation, ToolResult};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::agents::run_agent::Freshness;
 use crate::prompt::environment::Surroundings;
 
-/// A tool that runs another prompt, each time with a fresh history.
+/// A tool that runs another prompt, with a new history for each call.
 #[derive(Debug)]
 pub(crate) struct AgentTool {
     definition: ToolDefinition,
@@ -31,7 +31,7 @@ impl AgentTool {
         let parameters = json!({
             "type": "object",
             "properties": {
-                "input": {"type": "string", "description": "What the agent is told."}
+                "input": {"type": "string", "description": "The task of the agent."}
             },
             "required": ["input"],
             "additionalProperties": false

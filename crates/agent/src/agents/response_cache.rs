@@ -1,8 +1,8 @@
-//! Answers of agents that need not be asked for again.
+//! Cached responses of agents.
 //!
-//! The key is everything that the model is sent: model, settings, tools, and the evaluated messages
-//! with the text of every document in them. So a change of any of these is another question, and
-//! nothing stale is ever told for a prompt that was edited.
+//! The key covers everything that the model receives: model, settings, tools, and the evaluated
+//! messages with the text of every document. So any change is a new key, and an edited prompt never
+//! gets a stale response.
 
 use std::fs;
 use std::io::Write as _;
@@ -17,10 +17,10 @@ use sha2::{Digest as _, Sha256};
 use crate::files::atomic_file::private;
 use crate::transcript::redaction::Redaction;
 
-/// Answers that are kept; beyond it the oldest are removed.
+/// The maximum number of cached responses; the oldest are removed.
 const KEPT: usize = 1000;
 
-/// A folder of answers, each for a limited time.
+/// A directory of responses with a limited lifetime.
 #[derive(Clone, Debug)]
 pub struct AnswerCache {
     folder: PathBuf,
@@ -29,7 +29,7 @@ pub struct AnswerCache {
 }
 
 impl AnswerCache {
-    /// A cache in `folder`, which is made when it is needed. An answer counts for `lifetime`.
+    /// A cache in `folder`, which is created when required. A response is valid for `lifetime`.
     pub fn new(folder: PathBuf, lifetime: Duration) -> Self {
         Self {
             folder,
@@ -38,14 +38,14 @@ impl AnswerCache {
         }
     }
 
-    /// The same, but an answer in which something matches is not kept.
+    /// Excludes responses that match a pattern.
     #[must_use]
     pub fn without(mut self, redaction: Redaction) -> Self {
         self.redaction = redaction;
         self
     }
 
-    /// The answer to that question, if there is one that is young enough.
+    /// Returns the cached response for a key, unless it has expired.
     pub fn get(&self, key: &str) -> Option<String> {
         let path = self.folder.join(key);
         let age = SystemTime::now().duration_since(fs::metadata(&path).ok()?.modified().ok()?);
@@ -55,15 +55,16 @@ impl AnswerCache {
         fs::read_to_string(path).ok()
     }
 
-    /// Keeps an answer. A cache that cannot be written costs a later request and nothing else, so
-    /// failures are not told.
+    /// Caches a response.
+    ///
+    /// A failure only costs a later request, so it is not reported.
     pub fn put(&self, key: &str, answer: &str) {
         if self.redaction.finds(answer) {
             return;
         }
         let made = fs::create_dir_all(&self.folder);
         let written = made.and_then(|()| {
-            // The name is complete at every moment, so nobody reads half an answer.
+            // The final name never leads to an incomplete response.
             let unfinished = self.folder.join(format!("{key}.{}", std::process::id()));
             let mut file = private(
                 fs::OpenOptions::new()
@@ -93,14 +94,14 @@ impl AnswerCache {
         if files.len() > KEPT {
             files.sort();
             for (_, path) in files.iter().take(files.len() - KEPT) {
-                // Somebody else may have removed it.
+                // Another process may have removed it.
                 let _removed = fs::remove_file(path);
             }
         }
     }
 }
 
-/// The key of a question: a hash of everything that the model is sent.
+/// Returns the key of a request: a hash of everything that the model receives.
 pub(crate) fn key_of(
     model: &str,
     settings: &Settings,

@@ -1,101 +1,44 @@
-//! Agents: other prompts that are run for their answer (ChatMD §5.3, §8.3).
+//! Agents: prompts that other prompts and models call for a response (ChatMD §5.3, §8.3).
 //!
-//! An agent has a history of its own: its prompt, and what it is told as one message of the user.
-//! Its paths count from its own folder, its tools are what its own prompt declares, and what it
-//! says last is the answer. Nothing of it is written into the caller's transcript.
+//! An agent has a history of its own: its prompt, and its input as one message of the user. Paths
+//! are resolved against its own directory, and its tools are those that its own prompt declares.
+//! Its last message is the response. The caller's transcript contains nothing else of it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use chatmd::{WorldError, WorldErrorKind};
-use logue_message::{ChatMessage, ContentBlock, Role};
-use logue_model::Provider;
+use logue_message::{ChatMessage, ContentBlock};
 use logue_tools::BoxFuture;
 
-use crate::agents::response_cache::{AnswerCache, key_of};
-use crate::permission::permissions::Permissions;
-use crate::prompt::document::{Prompt, toolbox};
+use crate::agents::response_cache::key_of;
+use crate::prepare::environment::Environment;
+use crate::prepare::error::PrepareError;
+use crate::prepare::prepared::{Prepared, prepare_agent};
+use crate::prepare::source::{History, PromptOrigin, PromptSource};
 use crate::prompt::environment::Surroundings;
 use crate::transcript::item::NoTranscript;
-use crate::trust::grant::Declared;
 use crate::turn::budget::Budget;
 use crate::turn::listener::{AgentPlace, Listener, TurnEvent};
-use crate::turn::response_requirements::Demands;
-use crate::turn::routing::Routing;
-use crate::turn::run::{Turn, TurnEnd};
+use crate::turn::run::TurnEnd;
 
-/// How deep agents may call agents where nothing else is said.
-pub const MAX_AGENT_CALLS: usize = 8;
-
-/// How agents are run.
-#[derive(Clone)]
-pub struct Agents {
-    /// Who answers for an agent.
-    pub models: Arc<dyn Models>,
-    /// Answers that need not be asked for again.
-    pub cache: Option<AnswerCache>,
-    /// How often an agent's model may be asked for one answer.
-    pub max_requests: usize,
-    /// Which tools of agents run. Nobody can be asked while one runs, so those that a person would be
-    /// asked about do not. An agent is trusted as far as the prompt that names it is.
-    pub permissions: Permissions,
-    /// How the calls of an agent's answer are run.
-    pub routing: Routing,
-    /// What agents may spend that are asked while a prompt is read. Those that a turn's tools ask
-    /// spend what the turn may.
-    pub budget: Budget,
-    /// How deep agents may ask agents; with 0, none runs.
-    pub max_depth: usize,
-    /// Who is told what agents do, as [`TurnEvent::OfAgent`].
-    pub listener: Arc<dyn Listener>,
-}
-
-impl std::fmt::Debug for Agents {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Agents")
-            .field("cache", &self.cache)
-            .field("max_requests", &self.max_requests)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Finds the model that a prompt names.
-pub trait Models: Send + Sync {
-    /// The model named `named` in a prompt of that folder, or the one in force if the prompt names
-    /// none.
-    ///
-    /// # Errors
-    /// There is no such model, or it cannot be set up: why, and what to do.
-    fn find(&self, named: Option<&str>, folder: &Path) -> Result<Model, String>;
-}
-
-/// A model that can be asked.
-#[derive(Clone)]
-pub struct Model {
-    /// Who answers.
-    pub provider: Arc<dyn Provider>,
-    /// What answers of it are told apart by from those of other servers and models.
-    pub identity: String,
-    /// Its name at the provider.
-    pub name: String,
-}
-
-/// Whether an earlier answer to the same question will do.
+/// The policy for using an agent's earlier response again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Freshness {
-    /// It will: the document asks it again each time that it is read.
+    /// It may: a document calls the agent each time that it is evaluated.
     MayRepeat,
-    /// It will not: a model asks, and may want another answer.
+    /// It may not: a model calls the agent and may need another response.
     Fresh,
 }
 
 impl Surroundings {
-    /// What an agent says last when it is told `input`; `call_id` is the call that asks it, if a model
-    /// does.
+    /// Returns the last message of an agent that receives `input`.
+    ///
+    /// `call_id` is the tool call that runs it, if there is one.
     ///
     /// # Errors
-    /// Agents are off here, nested too deeply, or the agent's prompt or model failed; the message
-    /// says which, the kind is [`WorldErrorKind::Agent`].
+    /// Returns an error of the kind [`WorldErrorKind::Agent`] if agents are off, nested too deeply,
+    /// or the agent's prompt or model failed.
     pub(crate) fn ask_agent<'a>(
         &'a self,
         src: &'a str,
@@ -104,7 +47,7 @@ impl Surroundings {
         freshness: Freshness,
         call_id: Option<&'a str>,
     ) -> BoxFuture<'a, Result<String, WorldError>> {
-        // Boxed, because an agent may ask agents.
+        // Boxed, because an agent may call agents.
         Box::pin(self.ask(src, local, input, freshness, call_id))
     }
 
@@ -116,173 +59,141 @@ impl Surroundings {
         freshness: Freshness,
         call_id: Option<&str>,
     ) -> Result<String, WorldError> {
-        let Some(agents) = &self.agents else {
-            return Err(failed("agents are not run here".to_owned()));
+        let Some(environment) = &self.agents else {
+            return Err(failed("agents are not run here"));
         };
-        let as_agent = |error: WorldError| WorldError {
+        let (text, path) = self.read_agent(src, local).await?;
+        self.require_depth(environment, &path, freshness)?;
+        // A prompt from the network has no directory, and nothing of this machine.
+        let folder = path.parent().filter(|_| local);
+        let scope = self.inside(folder, &path).map_err(failed)?;
+        let origin = if local {
+            PromptOrigin::File(path)
+        } else {
+            PromptOrigin::Network
+        };
+        let message = (!input.is_empty()).then(|| ChatMessage::user(input));
+        let source = PromptSource::new(src, text)
+            .with_origin(origin)
+            .with_history(History::Prompt { message });
+        let place = AgentPlace {
+            src: src.to_owned(),
+            call_id: call_id.map(str::to_owned),
+            depth: scope.depth,
+        };
+        let environment = Environment {
+            budget: Budget::of_turn().unwrap_or_else(|| environment.budget.clone()),
+            ..Environment::clone(environment)
+        };
+        let prepared = prepare_agent(&environment, source, scope).await;
+        let prepared = prepared.map_err(|error| not_prepared(&error, src, local))?;
+        answer(&environment, prepared, freshness, place).await
+    }
+
+    /// The text of an agent's prompt, and its canonical path or its address.
+    async fn read_agent(&self, src: &str, local: bool) -> Result<(String, PathBuf), WorldError> {
+        let read = if local {
+            self.world.prompt(src)
+        } else {
+            let page = self.page(src).await;
+            page.map(|page| (page.text, PathBuf::from(src)))
+        };
+        read.map_err(|error| WorldError {
             kind: match error.kind {
                 WorldErrorKind::Denied => WorldErrorKind::Denied,
                 _ => WorldErrorKind::Agent,
             },
             ..error
-        };
-        let (text, path) = if local {
-            self.world.prompt(src).map_err(as_agent)?
-        } else {
-            let page = self.page(src).await.map_err(as_agent)?;
-            (page.text, PathBuf::from(src))
-        };
+        })
+    }
+
+    /// Refuses agents that would never end.
+    fn require_depth(
+        &self,
+        environment: &Environment,
+        path: &PathBuf,
+        freshness: Freshness,
+    ) -> Result<(), WorldError> {
         let chain = || {
-            let names = self
-                .callers
-                .iter()
-                .map(|caller| caller.display().to_string());
-            names
-                .chain([path.display().to_string()])
-                .collect::<Vec<_>>()
-                .join(" > ")
+            let paths = self.callers.iter().chain([path]);
+            let names: Vec<String> = paths.map(|path| path.display().to_string()).collect();
+            names.join(" > ")
         };
-        // What stands in a document is asked each time that it is read, so it would never end.
-        if freshness == Freshness::MayRepeat && self.callers.contains(&path) {
-            let message = format!("it asks for itself: {}", chain());
-            return Err(failed(message).with_help("remove the agent that asks for its own prompt"));
+        // A document calls its agents each time that it is evaluated, so this would never end.
+        if freshness == Freshness::MayRepeat && self.callers.contains(path) {
+            return Err(failed(format!("it asks for itself: {}", chain()))
+                .with_help("remove the agent that asks for its own prompt"));
         }
-        if self.depth >= agents.max_depth {
-            let message = format!(
-                "agents call agents more than {} deep: {}",
-                agents.max_depth,
-                chain()
-            );
+        let max_depth = environment.max_agent_depth;
+        if self.depth >= max_depth {
+            let message = format!("agents call agents more than {max_depth} deep: {}", chain());
             return Err(failed(message).with_help("let one of them do its part itself"));
         }
-        // A prompt from the network has no folder, and nothing of this machine.
-        let folder = path.parent().filter(|_| local);
-        let inside = self.inside(folder, &path).map_err(failed)?;
-        let prompt = inside.load(src, &text).await;
-        if let Some(error) = prompt.diagnostics.iter().find(|found| found.is_error()) {
-            let place = prompt.source_map().place(error.primary.start);
-            let help = if local {
-                format!("`logue check {src}` shows what is wrong with it")
-            } else {
-                "save it to a file; `logue check` shows what is wrong with it".to_owned()
-            };
-            return Err(
-                failed(format!("{place}: {} ({})", error.message, error.code)).with_help(help),
-            );
-        }
-        if !local && !prompt.tools.is_empty() {
-            return Err(
-                failed("a prompt from the network may declare no tools".to_owned())
-                    .with_help("save it to a file, read it, and use that"),
-            );
-        }
-        let place = AgentPlace {
-            src: src.to_owned(),
-            call_id: call_id.map(str::to_owned),
-            depth: inside.depth,
-        };
-        let asked = (input, freshness);
-        agents.run(&inside, prompt, asked, &path, place).await
+        Ok(())
     }
 }
 
-impl Agents {
-    async fn run(
-        &self,
-        inside: &Surroundings,
-        prompt: Prompt,
-        (input, freshness): (Vec<ContentBlock>, Freshness),
-        path: &Path,
-        place: AgentPlace,
-    ) -> Result<String, WorldError> {
-        let folder = inside.world.roots().base();
-        let mut history = prompt.messages.clone();
-        if !input.is_empty() {
-            history.push(ChatMessage::user(input));
-        }
-        if !matches!(
-            history.last().map(|last| last.role),
-            Some(Role::User | Role::Tool)
-        ) {
-            return Err(failed("it is told nothing that it could answer".to_owned())
-                .with_help("write what it shall do between `<agent …>` and `</agent>`"));
-        }
-        let model = self
-            .models
-            .find(prompt.config.model.as_deref(), folder)
-            .map_err(failed)?;
-        let declared = Declared::of(prompt.tools.iter(), folder);
-        let permissions = self.permissions.clone().of_agent(path, &declared);
-        let toolbox = toolbox(&prompt, inside, &permissions)
-            .await
-            .map_err(|error| failed(format!("{} ({})", error.message, error.code)))?;
-        let settings = prompt.settings();
-        let key = {
-            let offered = toolbox.current().await;
-            key_of(&model.identity, &settings, offered.definitions(), &history)
-        };
-        // What tools find is not in the key, so an agent that has some is asked each time.
-        let may_repeat = freshness == Freshness::MayRepeat && prompt.tools.is_empty();
-        let cache = self.cache.as_ref().filter(|_| may_repeat);
-        if let Some(answer) = cache.and_then(|cache| cache.get(&key)) {
-            return Ok(answer);
-        }
-        let turn = Turn {
-            provider: model.provider,
-            model: model.name,
+/// Runs the turn of an agent, unless its response is cached.
+async fn answer(
+    environment: &Environment,
+    prepared: Prepared,
+    freshness: Freshness,
+    place: AgentPlace,
+) -> Result<String, WorldError> {
+    let key = {
+        let offered = prepared.assistant.toolbox.current().await;
+        let (identity, settings) = (&prepared.model_identity, &prepared.assistant.settings);
+        key_of(
+            identity,
             settings,
-            toolbox,
-            permissions,
-            history,
-            transcript: Box::new(NoTranscript),
-            listener: Arc::new(Heard {
-                listener: Arc::clone(&self.listener),
-                place,
-            }),
-            max_requests: self.max_requests,
-            routing: self.routing.clone(),
-            budget: Budget::of_turn().unwrap_or_else(|| self.budget.clone()),
-            demands: Demands::default(),
-            invocation_id: None,
-        };
-        let ended = turn.run().await.map_err(|error| {
-            let error_of_turn = failed(format!("{} ({})", error.message, error.category));
-            error
-                .help
-                .into_iter()
-                .fold(error_of_turn, WorldError::with_help)
-        })?;
-        let TurnEnd::Completed(report) = ended else {
-            return Err(failed(
-                "it waits for a person, whom nobody can ask".to_owned(),
-            ));
-        };
-        let answer = report
-            .replies
-            .last()
-            .map(ChatMessage::text)
-            .unwrap_or_default();
-        if let Some(cut) = report.cut {
-            let reason = cut.as_str();
-            return Err(failed(format!("its answer is cut ({reason})"))
-                .with_help("raise `max_tokens` in its `<config>`"));
-        }
-        if let Some(cache) = cache {
-            cache.put(&key, &answer);
-        }
-        Ok(answer)
+            offered.definitions(),
+            prepared.history(),
+        )
+    };
+    // The key does not cover the results of tools, so an agent that has some is not cached.
+    let may_repeat = freshness == Freshness::MayRepeat && prepared.prompt.tools.is_empty();
+    let cache = environment.agent_responses.as_ref();
+    let cache = cache.filter(|_| may_repeat);
+    if let Some(answer) = cache.and_then(|cache| cache.get(&key)) {
+        return Ok(answer);
     }
+    let turn = prepared.into_turn(Box::new(NoTranscript));
+    let turn = turn.map_err(|error| failed(error.to_string()))?;
+    let listener = Arc::new(AgentListener {
+        listener: Arc::clone(&environment.listener),
+        place,
+    });
+    let ended = turn.run(listener, None).await.map_err(|error| {
+        let failure = failed(format!("{} ({})", error.message, error.category));
+        error.help.into_iter().fold(failure, WorldError::with_help)
+    })?;
+    let TurnEnd::Completed(report) = ended else {
+        return Err(failed(
+            "a tool call requires approval, which agents cannot get",
+        ));
+    };
+    if let Some(cut) = report.cut {
+        let reason = cut.as_str();
+        return Err(failed(format!("its answer is cut ({reason})"))
+            .with_help("raise `max_tokens` in its `<config>`"));
+    }
+    let last = report.replies.last();
+    let answer = last.map(ChatMessage::text).unwrap_or_default();
+    if let Some(cache) = cache {
+        cache.put(&key, &answer);
+    }
+    Ok(answer)
 }
 
-/// Tells what an agent does, and which one.
-struct Heard {
+/// Forwards the events of an agent with its place.
+struct AgentListener {
     listener: Arc<dyn Listener>,
     place: AgentPlace,
 }
 
-impl Listener for Heard {
+impl Listener for AgentListener {
     fn event(&self, event: TurnEvent<'_>) {
-        // An agent that an agent asks tells the same listener by itself.
+        // Agents that an agent calls report to the same listener themselves.
         self.listener.event(TurnEvent::OfAgent {
             agent: &self.place,
             event: &event,
@@ -290,6 +201,25 @@ impl Listener for Heard {
     }
 }
 
-fn failed(message: String) -> WorldError {
+fn not_prepared(error: &PrepareError, src: &str, local: bool) -> WorldError {
+    match error {
+        PrepareError::Invalid(_) => {
+            let help = if local {
+                format!("`logue check {src}` shows what is wrong with it")
+            } else {
+                "save it to a file; `logue check` shows what is wrong with it".to_owned()
+            };
+            failed(format!("{error} ({})", error.category())).with_help(help)
+        }
+        PrepareError::NoInput { .. } => failed("agent input is empty")
+            .with_help("write the task of the agent between `<agent …>` and `</agent>`"),
+        _ => {
+            let help = error.help().into_iter();
+            help.fold(failed(error.to_string()), WorldError::with_help)
+        }
+    }
+}
+
+fn failed(message: impl Into<String>) -> WorldError {
     WorldError::new(WorldErrorKind::Agent, message)
 }

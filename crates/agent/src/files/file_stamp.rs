@@ -1,17 +1,17 @@
-//! What tells a changed file from an unchanged one.
+//! The identity of a file and the detection of changes.
 
 use std::fs::{File, Metadata};
 use std::io;
 use std::time::SystemTime;
 
-/// A file at one moment: which one it is, and the traces that every change leaves on it.
+/// The identity and the change marks of a file at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     file: (u64, u64),
     owner: (u32, u32),
     len: u64,
     modified: Option<SystemTime>,
-    /// Seconds and nanoseconds of the last change of anything, which no program can set back.
+    /// Seconds and nanoseconds of the last status change, which programs cannot set back.
     changed: (i64, i64),
 }
 
@@ -43,18 +43,17 @@ impl Identity {
         Ok(Self::of(&file.metadata()?))
     }
 
-    /// Whether both are the same file, changed or not.
+    /// Returns whether both are the same file, changed or not.
     pub(crate) fn is_same_file(self, other: Self) -> bool {
         self.file == other.file
     }
 
-    /// Gives a replacement the mode of the file that it replaces, and its owner as far as this
-    /// process may.
+    /// Copies the mode of the replaced file, and its owner as far as permitted.
     pub(crate) fn give_owner_and_mode(self, replaced: &File, replacement: &File) -> io::Result<()> {
         #[cfg(unix)]
         if Self::of_file(replacement)?.owner != self.owner {
             let (user, group) = self.owner;
-            // Only root may give files away; for others the group alone may be possible.
+            // Only root may give files away; others may be able to set the group.
             if std::os::unix::fs::fchown(replacement, Some(user), Some(group)).is_err() {
                 drop(std::os::unix::fs::fchown(replacement, None, Some(group)));
             }

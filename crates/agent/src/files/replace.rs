@@ -1,4 +1,4 @@
-//! Replacing what a transcript says, rather than adding to it.
+//! Replaces the content of a transcript.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -8,16 +8,17 @@ use crate::files::atomic_file::{private, sync_folder};
 use crate::transcript::file::TranscriptFile;
 use crate::transcript::item::TranscriptError;
 
-/// Most copies of one transcript that are kept beside it.
+/// The maximum number of copies beside one transcript.
 const COPIES: usize = 1000;
 
 impl TranscriptFile {
-    /// Puts `content` in the place of what the file says, as a whole and durably; mode and owner
-    /// stay. The transcript stays locked.
+    /// Replaces the content as a whole and durably.
+    ///
+    /// Mode, owner and lock stay.
     ///
     /// # Errors
-    /// The content is too large, the file was changed or removed since it was read, or the
-    /// operating system refuses. The file is then as it was.
+    /// Returns an error, without a change, if the content is too large, the file was changed or
+    /// removed since it was read, or the operating system reports an error.
     pub fn replace(&mut self, content: &[u8]) -> Result<(), TranscriptError> {
         self.check_size(content.len())?;
         let placed = self.put(content);
@@ -30,11 +31,13 @@ impl TranscriptFile {
         Ok(())
     }
 
-    /// Keeps the content as it is now in a file beside the transcript, `NAME.orig`, or
-    /// `NAME.orig.2` and so on where that exists, and says which. It is readable by its owner only.
+    /// Copies the content to a file beside the transcript and returns its path.
+    ///
+    /// The name is `NAME.orig`, or `NAME.orig.2` and so on if that exists. The copy is readable by
+    /// its owner only.
     ///
     /// # Errors
-    /// No such file can be made.
+    /// Returns an error if no copy can be created.
     pub fn keep_copy(&self) -> Result<PathBuf, TranscriptError> {
         let mut taken = io::Error::from(io::ErrorKind::AlreadyExists);
         for number in 1..=COPIES {

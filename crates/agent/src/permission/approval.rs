@@ -1,13 +1,13 @@
-//! Asking a person whether tools may run: what the person is told, and what the answer means.
+//! Approval of tool calls by a person: the request, the decision and its effect.
 //!
-//! A turn that has to ask suspends with a descriptor whose metadata lists the calls. The signal's
-//! payload has the field `approval`: `approve` or `deny` for all of them, or an object that says so
-//! for each call by its id. A call that it does not mention does not run. The field `note` may hold
-//! words for the model.
+//! A turn that requires approval suspends with a descriptor whose metadata lists the calls. The
+//! signal's payload has the field `approval`: `approve` or `deny` for all calls, or an object with
+//! one of them per call id. A call that the object omits does not run. The field `note` may contain
+//! text for the model.
 //!
-//! The metadata holds what each call would do (`calls[].preview`) and what that is known by
-//! (`calls[].fingerprint`), so that what runs later is what the person saw. With `timeout_seconds` a
-//! signal that comes later than so is taken for a denial.
+//! The metadata contains a preview of each call (`calls[].preview`) and a fingerprint of it
+//! (`calls[].fingerprint`), so that the call that runs later is the call that was approved. With
+//! `timeout_seconds`, a signal after that time counts as a denial.
 
 use std::time::Duration;
 
@@ -22,41 +22,42 @@ use crate::permission::audit::AUDIT_FAILED;
 use crate::permission::decision_source::{Authority, Ruling};
 use crate::permission::permissions::Permission;
 
-/// The field of the state, and of a signal's payload, that says what was decided.
+/// The field of the state, and of a signal's payload, with the decision.
 pub const APPROVAL: &str = "approval";
-/// The field of the state, and of a signal's payload, with words for the model.
+/// The field of the state, and of a signal's payload, with text for the model.
 pub const NOTE: &str = "note";
 
-/// What stands for a decision that did not come in time. No signal may say it.
+/// The decision of a request that expired. Signals must not contain it.
 const EXPIRED: &str = "expired";
 /// The key of the descriptor with the seconds until a decision is due.
 const TIMEOUT: &str = "timeout_seconds";
-/// Whose words the message is that says what waits. It is for people and never sent to a model.
+/// The name on the message that lists pending calls. It is shown to people and never sent to a
+/// model.
 const SPEAKER: &str = "logue-approval";
-/// Characters of a call's arguments that are shown.
+/// The maximum number of characters of a call's arguments that are shown.
 const ARGUMENTS: usize = 200;
 
-/// A call on its way through the gate.
+/// A call between the model's response and its execution.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct GatedCall {
     pub(crate) call: ToolCall,
     pub(crate) ruling: Ruling,
-    /// What a person said when they decided, or why the decision does not count.
+    /// The note of the person who decided, or why it does not count.
     pub(crate) note: String,
-    /// What a person is shown who is asked.
+    /// The preview shown with the request.
     pub(crate) preview: Option<Preview>,
 }
 
-/// What a person decided about a call.
+/// The decision of a person about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
     Approve,
     Deny,
-    /// They did not decide within so many seconds.
+    /// No decision was made within this number of seconds.
     Expired(u64),
 }
 
-/// What came with the signal that a turn waited for.
+/// The decision that a signal carries.
 pub(crate) struct Signalled<'a> {
     approval: &'a Value,
     pub(crate) note: &'a str,
@@ -74,7 +75,7 @@ impl Decision {
 }
 
 impl<'a> Signalled<'a> {
-    /// What the state says of the `n`-th approval of an invocation.
+    /// Reads the state's decision on the `n`-th approval of an invocation.
     pub(crate) fn of(state: &'a State, invocation: &str, n: u64) -> Self {
         Self {
             approval: state.json(APPROVAL).unwrap_or(&Value::Null),
@@ -84,7 +85,7 @@ impl<'a> Signalled<'a> {
     }
 
     pub(crate) fn decision(&self, call: &str) -> Option<Decision> {
-        // A call may have any id, but no person can say a number of it.
+        // A call may have any id, but no signal can contain a number under this key.
         if let Some(seconds) = self.approval.get(EXPIRED).and_then(Value::as_u64) {
             return Some(Decision::Expired(seconds));
         }
@@ -110,7 +111,7 @@ impl GatedCall {
         }
     }
 
-    /// Whether it may run, or what the model is told instead.
+    /// Returns whether the call may run, or the result that the model receives instead.
     pub(crate) fn verdict(&self, signal: &Signalled<'_>) -> Result<(), String> {
         let name = &self.call.name;
         let noted = |words: String, note: &str| {
@@ -133,10 +134,10 @@ impl GatedCall {
                 Some(Decision::Approve) => Ok(()),
                 Some(Decision::Deny) => Err(noted(denied(), signal.note)),
                 Some(Decision::Expired(seconds)) => Err(format!(
-                    "Nobody decided about this call of `{name}` within {seconds} s, so it was not run."
+                    "No decision about this call of `{name}` was made within {seconds} s, so it was not run."
                 )),
                 None => Err(noted(
-                    format!("No person approved this call of `{name}`, so it was not run."),
+                    format!("This call of `{name}` was not approved, so it was not run."),
                     signal.note,
                 )),
             },
@@ -144,7 +145,7 @@ impl GatedCall {
     }
 }
 
-/// The message that tells people what waits, and why.
+/// Builds the message that lists pending calls for people.
 pub(crate) fn pending_message(waiting: &[&ToolCall]) -> ChatMessage {
     let mut text = String::from("Waiting for approval: ");
     text.push_str(&reason(waiting));
@@ -154,13 +155,14 @@ pub(crate) fn pending_message(waiting: &[&ToolCall]) -> ChatMessage {
     ChatMessage::assistant(text).with_name(SPEAKER)
 }
 
-/// Whether a message only says what waits for a person. It is for people: no model said it, and none
-/// is sent it.
+/// Returns whether a message only lists pending calls.
+///
+/// Such a message is shown to people: no model has written it, and none receives it.
 pub fn is_pending(message: &ChatMessage) -> bool {
     message.role == Role::Assistant && message.name.as_deref() == Some(SPEAKER)
 }
 
-/// What a turn waits for: the `n`-th approval of an invocation.
+/// Describes the signal that resumes a turn: the `n`-th approval of an invocation.
 pub(crate) fn descriptor(
     invocation: &str,
     n: u64,
@@ -200,13 +202,13 @@ fn signal_id(invocation: &str, n: u64) -> String {
     format!("approve-{short}-{n}")
 }
 
-/// When a decision is due that a turn waits for; `None` if it may take for ever.
+/// Returns the time at which a pending decision expires, or `None` if it never does.
 pub fn deadline(waiting: &Suspension) -> Option<Timestamp> {
     let seconds = waiting.metadata.as_ref()?.get(TIMEOUT)?.as_u64()?;
     Some(waiting.since.after(Duration::from_secs(seconds)))
 }
 
-/// What a turn is told instead of a decision that comes too late.
+/// Returns the payload that replaces a decision that is too late.
 pub(crate) fn expired(waiting: &Suspension, now: Timestamp) -> Option<Map<String, Value>> {
     let is_late = deadline(waiting)? <= now;
     let seconds = waiting.metadata.as_ref()?.get(TIMEOUT)?;
@@ -214,10 +216,10 @@ pub(crate) fn expired(waiting: &Suspension, now: Timestamp) -> Option<Map<String
     is_late.then(|| Map::from_iter([(APPROVAL.to_owned(), told)]))
 }
 
-/// Whether a signal's payload is an answer to what a turn waits for.
+/// Checks that a signal's payload decides about the calls of `descriptor`.
 ///
 /// # Errors
-/// What is wrong with it, for whoever gave it.
+/// Returns a description of the first problem in the payload.
 pub fn check_approval(
     descriptor: &SignalDescriptor,
     payload: &Map<String, Value>,
@@ -228,9 +230,7 @@ pub fn check_approval(
         return Err("`note` is a text".to_owned());
     }
     if let Some(field) = payload.keys().find(|key| *key != APPROVAL && *key != NOTE) {
-        return Err(format!(
-            "there is no field `{field}` in an approval: {FORM}"
-        ));
+        return Err(format!("unknown field `{field}` in an approval: {FORM}"));
     }
     let calls = descriptor.metadata.as_ref();
     let calls = calls.and_then(|metadata| metadata.get("calls")?.as_array());
@@ -254,7 +254,7 @@ pub fn check_approval(
                 }
             }
             match ids.iter().find(|id| !decisions.contains_key(**id)) {
-                Some(id) => Err(format!("nothing is said of the call `{id}`")),
+                Some(id) => Err(format!("`approval` has no decision about the call `{id}`")),
                 None => Ok(()),
             }
         }

@@ -1,4 +1,4 @@
-//! Somebody who can be asked while a turn runs.
+//! The port for decisions that a person makes while a turn runs.
 
 use logue_harness::BoxFuture;
 use logue_message::ToolCall;
@@ -6,31 +6,32 @@ use logue_tools::Preview;
 
 use crate::permission::decision_source::Authority;
 
-/// Asks a person whether a call may run, at once.
+/// Decides about calls while the turn runs.
 pub trait Asker: Send + Sync {
-    /// The person's answer; `None` if they give none, so that the turn waits for a signal. Dropping
-    /// the future takes the question back.
+    /// Returns the decision, or `None` to suspend the turn until a signal.
+    ///
+    /// Dropping the future withdraws the request.
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Option<Answer>>;
 }
 
-/// A call that a person is asked about.
+/// A call that requires approval.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     /// The call.
     pub call: &'a ToolCall,
-    /// What it would do, if its arguments do not say it all.
+    /// The effect of the call, if its arguments do not describe it completely.
     pub preview: Option<&'a Preview>,
-    /// Why a person is asked.
+    /// The source of the permission that requires approval.
     pub why: &'a Authority,
 }
 
-/// What a person says about a call.
+/// The decision about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Whether it may run.
     pub approved: bool,
-    /// Words for the model.
+    /// Text for the model.
     pub note: String,
-    /// Whether they were asked now, or had said it of all calls of the tool before.
+    /// Whether the decision was made for this call only, not for its tool.
     pub asked: bool,
 }

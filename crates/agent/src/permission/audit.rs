@@ -1,7 +1,7 @@
-//! The record of what was decided about calls, and by what.
+//! The record of decisions about calls.
 //!
-//! A record is made before its call runs. Where it cannot be made, the call does not run: an effect
-//! that nobody can account for later is worse than none.
+//! A record is written before its call runs. If it cannot be written, the call does not run: an
+//! effect without a record is worse than no effect.
 
 use std::sync::Arc;
 
@@ -30,41 +30,40 @@ pub struct AuditRecord {
     pub call_id: String,
     /// Its tool.
     pub tool: String,
-    /// `sha256:` of the arguments, byte by byte as the model said them.
+    /// `sha256:` of the arguments, byte by byte as the model sent them.
     pub arguments: String,
     /// The agent that made the call, if it was not the prompt itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// The command or change that the person saw, or the arguments; at most 4096 characters.
     pub shown: String,
-    /// What the call was bound to when it was shown.
+    /// The fingerprint of the call when it was shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
     /// `allow` or `deny`.
     pub decision: String,
-    /// What decided.
+    /// The source of the decision.
     pub by: Authority,
-    /// What the person said.
+    /// The note of the person who decided.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
 
 impl AuditRecord {
-    /// A record as it was kept.
+    /// Reads a stored record.
     ///
     /// # Errors
-    /// It is none that this version knows.
+    /// Returns an error if this version does not support the record.
     pub fn deserialized(kept: &Value) -> Result<Self, serde_json::Error> {
         Self::deserialize(kept)
     }
 
-    /// What arguments are known by.
+    /// Hashes the arguments of a call.
     pub(crate) fn hash_of(call: &ToolCall) -> String {
         format!("sha256:{:x}", Sha256::digest(call.arguments.as_str()))
     }
 
-    /// As it is kept: with what is secret taken out, and cut. The cut comes second, so that no half
-    /// of a secret stays.
+    /// Returns the stored form: redacted, then cut, so that no half of a secret remains.
     pub(crate) fn to_json(&self, redaction: &Redaction) -> Value {
         let mut record = self.clone();
         let shown = redaction.text(&self.shown);
@@ -78,21 +77,21 @@ impl AuditRecord {
     }
 }
 
-/// Why a record could not be made.
+/// The error of a record that could not be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("what was decided could not be recorded: {0}")]
+#[error("the decision could not be recorded: {0}")]
 pub struct AuditError(pub String);
 
-/// Keeps records of decisions.
+/// Stores the records of decisions.
 pub trait AuditLog: Send + Sync {
     /// Adds records, which are durable when the future completes.
     ///
     /// # Errors
-    /// They could not be kept.
+    /// Returns an error if the records could not be stored.
     fn record(&self, records: Vec<AuditRecord>) -> BoxFuture<'_, Result<(), AuditError>>;
 }
 
-/// Keeps nothing.
+/// Discards all records.
 #[derive(Clone, Copy, Debug)]
 pub struct NoAudit;
 
@@ -102,7 +101,7 @@ impl AuditLog for NoAudit {
     }
 }
 
-/// Keeps records beside the session that they are of.
+/// Stores records beside their session.
 pub struct SessionAudit {
     store: SharedStore,
     session: String,

@@ -1,4 +1,4 @@
-//! The audit of a conversation in a file: a log of its own, to which lines are only ever added.
+//! The audit of a conversation in a file: an append-only log beside the conversation.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -13,10 +13,10 @@ use crate::files::atomic_file::{private, private_folder, sync_folder};
 use crate::permission::audit::{AuditError, AuditLog, AuditRecord};
 use crate::transcript::redaction::Redaction;
 
-/// A log of decisions as lines of JSON, each on the disk before its call runs.
+/// A log of decisions as JSON lines, each durable before its call runs.
 ///
-/// The log of a conversation is a file of its own in a folder of the user's, named by a hash of the
-/// path of the conversation. The lock is the operating system's, held while lines are added.
+/// The log is a file of its own in a directory of the user's, named by a hash of the conversation's
+/// path. The operating system's lock is held while lines are added.
 #[derive(Clone)]
 pub struct AuditFile {
     path: PathBuf,
@@ -26,8 +26,9 @@ pub struct AuditFile {
 }
 
 impl AuditFile {
-    /// The log of the conversation in `file` among those in `folder`, which is made with the first
-    /// record.
+    /// Opens the log of the conversation in `file` below the directory `folder`.
+    ///
+    /// The directory is created with the first record.
     pub fn new(folder: &Path, file: &Path, redaction: Redaction, clock: Arc<dyn Clock>) -> Self {
         let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
         let file = file.display().to_string();
@@ -39,11 +40,12 @@ impl AuditFile {
         }
     }
 
-    /// The records of the log of a conversation, oldest first; none if there is no log. A line that a
-    /// crash cut off is left out.
+    /// Reads the log of a conversation, oldest record first.
+    ///
+    /// Returns no records if there is no log. A line that a crash cut off is left out.
     ///
     /// # Errors
-    /// The log is there and cannot be read.
+    /// Returns an error if the log exists and cannot be read.
     pub fn read(folder: &Path, file: &Path) -> io::Result<Vec<Value>> {
         let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
         let path = folder.join(name_of(&file.display().to_string()));
@@ -99,7 +101,7 @@ impl AuditLog for AuditFile {
     }
 }
 
-/// Whether the log ends where a line may begin.
+/// Returns whether the log ends at the start of a line.
 fn ends_a_line(log: &mut File) -> io::Result<bool> {
     if log.seek(SeekFrom::End(0))? == 0 {
         return Ok(true);

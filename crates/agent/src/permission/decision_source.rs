@@ -1,4 +1,4 @@
-//! What decides about a call: a rule, trust, a person.
+//! The sources of decisions about calls: rules, trust and people.
 
 use std::path::PathBuf;
 
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::permission::permissions::Permission;
 
-/// What becomes of a call, and what says so.
+/// A permission with its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ruling {
-    /// What becomes of it.
+    /// The disposition of the call.
     pub permission: Permission,
-    /// What says so.
+    /// The source of the decision.
     pub by: Authority,
 }
 
-/// Who or what decides.
+/// The source of a decision about a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -34,21 +34,21 @@ pub enum Authority {
     },
     /// The prompt declares the tool, and the user trusts the prompt.
     Trust {
-        /// What its declarations are known by.
+        /// The id of the grant.
         grant: String,
     },
-    /// The prompt declares the tool, and nobody trusts the prompt.
+    /// The prompt declares the tool and is not trusted.
     NotTrusted {
-        /// What its declarations are known by.
+        /// The id of the grant.
         grant: String,
     },
-    /// What the tool can do: it only reads below the prompt's folder.
+    /// The tool only reads below the prompt's directory.
     Harmless,
-    /// Nothing says otherwise, and the prompt declares the tool.
+    /// The prompt declares the tool, and no rule applies.
     Declared,
     /// A person at the terminal.
     Terminal {
-        /// Whether they were asked now, or said it of all calls of this tool in this run.
+        /// Whether the decision was made for this call only, not for its tool.
         asked: bool,
     },
     /// A person, by a signal.
@@ -56,16 +56,16 @@ pub enum Authority {
         /// The signal.
         signal_id: String,
     },
-    /// Nobody decided in time.
+    /// No decision was made in time.
     Expired {
-        /// The signal that did not come.
+        /// The signal that was expected.
         signal_id: String,
-        /// How long it was waited for.
+        /// The timeout in seconds.
         seconds: u64,
     },
-    /// A person was to be asked, and nobody can be where the call was made: an agent runs.
+    /// Approval was required in an agent, where it cannot be requested.
     Unattended {
-        /// Why a person was to be asked.
+        /// The source of the requirement.
         why: Box<Authority>,
     },
     /// The decision could not be recorded, so it does not count.
@@ -73,7 +73,7 @@ pub enum Authority {
 }
 
 impl Authority {
-    /// The reason for the model why a call is not run, by a rule and not by a person.
+    /// Returns the result of a call that a rule denies, for the model.
     pub(crate) fn refusal(&self, tool: &str) -> String {
         match self {
             Self::Unattended { why } => {

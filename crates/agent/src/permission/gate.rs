@@ -17,7 +17,7 @@ impl Assistant {
     pub(crate) async fn decide(&self, router: &Router, ctx: &NodeContext, calls: &mut [GatedCall]) {
         for gated in calls.iter_mut() {
             gated.ruling = self.permissions.decide(&gated.call.name);
-            // Nobody is bothered with what does not exist; the toolbox refuses it.
+            // A tool that does not exist is refused by the toolbox without a request.
             if router.toolbox().get(&gated.call.name).is_none() {
                 gated.ruling.permission = Permission::Allow;
                 continue;
@@ -134,12 +134,12 @@ pub(crate) fn unrecorded(calls: &[GatedCall]) -> Result<(), NodeError> {
 }
 
 impl GatedCall {
-    /// What the call is bound to that a person saw.
+    /// The fingerprint of the preview that a person saw.
     pub(crate) fn fingerprint(&self) -> Option<&str> {
         self.preview.as_ref()?.fingerprint.as_deref()
     }
 
-    /// What is kept of the decision beside the permission while the turn waits.
+    /// Returns the part of the decision that a suspended turn stores beside the permission.
     pub(crate) fn ruling_to_json(&self) -> Value {
         let preview = self.preview.as_ref();
         serde_json::json!({
@@ -150,7 +150,7 @@ impl GatedCall {
         })
     }
 
-    /// Takes up what was kept. A turn that an earlier version kept says nothing of it.
+    /// Restores a stored decision. Turns stored by earlier versions have none.
     pub(crate) fn take_ruling(&mut self, kept: Option<&Value>) {
         let Some(kept) = kept else { return };
         let text = |key: &str| kept.get(key).and_then(Value::as_str).map(str::to_owned);

@@ -1,8 +1,9 @@
-//! Which tools may run, which a person is asked about first, and which never run.
+//! Permissions of tools: which calls run, require approval or are denied.
 //!
-//! What decides is, from the strongest: the rules of the command line, the rules of the user's and
-//! the project's configuration, whether the prompt is trusted, and what the tool can do. A project's
-//! configuration comes with a checkout that may be anybody's, so it can only make things stricter.
+//! The sources of a permission, from the strongest: the rules of the command line, the rules of the
+//! user's and the project's configuration, the trust level of the prompt, and the effects of the
+//! tool. A project's configuration comes with a checkout from an unknown author, so it can only
+//! make permissions stricter.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,20 +17,21 @@ use crate::permission::decision_source::{Authority, Ruling};
 use crate::trust::grant::{Declared, Grant};
 use crate::trust::prompt_trust::Standing;
 
-/// What becomes of a call of a tool.
+/// The disposition of a tool's calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Permission {
-    /// It runs: the prompt declares the tool.
+    /// The call runs.
     #[default]
     Allow,
-    /// The turn waits until a person says whether it may run.
+    /// The call requires approval: the turn waits until a person decides.
     Ask,
-    /// It never runs; the model is told so.
+    /// The call never runs; the model receives an error.
     Deny,
 }
 
-/// The permissions of a turn's tools, who is asked, and where decisions are recorded. A tool that
-/// nobody declared does not run whatever they say.
+/// The permissions of a turn, with its approver and its audit log.
+///
+/// A tool that is not declared does not run under any rule.
 #[derive(Clone)]
 pub struct Permissions {
     flags: PermissionRules,
@@ -40,25 +42,26 @@ pub struct Permissions {
     pub(crate) asker: Option<Arc<dyn Asker>>,
     pub(crate) audit: Arc<dyn AuditLog>,
     pub(crate) timeout_seconds: Option<u64>,
-    /// The agent whose calls these are about.
+    /// The agent that makes the calls.
     pub(crate) agent: Option<String>,
 }
 
-/// Rules by the tools that they are for.
+/// Rules by the pattern of tool names that they apply to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PermissionRules(BTreeMap<String, Permission>);
 
 /// The rules of a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PermissionFile {
-    /// The file, for those who ask why.
+    /// The file, for reports.
     pub path: PathBuf,
-    /// What it says.
+    /// The rules.
     pub rules: PermissionRules,
 }
 
-/// One rule, written `TOOL=allow`, `TOOL=ask` or `TOOL=deny`. A `*` in the tool's name stands for any
-/// characters; the rule that names a tool most exactly counts.
+/// A rule, written `TOOL=allow`, `TOOL=ask` or `TOOL=deny`.
+///
+/// A `*` in the tool's name matches any characters; the most exact rule takes precedence.
 ///
 /// ```
 /// use logue_agent::{Permission, PermissionRule, Permissions};
@@ -76,17 +79,17 @@ pub struct PermissionFile {
 pub struct PermissionRule {
     /// The tool, or a pattern of names.
     pub tool: String,
-    /// What becomes of its calls.
+    /// The disposition of their calls.
     pub permission: Permission,
 }
 
-/// Why a text is no rule.
+/// An invalid permission rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no rule: write TOOL=allow, TOOL=ask or TOOL=deny, and `*` for all other tools")]
+#[error("invalid rule `{0}`: write TOOL=allow, TOOL=ask or TOOL=deny, and `*` for all other tools")]
 pub struct PermissionRuleError(String);
 
 impl Permission {
-    /// The word for it.
+    /// The name of the permission.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -95,7 +98,7 @@ impl Permission {
         }
     }
 
-    /// The permission that a word names.
+    /// Parses the name of a permission.
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Allow, Self::Ask, Self::Deny]
             .into_iter()
@@ -104,13 +107,15 @@ impl Permission {
 }
 
 impl PermissionRules {
-    /// Adds a rule, which takes the place of an earlier one for the same tools.
+    /// Adds a rule, which replaces an earlier one for the same pattern.
     pub fn add(&mut self, rule: PermissionRule) {
         self.0.insert(rule.tool, rule.permission);
     }
 
-    /// The rule that names a tool most exactly: its own name over any pattern, and the pattern with
-    /// more characters of its own over one with fewer; among equals the strictest.
+    /// Returns the most exact rule for a tool.
+    ///
+    /// A tool's own name takes precedence over a pattern, and a pattern over one with fewer literal
+    /// characters; among equals, the strictest rule is returned.
     pub fn about(&self, tool: &str) -> Option<PermissionRule> {
         let exactness = |pattern: &str| {
             let own = pattern.chars().filter(|c| *c != '*').count();
@@ -124,7 +129,7 @@ impl PermissionRules {
         })
     }
 
-    /// Every rule, in the order of the names.
+    /// Iterates over all rules in the order of their patterns.
     pub fn iter(&self) -> impl Iterator<Item = PermissionRule> + '_ {
         self.0.iter().map(|(tool, permission)| PermissionRule {
             tool: tool.clone(),
@@ -142,63 +147,61 @@ impl FromIterator<PermissionRule> for PermissionRules {
 }
 
 impl Permissions {
-    /// Every declared tool may run, nobody is asked and nothing recorded.
+    /// Allows every declared tool, without an approver or an audit log.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same with a rule of the command line, which takes the place of an earlier one for the same
-    /// tools.
+    /// Adds a rule of the command line. It replaces an earlier one for the pattern.
     #[must_use]
     pub fn with(mut self, rule: PermissionRule) -> Self {
         self.flags.add(rule);
         self
     }
 
-    /// The same with the rules of the user's own configuration.
+    /// Sets the rules of the user's own configuration.
     #[must_use]
     pub fn with_own(mut self, file: PermissionFile) -> Self {
         self.own = Some(file);
         self
     }
 
-    /// The same with the rules of a project's configuration, which can only be stricter than what
-    /// would be without them.
+    /// Sets the rules of a project's configuration, which can only make permissions stricter.
     #[must_use]
     pub fn with_project(mut self, file: PermissionFile) -> Self {
         self.project = Some(file);
         self
     }
 
-    /// The same for a prompt of this standing.
+    /// Sets the trust level of the prompt.
     #[must_use]
     pub fn with_standing(mut self, standing: Standing) -> Self {
         self.standing = standing;
         self
     }
 
-    /// The same with somebody who can be asked at once.
+    /// Sets the approver that decides about calls at once.
     #[must_use]
     pub fn with_asker(mut self, asker: Arc<dyn Asker>) -> Self {
         self.asker = Some(asker);
         self
     }
 
-    /// The same with a record of each decision.
+    /// Sets the log that records every decision.
     #[must_use]
     pub fn with_audit(mut self, audit: Arc<dyn AuditLog>) -> Self {
         self.audit = audit;
         self
     }
 
-    /// The same with a limit for how long a turn waits for a person; then the call counts as denied.
+    /// Sets the seconds after which a pending call counts as denied.
     #[must_use]
     pub fn with_timeout(mut self, seconds: Option<u64>) -> Self {
         self.timeout_seconds = seconds;
         self
     }
 
-    /// The same where nobody can be asked: what would be asked about does not run.
+    /// Denies calls that require approval.
     #[must_use]
     pub fn without_asking(mut self) -> Self {
         self.unattended = true;
@@ -206,7 +209,9 @@ impl Permissions {
         self
     }
 
-    /// The same for an agent's prompt at `path` that declares this. Nobody can be asked there.
+    /// Returns the permissions of an agent whose prompt at `path` declares `declared`.
+    ///
+    /// Approval cannot be requested there.
     pub(crate) fn of_agent(mut self, path: &Path, declared: &Declared) -> Self {
         let path = path.display().to_string();
         self.standing = self.standing.of_agent(&path, declared);
@@ -214,12 +219,12 @@ impl Permissions {
         self.without_asking()
     }
 
-    /// What becomes of a call of a tool.
+    /// Returns the disposition of a tool's calls.
     pub fn of(&self, tool: &str) -> Permission {
         self.decide(tool).permission
     }
 
-    /// What becomes of a call of a tool, and what says so.
+    /// Returns the disposition of a tool's calls and its source.
     pub fn decide(&self, tool: &str) -> Ruling {
         let ruling = self.flag(tool).unwrap_or_else(|| self.configured(tool));
         if self.unattended && ruling.permission == Permission::Ask {
@@ -262,16 +267,19 @@ impl Permissions {
         }
     }
 
-    /// Whether trust decides about anything that a prompt grants: rules may have decided about all of
-    /// it.
+    /// Returns whether trust decides about any part of a grant.
+    ///
+    /// Rules may have decided about all of it.
     pub fn leaves_to_trust(&self, grant: &Grant) -> bool {
         let judged = self.clone().with_standing(Standing::not_trusted(grant));
         let by_trust = |name: &str| matches!(judged.decide(name).by, Authority::NotTrusted { .. });
         grant.names().any(|name| name.is_none_or(by_trust))
     }
 
-    /// Whether what the prompt declares may be prepared before any call, such as a server of its own
-    /// that is started to be asked for its tools: only what is trusted may, since nobody is asked.
+    /// Returns whether declarations of the prompt may run before any call.
+    ///
+    /// A tool server, for example, is started to list its tools. No approval is requested for that,
+    /// so the prompt must be trusted.
     pub fn trusts_prompt(&self) -> bool {
         self.standing.is_trusted()
     }
@@ -333,8 +341,9 @@ impl fmt::Display for PermissionRule {
     }
 }
 
-/// Whether a name fits a pattern in which `*` stands for any characters. Costs at most the product of
-/// both lengths.
+/// Returns whether a name matches a pattern with `*` for any characters.
+///
+/// The cost is at most the product of both lengths.
 fn fits(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else {
         return pattern == name;
@@ -344,7 +353,8 @@ fn fits(pattern: &str, name: &str) -> bool {
     };
     let mut pieces: Vec<&str> = rest.split('*').collect();
     let last = pieces.pop().unwrap_or_default();
-    // What stands between two stars is found as early as it can be, which leaves the most for the rest.
+    // Text between two stars is matched at its first occurrence, which leaves the most for the
+    // rest.
     for piece in pieces {
         let Some(at) = left.find(piece) else {
             return false;

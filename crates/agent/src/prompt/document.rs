@@ -1,4 +1,4 @@
-//! A ChatMD document as something that can be run.
+//! Evaluated prompts and their tools.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,17 +23,18 @@ use crate::prompt::external_tool::Declared;
 use crate::prompt::openchatml_prompt::Transcribed;
 use crate::transcript::item::Element;
 
-/// What a run needs of a document.
+/// An evaluated prompt.
 #[derive(Clone, Debug)]
 pub struct Prompt {
-    /// The settings that the document names.
+    /// The settings of the prompt.
     pub config: Config,
     /// The tools that it declares.
     pub tools: Vec<ToolDecl>,
     /// The conversation so far.
     pub messages: Vec<ChatMessage>,
-    /// Everything that was found wrong or worth knowing, of parsing, typing and evaluating, in the
-    /// order of the text. A prompt with an error cannot be run.
+    /// Diagnostics of parsing, typing and evaluation, in the order of the text.
+    ///
+    /// A prompt with an error cannot be run.
     pub diagnostics: Vec<Diagnostic>,
     parts: Vec<SourcePart<'static>>,
     reasoning_count: usize,
@@ -41,9 +42,10 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// Reads a document with its imports and evaluates it against the world, one request after the
-    /// other; [`Surroundings::load`] does the same with everything at once. Never fails: what is
-    /// wrong is among the diagnostics, and a document that does not parse is not evaluated.
+    /// Reads a document with its imports and evaluates it, one request after the other.
+    ///
+    /// [`Surroundings::load`] requests everything at once. It never fails: errors are among the
+    /// diagnostics, and a document that does not parse is not evaluated.
     pub fn load(name: &str, text: &str, world: &mut dyn World) -> Self {
         let loaded = load(name, text, world);
         if loaded.has_errors() {
@@ -53,7 +55,7 @@ impl Prompt {
         Self::evaluated(loaded, evaluation)
     }
 
-    /// A document that has errors.
+    /// A document with errors.
     pub(crate) fn unevaluated(loaded: ExpandedDocument<'_>) -> Self {
         Self::evaluated(loaded, Evaluation::default())
     }
@@ -104,18 +106,17 @@ impl Prompt {
         }
     }
 
-    /// What only a transcript says; `None` for a ChatMD document.
+    /// The parts that only a transcript has; `None` for a ChatMD document.
     pub(crate) fn transcript(&self) -> Option<&Transcribed> {
         self.transcribed.as_deref()
     }
 
-    /// Where the spans of the diagnostics are: in the document, or in what it imports.
+    /// Resolves the spans of the diagnostics: in the document or in its imports.
     pub fn source_map(&self) -> SourceMap<'_> {
         source_map(&self.parts)
     }
 
-    /// The files, as the prompt names them, that make it what it is: what it imports, and the agents
-    /// that it declares.
+    /// Returns the files that the prompt names: its imports and its agents.
     pub(crate) fn prompt_files(&self) -> Vec<&str> {
         let imported = self.parts.iter().filter(|part| part.imported_at.is_some());
         let agents = self.tools.iter().filter_map(|tool| match &tool.kind {
@@ -138,14 +139,15 @@ impl Prompt {
         }
     }
 
-    /// How many reasoning records the document holds.
+    /// The number of reasoning records in the document.
     pub fn reasoning_count(&self) -> usize {
         self.reasoning_count
     }
 
-    /// The responses that the last answer lacks: a run was interrupted between a call and its
-    /// result. Each says that the outcome is unknown (`E-TOOL-CANCELLED`); appending them makes the
-    /// history valid again.
+    /// Returns the results that the last response lacks.
+    ///
+    /// A run was interrupted between a call and its result. Each result states that the outcome is
+    /// unknown (`E-TOOL-CANCELLED`); appending them makes the history valid.
     pub fn unanswered_calls(&self) -> Vec<Element> {
         let last = self
             .messages
@@ -184,11 +186,13 @@ impl Prompt {
     }
 }
 
-/// The tools that a prompt declares, ready to run. Servers are asked what they offer, all at once, and
-/// only if the prompt is trusted: to ask one is to start it.
+/// Sets up the tools that a prompt declares.
+///
+/// Servers list their tools, all at once, and only if the prompt is trusted: a server is started
+/// for that.
 ///
 /// # Errors
-/// A declaration that cannot be run, with its position.
+/// Returns the first declaration that cannot be used, with its position.
 pub async fn toolbox(
     prompt: &Prompt,
     surroundings: &Surroundings,
@@ -198,7 +202,7 @@ pub async fn toolbox(
     let reach = surroundings.reach(prompt);
     let mut toolbox = Toolbox::new();
     let is_server = |tool: &&ToolDecl| matches!(tool.kind, ToolKind::McpServer { .. });
-    // To ask a server for its tools is to start it, before anybody is asked about a call.
+    // Listing its tools starts a server, before any call could be approved.
     if let Some(server) = prompt.tools.iter().find(is_server)
         && !permissions.trusts_prompt()
     {
@@ -215,8 +219,8 @@ pub async fn toolbox(
         };
         let tool: Arc<dyn Tool> = match &declaration.kind {
             ToolKind::Builtin { name } => {
-                // A built-in that only another program has was warned of. It is not offered, and a
-                // call of it is refused like that of any undeclared tool.
+                // A built-in of another program was reported as a warning. It is not offered, and a
+                // call of it is refused like that of an undeclared tool.
                 for builtin in Builtin::named(name).unwrap_or_default() {
                     if builtin == Builtin::Python {
                         let options = surroundings.shell.of("python");
@@ -290,21 +294,22 @@ pub async fn toolbox(
         let functions = transcript.functions.iter().cloned();
         let functions = functions.map(|function| Arc::new(Declared(function)) as Arc<dyn Tool>);
         for tool in builtins.chain(functions) {
-            // What is declared and built in as well is run by what is built in.
+            // A function that is declared and built in is run by the built-in.
             drop(toolbox.add(tool));
         }
     }
     Ok(toolbox)
 }
 
-/// That programs with these options can be run at all, which is known before anything is.
+/// Checks that programs with these options can be run.
 fn confined(options: &ShellOptions) -> Result<(), String> {
     let checked = options.sandbox.check();
     checked.map_err(|error| error.to_string())
 }
 
-/// What the servers of a prompt offer, in the order of their declarations; nothing if no server is
-/// connected to here.
+/// Connects to the servers of a prompt, in the order of their declarations.
+///
+/// Returns nothing if servers are off.
 async fn sources(
     prompt: &Prompt,
     surroundings: &Surroundings,

@@ -1,9 +1,8 @@
-//! Everything that a prompt may reach while it is read and run: files below the roots, pages of
-//! allowed hosts, agents.
+//! The scope of a prompt: files below its roots, pages of allowed hosts, and agents.
 //!
-//! A [`Surroundings`] drives the evaluation of a prompt: it takes what the evaluation needs and gets
-//! all of it at once, agents included. An agent's own prompt has surroundings of its own, one level
-//! deeper and based on its own folder.
+//! A [`Surroundings`] drives the evaluation of a prompt: it serves the requests of an evaluation
+//! concurrently, agents included. The prompt of an agent has a scope of its own, one level deeper
+//! and based on its own directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,33 +17,34 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
-use crate::agents::run_agent::{Agents, Freshness};
+use crate::agents::run_agent::Freshness;
+use crate::prepare::environment::Environment;
 use crate::prompt::document::Prompt;
 use crate::prompt::file_loader::{FileWorld, network_is_off};
 use crate::turn::budget::Budget;
 
-/// Things that a prompt needs and that are fetched at the same time.
+/// The number of requests that are served at the same time.
 const AT_ONCE: usize = 4;
 
-/// What a prompt may reach.
+/// The files, hosts, servers and agents that a prompt can reach.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
     pub(crate) world: FileWorld,
     pub(crate) shell: ShellPolicy,
     pub(crate) network: Option<Arc<Fetcher>>,
     pub(crate) search: Option<Arc<SearchEngine>>,
-    pub(crate) agents: Option<Arc<Agents>>,
-    /// Servers that offer tools.
+    pub(crate) agents: Option<Arc<Environment>>,
+    /// Connects to tool servers.
     pub(crate) servers: Option<Arc<dyn ToolServers>>,
-    /// Files that no tool writes, beside those of the prompts.
+    /// Files that tools cannot write, besides those of the prompts.
     pub(crate) kept: Vec<PathBuf>,
-    /// The prompts of the agents that are being run, the outermost first.
+    /// The prompts of the running agents, the outermost first.
     pub(crate) callers: Vec<PathBuf>,
-    /// How many agents these are within.
+    /// The number of enclosing agents.
     pub(crate) depth: usize,
 }
 
-/// One request, with everything in it owned.
+/// One request with owned contents.
 enum Errand {
     Document(String, bool, bool, bool),
     Image(String),
@@ -52,7 +52,7 @@ enum Errand {
 }
 
 impl Surroundings {
-    /// The disk alone: addresses and agents are refused.
+    /// A scope of files alone: addresses and agents are refused.
     pub fn new(world: FileWorld, shell: impl Into<ShellPolicy>) -> Self {
         Self {
             shell: shell.into(),
@@ -67,35 +67,36 @@ impl Surroundings {
         }
     }
 
-    /// What the programs of tools may cost and reach.
+    /// Limits and variables of the programs that tools start.
     pub fn shell(&self) -> &ShellPolicy {
         &self.shell
     }
 
-    /// The same with the hosts that the fetcher may ask.
+    /// Allows the hosts of a fetcher.
     #[must_use]
     pub fn with_network(mut self, network: Arc<Fetcher>) -> Self {
         self.network = Some(network);
         self
     }
 
-    /// The same with the engine that `browser.search` asks, among the hosts of the fetcher.
+    /// Sets the search engine of `browser.search`; the fetcher must allow its host.
     #[must_use]
     pub fn with_search(mut self, engine: Arc<SearchEngine>) -> Self {
         self.search = Some(engine);
         self
     }
 
-    /// The same, and no tool writes the file `path`: it is the transcript, for example.
+    /// Protects the file `path`, such as the transcript, from tools.
     #[must_use]
     pub fn keeping(mut self, path: &Path) -> Self {
         self.kept.push(path.to_owned());
         self
     }
 
-    /// What the built-in tools of a prompt in these surroundings can get at: what the surroundings
-    /// themselves can, but the prompts that are being run, what they import and the agents that
-    /// they may call stay as they are.
+    /// Returns the access of the prompt's built-in tools.
+    ///
+    /// It is the access of the scope without the running prompts, their imports and the agents that
+    /// they may call: tools cannot write those.
     pub(crate) fn reach(&self, prompt: &Prompt) -> AccessScope {
         let roots = self.world.roots();
         let reach = AccessScope::new(Arc::clone(roots))
@@ -113,31 +114,35 @@ impl Surroundings {
         search.fold(reach, AccessScope::with_search)
     }
 
-    /// The same with servers that offer tools.
+    /// Sets the port to tool servers.
     #[must_use]
     pub fn with_tool_servers(mut self, servers: Arc<dyn ToolServers>) -> Self {
         self.servers = Some(servers);
         self
     }
 
-    /// Ends the connections to servers that offer tools. Dropping the surroundings does so as well,
-    /// without telling the servers.
+    /// Closes the connections to tool servers.
+    ///
+    /// Dropping the scope closes them without notice to the servers.
     pub async fn close(&self) {
         if let Some(servers) = &self.servers {
             servers.close().await;
         }
     }
 
-    /// The same with agents.
+    /// Allows agents, which are prepared with `agents`.
     #[must_use]
-    pub fn with_agents(mut self, agents: Arc<Agents>) -> Self {
+    pub fn with_agents(mut self, agents: Arc<Environment>) -> Self {
         self.agents = Some(agents);
         self
     }
 
-    /// Reads a document with its imports and evaluates it; reports call it `name`. Never fails:
-    /// what is wrong is among the diagnostics, and a document that does not parse is not
-    /// evaluated. Documents and agents that do not depend on one another are fetched together.
+    /// Reads a document with its imports and evaluates it; reports call it `name`.
+    ///
+    /// It never fails: errors are among the diagnostics, and a document that does not parse is not
+    /// evaluated. Independent documents and agents are requested together.
+    ///
+    /// Dropping the future cancels all requests.
     ///
     /// Dropping the future cancels what was started.
     pub async fn load(&self, name: &str, text: &str) -> Prompt {
@@ -159,7 +164,7 @@ impl Surroundings {
         Prompt::evaluated(loaded, evaluator.finish())
     }
 
-    /// The model that a document or what it imports names, nothing evaluated.
+    /// Returns the model that a document or its imports name, without evaluation.
     pub fn model_named(&self, name: &str, text: &str) -> Option<String> {
         let loaded = load(name, text, &mut self.world.clone());
         loaded.document().config()?.model.clone()
@@ -181,7 +186,7 @@ impl Surroundings {
                 let _permit = permits.acquire_owned().await.ok();
                 (id, this.run(errand).await)
             };
-            // What an agent does and spends belongs to the turn and the span that it was asked in.
+            // The events and the spend of an agent belong to the turn and the span of its caller.
             let errand = errand.in_current_span();
             match Budget::of_turn() {
                 Some(budget) => running.spawn(budget.for_agents(errand)),
@@ -190,7 +195,7 @@ impl Surroundings {
         }
         let mut answers = Vec::with_capacity(requests.len());
         while let Some(ended) = running.join_next().await {
-            // A task that did not end well leaves its request unanswered, which is reported.
+            // A task that panicked leaves its request unanswered, which is reported.
             answers.extend(ended.ok());
         }
         answers
@@ -225,7 +230,7 @@ impl Surroundings {
 }
 
 impl Surroundings {
-    /// The text at an address.
+    /// Fetches the text at an address.
     pub(crate) async fn page(&self, src: &str) -> Result<DocumentText, WorldError> {
         let Some(network) = &self.network else {
             return Err(network_is_off(src));
@@ -241,7 +246,7 @@ impl Surroundings {
         })?;
         if !fetched.is_html() && !fetched.is_text() {
             let kind = fetched.media_type.as_deref().unwrap_or("unknown");
-            let message = format!("{src}: is no text, but of the type {kind}");
+            let message = format!("{src}: is not text, but of the type {kind}");
             return Err(WorldError::new(WorldErrorKind::NotUtf8, message));
         }
         Ok(DocumentText {

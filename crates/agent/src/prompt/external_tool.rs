@@ -1,9 +1,9 @@
-//! A function that somebody declares and nothing here can run.
+//! Functions that are declared and cannot be run here.
 
 use logue_message::ToolDefinition;
 use logue_tools::{BoxFuture, Tool, ToolInvocation, ToolResult};
 
-/// Offered to the model; a turn ends where it is called.
+/// A tool without an implementation: the model may call it, and the turn ends there.
 #[derive(Debug)]
 pub(crate) struct Declared(pub(crate) ToolDefinition);
 

@@ -1,4 +1,4 @@
-//! What a prompt names on the disk: documents, imports, pictures, other prompts.
+//! Loads the files that a prompt names: documents, imports, images, other prompts.
 
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
@@ -15,18 +15,18 @@ use logue_tools::{RootError, Roots, WrittenFiles};
 use crate::prompt::source_file::MAX_SOURCE_BYTES;
 use crate::transcript::payload::is_as_named;
 
-/// Bytes of the largest document that is put into a message.
+/// The size limit of a document in a message, in bytes.
 const MAX_DOCUMENT: u64 = 16 * 1024 * 1024;
 
-/// The folder, beside a transcript, that holds its payload files.
+/// The directory beside a transcript with its payload files.
 pub(crate) const PAYLOAD_FOLDER: &str = ".chatmd";
 
-/// The disk as a prompt may see it.
+/// The files that a prompt can read.
 ///
-/// A document is looked for below the roots, the prompt's folder first. Payload files of a
-/// transcript (`./.chatmd/…`) belong to the transcript's own folder and are looked for only in its
-/// `.chatmd`, so that a transcript elsewhere neither picks up another one's payloads nor opens the
-/// folder that it happens to be written to. Imports count from the importing file.
+/// A document is searched below the roots, the prompt's directory first. Payload files of a
+/// transcript (`./.chatmd/…`) are searched only in `.chatmd` of the transcript's own directory, so
+/// that a transcript elsewhere neither uses another one's payloads nor opens the directory that it
+/// is written to. Imports are relative to the importing file.
 #[derive(Clone, Debug)]
 pub struct FileWorld {
     roots: Arc<Roots>,
@@ -36,7 +36,7 @@ pub struct FileWorld {
 }
 
 impl FileWorld {
-    /// A world of `roots`, with the payloads of a transcript in `transcript_folder`.
+    /// A loader of `roots`, with the payloads of a transcript in `transcript_folder`.
     pub fn new(roots: Arc<Roots>, transcript_folder: &Path) -> Self {
         Self {
             roots,
@@ -46,19 +46,19 @@ impl FileWorld {
         }
     }
 
-    /// The same, knowing what tools write in `other`.
+    /// Shares the record of files that tools have written with `other`.
     #[must_use]
     pub(crate) fn together_with(mut self, other: &Self) -> Self {
         self.written = other.written.clone();
         self
     }
 
-    /// What tools write that run in this world.
+    /// The files that tools have written.
     pub(crate) fn written(&self) -> &WrittenFiles {
         &self.written
     }
 
-    /// That the file is not one that a tool wrote: a model would grant itself tools by it.
+    /// Refuses a file that a tool has written: a model could grant itself tools with it.
     fn unwritten(&self, src: &str, real: &Path) -> Result<(), WorldError> {
         if !self.written.contains(real) {
             return Ok(());
@@ -68,24 +68,24 @@ impl FileWorld {
             .with_help("look at what it says, and run again"))
     }
 
-    /// The same for a prompt that is in the file `path`, so that an import of it is known.
+    /// Names the file of the prompt, so that an import of it is detected.
     #[must_use]
     pub fn of_file(mut self, path: &Path) -> Self {
         self.file = path.canonicalize().ok();
         self
     }
 
-    /// The folders that may be read.
+    /// The directories that may be read.
     pub fn roots(&self) -> &Arc<Roots> {
         &self.roots
     }
 
-    /// The file that the prompt itself is in, where it really is.
+    /// The canonical path of the prompt.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
 
-    /// The text of another prompt, and where it really is.
+    /// Reads another prompt and returns its text and canonical path.
     pub(crate) fn prompt(&self, src: &str) -> Result<(String, PathBuf), WorldError> {
         let bytes = read(&self.roots, src, MAX_DOCUMENT)?;
         let path = self.roots.find(src).map_err(|error| refused(&error))?.path;
@@ -93,7 +93,7 @@ impl FileWorld {
         Ok((into_text(src, bytes)?, path))
     }
 
-    /// A payload of the transcript, which may be as large as the transcript could hold it.
+    /// Reads a payload of the transcript, up to the size limit of a transcript.
     fn payload(&self, src: &str, name: &str) -> Result<Vec<u8>, WorldError> {
         let folder = Roots::new([self.payloads.clone()]);
         let found = folder.map_err(|_| RootError::NotFound(name.to_owned()));
@@ -142,7 +142,7 @@ impl World for FileWorld {
     }
 
     fn import(&mut self, request: &ImportRequest<'_>) -> Result<ImportedText, WorldError> {
-        // The importing file is where its own canonical path says; the roots still decide.
+        // The importing file is at its own canonical path; the roots still decide.
         let folder = request.importer.and_then(|path| Path::new(path).parent());
         let path = match folder {
             Some(folder) => folder.join(request.src).display().to_string(),
@@ -168,10 +168,10 @@ impl World for FileWorld {
 
     fn image(&mut self, request: &ImageRequest<'_>) -> Result<ImageData, WorldError> {
         let bytes = read(&self.roots, request.src, MAX_DOCUMENT)?;
-        let media_type = picture_type(&bytes).ok_or_else(|| {
-            let message = format!("{}: is no PNG, JPEG, GIF or WebP picture", request.src);
+        let media_type = image_media_type(&bytes).ok_or_else(|| {
+            let message = format!("{}: is not a PNG, JPEG, GIF or WebP image", request.src);
             WorldError::new(WorldErrorKind::Other, message)
-                .with_help("convert it to one of the four; what a file is is told by its content")
+                .with_help("convert it to one of the four; the type is detected from the content")
         })?;
         Ok(ImageData {
             media_type: media_type.to_owned(),
@@ -184,7 +184,7 @@ impl World for FileWorld {
     }
 }
 
-/// Why something that is not on the disk is not fetched.
+/// The error of an address while the network is off.
 pub(crate) fn network_is_off(src: &str) -> WorldError {
     WorldError::new(
         WorldErrorKind::Denied,
@@ -193,8 +193,8 @@ pub(crate) fn network_is_off(src: &str) -> WorldError {
     .with_help("--allow-host HOST and `[network] hosts` in logue.toml allow a host; for a file add `local`")
 }
 
-/// The media type of a picture, by its first bytes.
-fn picture_type(bytes: &[u8]) -> Option<&'static str> {
+/// Returns the media type of an image from its first bytes.
+fn image_media_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => Some("image/png"),
         [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
@@ -242,7 +242,7 @@ fn read(roots: &Roots, src: &str, most: u64) -> Result<Vec<u8>, WorldError> {
     file.take(most + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| WorldError::new(WorldErrorKind::Other, format!("{src}: {error}")))?;
-    // It may have grown since its size was asked for.
+    // The file may have grown since its size was read.
     if bytes.len() as u64 > most {
         return Err(too_large());
     }
@@ -265,7 +265,7 @@ fn refused(error: &RootError) -> WorldError {
     )
 }
 
-/// The name of a payload in its folder: one plain name, with nothing that climbs.
+/// Returns the name of a payload in its directory: one plain component.
 fn payload_name(src: &str) -> Option<&str> {
     let within = src.strip_prefix("./").unwrap_or(src);
     let name = within.strip_prefix(PAYLOAD_FOLDER)?.strip_prefix('/')?;

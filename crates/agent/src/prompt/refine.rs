@@ -1,8 +1,8 @@
-//! The meta-refine pass: a model rewrites a prompt before it is run (ChatMD §10).
+//! The meta-refine pass: a model rewrites a prompt before it runs (ChatMD §10).
 //!
-//! Only the words of the prompt part may change, see [`chatmd::refine`]; what a run has appended
-//! stays as it is, and nothing is written to the file. The rewritten prompt is kept by the prompt
-//! and the model, so that a conversation goes on from the same words.
+//! Only the wording of the prompt part may change, see [`chatmd::refine`]; appended messages stay,
+//! and the file is not written. The rewritten prompt is cached by prompt and model, so that a
+//! conversation continues from one wording.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use logue_message::ChatMessage;
 use logue_model::{Request, Settings};
 
 use crate::agents::response_cache::{AnswerCache, key_of};
-use crate::agents::run_agent::Model;
+use crate::prepare::environment::Model;
 
-/// What the model is told to do.
+/// The instruction for the model.
 const INSTRUCTION: &str = "\
 You improve prompts that are written in ChatMarkdown, a small set of XML tags in Markdown. \
 Make the wording of the prompt that follows clear, complete and unambiguous, and keep what it asks for. \
@@ -21,22 +21,22 @@ Keep every <config/>, <tool/>, <import/>, <doc/>, <img/> and <agent> element exa
 messages in their order with their tags, and add no element. \
 Answer with the whole rewritten prompt and nothing else.";
 
-/// A prompt that could not be rewritten.
+/// The error of a prompt that could not be rewritten.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RefineError {
     /// The stable category: the provider's, or `refine_rejected`.
     pub category: String,
-    /// What happened.
+    /// The description.
     pub message: String,
-    /// Whether trying again may help.
+    /// Whether a retry may succeed.
     pub is_transient: bool,
 }
 
-/// The text with its prompt part rewritten by the model.
+/// Rewrites the prompt part of a text with a model.
 ///
 /// # Errors
-/// The model failed, or changed more than words.
+/// Returns an error if the model fails or changes more than the wording.
 pub async fn refined(
     text: &str,
     model: &Model,
@@ -89,7 +89,7 @@ async fn ask(
     Ok(rewritten)
 }
 
-/// Models like to put what they were asked for into a code block.
+/// Models often put the result into a code block.
 fn without_fence(text: &str) -> &str {
     let inside = || {
         let text = text.trim();

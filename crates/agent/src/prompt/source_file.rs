@@ -1,4 +1,4 @@
-//! A prompt from the disk, with every way in which it may not be one.
+//! Reads the text of prompts and transcripts from files and streams.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,17 +6,17 @@ use std::path::Path;
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
-/// Bytes of the largest file that is read as a prompt or transcript.
+/// The size limit of a prompt or transcript, in bytes.
 pub const MAX_SOURCE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A file that cannot be used, with what was read of it.
+/// The error of a file that cannot be used, with the text that was read.
 #[derive(Clone, Debug)]
 pub struct SourceError {
-    /// The path as it was given.
+    /// The path as the caller wrote it.
     pub name: String,
-    /// The text that the diagnostic points into; empty where nothing could be read.
+    /// The text that the diagnostic points into, or empty if nothing could be read.
     pub text: Vec<u8>,
-    /// What is wrong.
+    /// The error.
     pub diagnostic: Box<Diagnostic>,
 }
 
@@ -42,10 +42,11 @@ impl SourceError {
 /// Reads a file's bytes.
 ///
 /// # Errors
-/// The file is missing, is no regular file, cannot be read, or is over [`MAX_SOURCE_BYTES`].
+/// Returns an error if the file is missing, is not a regular file, cannot be read, or is larger
+/// than [`MAX_SOURCE_BYTES`].
 pub fn read_bytes(path: &Path) -> Result<Vec<u8>, SourceError> {
     let name = path.display().to_string();
-    // The kind is asked before the file is opened: opening a pipe would wait for its writer.
+    // The type is checked before the file is opened: opening a pipe would wait for its writer.
     let metadata = std::fs::metadata(path).map_err(|error| unreadable(&name, &error))?;
     let file = if metadata.is_file() {
         File::open(path).map_err(|error| unreadable(&name, &error))?
@@ -54,7 +55,7 @@ pub fn read_bytes(path: &Path) -> Result<Vec<u8>, SourceError> {
             ("is a folder", "name a file in it")
         } else {
             (
-                "is no regular file",
+                "is not a regular file",
                 "give its content on standard input with `-`",
             )
         };
@@ -71,10 +72,10 @@ pub fn read_bytes(path: &Path) -> Result<Vec<u8>, SourceError> {
     read_all(&name, file)
 }
 
-/// Reads everything from a stream that messages will call `name`.
+/// Reads a stream to its end; messages call it `name`.
 ///
 /// # Errors
-/// The stream fails or is over [`MAX_SOURCE_BYTES`].
+/// Returns an error if the stream fails or is larger than [`MAX_SOURCE_BYTES`].
 pub fn read_all(name: &str, stream: impl Read) -> Result<Vec<u8>, SourceError> {
     let mut bytes = Vec::new();
     stream
@@ -87,10 +88,10 @@ pub fn read_all(name: &str, stream: impl Read) -> Result<Vec<u8>, SourceError> {
     Ok(bytes)
 }
 
-/// The bytes as text.
+/// Converts bytes to text.
 ///
 /// # Errors
-/// They are not UTF-8; the diagnostic points at the first byte that is not.
+/// Returns an error that points at the first byte that is not UTF-8.
 pub fn into_text(name: &str, bytes: Vec<u8>) -> Result<String, SourceError> {
     String::from_utf8(bytes).map_err(|error| {
         let start = error.utf8_error().valid_up_to();

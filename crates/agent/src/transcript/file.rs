@@ -1,14 +1,13 @@
-//! A transcript on the disk that no crash can break.
+//! A transcript on the disk that survives crashes.
 //!
-//! The file is only ever replaced as a whole: the new content goes to a temporary file beside it,
-//! is synced, and takes the old one's name. So at every instant the name leads to a complete
-//! transcript, and a part that was acknowledged is on the disk. Payload files are synced before
-//! the transcript names them.
+//! The file is only replaced as a whole: the new content is written to a temporary file beside it,
+//! synced, and renamed. So the name always leads to a complete transcript, and an acknowledged item
+//! is on the disk. Payload files are synced before the transcript names them.
 //!
-//! One run at a time: the operating system's lock is held on the very file that the name leads to.
-//! The replacement is locked before it takes the name, so the name never leads to an unlocked file
-//! while a run goes on, and a lock dies with its process. Whoever waits looks again, once it has
-//! the lock, whether the name still leads to the file that it locked.
+//! One run writes at a time: the operating system's lock is held on the file that the name leads
+//! to. The replacement is locked before it is renamed, so during a run the name never leads to an
+//! unlocked file, and a lock ends with its process. A waiting run checks, once it has the lock,
+//! that the name still leads to the file it locked.
 
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
@@ -24,10 +23,10 @@ use crate::transcript::format::{Form, Writing};
 use crate::transcript::item::{Element, Transcript, TranscriptError};
 use crate::transcript::redaction::Redaction;
 
-/// How often a waiting run looks whether the file is free.
+/// The interval at which a waiting run tries the lock.
 const POLL: Duration = Duration::from_millis(50);
 
-/// How often an append begins again because another program wrote in between.
+/// The number of attempts to append while another program writes.
 const TRIES: usize = 20;
 
 /// A locked transcript.
@@ -35,28 +34,31 @@ const TRIES: usize = 20;
 pub struct TranscriptFile {
     path: PathBuf,
     content: Vec<u8>,
-    /// The file on the disk; `None` for a transcript that is not made yet.
+    /// The file on the disk, or `None` before it is created.
     held: Option<Held>,
     writing: Writing,
-    /// Bytes of the elements that the content ends with and that were added one by one, in their
-    /// order; `None` where that is not known any more.
+    /// Byte lengths of the last elements of the content, which were appended one by one.
+    ///
+    /// `None` if they are unknown.
     latest: Option<Vec<usize>>,
 }
 
 #[derive(Debug)]
 struct Held {
-    /// Holds the lock on what the path leads to.
+    /// Holds the lock on the file.
     file: File,
-    /// The file as it was when `content` was its content.
+    /// The state of the file when `content` was read.
     seen: Identity,
 }
 
 impl TranscriptFile {
-    /// Locks an existing file and reads it. While another run holds it, `waiting` is called once
-    /// and the lock is tried again until `patience` is over.
+    /// Locks an existing file and reads it.
+    ///
+    /// While another run holds the lock, `waiting` is called once and the lock is tried again until
+    /// `patience` ends.
     ///
     /// # Errors
-    /// The file is busy for longer than that, cannot be read and written, or is none that can be
+    /// Returns an error if the file stays locked, cannot be read and written, or cannot be
     /// replaced: a device, a pipe, or a file with a second name.
     pub fn open(
         path: &Path,
@@ -69,7 +71,7 @@ impl TranscriptFile {
         let started = Instant::now();
         let mut told = false;
         loop {
-            // Asked before opening: to open a pipe would wait for its other end.
+            // Checked before opening: opening a pipe would wait for its other end.
             suitable(path, &std::fs::metadata(&real).map_err(failed)?)?;
             let file = OpenOptions::new()
                 .read(true)
@@ -96,11 +98,12 @@ impl TranscriptFile {
         }
     }
 
-    /// A new transcript that will begin with `content`, readable by its owner only. Nothing is
-    /// written before [`Transcript::prepare`] or the first append.
+    /// Creates a transcript that starts with `content`, readable by its owner only.
+    ///
+    /// Nothing is written before [`Transcript::prepare`] or the first append.
     ///
     /// # Errors
-    /// The path names no file in a folder that exists.
+    /// Returns an error if the path does not name a file in an existing directory.
     pub fn create(path: &Path, content: &[u8]) -> Result<Self, TranscriptError> {
         let failed = |error| io_error(path, "created", error);
         let name = path
@@ -130,52 +133,55 @@ impl TranscriptFile {
         })
     }
 
-    /// The content as it is on the disk.
+    /// The content on the disk.
     pub fn content(&self) -> &[u8] {
         &self.content
     }
 
-    /// Notes what the file says now.
+    /// Records the current content.
     pub(crate) fn set_content(&mut self, content: &[u8]) {
         content.clone_into(&mut self.content);
         self.latest = Some(Vec::new());
     }
 
-    /// The file, with links followed.
+    /// The path, with links followed.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Puts the payloads of tool calls and results into files of their own (ChatMD §7.3) instead of
-    /// into the transcript (§7.2).
+    /// Writes the payloads of tool calls and results to files of their own (ChatMD §7.3).
     pub fn externalise_payloads(&mut self) {
         self.writing.externalise();
     }
 
-    /// Puts payloads of more than `bytes` into files that are known by what they hold, whether or
-    /// not the others are inline; [`crate::DEFAULT_INLINE_BYTES`] if this is never called.
+    /// Writes payloads of more than `bytes` to files named by their content.
+    ///
+    /// This applies whether or not other payloads are inline. The default is
+    /// [`crate::DEFAULT_INLINE_BYTES`].
     pub fn set_inline_bytes(&mut self, bytes: usize) {
         self.writing.set_inline_bytes(bytes);
     }
 
-    /// Appends frames of OpenChatML 2.2 instead of elements of ChatMD. Payloads stand in the frames.
+    /// Appends frames of OpenChatML 2.2 instead of ChatMD elements. Payloads are in the frames.
     pub fn write_openchatml(&mut self) {
         self.writing.set_form(Form::OpenChatMl);
     }
 
-    /// Replaces what matches in everything that is appended from now on, in payload and rescue
-    /// files too. What the file says already stays.
+    /// Redacts everything that is appended from now on, payload and rescue files included.
+    ///
+    /// Existing content does not change.
     pub fn redact(&mut self, redaction: Redaction) {
         self.writing.redact(redaction);
     }
 
-    /// How many reasoning elements the transcript has already: their ids count on from there.
+    /// Sets the number of reasoning elements that the transcript contains, from which ids continue.
     pub fn set_reasoning_count(&mut self, count: usize) {
         self.writing.set_reasoning_count(count);
     }
 
-    /// Takes in what another program made of the file since it was read: an editor, say. What is
-    /// added goes behind whatever is there; says whether there was anything new.
+    /// Reads changes that another program, such as an editor, made since the last read.
+    ///
+    /// New items are appended after them. Returns whether there were changes.
     fn refresh(&mut self) -> Result<bool, TranscriptError> {
         let Some(held) = &mut self.held else {
             return Ok(false);
@@ -186,7 +192,7 @@ impl TranscriptFile {
         let failed = |error| io_error(&self.path, "read again after it was changed", error);
         let mut file = match OpenOptions::new().read(true).write(true).open(&self.path) {
             Ok(file) => file,
-            // It was removed: what this run knows of it is all there is.
+            // The file was removed: the content of this run is all there is.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.held = None;
                 return Ok(false);
@@ -207,7 +213,7 @@ impl TranscriptFile {
         }
         let (content, seen) = read_locked(&mut file).map_err(failed)?;
         self.content = content;
-        // Behind what another program wrote, nothing has a place any more but the end.
+        // After content of another program, items can only be appended at the end.
         self.latest = self.latest.take().filter(Vec::is_empty);
         if same {
             held.seen = seen;
@@ -217,7 +223,7 @@ impl TranscriptFile {
         Ok(true)
     }
 
-    /// Keeps what was to be appended, in a file beside a transcript that cannot take it.
+    /// Writes items to a file beside a transcript that cannot contain them.
     fn rescue(&self, added: &str) -> Result<TranscriptError, TranscriptError> {
         let failed = |error| io_error(&self.path, "rescued from", error);
         for number in 0..1000 {
@@ -242,8 +248,9 @@ impl TranscriptFile {
         Err(failed(io::ErrorKind::AlreadyExists.into()))
     }
 
-    /// Puts the file with `content` in place, durably, and holds the lock on it. `false`: another
-    /// program wrote to the file in the meantime, and nothing was done.
+    /// Replaces the file durably by `content` and keeps the lock.
+    ///
+    /// Returns `false`, without a change, if another program wrote to the file in the meantime.
     pub(crate) fn put(&mut self, content: &[u8]) -> io::Result<bool> {
         let (temporary, mut file) = self.temporary()?;
         let placed = (|| {
@@ -269,8 +276,9 @@ impl TranscriptFile {
         Ok(true)
     }
 
-    /// Adds text before the `later` elements that were added last, or at the end where they are not
-    /// known any more: another program wrote to the file.
+    /// Inserts text before the `later` items that were appended last.
+    ///
+    /// If another program wrote to the file, their position is unknown and the text is appended.
     fn add(&mut self, added: &str, later: usize) -> Result<(), TranscriptError> {
         for _ in 0..TRIES {
             if self.refresh()? && !self.writing.follows(&self.content) {
@@ -302,7 +310,7 @@ impl TranscriptFile {
         Err(self.rescue(added)?)
     }
 
-    /// A new private file beside the transcript.
+    /// Creates a private file beside the transcript.
     fn temporary(&self) -> io::Result<(PathBuf, File)> {
         temporary(&self.path, self.held.is_some())
     }
@@ -359,7 +367,7 @@ impl Transcript for TranscriptFile {
     }
 }
 
-/// Whether something can be replaced by a new file without harm to whoever else uses it.
+/// Checks that a file can be replaced without harm to its other users.
 fn suitable(path: &Path, metadata: &Metadata) -> Result<(), TranscriptError> {
     let refuse = |reason| {
         Err(TranscriptError::Unsuitable {
@@ -368,7 +376,7 @@ fn suitable(path: &Path, metadata: &Metadata) -> Result<(), TranscriptError> {
         })
     };
     if !metadata.is_file() {
-        return refuse("it is no regular file");
+        return refuse("it is not a regular file");
     }
     #[cfg(unix)]
     {
@@ -380,7 +388,7 @@ fn suitable(path: &Path, metadata: &Metadata) -> Result<(), TranscriptError> {
     Ok(())
 }
 
-/// Whether the name leads to this very file.
+/// Returns whether the name leads to this file.
 fn leads_to(path: &Path, file: &File) -> bool {
     let (Ok(named), Ok(held)) = (std::fs::metadata(path), Identity::of_file(file)) else {
         return false;

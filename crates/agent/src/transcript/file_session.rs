@@ -1,12 +1,12 @@
 //! A session whose history is a transcript in a file.
 //!
-//! A prompt that is run keeps its conversation in its file, and nothing has two histories. So when
-//! such a turn waits for a person, the store holds what the file cannot: the suspension, the inbox
-//! and the journal. [`FileSession`] is that store with the file's messages for a history: what a turn
-//! notes is appended to the file, and what it commits leaves the store's own history empty.
+//! The conversation of a prompt is kept in its file, and no conversation has two histories. So when
+//! such a turn suspends, the store keeps only the suspension, the inbox and the journal.
+//! [`FileSession`] is that store with the file's messages as history: journal notes of a turn are
+//! appended to the file, and its commit leaves the store's own history empty.
 //!
-//! The file is written first. So whatever the store's journal knows is in the file, and after a crash
-//! only the results of calls that nobody knows the end of are missing there.
+//! The file is written first. So the file contains everything that the store's journal contains,
+//! and after a crash only the results of interrupted calls are missing there.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ use serde_json::{Map, Value, json};
 use crate::transcript::item::Transcript;
 use crate::transcript::journal::TranscriptJournal;
 
-/// The store of a turn whose conversation is in a file. One session of it is the file's.
+/// A store in which the history of one session is a file.
 pub struct FileSession {
     store: SharedStore,
     session: String,
@@ -33,8 +33,9 @@ pub struct FileSession {
 }
 
 impl FileSession {
-    /// The session `session` of `store`, with the messages of a file for a history and the file's
-    /// transcript to append to.
+    /// Opens the session `session` of `store` with the messages of a file as history.
+    ///
+    /// New messages are appended to `transcript`.
     pub fn new(
         store: SharedStore,
         session: impl Into<String>,
@@ -57,7 +58,7 @@ impl FileSession {
         self.history().len() as u64
     }
 
-    /// Appends to the file.
+    /// Appends a message to the file.
     fn append(&self, note: &Value) -> Result<(), StoreError> {
         let taken = self.journal.take(note);
         let later = taken.map_err(|error| StoreError::Unavailable {
@@ -72,7 +73,7 @@ impl FileSession {
         Ok(())
     }
 
-    /// The calls of the file that have no result.
+    /// The calls in the file without a result.
     fn open_calls(&self) -> BTreeSet<String> {
         let mut open = BTreeSet::new();
         for message in self.history().iter().flat_map(ChatMessage::from_json) {
@@ -84,7 +85,7 @@ impl FileSession {
         open
     }
 
-    /// Appends the results of what is committed that the file does not have yet.
+    /// Appends committed results that the file lacks.
     fn complete(&self, messages: &[Value]) -> Result<(), StoreError> {
         let open = self.open_calls();
         for value in messages {
@@ -99,7 +100,7 @@ impl FileSession {
         Ok(())
     }
 
-    /// The commit without what the file has.
+    /// Removes from a commit what the file contains.
     fn stripped(&self, commit: Commit) -> Commit {
         let to = self.len();
         let stored = |outcome: NewOutcome| NewOutcome {
@@ -134,7 +135,7 @@ impl FileSession {
     }
 }
 
-/// A stored outcome with its place in the file.
+/// A stored outcome with its position in the file.
 fn restored(mut outcome: StoredOutcome) -> StoredOutcome {
     let place = |key: &str| outcome.body.get(key).and_then(Value::as_u64);
     if let (Some(from), Some(to)) = (place("from"), place("to")) {

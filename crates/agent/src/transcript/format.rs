@@ -1,4 +1,4 @@
-//! Elements as text: which payload stands in the transcript and which beside it.
+//! The text of transcript items, and the choice between inline and external payloads.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,10 @@ use crate::transcript::item::{Element, TranscriptError};
 use crate::transcript::payload::PayloadFolder;
 use crate::transcript::redaction::Redaction;
 
-/// Bytes of the largest payload that is kept inline, or under a name of its own, where nobody says
-/// otherwise.
+/// The default size limit of an inline payload, in bytes.
 pub const DEFAULT_INLINE_BYTES: usize = 64 * 1024;
 
-/// How one transcript's elements are written.
+/// The format of one transcript's items.
 #[derive(Debug)]
 pub(crate) struct Writing {
     transcript: PathBuf,
@@ -33,12 +32,12 @@ pub(crate) struct Writing {
 pub(crate) enum Form {
     #[default]
     ChatMd,
-    /// OpenChatML 2.2: payloads stand in the bodies, escaped.
+    /// OpenChatML 2.2: payloads are escaped in the bodies.
     OpenChatMl,
 }
 
 impl Writing {
-    /// For a transcript that keeps its payloads inline.
+    /// The format of a transcript with inline payloads.
     pub(crate) fn beside(transcript: &Path) -> Self {
         Self {
             transcript: transcript.to_owned(),
@@ -71,7 +70,7 @@ impl Writing {
         self.form = form;
     }
 
-    /// Whether the end of a changed file is outside every element, so that new ones may follow.
+    /// Returns whether a changed file ends outside every element, so that items can follow.
     pub(crate) fn follows(&self, content: &[u8]) -> bool {
         match self.form {
             Form::ChatMd => {
@@ -81,7 +80,7 @@ impl Writing {
         }
     }
 
-    /// The results of these calls come next, in any order.
+    /// Announces that the results of these calls follow, in any order.
     pub(crate) fn expect(&mut self, calls: &[ToolCall]) {
         if self.external {
             let ids = calls.iter().map(|call| call.id.as_str());
@@ -89,8 +88,9 @@ impl Writing {
         }
     }
 
-    /// The text of elements that are added together. Payload files that it names are on the disk;
-    /// `held` says whether the lock on the transcript is held.
+    /// Formats items that are appended together, and writes their payload files.
+    ///
+    /// `held` states whether the lock on the transcript is held.
     pub(crate) fn text_of(
         &mut self,
         elements: &[Element],
@@ -148,7 +148,7 @@ impl Writing {
         })
     }
 
-    /// A piece of an answer; nothing for a kind of block that no answer has.
+    /// Formats a part of a response; other kinds of blocks give no text.
     fn answer(&mut self, block: &ContentBlock, continued: bool) -> String {
         match block {
             ContentBlock::Text {
@@ -194,7 +194,7 @@ impl Writing {
         })
     }
 
-    /// The file that a payload was put into; `None` for one that stays inline.
+    /// Writes a payload to a file and returns its name; `None` if inline.
     fn place(
         &mut self,
         kind: Payload,
@@ -206,7 +206,7 @@ impl Writing {
         if !is_large && !self.external {
             return Ok(None);
         }
-        // A larger one could not be read again.
+        // A larger payload could not be read again.
         if text.len() as u64 > MAX_SOURCE_BYTES {
             return Err(TranscriptError::TooLarge(
                 self.transcript.display().to_string(),
@@ -230,7 +230,7 @@ impl Writing {
     }
 }
 
-/// What a payload is of a call.
+/// The role of a payload in its call.
 #[derive(Clone, Copy)]
 enum Payload {
     Call,

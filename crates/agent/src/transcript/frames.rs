@@ -1,16 +1,16 @@
-//! Elements as frames of an OpenChatML transcript.
+//! Transcript items as frames of OpenChatML.
 
 use logue_message::{ChatMessage, Content, ContentBlock, ToolCall};
 use openchatml::{FrameBuf, WriteError, frames_from_messages, safe_value, write_frame};
 
 use crate::transcript::item::Element;
 
-/// The text of elements that are appended together: one frame a line, bodies escaped.
+/// Formats items that are appended together: one frame per line, with escaped bodies.
 ///
 /// # Errors
-/// A frame cannot be written even with its header made safe.
+/// Returns an error if a frame cannot be written even with a sanitized header.
 pub(crate) fn text_of(elements: &[Element]) -> Result<String, WriteError> {
-    // Signatures are for the provider that made them, and a transcript has no place for them.
+    // Signatures are for the provider that made them, and a transcript cannot contain them.
     let (frames, _) = frames_from_messages(&messages_of(elements));
     let mut text = String::new();
     for frame in frames {
@@ -23,7 +23,7 @@ pub(crate) fn text_of(elements: &[Element]) -> Result<String, WriteError> {
     Ok(text)
 }
 
-/// The messages that elements are: pieces and calls of one answer are one.
+/// Builds the messages of items; the parts and calls of one response form one message.
 fn messages_of(elements: &[Element]) -> Vec<ChatMessage> {
     let mut messages = Vec::new();
     let mut answer = Answer::default();
@@ -58,8 +58,10 @@ impl Answer {
     }
 }
 
-/// Ids and names come from models and servers. The same one is made safe in the same way
-/// everywhere, so a reply still finds its call.
+/// Replaces characters of ids and names that a header cannot contain.
+///
+/// Ids and names come from models and servers. Equal values are replaced equally, so a result still
+/// matches its call.
 fn with_safe_header(mut frame: FrameBuf) -> FrameBuf {
     let values = [&mut frame.to, &mut frame.name, &mut frame.call_id];
     for text in values.into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! What a turn adds to a transcript, one completed thing at a time.
+//! The items that a turn appends to a transcript.
 
 use logue_message::{ChatMessage, Content, ContentBlock, ToolCall};
 
@@ -7,26 +7,26 @@ use logue_message::{ChatMessage, Content, ContentBlock, ToolCall};
 pub enum Element {
     /// A message of the user.
     User(String),
-    /// What the model thought or said: a piece of its answer.
+    /// A part of the model's response.
     Answer {
-        /// The piece: words or reasoning.
+        /// Text or reasoning.
         block: ContentBlock,
-        /// Whether words of the same answer stand before it.
+        /// Whether text of the same response precedes it.
         continued: bool,
     },
-    /// A call that the model decided on.
+    /// A tool call of the model.
     ToolCall(ToolCall),
     /// The result of a call.
     ToolResponse {
-        /// The call that it answers.
+        /// The call that it belongs to.
         call: ToolCall,
-        /// What the model is told.
+        /// The text that the model receives.
         text: String,
     },
 }
 
 impl Element {
-    /// Plain words of the model.
+    /// Plain text of the model.
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::Answer {
             block: ContentBlock::text(text),
@@ -34,10 +34,11 @@ impl Element {
         }
     }
 
-    /// The elements that an answer of the model is written as: reasoning and words in their order,
-    /// then calls. Read back they are the same message again, with these exceptions: text that is
-    /// empty is no text, white space alone is an answer only beside something that is more, and
-    /// words before calls are a preamble by their place, so they are not marked as one.
+    /// Splits a response into items: reasoning and text in their order, then calls.
+    ///
+    /// Read back, the items form the same message with three exceptions: empty text is dropped,
+    /// white space alone is kept only beside other content, and text before calls is a preamble by
+    /// its position, without a mark.
     ///
     /// ```
     /// use logue_agent::Element;
@@ -73,7 +74,7 @@ impl Element {
                     text, signature, ..
                 } if !text.is_empty() || signature.is_some() => false,
                 ContentBlock::RedactedThinking { .. } => false,
-                // Nothing that a model can answer.
+                // The block has nothing that a model can answer.
                 _ => continue,
             };
             elements.push(Self::Answer { block, continued });
@@ -83,7 +84,7 @@ impl Element {
         elements
     }
 
-    /// The message that the element alone is, if it is one: a user's message or a tool's result.
+    /// Returns the message of a single item: a user's message or a tool's result.
     pub fn to_message(&self) -> Option<ChatMessage> {
         match self {
             Self::User(text) => Some(ChatMessage::user(text.clone())),
@@ -95,31 +96,33 @@ impl Element {
     }
 }
 
-/// Where completed parts go. An element is durable when `append` returns.
+/// A destination of completed items. An item is durable when `append` returns.
 pub trait Transcript: Send {
-    /// Makes sure, as far as that can be known, that what is appended later can be kept. Called
-    /// before a model is asked, so that no answer is paid for and then lost.
+    /// Checks that later items can be stored, as far as possible.
+    ///
+    /// It is called before a model request, so that no response is paid for and lost.
     ///
     /// # Errors
-    /// Nothing could be appended.
+    /// Returns an error if nothing could be appended.
     fn prepare(&mut self) -> Result<(), TranscriptError> {
         Ok(())
     }
 
-    /// Adds elements in order, all or none.
+    /// Appends items in order, all or none.
     ///
     /// # Errors
-    /// They could not be made durable; nothing was added.
+    /// Returns an error if they are not durable; nothing was appended.
     fn append(&mut self, elements: &[Element]) -> Result<(), TranscriptError>;
 
-    /// The results of these calls come next, in any order.
+    /// Announces that the results of these calls follow, in any order.
     fn expect(&mut self, calls: &[ToolCall]) {
         let _ = calls;
     }
 
-    /// Adds an element before the `later` ones that were added last: the result of a call that ended
-    /// after calls behind it. A transcript that has no place there adds it at its end; whoever reads
-    /// it finds a result by the id of its call.
+    /// Inserts an item before the `later` items that were appended last.
+    ///
+    /// It is the result of a call that ended after later calls. A transcript without such a
+    /// position appends it at its end; readers find a result by the id of its call.
     ///
     /// # Errors
     /// As for [`append`](Self::append).
@@ -129,7 +132,7 @@ pub trait Transcript: Send {
     }
 }
 
-/// A transcript that keeps nothing.
+/// A transcript that discards all items.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoTranscript;
 
@@ -143,47 +146,47 @@ impl Transcript for NoTranscript {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TranscriptError {
-    /// Another run holds the file.
+    /// Another run has locked the file.
     #[error("another run is writing to {0}")]
     Busy(String),
-    /// What is at the path cannot be a transcript.
+    /// The path does not name a file that can be a transcript.
     #[error("{path} cannot be written to: {reason}")]
     Unsuitable {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
-    /// The transcript would be larger than one that can be read again.
+    /// The transcript would exceed the size that can be read again.
     #[error("{0} would be larger than 64 MiB, the most that a transcript can have")]
     TooLarge(String),
     /// Another program changed the file so that nothing can be appended.
     #[error(
-        "{path} was changed while the run went on and cannot be appended to as it is now; what was \
-         completed is in {rescue}"
+        "{path} was changed during the run and can no longer be appended to; completed items are \
+         in {rescue}"
     )]
     Changed {
         /// The file.
         path: String,
-        /// The file that took what was to be appended.
+        /// The file that contains the rescued items.
         rescue: String,
     },
-    /// What is to be appended cannot be written in the transcript's language.
-    #[error("{path} cannot take what was said: {error}")]
+    /// An item cannot be written in the transcript's language.
+    #[error("{path} cannot contain the response: {error}")]
     Unwritable {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         error: openchatml::WriteError,
     },
-    /// The operating system refuses.
+    /// The operating system reported an error.
     #[error("{path} cannot be {action}: {error}")]
     Io {
         /// The file.
         path: String,
-        /// What was tried.
+        /// The operation.
         action: &'static str,
-        /// Why it failed.
+        /// The cause.
         #[source]
         error: std::io::Error,
     },
@@ -201,7 +204,7 @@ impl TranscriptError {
         }
     }
 
-    /// What to do about it.
+    /// The remedy.
     pub const fn help(&self) -> &'static str {
         match self {
             Self::Busy(_) => {
@@ -209,9 +212,9 @@ impl TranscriptError {
             }
             Self::Unsuitable { .. } => "use -o to write a transcript elsewhere, or --no-write",
             Self::TooLarge(_) => "start a new transcript with -o",
-            Self::Changed { .. } => "correct the file, append what was rescued, and run again",
-            Self::Unwritable { .. } => "report this: what the model said cannot be written down",
-            Self::Io { .. } => "check permissions and free space; what was written before is safe",
+            Self::Changed { .. } => "correct the file, append the rescued items, and run again",
+            Self::Unwritable { .. } => "report this: the response of the model cannot be written",
+            Self::Io { .. } => "check permissions and free space; earlier items are safe",
         }
     }
 }

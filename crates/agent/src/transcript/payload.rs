@@ -1,9 +1,8 @@
 //! Payload files: tool arguments and results beside a transcript (ChatMD §7.3).
 //!
-//! A small payload gets the name that the reference shows, `N.tool-call.ID.json`, with an `N` that
-//! no file has yet, so nothing is ever overwritten. A large one is named by what it holds,
-//! `sha256-HEX.txt` or `.json`: equal payloads are one file, whoever wrote it first, and whoever reads
-//! it can tell that it still holds what the transcript meant.
+//! A small payload gets the name in its reference, `N.tool-call.ID.json`, with an unused `N`, so
+//! nothing is ever overwritten. A large one is named by its content, `sha256-HEX.txt` or `.json`:
+//! equal payloads share one file, and readers can verify the content.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -16,20 +15,20 @@ use sha2::{Digest as _, Sha256};
 use crate::files::atomic_file::{folder_of, private, sync_folder, temporary};
 use crate::prompt::file_loader::PAYLOAD_FOLDER;
 
-/// Characters of a call id that a file name keeps.
+/// The maximum number of characters of a call id in a file name.
 const ID_LENGTH: usize = 48;
 
-/// What the name of a payload begins with that is named by what it holds.
+/// The prefix of names that are derived from the content.
 const BY_CONTENT: &str = "sha256-";
 
-/// The `.chatmd` folder of one transcript's folder.
+/// The `.chatmd` directory of one transcript's directory.
 #[derive(Debug)]
 pub(crate) struct PayloadFolder {
     path: PathBuf,
     next: u32,
-    /// Numbers that are kept for the results of calls, by the ids of the calls.
+    /// Numbers reserved for the results of calls, by call id.
     kept: BTreeMap<String, u32>,
-    /// The transcript's name, moved into the folder: unfinished files stand beside it.
+    /// The transcript's name inside the directory; temporary files are named after it.
     unfinished: PathBuf,
 }
 
@@ -48,8 +47,9 @@ impl PayloadFolder {
         &self.path
     }
 
-    /// Keeps the next numbers for the results of calls, so that their names do not depend on which
-    /// call ends first.
+    /// Reserves the next numbers for the results of calls.
+    ///
+    /// So their names do not depend on the order in which the calls end.
     pub(crate) fn keep_for<'a>(&mut self, ids: impl IntoIterator<Item = &'a str>) {
         self.kept.clear();
         for id in ids {
@@ -63,7 +63,7 @@ impl PayloadFolder {
         self.write("tool-call", id, text)
     }
 
-    /// Writes the result of a call, under the number that is kept for it if there is one.
+    /// Writes the result of a call, under its reserved number if there is one.
     pub(crate) fn write_result(&mut self, id: &str, text: &str) -> io::Result<String> {
         const KIND: &str = "tool-call-result";
         if let Some(number) = self.kept.remove(id) {
@@ -75,8 +75,9 @@ impl PayloadFolder {
         self.write(KIND, id, text)
     }
 
-    /// Writes a payload durably under a name that nothing has yet and gives the reference to it,
-    /// relative to the transcript's folder.
+    /// Writes a payload durably under an unused name.
+    ///
+    /// Returns the reference to it, relative to the transcript's directory.
     fn write(&mut self, kind: &str, id: &str, text: &str) -> io::Result<String> {
         self.make_folder()?;
         loop {
@@ -88,8 +89,7 @@ impl PayloadFolder {
         }
     }
 
-    /// Writes a payload unless something has its name: it is of an earlier run, or of another
-    /// transcript in the same folder.
+    /// Writes a payload unless its name is taken by an earlier run or another transcript.
     fn create(&self, number: u32, kind: &str, id: &str, text: &str) -> io::Result<Option<String>> {
         let name = format!("{number}.{kind}.{}.json", file_name_of(id));
         let path = self.path.join(&name);
@@ -105,9 +105,12 @@ impl PayloadFolder {
         }
     }
 
-    /// Writes a payload durably under the name of what it holds, unless it is there, and gives the
-    /// reference to it. A file of that name that holds something else is replaced: it was cut by a
-    /// crash or changed, and nothing that names it can be read before it is whole again.
+    /// Writes a payload durably under a name derived from its content, and returns the reference.
+    ///
+    /// An existing file with other content is replaced: a crash or a change damaged it, and no
+    /// transcript that names it can be read until it is restored.
+    ///
+    /// `held` states whether the lock on the transcript is held.
     ///
     /// `held` says whether the lock on the transcript is held.
     pub(crate) fn store(&self, text: &str, held: bool) -> io::Result<String> {
@@ -144,12 +147,12 @@ impl PayloadFolder {
     }
 }
 
-/// Whether a payload is what its name says; true of every name that says nothing about it.
+/// Returns whether a payload matches the digest in its name, if there is one.
 pub(crate) fn is_as_named(name: &str, payload: &[u8]) -> bool {
     digest_in(name).is_none_or(|digest| digest == hex_digest(payload))
 }
 
-/// The digest in a name, where it has one.
+/// The digest in a name.
 fn digest_in(name: &str) -> Option<&str> {
     let (digest, ending) = name.strip_prefix(BY_CONTENT)?.split_once('.')?;
     let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
@@ -158,7 +161,7 @@ fn digest_in(name: &str) -> Option<&str> {
 }
 
 fn name_by_content(text: &str) -> String {
-    // By the content alone, so that equal payloads have one name.
+    // Derived from the content alone, so that equal payloads have one name.
     let ending = if serde_json::from_str::<&RawValue>(text).is_ok() {
         "json"
     } else {
@@ -171,7 +174,7 @@ fn hex_digest(bytes: &[u8]) -> String {
     format!("{:x}", Sha256::digest(bytes))
 }
 
-/// Whether the file is there with that content, and makes sure that it stays.
+/// Returns whether the file exists with that content, and makes it durable.
 fn is_stored(path: &Path, text: &str) -> io::Result<bool> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.is_file() && found.len() == text.len() as u64 => {}
@@ -187,7 +190,7 @@ fn is_stored(path: &Path, text: &str) -> io::Result<bool> {
     if content != text.as_bytes() {
         return Ok(false);
     }
-    // Whoever wrote it may have been killed before it was on the disk.
+    // Its writer may have been killed before it was on the disk.
     file.sync_all()?;
     Ok(true)
 }
@@ -196,8 +199,9 @@ fn reference(name: &str) -> String {
     format!("./{PAYLOAD_FOLDER}/{name}")
 }
 
-/// An id that a model made up, as a part of a file name: it can neither leave the folder nor be
-/// too long.
+/// Converts a call id to a part of a file name.
+///
+/// Ids come from models; the result can neither leave the directory nor be too long.
 fn file_name_of(id: &str) -> String {
     let safe = |character: char| match character {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => character,

@@ -1,8 +1,9 @@
-//! Keeping secrets off the disk: what a run writes is searched for patterns, and what matches is
-//! replaced by a placeholder that says which pattern it was.
+//! Redaction of secrets in the files of a run.
 //!
-//! All patterns look at the text as it is, and places that overlap become one: a short match of one
-//! pattern never leaves the rest of a longer match of another behind. Linear in the length of the
+//! Each match of a pattern is replaced by a placeholder with the pattern's name.
+//!
+//! All patterns are applied to the original text, and overlapping matches are merged: a short match
+//! of one pattern never exposes the rest of a longer match of another. Linear in the length of the
 //! text for each pattern.
 
 use std::borrow::Cow;
@@ -14,7 +15,7 @@ use serde_json::value::RawValue;
 
 use crate::transcript::item::Element;
 
-/// Patterns of what is not written.
+/// Patterns of text that is not written.
 ///
 /// ```
 /// use logue_agent::Redaction;
@@ -39,27 +40,29 @@ struct Rule {
     placeholder: String,
 }
 
-/// A pattern that cannot be used.
+/// The error of an invalid pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RedactionError {
-    /// The name would not be recognised in a placeholder.
-    #[error("`{0}` is no name for a pattern: it must be lower-case letters, digits and hyphens")]
+    /// The name is invalid in a placeholder.
+    #[error("invalid pattern name `{0}`: use lower-case letters, digits and hyphens")]
     Name(String),
-    /// The pattern is no regular expression, or too large a one.
+    /// The pattern is not a regular expression, or too large.
     #[error("the pattern cannot be used: {0}")]
     Pattern(String),
-    /// The pattern matches where nothing stands.
-    #[error("the pattern matches the empty text, so it would be found everywhere")]
+    /// The pattern matches the empty text.
+    #[error("the pattern matches the empty text, which occurs everywhere")]
     Empty,
 }
 
 impl Redaction {
-    /// Adds a pattern: a regular expression in the syntax of the `regex` crate, which has neither
-    /// look-around nor back-references and always takes linear time.
+    /// Adds a pattern in the syntax of the `regex` crate.
+    ///
+    /// The syntax has neither look-around nor back-references, and matching takes linear time.
     ///
     /// # Errors
-    /// The name is not made of `a-z`, `0-9` and `-`, or the pattern cannot be used.
+    /// Returns an error if the name contains other characters than `a-z`, `0-9` and `-`, or if the
+    /// pattern is invalid.
     pub fn add(&mut self, name: &str, pattern: &str) -> Result<(), RedactionError> {
         let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
         if name.is_empty() || !name.bytes().all(is_plain) {
@@ -77,17 +80,17 @@ impl Redaction {
         Ok(())
     }
 
-    /// Whether there is no pattern.
+    /// Returns whether there are no patterns.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Whether something in the text must not be written.
+    /// Returns whether a pattern matches the text.
     pub fn finds(&self, text: &str) -> bool {
         !self.places(text).is_empty()
     }
 
-    /// The text with placeholders for what matches.
+    /// Replaces every match in a text by its placeholder.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let places = self.places(text);
         if places.is_empty() {
@@ -104,9 +107,10 @@ impl Redaction {
         Cow::Owned(redacted)
     }
 
-    /// The arguments of a call with placeholders for what matches. JSON stays JSON: what matches is
-    /// replaced within strings, and a number that matches becomes a string. Where something still
-    /// matches that is neither, the arguments are replaced as a whole.
+    /// Replaces every match in the arguments of a call.
+    ///
+    /// JSON stays JSON: matches inside strings are replaced, and a number that matches becomes a
+    /// string. If other JSON still matches, the arguments are replaced as a whole.
     pub fn arguments<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if self.is_empty() || serde_json::from_str::<&RawValue>(text).is_err() {
             return self.text(text);
@@ -124,9 +128,10 @@ impl Redaction {
         Cow::Owned(redacted)
     }
 
-    /// The element as it may be written. A provider's signature over something that was changed
-    /// holds no longer and is left out. Ids, tool names and what only a provider can read stay: the
-    /// conversation cannot go on without them.
+    /// Redacts an item.
+    ///
+    /// A provider's signature over changed content is dropped. Ids, tool names and encrypted
+    /// content stay: the conversation cannot continue without them.
     pub(crate) fn element(&self, element: &Element) -> Element {
         match element {
             Element::User(text) => Element::User(self.text(text).into_owned()),
@@ -167,8 +172,9 @@ impl Redaction {
         call
     }
 
-    /// What matches, in order and without overlaps, and what stands there instead. A placeholder
-    /// matches nothing, whatever its name looks like.
+    /// Returns the matches with their placeholders, in order and without overlaps.
+    ///
+    /// A placeholder never matches, whatever its name.
     fn places(&self, text: &str) -> Vec<(Range<usize>, &str)> {
         let mut found: Vec<(Range<usize>, &str)> = Vec::new();
         for rule in &self.rules {
@@ -185,7 +191,7 @@ impl Redaction {
             let before = after.checked_sub(1).and_then(|at| kept.get(at));
             before.is_none_or(|known| known.end < place.end)
         });
-        // Of two that begin together the longer names the place.
+        // Of two matches with one start, the longer one names the placeholder.
         found.sort_by_key(|(place, _)| (place.start, usize::MAX - place.end));
         let mut merged: Vec<(Range<usize>, &str)> = Vec::with_capacity(found.len());
         for (place, placeholder) in found {
@@ -197,7 +203,7 @@ impl Redaction {
         merged
     }
 
-    /// Where placeholders stand already, in order.
+    /// Returns the ranges of existing placeholders, in order.
     fn placeholders(&self, text: &str) -> Vec<Range<usize>> {
         let mut known = Vec::new();
         for (start, _) in text.match_indices("[redacted:") {
@@ -212,11 +218,11 @@ impl Redaction {
         known
     }
 
-    /// One token of JSON as it may be written.
+    /// Redacts one token of JSON.
     fn token<'t>(&self, token: &'t str) -> Cow<'t, str> {
         let string = |text: &str| Cow::Owned(serde_json::Value::from(text).to_string());
         if token.starts_with('"') {
-            // A string with half of a surrogate pair in it is JSON and no text.
+            // A string with half of a surrogate pair is valid JSON and not valid text.
             if let Ok(value) = serde_json::from_str::<String>(token) {
                 return match self.text(&value) {
                     Cow::Borrowed(_) => Cow::Borrowed(token),
@@ -231,7 +237,7 @@ impl Redaction {
     }
 }
 
-/// Splits JSON into strings, words and numbers, and single bytes of structure and white space.
+/// Splits JSON into strings, words, numbers, and single bytes of structure and white space.
 struct JsonTokens<'t>(&'t str);
 
 impl<'t> Iterator for JsonTokens<'t> {
@@ -260,7 +266,7 @@ const fn is_structure(byte: u8) -> bool {
     )
 }
 
-/// Behind the quote that closes the string at the start.
+/// Returns the offset after the quote that closes the string at the start.
 fn string_end(bytes: &[u8]) -> usize {
     let mut at = 1;
     while let Some(byte) = bytes.get(at) {
@@ -273,7 +279,7 @@ fn string_end(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
-/// The last line of what the parser of patterns says, which is the reason.
+/// Returns the last line of a parser's message, which has the reason.
 fn reason(message: &str) -> String {
     let last = message.lines().last().unwrap_or_default();
     last.strip_prefix("error: ").unwrap_or(last).to_owned()

@@ -1,10 +1,10 @@
-//! What a prompt grants to the model that runs it: the tools that can do more than read its folder.
+//! The grant of a prompt: tools that can do more than read its directory.
 //!
-//! A [`Grant`] covers what the prompt and its imports declare, and the same of every agent that can
-//! be reached from it. Its [`id`](Grant::id) is a hash of a canonical form of that and of nothing else:
-//! what is said in the prompt, settings and the order of declarations are not in it, so a
-//! conversation that grows stays what it was, and a changed command does not. Where a command runs is
-//! in it, since the same words in another folder start other programs.
+//! A [`Grant`] covers the declarations of the prompt and its imports, and those of every agent that
+//! it can reach. Its [`id`](Grant::id) is a hash of their canonical form only: messages, settings
+//! and the order of declarations do not change it, so a growing conversation keeps its id and a
+//! changed command does not. The working directory of a command is included, since the same words
+//! start other programs elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,43 +18,43 @@ use sha2::{Digest as _, Sha256};
 use crate::prompt::environment::Surroundings;
 use crate::prompt::file_loader::FileWorld;
 
-/// Prompts of agents that a grant covers. What lies behind them is not trusted.
+/// The maximum number of agents in a grant. Agents beyond it are not trusted.
 const MAX_AGENTS: usize = 256;
 
-/// What a prompt and its agents grant.
+/// The grant of a prompt and its agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
     own: Declared,
-    /// The agents that grant something, by where they really are.
+    /// The agents with grants of their own, by canonical path.
     agents: BTreeMap<String, Declared>,
 }
 
 /// A tool that does more than read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Power {
-    /// What the model calls it, several names for a namespace; a server names its tools itself.
+    /// The tool names for the model; `None` for a server, which names its own.
     names: Option<Vec<String>>,
-    /// What it can do, for people.
+    /// The description for people.
     line: String,
 }
 
-/// What one prompt declares.
+/// The declarations of one prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Declared {
-    /// Tools that do more than read, by what they are: canonical form, and a line for people.
+    /// Tools that do more than read, by their canonical form.
     powers: BTreeMap<String, Power>,
-    /// Names of tools that only read, or only ask an agent.
+    /// Names of tools that only read or call an agent.
     pub(crate) harmless: BTreeSet<String>,
 }
 
 impl Declared {
-    /// What the tools of a document in this folder can do.
+    /// Classifies the tools of a document in this directory.
     pub(crate) fn of<'d>(tools: impl Iterator<Item = &'d ToolDecl>, folder: &Path) -> Self {
         let mut declared = Self::default();
         for tool in tools {
             let names = tool.exposed_names().into_iter().map(str::to_owned);
             if let Some((canonical, line)) = power(tool, folder) {
-                // What a server exposes is known when it was asked.
+                // The tools of a server are known after it was asked.
                 let is_server = matches!(tool.kind, ToolKind::McpServer { .. });
                 let names = (!is_server).then(|| names.collect());
                 declared
@@ -67,33 +67,34 @@ impl Declared {
         declared
     }
 
-    /// What the declarations of the prompt at `path` are known by.
+    /// The id of the declarations of the prompt at `path`.
     pub(crate) fn id(&self, path: &str) -> String {
         let powers: Vec<&String> = self.powers.keys().collect();
         digest(&json!(["agent", path, powers]))
     }
 
-    /// Whether nothing is declared that does more than read.
+    /// Returns whether no tool does more than read.
     pub(crate) fn is_empty(&self) -> bool {
         self.powers.is_empty()
     }
 }
 
 impl Grant {
-    /// Whether nothing is granted: there is nothing to trust.
+    /// Returns whether there is nothing to trust.
     pub fn is_empty(&self) -> bool {
         self.own.is_empty() && self.agents.is_empty()
     }
 
-    /// What it is known by: `sha256:` and 64 digits.
+    /// The id: `sha256:` and 64 digits.
     pub fn id(&self) -> String {
         let own: Vec<&String> = self.own.powers.keys().collect();
         let agents: Vec<String> = self.members().into_iter().collect();
         format!("sha256:{}", digest(&json!(["grant-1", own, agents])))
     }
 
-    /// What is granted, a line each, for the person who decides. Characters that drive a terminal are
-    /// in it as they are.
+    /// Describes the grant for people, one line per tool.
+    ///
+    /// The lines may contain characters that control a terminal.
     pub fn lines(&self) -> Vec<String> {
         let own = self.own.powers.values().map(|power| power.line.clone());
         let of_agents = self.agents.iter().flat_map(|(path, declared)| {
@@ -103,7 +104,7 @@ impl Grant {
         own.chain(of_agents).collect()
     }
 
-    /// The names of its tools; `None` for a server, which names its own.
+    /// Iterates over the tool names; `None` for a server, which names its own.
     pub(crate) fn names(&self) -> impl Iterator<Item = Option<&str>> {
         let all = std::iter::once(&self.own).chain(self.agents.values());
         let powers = all.flat_map(|declared| declared.powers.values());
@@ -117,7 +118,7 @@ impl Grant {
         &self.own.harmless
     }
 
-    /// What the agents are known by that it covers.
+    /// The ids of the covered agents.
     pub(crate) fn members(&self) -> BTreeSet<String> {
         let agents = self.agents.iter();
         agents.map(|(path, declared)| declared.id(path)).collect()
@@ -125,8 +126,11 @@ impl Grant {
 }
 
 impl Surroundings {
-    /// What a document grants, with its imports and the agents that it names, and theirs. Nothing is
-    /// evaluated and no agent asked; a prompt that cannot be read grants nothing.
+    /// Determines the grant of a document with its imports and agents.
+    ///
+    /// Nothing is evaluated and no agent runs; a prompt that cannot be read grants nothing.
+    ///
+    /// Linear in the size of these texts, of which at most 256 are read.
     ///
     /// Linear in the size of all these texts, of which it reads at most 256.
     pub fn grant(&self, name: &str, text: &str) -> Grant {
@@ -151,7 +155,7 @@ impl Surroundings {
         grant
     }
 
-    /// The agents in files that a document names: where each is, what it says, and what it may reach.
+    /// Reads the agents in files that a document names, with the scope of each.
     fn agents_of(&self, document: &Document) -> Vec<(String, String, Self)> {
         let is_agent = |kind| matches!(kind, ReferenceKind::Agent | ReferenceKind::AgentTool);
         let named = document.references();
@@ -164,8 +168,9 @@ impl Surroundings {
         read.collect()
     }
 
-    /// The surroundings of an agent's prompt at `path`: based on its own folder, one level deeper. A
-    /// prompt from the network has no folder.
+    /// The scope of an agent's prompt at `path`, one level deeper.
+    ///
+    /// It is based on the agent's own directory. A prompt from the network has no directory.
     pub(crate) fn inside(&self, folder: Option<&Path>, path: &Path) -> Result<Self, String> {
         let outer = self.world.roots().folders().iter().cloned();
         let folders = folder.into_iter().flat_map(|folder| {
@@ -189,13 +194,15 @@ impl Surroundings {
     }
 }
 
-/// What a tool can do beyond reading below the prompt's folder, in canonical form and for people.
-/// An agent does what its own prompt declares, and no more.
+/// Describes the effects of a tool beyond reading below the prompt's directory.
+///
+/// Returns the canonical form and a line for people. An agent is limited to the declarations of its
+/// own prompt.
 fn power(tool: &ToolDecl, folder: &Path) -> Option<(Value, String)> {
     let place = folder.display().to_string();
     match &tool.kind {
         ToolKind::Builtin { name } => {
-            // One that does not exist here is not offered.
+            // A tool that does not exist here is not offered.
             let line = match Builtin::named(name)?.iter().map(|it| it.power()).max()? {
                 BuiltinPower::Reads => return None,
                 BuiltinPower::Network => "reads pages of the network",
@@ -206,7 +213,7 @@ fn power(tool: &ToolDecl, folder: &Path) -> Option<(Value, String)> {
             Some((json!(["builtin", name]), format!("{name}: {line}")))
         }
         ToolKind::Command { name, command, .. } => {
-            // What is no command runs nothing.
+            // An invalid command runs nothing.
             let words = command_words(command).unwrap_or_default();
             let line = format!("{name}: runs `{} …` in {place}", words.join(" "));
             Some((json!(["command", name, words, place]), line))

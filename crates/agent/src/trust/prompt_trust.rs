@@ -1,4 +1,4 @@
-//! Whether a prompt is trusted, and what follows for its tools.
+//! The trust level of a prompt, and the permissions that follow from it.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use crate::permission::decision_source::{Authority, Ruling};
 use crate::permission::permissions::Permission;
 use crate::trust::grant::{Declared, Grant};
 
-/// How a prompt stands with the user.
+/// The trust level of a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing(Option<Judged>);
 
@@ -15,23 +15,22 @@ struct Judged {
     trusted: bool,
     grant: String,
     harmless: BTreeSet<String>,
-    /// The agents that the judgement covers.
+    /// The agents that the decision covers.
     members: BTreeSet<String>,
 }
 
 impl Standing {
-    /// A prompt whose tools are the user's own: what is declared may run.
+    /// A prompt of the user's own: declared tools may run.
     pub fn own() -> Self {
         Self::default()
     }
 
-    /// A prompt that the user trusts with all that it grants.
+    /// A prompt that the user trusts with its grant.
     pub fn trusted(grant: &Grant) -> Self {
         Self::judged(grant, true)
     }
 
-    /// A prompt that can grant itself nothing: a person is asked about each call of a tool that does
-    /// more than read.
+    /// A prompt that is not trusted: tools that do more than read require approval.
     pub fn not_trusted(grant: &Grant) -> Self {
         Self::judged(grant, false)
     }
@@ -45,8 +44,10 @@ impl Standing {
         }))
     }
 
-    /// The standing of an agent's prompt at `path` that declares this. It is trusted as it was when
-    /// the prompt that names it was judged, and not as it was changed since.
+    /// The trust level of an agent's prompt at `path`.
+    ///
+    /// It is covered in the state in which it was judged with its caller, and not if it has changed
+    /// since.
     pub(crate) fn of_agent(&self, path: &str, declared: &Declared) -> Self {
         let Some(outer) = &self.0 else {
             return Self(None);
@@ -61,12 +62,12 @@ impl Standing {
         }))
     }
 
-    /// Whether the prompt is the user's own, or trusted, or grants nothing.
+    /// Returns whether the prompt is the user's own, trusted, or grants nothing.
     pub(crate) fn is_trusted(&self) -> bool {
         self.0.as_ref().is_none_or(|judged| judged.trusted)
     }
 
-    /// What becomes of a tool that no rule names.
+    /// The permission of a tool without a rule.
     pub(crate) fn ruling(&self, tool: &str) -> Ruling {
         let Some(judged) = &self.0 else {
             return Ruling {

@@ -1,4 +1,4 @@
-//! Which prompts the user trusts.
+//! The file with the prompts that the user trusts.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -10,25 +10,26 @@ use serde::{Deserialize, Serialize};
 use crate::files::atomic_file::{private, private_folder, sync_folder, temporary};
 use crate::trust::grant::Grant;
 
-/// The prompts that the user trusts, in a file of their own.
+/// The prompts that the user trusts.
 ///
-/// The file is the user's alone and replaced as a whole, under a lock of the operating system on a
-/// file beside it. A damaged file is an error and not an empty one, so that nothing is lost unseen.
+/// The file is private and replaced as a whole, under a lock of the operating system on a file
+/// beside it. A damaged file is an error instead of an empty list, so that no entry is lost
+/// unnoticed.
 #[derive(Clone, Debug)]
 pub struct TrustFile {
     path: PathBuf,
 }
 
-/// A prompt that is trusted.
+/// A trusted prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trusted {
-    /// Where it was when it was trusted.
+    /// The path at the time.
     pub path: String,
-    /// What it grants is known by ([`Grant::id`]).
+    /// The id of the grant ([`Grant::id`]).
     pub grant: String,
-    /// What it grants, a line each.
+    /// The lines of the grant.
     pub declares: Vec<String>,
-    /// Since when.
+    /// The time of the decision.
     pub at: u64,
 }
 
@@ -39,20 +40,20 @@ struct Content {
 }
 
 impl TrustFile {
-    /// The file at this path, which need not exist.
+    /// Names the file, which need not exist.
     pub fn new(path: PathBuf) -> Self {
         Self { path }
     }
 
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Every prompt that is trusted, the oldest first.
+    /// Returns every trusted prompt, the oldest first.
     ///
     /// # Errors
-    /// The file is there and cannot be read, or is none of ours.
+    /// Returns an error if the file exists and cannot be read or parsed.
     pub fn list(&self) -> io::Result<Vec<Trusted>> {
         let text = match std::fs::read(&self.path) {
             Ok(text) => text,
@@ -68,7 +69,7 @@ impl TrustFile {
         Ok(content.prompts)
     }
 
-    /// Whether what a prompt grants is trusted.
+    /// Returns whether a grant is trusted.
     ///
     /// # Errors
     /// As [`list`](Self::list).
@@ -77,7 +78,7 @@ impl TrustFile {
         Ok(self.list()?.iter().any(|one| one.grant == id))
     }
 
-    /// What was trusted of the prompt at `path` last.
+    /// Returns the latest trusted grant of the prompt at `path`.
     ///
     /// # Errors
     /// As [`list`](Self::list).
@@ -86,10 +87,10 @@ impl TrustFile {
         Ok(self.list()?.into_iter().rfind(|one| one.path == path))
     }
 
-    /// Trusts what the prompt at `path` grants, and no longer what it granted before.
+    /// Trusts the grant of the prompt at `path` instead of its previous one.
     ///
     /// # Errors
-    /// The file cannot be read or written; nothing is changed then.
+    /// Returns an error, without a change, if the file cannot be read or written.
     pub fn add(&self, path: &Path, grant: &Grant, now: Timestamp) -> io::Result<()> {
         let path = path.display().to_string();
         self.change(|prompts| {
@@ -103,8 +104,9 @@ impl TrustFile {
         })
     }
 
-    /// Trusts no more what was trusted of the prompt at `path`, or what has the id `grant`. How many
-    /// were forgotten.
+    /// Removes the grants of the prompt at `path`, or the grant with this id.
+    ///
+    /// Returns the number of removed entries.
     ///
     /// # Errors
     /// As [`add`](Self::add).
@@ -137,7 +139,7 @@ impl TrustFile {
         Ok(changed)
     }
 
-    /// Held until it is dropped. The file stays: another one in its place would be another lock.
+    /// Held until dropped. The file stays: a new file would be another lock.
     fn lock(&self) -> io::Result<File> {
         let mut options = OpenOptions::new();
         let options = options.write(true).create(true).truncate(false);

@@ -65,6 +65,16 @@ pub struct Assistant {
     pub demands: Demands,
 }
 
+impl std::fmt::Debug for Assistant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Assistant")
+            .field("model", &self.model)
+            .field("permissions", &self.permissions)
+            .field("max_requests", &self.max_requests)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The category of a turn in which the model calls tools without end.
 pub(crate) const MAX_TURNS: &str = "max_turns_reached";
 /// The category of a turn that ends at the call of a function that is only declared.

@@ -1,4 +1,4 @@
-//! What a run may spend, and what it has spent: its own requests and those of its agents.
+//! The spend of a run and its limits, agents included.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -7,47 +7,51 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use logue_model::{Request, Response, Usage};
 use serde_json::{Value, json};
 
-/// The category of a turn that would spend more than it may.
+/// The category of a turn that reaches a spend limit.
 pub(crate) const BUDGET_EXCEEDED: &str = "budget_exceeded";
 
-/// Tokens are counted by this many bytes where a server does not say how many there were.
+/// The bytes per token of an estimate, for servers that do not report usage.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// What a model costs, in US dollars for a million tokens.
+/// The price of a model, in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Price {
-    /// Tokens of requests.
+    /// Request tokens.
     pub input: f64,
-    /// Tokens of answers, reasoning included.
+    /// Response tokens, reasoning included.
     pub output: f64,
-    /// Tokens of requests that the server had kept from an earlier one; as `input` if absent.
+    /// Request tokens that the server had cached; `input` if absent.
     pub cached_input: Option<f64>,
 }
 
-/// What a run may spend.
+/// The token and cost limits of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Limits {
-    /// Most tokens, of requests and answers together.
+    /// The maximum number of tokens of requests and responses together.
     pub max_tokens: Option<u64>,
-    /// Most money, in US dollars.
+    /// The maximum cost in US dollars.
     pub max_cost: Option<f64>,
-    /// What models cost, by their names at the provider.
+    /// Prices of models by their names at the provider.
     pub prices: BTreeMap<String, Price>,
 }
 
-/// What was spent.
+/// The tokens and the cost of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spent {
-    /// Tokens, as far as servers say how many.
+    /// Tokens as reported by servers.
     pub usage: Option<Usage>,
-    /// Tokens of requests and answers, estimated where a server does not say.
+    /// Tokens of requests and responses, estimated where a server does not report them.
     pub tokens: u64,
-    /// Money in US dollars; `None` if a model has no known price.
+    /// The cost in US dollars, or `None` if a model has no known price.
     pub cost: Option<f64>,
 }
 
-/// The limits of a run and what it has spent. Cloning is cheap; clones share what is spent, so one is
-/// given to everything that spends together: a turn and the agents that it asks.
+/// The limits of a run and its spend.
+///
+/// Clones share one spend, so a turn and its agents use clones of one budget.
+///
+/// Limits are checked before each request. A request that has started is paid for, so a run may
+/// exceed its limits by the cost of its running requests.
 ///
 /// Limits are looked at before each request. A request that was begun is paid for, so a run may pass
 /// its limits by what its requests that are under way cost.
@@ -59,25 +63,25 @@ pub struct Budget {
 #[derive(Debug, Default)]
 struct Inner {
     limits: Limits,
-    /// What this is a part of: whatever is spent here is spent there too.
+    /// The enclosing budget; spend here is added there as well.
     whole: Option<Budget>,
     spent: Mutex<Spent>,
-    /// Turns that wait for a person and whose spending is in here.
+    /// Suspended turns whose spend is included.
     waiting: Mutex<BTreeSet<String>>,
 }
 
-/// Why nothing more may be asked.
+/// The error of a request beyond a limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BudgetExceeded(String);
 
 tokio::task_local! {
-    /// What the turn has for its agents, in whose task they are asked.
+    /// The budget for the agents of the current turn.
     static OF_TURN: Budget;
 }
 
 impl Price {
-    /// What tokens cost.
+    /// The cost of tokens.
     fn of(&self, usage: Usage) -> f64 {
         let cached = usage.cached_tokens.min(usage.input_tokens);
         let full = usage.input_tokens - cached;
@@ -88,8 +92,9 @@ impl Price {
 }
 
 impl Limits {
-    /// The price of a model of a provider, if it is known. What answers on this machine out of a
-    /// file, or by itself, costs nothing.
+    /// Returns the price of a provider's model, if known.
+    ///
+    /// Recordings and `echo` cost nothing.
     pub fn price(&self, provider: &str, model: &str) -> Option<Price> {
         match provider {
             "replay" | "echo" => Some(Price::default()),
@@ -103,7 +108,7 @@ impl Limits {
 }
 
 impl Budget {
-    /// A budget of which nothing is spent. The default one has no limits.
+    /// A budget without spend. The default budget has no limits.
     pub fn new(limits: Limits) -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -113,7 +118,7 @@ impl Budget {
         }
     }
 
-    /// What may be spent.
+    /// The limits.
     pub fn limits(&self) -> &Limits {
         match &self.inner.whole {
             Some(whole) => whole.limits(),
@@ -121,15 +126,16 @@ impl Budget {
         }
     }
 
-    /// What was spent so far.
+    /// The spend so far.
     pub fn spent(&self) -> Spent {
         *self.lock()
     }
 
-    /// Whether a model may be asked.
+    /// Checks that another request is within the limits.
     ///
     /// # Errors
-    /// A limit is reached, or money is limited and nobody knows what the model costs.
+    /// Returns an error if a limit is reached, or if the cost is limited and the price of the model
+    /// is unknown.
     pub fn check(&self, provider: &str, model: &str) -> Result<(), BudgetExceeded> {
         if let Some(whole) = &self.inner.whole {
             return whole.check(provider, model);
@@ -149,7 +155,7 @@ impl Budget {
         match limits.price(provider, model) {
             Some(price) if price == Price::default() => Ok(()),
             None => Err(BudgetExceeded(format!(
-                "no price of the model `{model}` is known, so nobody can say what it costs"
+                "the price of the model `{model}` is unknown, so a cost limit cannot be enforced"
             ))),
             Some(_) => match spent.cost {
                 Some(cost) if cost < most => Ok(()),
@@ -161,7 +167,7 @@ impl Budget {
         }
     }
 
-    /// Counts an answer and what was asked for it.
+    /// Adds the spend of a response and its request.
     pub(crate) fn answered(
         &self,
         provider: &str,
@@ -184,7 +190,7 @@ impl Budget {
         spent
     }
 
-    /// A part of this budget that says by itself what was spent in it.
+    /// Returns a part of this budget with a spend of its own.
     pub(crate) fn part(&self) -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -194,24 +200,24 @@ impl Budget {
         }
     }
 
-    /// The turn waits for a person, maybe for another process.
+    /// Marks a turn as suspended; another process may resume it.
     pub(crate) fn suspended(&self, invocation: &str) {
         self.waiting().insert(invocation.to_owned());
     }
 
-    /// A turn goes on that has spent so much: here, or in another process.
+    /// Adds the earlier spend of a resumed turn, unless this process suspended it.
     pub(crate) fn resumed(&self, invocation: &str, spent: Spent) {
         if !self.waiting().remove(invocation) {
             self.spend(spent);
         }
     }
 
-    /// What the agents are asked on that `work` asks.
+    /// Sets the budget of the agents that `work` calls.
     pub(crate) async fn for_agents<F: Future>(self, work: F) -> F::Output {
         OF_TURN.scope(self, work).await
     }
 
-    /// What a turn has for its agents, if this is asked within one.
+    /// The budget for agents of the current turn, inside one.
     pub(crate) fn of_turn() -> Option<Self> {
         OF_TURN.try_with(Clone::clone).ok()
     }
@@ -249,7 +255,7 @@ impl Default for Spent {
 }
 
 impl Spent {
-    /// Adds what else was spent.
+    /// Adds further spend.
     pub(crate) fn add(&mut self, more: Self) {
         if let Some(usage) = more.usage {
             *self.usage.get_or_insert_with(Usage::default) += usage;
@@ -285,7 +291,7 @@ impl Spent {
     }
 }
 
-/// Tokens by the bytes of what was said, where a limit has to hold and the server counts none.
+/// Estimates tokens from bytes, for limits where the server reports none.
 fn estimated(request: &Request<'_>, answer: &Response) -> Usage {
     let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX);
     let messages = request.messages.iter();
@@ -301,7 +307,7 @@ fn estimated(request: &Request<'_>, answer: &Response) -> Usage {
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "no run has so many tokens that a cent of them would be lost"
+    reason = "a run has too few tokens to lose a cent"
 )]
 fn millions(tokens: u64) -> f64 {
     tokens as f64 / 1e6

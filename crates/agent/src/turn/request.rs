@@ -1,9 +1,9 @@
-//! What a model is sent of a conversation.
+//! The messages of a request, from a stored conversation.
 //!
-//! A stored conversation is a log: turns that came while another one waited for a person stand
-//! between a call and its result. Providers want each result directly behind its call, and a request
-//! that ends with what the model has to go on from. So a call is put where its results came, and one
-//! that still waits is answered with the news that it does. The log itself is never changed.
+//! A stored conversation is a log: turns that ran during a suspension are between a call and its
+//! result. Providers require each result directly after its call, and a request that ends with the
+//! message to answer. So a call is moved to its first result, and a pending call gets a result that
+//! says so. The log itself never changes.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,10 +14,10 @@ use serde_json::Value;
 
 use crate::permission::approval::is_pending;
 
-/// What a call that waits for a person is answered with.
+/// The result of a pending call in a request.
 const WAITING: &str = "This call was not run yet: it waits for the approval of a person.";
 
-/// The messages of a request: a fixed beginning, and a conversation as it is kept. Linear.
+/// Builds the messages of a request from a prefix and a stored conversation. Linear.
 pub(crate) fn request_messages(
     prefix: &[ChatMessage],
     conversation: Vec<ChatMessage>,
@@ -33,14 +33,14 @@ pub(crate) fn request_messages(
     history
 }
 
-/// The messages of a list, read once: a list that goes on from the one before costs what is new.
+/// The parsed messages of a list. A list that extends the previous one is parsed from there.
 #[derive(Debug, Default)]
 pub(crate) struct ReadMessages {
     latest: Mutex<(List, Vec<ChatMessage>)>,
 }
 
 impl ReadMessages {
-    /// The messages of `list`.
+    /// Returns the messages of `list`.
     pub(crate) fn of(&self, list: &List) -> Result<Vec<ChatMessage>, NodeError> {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         if !goes_on(&latest.0, list) {
@@ -56,7 +56,7 @@ impl ReadMessages {
     }
 }
 
-/// Whether `new` is `old` with something appended. Items are shared, so the last one says it.
+/// Returns whether `new` extends `old`. Items are shared, so comparing the last one suffices.
 fn goes_on(old: &List, new: &List) -> bool {
     let Some(last) = old.len().checked_sub(1) else {
         return true;
@@ -70,18 +70,18 @@ fn goes_on(old: &List, new: &List) -> bool {
 #[derive(Default)]
 struct Log {
     kept: Vec<Option<ChatMessage>>,
-    /// Where the message is that an open call is part of.
+    /// The index of the message with an open call, by call id.
     open: BTreeMap<String, usize>,
-    /// The latest message with open calls, and whether something else came behind it.
+    /// The latest messages with open calls, and whether other messages follow them.
     passed: BTreeMap<usize, bool>,
-    /// Calls that wait for a person.
+    /// Pending calls by the index of their message.
     waiting: BTreeMap<usize, Vec<String>>,
 }
 
 impl Log {
     fn take(&mut self, message: ChatMessage) {
         if is_pending(&message) {
-            // It stands right behind the calls that wait.
+            // It directly follows the pending calls.
             let latest = self.passed.keys().next_back().copied();
             if let Some(caller) = latest {
                 let ids = self.open.iter().filter(|(_, at)| **at == caller);
@@ -106,7 +106,7 @@ impl Log {
             self.open.insert(call.id.clone(), at);
         }
         if !message.tool_calls.is_empty() {
-            // Calls that were left open before a later answer are open for good, unless they wait.
+            // Calls that are open before a later response stay open, unless they are pending.
             self.passed
                 .retain(|caller, _| self.waiting.contains_key(caller));
             self.passed.insert(at, false);
@@ -114,7 +114,7 @@ impl Log {
         self.kept.push(Some(message));
     }
 
-    /// Puts a message with calls behind what came since, where the first of its results comes.
+    /// Moves a message with calls after all others, to the place of its first result.
     fn bring(&mut self, caller: usize) {
         if self.passed.remove(&caller) != Some(true) {
             return;

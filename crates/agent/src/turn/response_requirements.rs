@@ -1,4 +1,4 @@
-//! What is asked of an answer, besides that it goes on with the conversation.
+//! Requirements on the responses of a turn.
 
 use std::sync::Arc;
 
@@ -7,23 +7,24 @@ use logue_message::{ChatMessage, ToolDefinition};
 use logue_model::{Category, ProviderError, Request, Settings, ToolChoice};
 use serde_json::Value;
 
-/// What is asked of the answers of a turn.
+/// Requirements on the responses of a turn.
 #[derive(Clone, Debug, Default)]
 pub struct Demands {
-    /// Whether the model has to call tools. It holds for the first request of a turn only: a model
-    /// that had to call a tool each time would never answer.
+    /// The tools that the model must call in its first request.
+    ///
+    /// Later requests are free: a model that had to call a tool each time would never answer.
     pub tool_choice: ToolChoice,
-    /// The JSON Schema that the turn's answer has to meet; an object at its root. An answer that
-    /// calls tools is not held to it, as another one follows.
+    /// The JSON Schema of the turn's answer, with an object at its root.
+    ///
+    /// A response that calls tools is exempt, because another one follows.
     pub response_schema: Option<Arc<Value>>,
 }
 
 impl Demands {
-    /// Whether they can be met with these tools: for whoever wants to know before anything is
-    /// written.
+    /// Checks that the requirements can be met with these tools.
     ///
     /// # Errors
-    /// `provider_invalid_request`: a tool is chosen that is not offered, or the schema is none.
+    /// Returns `provider_invalid_request` if a chosen tool is not offered or the schema is invalid.
     pub fn check(&self, tools: &[ToolDefinition]) -> Result<(), ProviderError> {
         let (messages, settings) = ([ChatMessage::user("?")], Settings::default());
         let request = Request::new("", &messages, &settings).with_tools(tools);
@@ -38,7 +39,7 @@ impl Demands {
         })
     }
 
-    /// The n-th request of a turn, from 1, with what is asked of its answer.
+    /// Applies the requirements to the n-th request of a turn, counted from 1.
     pub(crate) fn applied<'a>(&'a self, mut request: Request<'a>, number: u64) -> Request<'a> {
         if number == 1 {
             request.tool_choice = &self.tool_choice;

@@ -1,19 +1,20 @@
-//! How the calls of an answer are run, and what an answer has to be for that.
+//! The execution of a response's tool calls.
 
 use std::collections::BTreeSet;
 
 use logue_message::ToolCall;
 use logue_tools::{DEFAULT_CONCURRENCY, Router, RouterHandle, ToolResult, Toolbox, envelope};
 
-/// How the calls of an answer are run.
+/// Options for running the tool calls of a response.
 #[derive(Clone, Debug)]
 pub struct Routing {
-    /// How many run at once.
+    /// The number of calls that run at the same time.
     pub concurrency: usize,
-    /// Whether the model, and so the transcript, gets results as `{ok, content, error, provenance}`
-    /// (OpenChatML 2.2 §8.2) and not as text alone.
+    /// Whether results are written as `{ok, content, error, provenance}` instead of text.
+    ///
+    /// The model and the transcript receive this envelope (OpenChatML 2.2 §8.2).
     pub envelope: bool,
-    /// What cancels calls while they run. A clone of it outside does.
+    /// Cancels running calls; clones refer to the same calls.
     pub handle: RouterHandle,
 }
 
@@ -34,7 +35,7 @@ impl Routing {
             .with_handle(self.handle.clone())
     }
 
-    /// What the model is told of an outcome.
+    /// Returns the text of a result for the model.
     pub(crate) fn told(&self, outcome: &ToolResult) -> String {
         if self.envelope {
             envelope(outcome).to_string()
@@ -44,8 +45,9 @@ impl Routing {
     }
 }
 
-/// Gives the calls of one answer ids of their own (OpenChatML 2.2 §8.2): some servers give none, or
-/// the same to several. Nothing could tell whose result is whose.
+/// Makes the ids of a response's calls unique (OpenChatML 2.2 §8.2).
+///
+/// Some servers send no ids, or one id for several calls, and results could not be assigned.
 pub(crate) fn with_unique_ids(calls: &mut [ToolCall]) {
     let mut taken: BTreeSet<String> = calls.iter().map(|call| call.id.clone()).collect();
     let mut seen = BTreeSet::new();

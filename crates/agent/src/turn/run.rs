@@ -1,4 +1,4 @@
-//! One turn of a conversation that is kept in a transcript, until the model calls no more tools.
+//! One turn of a conversation, until the model calls no more tools.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,100 +10,79 @@ use logue_graph::{
 use logue_harness::chat::CompletedTurn;
 use logue_harness::{Classifier, DefaultClassifier, ErrorBucket};
 use logue_message::ChatMessage;
-use logue_model::{FinishReason, Provider, ProviderError, Settings, Usage};
-use logue_tools::Toolbox;
+use logue_model::{FinishReason, ProviderError, Usage};
 use serde_json::Value;
 
-use crate::permission::permissions::Permissions;
 use crate::transcript::item::{Transcript, TranscriptError};
 use crate::transcript::journal::TranscriptJournal;
 use crate::turn::assistant::{Assistant, MAX_TURNS, MESSAGES, TOOL_RESULT_REQUIRED};
-use crate::turn::budget::{BUDGET_EXCEEDED, Budget};
+use crate::turn::budget::BUDGET_EXCEEDED;
 use crate::turn::listener::Listener;
 use crate::turn::progress::Progress;
 use crate::turn::relay::Relay;
-use crate::turn::response_requirements::Demands;
-use crate::turn::routing::Routing;
 
-/// What to do about a budget that is spent.
-const BUDGET_HELP: &str = "what was done is kept: raise --max-tokens or --budget and go on";
+/// The remedy for a spent budget.
+const BUDGET_HELP: &str = "completed work is kept: raise --max-tokens or --budget and run again";
 
-/// Everything that a turn needs.
+/// One turn: an assistant and the conversation that it answers.
 pub struct Turn {
-    /// Who answers.
-    pub provider: Arc<dyn Provider>,
-    /// The model's name at the provider.
-    pub model: String,
-    /// How to sample.
-    pub settings: Settings,
-    /// What the model may do.
-    pub toolbox: Toolbox,
-    /// Which tools run, and which a person is asked about.
-    pub permissions: Permissions,
-    /// The conversation so far; its last message is what the model answers.
+    /// The model with its tools, permissions and limits.
+    pub assistant: Assistant,
+    /// The conversation so far; the model answers its last message.
     pub history: Vec<ChatMessage>,
-    /// Where completed parts go.
+    /// Receives completed parts.
     pub transcript: Box<dyn Transcript>,
-    /// Who watches.
-    pub listener: Arc<dyn Listener>,
-    /// How often the model may be asked.
-    pub max_requests: usize,
-    /// How the calls of an answer are run.
-    pub routing: Routing,
-    /// What may be spent; the agents of the same run share it.
-    pub budget: Budget,
-    /// What is asked of the answers.
-    pub demands: Demands,
-    /// The id of the run, by which it can be resumed; unique among all that are kept together.
-    pub invocation_id: Option<String>,
 }
 
 impl std::fmt::Debug for Turn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Turn")
-            .field("model", &self.model)
+            .field("model", &self.assistant.model)
             .field("history", &self.history.len())
             .finish_non_exhaustive()
     }
 }
 
-/// How a turn ended that did not fail.
+/// The result of a turn without an error.
 #[derive(Clone, Debug)]
 pub enum TurnEnd {
-    /// The model answered and calls no more tools.
+    /// The model answered without tool calls.
     Completed(TurnReport),
-    /// A person has to decide first.
+    /// A tool call requires approval.
     Suspended(Box<SuspendedTurn>),
 }
 
-/// A turn that waits for a person. Its conversation is in the transcript.
+/// A suspended turn. Its conversation is in the transcript.
 #[derive(Clone, Debug)]
 pub struct SuspendedTurn {
-    /// What it waits for.
+    /// The signal that resumes it.
     pub descriptor: SignalDescriptor,
-    /// Everything else that it needs to go on.
+    /// The state from which it resumes.
     pub run: PausedRun,
-    /// The message that says what waits; it is for people, and no part of the conversation.
+    /// The message that lists pending calls. It is shown to people and not part of the
+    /// conversation.
     pub pending: Option<ChatMessage>,
 }
 
-/// What a completed turn gave.
+/// The result of a completed turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnReport {
     /// The new messages of all roles, in order.
     pub replies: Vec<ChatMessage>,
-    /// What was used, agents that its tools asked included, where the servers say.
+    /// Token usage as reported by servers, including agents that tools called.
     pub usage: Option<Usage>,
-    /// What that cost in US dollars; `None` where a price is not known.
+    /// The cost in US dollars, or `None` if a price is unknown.
     pub cost: Option<f64>,
-    /// How often the model was asked.
+    /// The number of model requests.
     pub requests: usize,
-    /// Whether the last answer is cut: it reached a length limit, or a filter ended it.
+    /// The reason why the last response is incomplete: a length limit or a content filter.
     pub cut: Option<FinishReason>,
 }
 
 impl TurnReport {
-    /// What a turn of a session gave. What it cost is known where it ran in this process.
+    /// Builds the report of a session's turn.
+    ///
+    /// The cost is known if the turn ran in this process.
     pub fn of_session(turn: &CompletedTurn) -> Self {
         let progress = turn.final_state.as_ref();
         let progress = progress.map(|state| Progress::of(state, &turn.invocation_id));
@@ -118,51 +97,46 @@ impl TurnReport {
     }
 }
 
-/// A turn that did not complete. What had been completed before is in the transcript.
+/// The error of a turn. Completed parts are in the transcript.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct TurnError {
     /// The stable category.
     pub category: String,
-    /// Who can do something about it.
+    /// The party that can correct it.
     pub bucket: ErrorBucket,
-    /// What happened.
+    /// The description.
     pub message: String,
-    /// What to do.
+    /// The remedy.
     pub help: Option<String>,
-    /// How long the server asks to wait.
+    /// The delay that the server requests before a retry.
     pub retry_after: Option<Duration>,
 }
 
 impl Turn {
-    /// Runs the turn. Dropping the future cancels it: the request is ended, running tools are
-    /// killed, and the transcript holds what was completed.
+    /// Runs the turn and reports its events to `listener`.
+    ///
+    /// `invocation_id` names the run if it suspends; it must differ from all others of a store.
+    /// Dropping the future cancels the turn: the request is ended, running tools are killed, and the
+    /// transcript contains what was completed.
     ///
     /// # Errors
-    /// The provider failed, the transcript could not be written, or the model went on calling tools
-    /// for more requests than allowed.
-    pub async fn run(self) -> Result<TurnEnd, TurnError> {
+    /// Returns an error if the provider fails, the transcript cannot be written, or the model still
+    /// calls tools after [`Assistant::max_requests`].
+    pub async fn run(
+        self,
+        listener: Arc<dyn Listener>,
+        invocation_id: Option<String>,
+    ) -> Result<TurnEnd, TurnError> {
         let before = self.history.len();
         let messages: Vec<Value> = self.history.iter().map(ChatMessage::to_json).collect();
         let ports = RunPorts::new()
             .with_journal(TranscriptJournal::new(self.transcript))
-            .with_events(Relay::new(self.listener));
-        let assistant = Assistant {
-            provider: self.provider,
-            model: self.model,
-            settings: self.settings,
-            toolbox: self.toolbox,
-            permissions: self.permissions,
-            prefix: Vec::new(),
-            max_requests: self.max_requests,
-            routing: self.routing,
-            budget: self.budget,
-            demands: self.demands,
-        };
-        let graph = assistant.graph(CountingIds::new());
+            .with_events(Relay::new(listener));
+        let graph = self.assistant.graph(CountingIds::new());
         let graph = graph.map_err(|error| internal(error.to_string()))?;
         let mut start = Invocation::new(Update::new().with(MESSAGES, messages)).with_ports(ports);
-        if let Some(id) = self.invocation_id {
+        if let Some(id) = invocation_id {
             start = start.with_invocation_id(id);
         }
         match graph.invoke(start).await {
@@ -174,7 +148,7 @@ impl Turn {
             Outcome::Suspended(suspended) => {
                 let pending = tail(&suspended.state, before)?.pop();
                 let mut run = suspended.paused;
-                // The transcript has it, and nothing has two histories.
+                // The transcript contains them, and no conversation has two histories.
                 drop(run.take_field(MESSAGES));
                 Ok(TurnEnd::Suspended(Box::new(SuspendedTurn {
                     descriptor: suspended.descriptor,
@@ -186,7 +160,7 @@ impl Turn {
     }
 }
 
-/// The messages of a state from a position on.
+/// Returns the messages of a state from an index on.
 fn tail(state: &State, from: usize) -> Result<Vec<ChatMessage>, TurnError> {
     let list = state.list(MESSAGES);
     let messages = list.into_iter().flat_map(|list| list.iter().skip(from));
@@ -204,14 +178,13 @@ fn report(state: &State, progress: &Progress, before: usize) -> Result<TurnRepor
     })
 }
 
-/// The outcome of a failed run as a turn's error: its derived category, the bucket of that, and
-/// what its cause knows of a remedy.
+/// Converts the error of a run: its category, the bucket of that, and the remedy of its cause.
 fn turn_error(error: &EngineError) -> TurnError {
     let category = error.derived_category().to_owned();
     let provider = causes(error).find_map(|cause| cause.downcast_ref::<ProviderError>());
     let transcript = causes(error).find_map(|cause| cause.downcast_ref::<TranscriptError>());
     let help = match category.as_str() {
-        MAX_TURNS => Some("raise --max-turns, or run again to go on".to_owned()),
+        MAX_TURNS => Some("raise --max-turns, or run again to continue".to_owned()),
         BUDGET_EXCEEDED => Some(BUDGET_HELP.to_owned()),
         TOOL_RESULT_REQUIRED => Some(
             "append its reply, and run again: `<|start|>tool name=functions.NAME call_id=ID \
@@ -230,7 +203,7 @@ fn turn_error(error: &EngineError) -> TurnError {
     }
 }
 
-/// The harness contract sorts the categories that it knows; these are a single user's own.
+/// Returns the bucket of a category; the harness classifies those of its contract.
 pub(crate) fn bucket(category: &str) -> ErrorBucket {
     match category {
         MAX_TURNS

@@ -1,6 +1,7 @@
-//! The spans of requests to a model and of calls to tools, with the names of OpenTelemetry's
-//! conventions for generative AI. They say who was asked, how it ended and what it cost; never what
-//! was said, nor what a tool was given or gave.
+//! Spans of model requests and tool calls, with names from OpenTelemetry's conventions for
+//! generative AI.
+//!
+//! They contain the model, the outcome and the cost; never messages, arguments or results.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use logue_tools::ToolResult;
 use tracing::field::Empty;
 use tracing::{Span, info_span};
 
-/// A request to a model.
+/// Opens the span of a model request.
 pub(crate) fn asking(ctx: &NodeContext, provider: &'static str, request: &Request<'_>) -> Span {
     let span = info_span!(
         "gen_ai.chat",
@@ -41,7 +42,7 @@ pub(crate) fn asking(ctx: &NodeContext, provider: &'static str, request: &Reques
     span
 }
 
-/// Says how a request ended.
+/// Records the outcome of a request.
 pub(crate) fn answered(span: &Span, answer: &Result<Response, ProviderError>) {
     match answer {
         Ok(answer) => {
@@ -57,7 +58,7 @@ pub(crate) fn answered(span: &Span, answer: &Result<Response, ProviderError>) {
     }
 }
 
-/// Says in the current request's span that it failed and is made again.
+/// Records a retry in the span of the current request.
 pub(crate) fn retrying(attempt: u32, wait: Duration, category: Category) {
     tracing::info!(
         logue.retry.attempt = attempt,
@@ -67,13 +68,13 @@ pub(crate) fn retrying(attempt: u32, wait: Duration, category: Category) {
     );
 }
 
-/// Says in the current request's span that its answer has to be mended.
+/// Records a schema retry in the span of the current request.
 pub(crate) fn reasking() {
     let category = Category::StructuredOutputInvalid.as_str();
     tracing::info!(error.type = category, "reask");
 }
 
-/// A call to a tool.
+/// Opens the span of a tool call.
 pub(crate) fn calling(ctx: &NodeContext, call: &ToolCall) -> Span {
     let span = info_span!(
         "gen_ai.execute_tool",
@@ -93,7 +94,7 @@ pub(crate) fn calling(ctx: &NodeContext, call: &ToolCall) -> Span {
     span
 }
 
-/// Says how a call ended.
+/// Records the outcome of a call.
 pub(crate) fn called(span: &Span, outcome: &ToolResult) {
     if outcome.ok {
         span.record("otel.status_code", "OK");

@@ -9,11 +9,10 @@ use crate::arguments::SendArgs;
 use crate::exit::{Exit, Failure};
 use crate::setup::config::Config;
 use crate::setup::output::Output;
-use crate::setup::permissions::Desk;
 use crate::setup::prompt::input;
-use crate::setup::session_agent::Agent;
+use crate::setup::session_agent::{Agent, SessionCommand};
 use crate::setup::session_turn::{Ended, refused, told, watch};
-use crate::setup::signals::signalled;
+use crate::setup::signals::{runtime, until_signal};
 use crate::setup::store::{open, store_failure};
 use crate::setup::suspended;
 use crate::telemetry;
@@ -38,10 +37,7 @@ fn turn(arguments: &SendArgs, config: &Config, output: &Arc<Output>) -> Result<E
     }
     suspended::refuse_file(session)?;
     let store = open(&arguments.store, config)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;
+    let runtime = runtime()?;
     let ended = runtime.block_on(async {
         let prepared = async {
             let known = store.session(session).await;
@@ -53,15 +49,13 @@ fn turn(arguments: &SendArgs, config: &Config, output: &Arc<Output>) -> Result<E
                 arguments.asking.model.as_deref(),
                 &arguments.approve,
             )?;
-            let desk = Desk {
+            let command = SessionCommand {
                 config,
-                arguments: &arguments.trust,
+                asking: &arguments.asking,
+                trust: &arguments.trust,
                 output,
-                can_wait: true,
             };
-            let chat = agent
-                .chat(Arc::clone(&store), session, &arguments.asking, &desk)
-                .await?;
+            let chat = agent.chat(Arc::clone(&store), session, &command).await?;
             agent.remember(session, &store).await?;
             // What nobody decided in time is in the way of nothing any more.
             let expired = chat.expire(session).await;
@@ -71,10 +65,9 @@ fn turn(arguments: &SendArgs, config: &Config, output: &Arc<Output>) -> Result<E
             }
             Ok::<_, Failure>(chat)
         };
-        let chat = tokio::select! {
-            biased;
-            exit = signalled() => return Ok(Ended::Signalled(exit)),
-            chat = prepared => chat?,
+        let chat = match until_signal(prepared).await {
+            Ok(chat) => chat?,
+            Err(exit) => return Ok(Ended::Signalled(exit)),
         };
         let mut options = SendOptions::new()
             .with_busy(arguments.busy.into())

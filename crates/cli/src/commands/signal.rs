@@ -12,10 +12,9 @@ use crate::arguments::SignalArgs;
 use crate::exit::{Exit, Failure};
 use crate::setup::config::Config;
 use crate::setup::output::Output;
-use crate::setup::permissions::Desk;
-use crate::setup::session_agent::Agent;
+use crate::setup::session_agent::{Agent, SessionCommand};
 use crate::setup::session_turn::{Ended, refused, told, watch};
-use crate::setup::signals::signalled;
+use crate::setup::signals::{runtime, until_signal};
 use crate::setup::store::{SystemClock, open, store_failure};
 use crate::setup::suspended;
 use crate::telemetry;
@@ -31,10 +30,7 @@ pub(crate) fn signal(arguments: &SignalArgs) -> Result<Exit, Failure> {
 fn turn(arguments: &SignalArgs, config: &Config, output: &Arc<Output>) -> Result<Ended, Failure> {
     let payload = payload(arguments)?;
     let store = open(&arguments.store, config)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;
+    let runtime = runtime()?;
     let ended = runtime.block_on(async {
         let prepared = async {
             let waiting = find(&store, &arguments.id).await?;
@@ -48,20 +44,18 @@ fn turn(arguments: &SignalArgs, config: &Config, output: &Arc<Output>) -> Result
             }
             let model = arguments.asking.model.as_deref();
             let agent = Agent::of(&waiting.session, known.as_ref(), None, model, &[])?;
-            let desk = Desk {
+            let command = SessionCommand {
                 config,
-                arguments: &arguments.trust,
+                asking: &arguments.asking,
+                trust: &arguments.trust,
                 output,
-                can_wait: true,
             };
-            let asking = &arguments.asking;
-            let chat = agent.chat(store, &waiting.session, asking, &desk).await?;
+            let chat = agent.chat(store, &waiting.session, &command).await?;
             Ok::<_, Failure>((chat, waiting, is_late))
         };
-        let (chat, waiting, is_late) = tokio::select! {
-            biased;
-            exit = signalled() => return Ok(Ended::Signalled(exit)),
-            chat = prepared => chat?,
+        let (chat, waiting, is_late) = match until_signal(prepared).await {
+            Ok(chat) => chat?,
+            Err(exit) => return Ok(Ended::Signalled(exit)),
         };
         if is_late {
             output.expired(&waiting.signal_id);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use logue_agent::{Model, read_bytes};
+use logue_agent::{HostError, Model, Models, read_bytes};
 use logue_model::{
     Anthropic, Category, ChatCompletions, ChatOptions, Echo, HarmonyCompletions, HarmonyOptions,
     ModelSelection, PlainNames, Provider, ProviderError, ProviderKind, Recorder, Recording, Replay,
@@ -52,38 +52,69 @@ impl Connection {
     }
 }
 
-/// Sets the provider up: flag over prompt over environment and configuration.
-pub(crate) fn choose(
-    asking: &Asking,
-    record: Option<&Path>,
+/// Wraps a provider in a recorder that writes to a new file.
+///
+/// The recording contains the response that counts, however often the model was re-prompted.
+pub(crate) fn recorded(
+    provider: Arc<dyn Provider>,
+    path: &Path,
     config: &Config,
-    named: Option<&str>,
-    prompt_folder: &Path,
-) -> Result<Model, Failure> {
-    let mut chosen = model(asking, config, named, prompt_folder)?;
-    if let Some(path) = record {
-        if !config.redaction().is_empty() {
-            return Err(Failure::user(
-                Category::RecordingWriteFailed.as_str(),
-                "a recording holds every word as it was sent, and [redact] keeps some off the disk",
-            )
-            .with_help("run without --record, or record where no logue.toml has [redact]"));
-        }
-        // What is recorded is the answer that counts, however often the model was asked for it.
-        let mended = Arc::new(Structured::new(chosen.provider));
-        let recorder = Recorder::new(mended, path).map_err(|error| {
-            Failure::user(Category::RecordingWriteFailed.as_str(), error.to_string())
-                .with_help("name a file that does not exist yet, in a folder that does")
-        })?;
-        chosen.provider = Arc::new(recorder);
+) -> Result<Arc<dyn Provider>, Failure> {
+    if !config.redaction().is_empty() {
+        return Err(Failure::user(
+            Category::RecordingWriteFailed.as_str(),
+            "a recording contains every word as sent, and [redact] keeps some off the disk",
+        )
+        .with_help("run without --record, or record where no logue.toml has [redact]"));
     }
-    Ok(chosen)
+    let recorder = Recorder::new(Arc::new(Structured::new(provider)), path).map_err(|error| {
+        Failure::user(Category::RecordingWriteFailed.as_str(), error.to_string())
+            .with_help("name a file that does not exist yet, in a folder that does")
+    })?;
+    Ok(Arc::new(recorder))
 }
 
-/// The model for a prompt that names `named`, without a recorder.
-pub(crate) fn model(
+/// The models of a command: the flags take precedence over prompts, and prompts over the
+/// configuration. Agents may name models of their own.
+pub(crate) struct ConfiguredModels {
+    asking: Asking,
+    connection: Connection,
+}
+
+impl ConfiguredModels {
+    pub(crate) fn new(asking: &Asking, config: &Config) -> Self {
+        Self {
+            asking: asking.clone(),
+            connection: Connection::new(asking, config),
+        }
+    }
+}
+
+impl Models for ConfiguredModels {
+    fn find(&self, named: Option<&str>, folder: &Path) -> Result<Model, HostError> {
+        let default = || {
+            let flag = self.asking.model.clone();
+            flag.or_else(|| self.connection.config.model())
+        };
+        let (name, folder) = match named {
+            Some(name) => (name.to_owned(), folder),
+            None => match default() {
+                Some(name) => (name, Path::new("")),
+                None => return Err(model_not_configured().into()),
+            },
+        };
+        Ok(connect(&name, folder, &self.connection)?)
+    }
+
+    fn find_main(&self, named: Option<&str>, folder: &Path) -> Result<Model, HostError> {
+        Ok(model(&self.asking, &self.connection, named, folder)?)
+    }
+}
+
+/// The model for a prompt that names `named`.
+fn model(
     asking: &Asking,
-    config: &Config,
+    connection: &Connection,
     named: Option<&str>,
     prompt_folder: &Path,
 ) -> Result<Model, Failure> {
@@ -91,12 +122,11 @@ pub(crate) fn model(
     let (name, folder) = match (&asking.model, named) {
         (Some(name), _) => (name.clone(), PathBuf::new()),
         (None, Some(name)) => (name.to_owned(), prompt_folder.to_owned()),
-        (None, None) => (
-            config.model().ok_or_else(model_not_configured)?,
-            PathBuf::new(),
-        ),
+        (None, None) => {
+            let name = connection.config.model().ok_or_else(model_not_configured)?;
+            (name, PathBuf::new())
+        }
     };
-    let connection = Connection::new(asking, config);
     let kind = ModelSelection::parse(&name).kind;
     let given = asking.base_url.is_some() || asking.api_key.is_some();
     if given && kind.is_server() && !Account::of(kind).is(connection.account) {
@@ -107,7 +137,7 @@ pub(crate) fn model(
         )
         .with_help(format!("name the model on the command line too: -m {name}")));
     }
-    connect(&name, &folder, &connection)
+    connect(&name, &folder, connection)
 }
 
 /// The model of that name; a path in it counts from `folder`.
@@ -116,12 +146,10 @@ pub(crate) fn connect(
     folder: &Path,
     connection: &Connection,
 ) -> Result<Model, Failure> {
-    let model = reach(name, folder, connection)?;
+    let mut model = reach(name, folder, connection)?;
     let budget = connection.config.retry_budget(connection.retries);
-    Ok(Model {
-        provider: Arc::new(Retrying::new(model.provider, budget)),
-        ..model
-    })
+    model.provider = Arc::new(Retrying::new(model.provider, budget));
+    Ok(model)
 }
 
 fn reach(name: &str, folder: &Path, connection: &Connection) -> Result<Model, Failure> {
@@ -135,17 +163,10 @@ fn reach(name: &str, folder: &Path, connection: &Connection) -> Result<Model, Fa
                 Failure::user(Category::RecordingInvalid.as_str(), error.to_string())
                     .with_help("`logue check` on the recording shows the place")
             })?;
-            Ok(Model {
-                provider: Arc::new(Replay::new(recording)),
-                identity: format!("replay:{shown}"),
-                name: String::new(),
-            })
+            let replay = Arc::new(Replay::new(recording));
+            Ok(Model::new(replay, "", format!("replay:{shown}")))
         }
-        ProviderKind::Echo => Ok(Model {
-            provider: Arc::new(Echo),
-            identity: "echo:".to_owned(),
-            name: String::new(),
-        }),
+        ProviderKind::Echo => Ok(Model::new(Arc::new(Echo), "", "echo:")),
         kind => {
             let options = connection.options(Account::of(kind))?;
             let (url, model) = (options.base_url.clone(), selection.model);
@@ -157,11 +178,7 @@ fn reach(name: &str, folder: &Path, connection: &Connection) -> Result<Model, Fa
                 ProviderKind::Harmony => format!("harmony:{url} {model}"),
                 _ => format!("{url} {model}"),
             };
-            Ok(Model {
-                provider,
-                identity,
-                name: model,
-            })
+            Ok(Model::new(provider, model, identity))
         }
     }
 }

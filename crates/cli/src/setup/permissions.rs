@@ -1,78 +1,76 @@
-//! `[permissions]` and `[trust]` of `logue.toml`, and who decides about the calls of a turn.
+//! The permissions, the trust policy and the audit of a turn.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use logue_agent::{
-    AuditError, AuditFile, AuditLog, AuditRecord, Authority, Grant, Permissions, Standing,
-    Surroundings,
+    Approvals, AuditError, AuditFile, AuditLog, AuditRecord, Authority, Grant, HostError,
+    Permissions, PromptSource, Standing, TrustPolicy,
 };
 use logue_harness::BoxFuture;
 
-use crate::arguments::TrustArgs;
 use crate::exit::Failure;
 use crate::setup::config::Config;
 use crate::setup::environment::variable;
 use crate::setup::output::Output;
-use crate::setup::prompt::input::Input;
 use crate::setup::terminal_approver::Terminal;
 use crate::setup::trust;
+use crate::setup::turn_environment::TurnSettings;
 
-/// Who decides in a command.
-pub(crate) struct Desk<'a> {
-    pub(crate) config: &'a Config,
-    pub(crate) arguments: &'a TrustArgs,
-    pub(crate) output: &'a Arc<Output>,
-    /// Whether the turn can wait for a signal.
-    pub(crate) can_wait: bool,
+/// The permissions of a turn: the rules of flags and files, the audit and the approver.
+pub(crate) fn permissions(
+    settings: &TurnSettings<'_>,
+    flags: Permissions,
+    audit: Arc<dyn AuditLog>,
+) -> Permissions {
+    let timeout = settings.trust.approval_timeout;
+    let timeout = timeout.or_else(|| settings.config.approval_timeout());
+    let mut permissions = flags.with_audit(audit).with_timeout(timeout);
+    for (own, file) in settings.config.permission_files() {
+        permissions = if own {
+            permissions.with_own(file)
+        } else {
+            permissions.with_project(file)
+        };
+    }
+    if settings.output.asks() {
+        let can_wait = settings.approvals == Approvals::Suspend;
+        let terminal = Terminal::new(Arc::clone(settings.output), can_wait);
+        permissions = permissions.with_asker(Arc::new(terminal));
+    }
+    permissions
 }
 
-impl Desk<'_> {
-    /// The rules of flags and files, and where decisions are recorded; nothing is known of a prompt.
-    pub(crate) fn rules(&self, flags: Permissions, audit: Arc<dyn AuditLog>) -> Permissions {
-        let mut permissions = flags.with_audit(audit).with_timeout(
-            self.arguments
-                .approval_timeout
-                .or_else(|| self.config.approval_timeout()),
-        );
-        for (own, file) in self.config.permission_files() {
-            permissions = if own {
-                permissions.with_own(file)
-            } else {
-                permissions.with_project(file)
-            };
+/// Decides on trust by flags, the user's directories and the trust file, and asks at a terminal.
+pub(crate) struct TrustRules {
+    config: Config,
+    trusts_everything: bool,
+    can_wait: bool,
+    output: Arc<Output>,
+}
+
+impl TrustRules {
+    pub(crate) fn new(settings: &TurnSettings<'_>) -> Self {
+        let everything = variable("LOGUE_TRUST").is_some_and(|value| value == "all");
+        Self {
+            config: settings.config.clone(),
+            trusts_everything: settings.trust.trust || everything,
+            can_wait: settings.approvals == Approvals::Suspend,
+            output: Arc::clone(settings.output),
         }
-        if self.output.asks() {
-            let terminal = Terminal::new(Arc::clone(self.output), self.can_wait);
-            permissions = permissions.with_asker(Arc::new(terminal));
-        }
-        permissions
     }
 
-    /// The same for the prompt of `input`. On a terminal a prompt that nobody knows is asked about.
-    pub(crate) async fn judged(
+    async fn decide(
         &self,
-        permissions: Permissions,
-        input: &Input,
-        surroundings: &Surroundings,
-    ) -> Result<Permissions, Failure> {
-        let grant = surroundings.grant(&input.name, &input.text);
-        let standing = self.standing(&permissions, input, &grant).await?;
-        Ok(permissions.with_standing(standing))
-    }
-
-    async fn standing(
-        &self,
-        permissions: &Permissions,
-        input: &Input,
+        source: &PromptSource,
         grant: &Grant,
+        permissions: &Permissions,
     ) -> Result<Standing, Failure> {
-        let everything = variable("LOGUE_TRUST").is_some_and(|what| what == "all");
-        if grant.is_empty() || self.arguments.trust || everything {
+        if grant.is_empty() || self.trusts_everything {
             return Ok(Standing::trusted(grant));
         }
-        let place = trust::place_of(input.prompt_file());
-        if trust::is_own(self.config, &place) {
+        let place = trust::place_of(source.file());
+        if trust::is_own(&self.config, &place) {
             return Ok(Standing::trusted(grant));
         }
         let file = trust::file();
@@ -86,13 +84,13 @@ impl Desk<'_> {
             return Ok(Standing::trusted(grant));
         }
         let not_trusted = Standing::not_trusted(grant);
-        // Rules may have decided about all of it.
+        // Rules may have decided about every tool.
         if !permissions.leaves_to_trust(grant) {
             return Ok(not_trusted);
         }
         if self.output.asks() {
             let question = trust::Question {
-                name: &input.name,
+                name: &source.name,
                 place: &place,
                 grant,
                 file: file.as_ref(),
@@ -105,9 +103,20 @@ impl Desk<'_> {
             });
         }
         if self.can_wait {
-            self.output.not_trusted(&input.name);
+            self.output.not_trusted(&source.name);
         }
         Ok(not_trusted)
+    }
+}
+
+impl TrustPolicy for TrustRules {
+    fn judge<'a>(
+        &'a self,
+        source: &'a PromptSource,
+        grant: &'a Grant,
+        permissions: &'a Permissions,
+    ) -> BoxFuture<'a, Result<Standing, HostError>> {
+        Box::pin(async move { Ok(self.decide(source, grant, permissions).await?) })
     }
 }
 

@@ -1,35 +1,23 @@
-//! What the command line asks of an answer, as a turn takes it.
+//! The requirements of the command line on responses.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use logue_agent::{Demands, read_bytes};
-use logue_message::ToolDefinition;
 use serde_json::Value;
 
 use crate::arguments::Demanding;
 use crate::exit::Failure;
 use crate::setup::failures::source_failure;
-use crate::setup::model::provider_failure;
 
-/// What is asked of the answers of a turn with these tools. Nothing was written yet, so that what
-/// cannot be met leaves no trace.
-pub(crate) fn demands(arguments: &Demanding, tools: &[ToolDefinition]) -> Result<Demands, Failure> {
+/// The requirements of the command line. Whether they can be met is checked with the tools of the
+/// prompt, before anything is written.
+pub(crate) fn requirements(arguments: &Demanding) -> Result<Demands, Failure> {
     let schema = arguments.schema.as_deref().map(schema_in).transpose()?;
-    let demands = Demands {
+    Ok(Demands {
         tool_choice: arguments.tool_choice.clone().unwrap_or_default(),
         response_schema: schema.map(Arc::new),
-    };
-    demands.check(tools).map_err(|error| {
-        let failure = provider_failure(&error);
-        match &arguments.schema {
-            Some(file) if error.message.contains("schema") => {
-                failure.with_help(format!("the schema is in {}", file.display()))
-            }
-            _ => failure,
-        }
-    })?;
-    Ok(demands)
+    })
 }
 
 fn schema_in(path: &Path) -> Result<Value, Failure> {

@@ -4,25 +4,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use logue_agent::{
-    Assistant, AuditLog, Budget, Permission, PermissionRule, Permissions, Prompt, SessionAudit,
-    chat, toolbox,
+    Approvals, Assistant, AuditLog, History, Permission, PermissionRule, Permissions, Prepared,
+    SessionAudit, chat, prepare,
 };
 use logue_harness::Clock as _;
 use logue_harness::chat::ChatHarness;
 use logue_harness::store::{SessionInfo, SharedStore};
 use serde_json::{Value, json};
 
-use crate::arguments::Asking;
+use crate::arguments::{Asking, TrustArgs};
 use crate::exit::{Exit, Failure};
 use crate::language::Language;
-use crate::setup::config::limits::require_price;
-use crate::setup::permissions::Desk;
+use crate::setup::config::Config;
+use crate::setup::output::Output;
+use crate::setup::prepare_failure::prepare_failure;
 use crate::setup::prompt::input::Input;
-use crate::setup::prompt::{reading, refining};
-use crate::setup::roots::roots;
 use crate::setup::store::{SystemClock, ids, store_failure};
-use crate::setup::transcript::routing_of;
-use crate::setup::{model, requirements};
+use crate::setup::turn_environment::TurnSettings;
 
 /// The label with the path of the prompt that answers.
 pub(crate) const AGENT: &str = "agent";
@@ -116,91 +114,62 @@ impl Agent {
         Ok(())
     }
 
-    /// Reads the prompt and sets everything up that a turn needs. Nothing is stored.
+    /// Prepares the chat of a session. Nothing is stored.
     pub(crate) async fn chat(
         &self,
         store: SharedStore,
         session: &str,
-        asking: &Asking,
-        desk: &Desk<'_>,
+        command: &SessionCommand<'_>,
     ) -> Result<ChatHarness, Failure> {
         let input = Input::of_agent(&self.file)?;
         if input.language == Language::Openchatml {
-            let message = format!(
-                "`{}` is a transcript, and no prompt of an agent",
-                input.name
-            );
+            let message = format!("`{}` is a transcript, not an agent's prompt", input.name);
             return Err(Failure::user("E-MD-TOP-LEVEL-TEXT", message)
-                .with_help("`logue run` goes on with it; `logue view` shows it"));
+                .with_help("`logue run` continues it; `logue view` prints it"));
         }
         let audit = SessionAudit::new(
             Arc::clone(&store),
             session,
-            desk.config.redaction().clone(),
+            command.config.redaction().clone(),
             Arc::new(SystemClock),
         );
-        let prepared = self.assistant(input, asking, desk, Arc::new(audit)).await?;
-        chat_over(prepared.assistant, store)
+        let prepared = self.prepare(&input, History::Session, command, Arc::new(audit));
+        chat_over(prepared.await?.assistant, store)
     }
 
-    /// The assistant that a prompt describes; every request of it begins with the prompt's messages.
-    pub(crate) async fn assistant(
+    /// Prepares the assistant of a prompt, for the history of a session or a suspended turn.
+    pub(crate) async fn prepare(
         &self,
-        mut input: Input,
-        asking: &Asking,
-        desk: &Desk<'_>,
+        input: &Input,
+        history: History,
+        command: &SessionCommand<'_>,
         audit: Arc<dyn AuditLog>,
     ) -> Result<Prepared, Failure> {
-        let (config, output) = (desk.config, desk.output);
-        let mut asking = asking.clone();
+        let mut asking = command.asking.clone();
         asking.model.clone_from(&self.model);
-        let folder = input.prompt_folder();
-        let roots = roots(&folder, &asking, config)?;
-        let budget = Budget::new(config.spending(&asking.limits));
-        let surroundings = reading::surroundings(&input, roots, &asking, config)?;
-        refining::refine(&mut input, &surroundings, &asking, config, output).await?;
-        let permissions = desk.rules(self.permissions.clone(), audit);
-        let permissions = desk.judged(permissions, &input, &surroundings).await?;
-        let spending = (&budget, Arc::clone(output) as _);
-        let surroundings =
-            reading::with_agents(surroundings, &asking, &permissions, config, spending);
-        let prompt = reading::load(&input, &surroundings).await?;
-        let toolbox = toolbox(&prompt, &surroundings, &permissions)
-            .await
-            .map_err(|diagnostic| reading::rendered_in(&prompt.source_map(), [&*diagnostic]))?;
-        let named = prompt.config.model.as_deref();
-        let model = model::choose(&asking, None, config, named, &folder)?;
-        require_price(budget.limits(), &model)?;
-        let demands = {
-            let offered = toolbox.current().await;
-            requirements::demands(&asking.demanding, offered.definitions())?
+        let settings = TurnSettings {
+            config: command.config,
+            asking: &asking,
+            trust: command.trust,
+            output: command.output,
+            approvals: Approvals::Suspend,
         };
-        output.started(&model.name, &input.name);
-        let assistant = Assistant {
-            provider: model.provider,
-            model: model.name,
-            settings: prompt.settings(),
-            toolbox,
-            permissions,
-            prefix: prompt.messages.clone(),
-            max_requests: config.max_turns(asking.max_turns),
-            routing: routing_of(&prompt, config),
-            budget,
-            demands,
-        };
-        Ok(Prepared {
-            assistant,
-            prompt,
-            input,
-        })
+        let environment = settings.environment(self.permissions.clone(), audit)?;
+        let prepared = prepare(&environment, input.source(history)?).await;
+        let prepared = prepared.map_err(|error| prepare_failure(&error, &asking))?;
+        command
+            .output
+            .started(&prepared.assistant.model, &input.name);
+        Ok(prepared)
     }
 }
 
-/// An assistant, and what it was made of.
-pub(crate) struct Prepared {
-    pub(crate) assistant: Assistant,
-    pub(crate) prompt: Prompt,
-    pub(crate) input: Input,
+/// The settings of a command that runs a turn of a session.
+pub(crate) struct SessionCommand<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) asking: &'a Asking,
+    pub(crate) trust: &'a TrustArgs,
+    pub(crate) output: &'a Arc<Output>,
 }
 
 /// A chat with an assistant over a store, with this machine's clock and random names.

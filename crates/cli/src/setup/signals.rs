@@ -1,6 +1,25 @@
 //! Signals of the system that end the program.
 
-use crate::exit::Exit;
+use std::future::Future;
+
+use tokio::runtime::{Builder, Runtime};
+
+use crate::exit::{Exit, Failure};
+
+/// Builds the runtime of a command, which runs everything in this thread.
+pub(crate) fn runtime() -> Result<Runtime, Failure> {
+    let built = Builder::new_current_thread().enable_all().build();
+    built.map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))
+}
+
+/// Runs a future until it ends, or drops it at a signal that ends the program.
+pub(crate) async fn until_signal<F: Future>(future: F) -> Result<F::Output, Exit> {
+    tokio::select! {
+        biased;
+        exit = signalled() => Err(exit),
+        output = future => Ok(output),
+    }
+}
 
 /// Waits for a signal that ends the program. Without a handler the system's own would end it at
 /// once, and leave the tools running that it has started.

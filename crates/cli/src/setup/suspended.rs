@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use logue_agent::{FileSession, PermissionRule, Permissions, SuspendedTurn};
+use logue_agent::{FileSession, History, PermissionRule, Permissions, SuspendedTurn};
 use logue_harness::Clock as _;
 use logue_harness::chat::ChatHarness;
 use logue_harness::store::{
@@ -17,9 +17,9 @@ use crate::arguments::SignalArgs;
 use crate::exit::{Exit, Failure};
 use crate::setup::config::Config;
 use crate::setup::output::Output;
-use crate::setup::permissions::{Desk, audit_of};
+use crate::setup::permissions::audit_of;
 use crate::setup::prompt::input::Input;
-use crate::setup::session_agent::{AGENT, Agent};
+use crate::setup::session_agent::{AGENT, Agent, SessionCommand, chat_over};
 use crate::setup::store::{SystemClock, new_id, store_failure};
 use crate::setup::transcript::transcript_of;
 
@@ -187,14 +187,14 @@ pub(crate) async fn chat(
     let prompt = prompt.map_or_else(|| agent.file.clone(), PathBuf::from);
     let patience = config.patience();
     let input = Input::of_transcript(&prompt, &agent.file, patience, |path| output.waiting(path))?;
-    let desk = Desk {
+    let command = SessionCommand {
         config,
-        arguments: &arguments.trust,
+        asking: &arguments.asking,
+        trust: &arguments.trust,
         output,
-        can_wait: true,
     };
     let audit = audit_of(&input.conversation(), true, config);
-    let prepared = agent.assistant(input, &arguments.asking, &desk, audit);
+    let prepared = agent.prepare(&input, History::Suspended, &command, audit);
     let prepared = prepared.await?;
     let open: Vec<String> = prepared
         .prompt
@@ -227,7 +227,7 @@ pub(crate) async fn chat(
         return Err(Failure::user("suspension_record_invalid", message)
             .with_help("run it again; the call may be made anew"));
     }
-    let Some(file) = prepared.input.transcript else {
+    let Some(file) = input.transcript else {
         return Err(Failure::new(
             Exit::Internal,
             "internal",
@@ -237,8 +237,5 @@ pub(crate) async fn chat(
     let transcript = transcript_of(file, &prepared.prompt, config);
     let messages = prepared.prompt.messages.clone();
     let store = FileSession::new(store, session, &messages, Box::new(transcript));
-    let mut assistant = prepared.assistant;
-    // They are in the file, which is the history here.
-    assistant.prefix = Vec::new();
-    crate::setup::session_agent::chat_over(assistant, Arc::new(store))
+    chat_over(prepared.assistant, Arc::new(store))
 }

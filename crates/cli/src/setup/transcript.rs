@@ -1,6 +1,6 @@
-//! How a prompt and the configuration have transcripts written and calls run.
+//! The form of a transcript, from the prompt and the configuration.
 
-use logue_agent::{Prompt, Routing, TranscriptFile};
+use logue_agent::{Prompt, TranscriptFile};
 
 use crate::setup::config::Config;
 
@@ -20,11 +20,4 @@ pub(crate) fn transcript_of(
     file.redact(config.redaction().clone());
     file.set_reasoning_count(prompt.reasoning_count());
     file
-}
-
-/// How calls are run. A transcript of OpenChatML holds results in their envelope.
-pub(crate) fn routing_of(prompt: &Prompt, config: &Config) -> Routing {
-    let mut routing = config.routing();
-    routing.envelope |= prompt.is_openchatml();
-    routing
 }

@@ -34,7 +34,7 @@ fn what_is_no_prompt_is_refused_with_its_place() {
     for (file, code, place) in [
         ("absent.md", "E-SOURCE-READ", "absent.md"),
         ("sub", "E-SOURCE-READ", "is a folder"),
-        ("/dev/null", "E-SOURCE-READ", "no regular file"),
+        ("/dev/null", "E-SOURCE-READ", "not a regular file"),
         ("huge.md", "E-SOURCE-TOO-LARGE", "64 MiB"),
         ("latin.md", "E-SOURCE-NOT-UTF8", "latin.md:1:10"),
         ("unclosed.md", "E-MD-UNCLOSED-TAG", "unclosed.md:2:1"),

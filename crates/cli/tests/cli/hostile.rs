@@ -26,8 +26,8 @@ fn a_transcript_is_never_written_over_what_is_no_file() {
     )
     .unwrap();
     for (target, why) in [
-        ("pipe", "no regular file"),
-        ("/dev/null", "no regular file"),
+        ("pipe", "not a regular file"),
+        ("/dev/null", "not a regular file"),
         ("twice.md", "hard link"),
     ] {
         let ran = run(folder.path(), ["run", "-o", target, "prompt.md"]);

@@ -232,7 +232,7 @@ fn an_agent_whose_price_nobody_knows_is_not_asked() {
     );
     let text = std::fs::read_to_string(folder.path().join("p.md")).unwrap();
     assert!(
-        text.contains("E-MD-AGENT-FAILED: no price of the model `small` is known"),
+        text.contains("E-MD-AGENT-FAILED: the price of the model `small` is unknown"),
         "{text}"
     );
 }

@@ -168,7 +168,7 @@ fn a_page_may_fail_redirect_elsewhere_or_be_no_text() {
       |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
       = help: if it may be fetched, give `--allow-host 169.254.169.254`, or add "169.254.169.254" to `hosts` under [network] in logue.toml
-    error[E-SOURCE-NOT-UTF8]: the document "http://HOST/" cannot be read: http://HOST/: is no text, but of the type image/png
+    error[E-SOURCE-NOT-UTF8]: the document "http://HOST/" cannot be read: http://HOST/: is not text, but of the type image/png
      --> prompt.md:2:7
       |
     2 | <user><doc src="http://HOST/"/></user>

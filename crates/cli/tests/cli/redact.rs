@@ -195,7 +195,7 @@ fn a_recording_is_refused() {
     );
     assert_eq!(ran.status, 3);
     assert_snapshot!(ran.stderr, @r"
-    error[recording_write_failed]: a recording holds every word as it was sent, and [redact] keeps some off the disk
+    error[recording_write_failed]: a recording contains every word as sent, and [redact] keeps some off the disk
       = help: run without --record, or record where no logue.toml has [redact]
     ");
     assert!(!folder.path().join("r.ocml").exists());
@@ -230,14 +230,14 @@ fn a_bad_rule_is_an_error_at_its_place() {
       |                     ^^^^^^^^^
       |
       = help: the README lists the settings
-    error[E-CONFIG-INVALID]: `API key` is no name for a pattern: it must be lower-case letters, digits and hyphens
+    error[E-CONFIG-INVALID]: invalid pattern name `API key`: use lower-case letters, digits and hyphens
      --> logue.toml:2:8
       |
     2 | name = "API key"
       |        ^^^^^^^^^
       |
       = help: the README lists the settings
-    error[E-CONFIG-INVALID]: the pattern matches the empty text, so it would be found everywhere
+    error[E-CONFIG-INVALID]: the pattern matches the empty text, which occurs everywhere
      --> logue.toml:3:11
       |
     3 | pattern = "x*"

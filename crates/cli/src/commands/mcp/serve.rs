@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use logue_agent::{Budget, Model, NoListener, PermissionRule, Permissions};
-use logue_server::{HttpOptions, Kitchen, PromptServer, ServeOptions, Setting, Token};
+use logue_agent::{
+    Approvals, Environment, HostError, NoListener, NoPrepareObserver, PermissionRule, Permissions,
+    Refinement,
+};
+use logue_server::{BearerToken, HttpOptions, PromptHost, PromptServer, ServeOptions};
 use logue_source::visible;
-use logue_tools::BoxFuture;
 use tokio::net::TcpListener;
 
 use crate::arguments::{Asking, McpServeArgs, TrustArgs};
@@ -22,14 +24,11 @@ use crate::files::find_files;
 use crate::language::Language;
 use crate::setup::config::Config;
 use crate::setup::environment::{state_folder, variable};
-use crate::setup::model;
 use crate::setup::output::Output;
-use crate::setup::permissions::{Desk, audit_of};
-use crate::setup::prompt::input::Input;
-use crate::setup::prompt::reading;
-use crate::setup::roots::roots;
-use crate::setup::signals::signalled;
+use crate::setup::permissions::audit_of;
+use crate::setup::signals::{runtime, signalled};
 use crate::setup::store::new_id;
+use crate::setup::turn_environment::TurnSettings;
 use crate::telemetry;
 use crate::terminal::complain;
 
@@ -45,24 +44,19 @@ pub(super) fn serve(arguments: &McpServeArgs) -> Result<Exit, Failure> {
             Failure::user("E-SOURCE-READ", message)
         })?;
     }
-    let base = ServeOptions::default();
-    let options = ServeOptions {
-        max_requests: config.max_turns(arguments.asking.max_turns),
-        routing: config.routing(),
-        at_once: arguments.at_once.map_or(base.at_once, usize::from),
-    };
-    let kitchen = Arc::new(Files {
+    let mut options = ServeOptions::default();
+    if let Some(concurrency) = arguments.at_once {
+        options = options.with_concurrency(concurrency.into());
+    }
+    let host = Arc::new(Files {
         paths: arguments.paths.clone(),
         asking: arguments.asking.clone(),
         approve: arguments.approve.clone(),
         trust: arguments.trust.clone(),
         config: config.clone(),
     });
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;
-    let server = PromptServer::new(kitchen, options);
+    let runtime = runtime()?;
+    let server = PromptServer::new(host, &options);
     let ended = runtime.block_on(async {
         let serving = async {
             match arguments.http {
@@ -118,8 +112,8 @@ async fn over_http(
     })?;
     let made = given.is_none();
     let word = given.unwrap_or_else(|| format!("{}{}", new_id(), new_id()).replace('-', ""));
-    let token =
-        Token::new(&word).map_err(|error| Failure::new(Exit::Usage, "usage", error.to_owned()))?;
+    let token = BearerToken::new(&word)
+        .map_err(|error| Failure::new(Exit::Usage, "usage", error.to_owned()))?;
     let mut kept = None;
     complain(&format!("serving http://{address}/mcp\n"));
     if made {
@@ -188,36 +182,28 @@ struct Files {
 }
 
 impl Files {
-    async fn judged(&self, file: &Path) -> Result<Setting, Failure> {
-        let (asking, config) = (&self.asking, &self.config);
-        let input = Input::of_agent(file)?;
-        let roots = roots(&input.prompt_folder(), asking, config)?;
-        let surroundings = reading::surroundings(&input, roots, asking, config)?;
-        let desk = Desk {
-            config,
-            arguments: &self.trust,
-            // Nobody is asked, and nothing is said: standard output is the protocol's.
-            output: &Arc::new(Output::new(true)),
-            can_wait: false,
+    /// The environment of one call. Nobody is asked and nothing is printed: standard output belongs
+    /// to the protocol.
+    fn build(&self, file: &Path) -> Result<Environment, Failure> {
+        let output = Arc::new(Output::new(true));
+        let settings = TurnSettings {
+            config: &self.config,
+            asking: &self.asking,
+            trust: &self.trust,
+            output: &output,
+            approvals: Approvals::Never,
         };
         let flags = self.approve.iter().cloned();
         let flags = flags.fold(Permissions::new(), Permissions::with);
-        let audit = audit_of(&input.conversation(), false, config);
-        let permissions = desk.rules(flags, audit);
-        let permissions = desk.judged(permissions, &input, &surroundings).await?;
-        let budget = Budget::new(config.spending(&asking.limits));
-        let spending = (&budget, Arc::new(NoListener) as _);
-        let surroundings =
-            reading::with_agents(surroundings, asking, &permissions, config, spending);
-        Ok(Setting {
-            surroundings,
-            permissions,
-            budget,
-        })
+        let mut environment = settings.environment(flags, audit_of(file, false, &self.config))?;
+        environment.refinement = Refinement::Never;
+        environment.listener = Arc::new(NoListener);
+        environment.progress = Arc::new(NoPrepareObserver);
+        Ok(environment)
     }
 }
 
-impl Kitchen for Files {
+impl PromptHost for Files {
     fn files(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();
         for path in &self.paths {
@@ -232,12 +218,8 @@ impl Kitchen for Files {
         files
     }
 
-    fn surroundings<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Result<Setting, String>> {
-        Box::pin(async move { self.judged(file).await.map_err(|failure| failure.message) })
-    }
-
-    fn model(&self, named: Option<&str>, folder: &Path) -> Result<Model, String> {
-        model::model(&self.asking, &self.config, named, folder).map_err(|failure| failure.message)
+    fn environment(&self, file: &Path) -> Result<Environment, HostError> {
+        Ok(self.build(file)?)
     }
 }
 

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::num::{NonZeroU64, NonZeroUsize};
 
-use logue_agent::{Limits, MAX_AGENT_CALLS, Model, Price, Routing};
+use logue_agent::{Limits, MAX_AGENT_CALLS, Price, Routing};
 use serde::Deserialize;
 
 use crate::arguments::LimitArgs;
-use crate::exit::{Exit, Failure};
 use crate::setup::config::dollars::Dollars;
 use crate::setup::config::{Config, Layer};
 
@@ -99,20 +98,4 @@ impl Config {
             .map(|(model, prices)| (model, prices.into()))
             .collect()
     }
-}
-
-/// Refuses a run whose budget nobody could watch.
-pub(crate) fn require_price(limits: &Limits, model: &Model) -> Result<(), Failure> {
-    let is_known = limits.price(model.provider.name(), &model.name).is_some();
-    if limits.max_cost.is_none() || is_known {
-        return Ok(());
-    }
-    let name = &model.name;
-    let message = format!("a budget is given, and no price of the model `{name}` is known");
-    Err(
-        Failure::new(Exit::Usage, "usage", message).with_help(format!(
-            "say in logue.toml what a million tokens cost in US dollars: [prices.{name:?}] \
-             input = …, output = …; or limit the tokens with --max-tokens instead"
-        )),
-    )
 }

@@ -4,7 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use logue_agent::{TranscriptFile, into_text, read_all, read_bytes};
+use logue_agent::{
+    History, PromptForm, PromptOrigin, PromptSource, TranscriptFile, into_text, read_all,
+    read_bytes,
+};
+use logue_source::DiagnosticCode;
 
 use crate::arguments::RunArgs;
 use crate::exit::{Exit, Failure};
@@ -129,29 +133,49 @@ impl Input {
         })
     }
 
-    /// The folder that relative paths of the prompt count from.
-    pub(crate) fn prompt_folder(&self) -> PathBuf {
-        self.prompt
-            .as_deref()
-            .map_or_else(|| PathBuf::from("."), folder_of)
+    /// Returns the source of a turn with this history.
+    ///
+    /// # Errors
+    /// Returns an error for a transcript in a dialect that cannot be continued.
+    pub(crate) fn source(&self, history: History) -> Result<PromptSource, Failure> {
+        let mut source = PromptSource::new(&self.name, &self.text).with_history(history);
+        source.form = match self.language {
+            Language::Chatmd => PromptForm::ChatMd,
+            Language::Openchatml => PromptForm::OpenChatMl,
+            Language::Harmony | Language::Ocml0_1 | Language::Chatml => {
+                return Err(self.not_continued());
+            }
+        };
+        if let Some(path) = &self.prompt {
+            source.origin = PromptOrigin::File(path.clone());
+        }
+        source.transcript = self.transcript_path();
+        source.payloads = Some(self.transcript_folder.clone());
+        Ok(source)
     }
 
-    /// The file of the prompt, unless it comes on standard input.
-    pub(crate) fn prompt_file(&self) -> Option<&Path> {
-        self.prompt.as_deref()
+    fn not_continued(&self) -> Failure {
+        let name = &self.name;
+        let message = format!(
+            "`{name}` is a transcript in a dialect without an escape and without call ids, so it \
+             cannot be continued"
+        );
+        Failure::user(DiagnosticCode::WriteRefused.as_str(), message).with_help(format!(
+            "convert it to OpenChatML 2.2: `logue convert --to ocml2.2 {name}`"
+        ))
+    }
+
+    /// The path of the transcript.
+    pub(crate) fn transcript_path(&self) -> Option<PathBuf> {
+        let file = self.transcript.as_ref();
+        file.map(|file| file.path().to_owned())
     }
 
     /// The file that the conversation is known by: the transcript, else the prompt.
     pub(crate) fn conversation(&self) -> PathBuf {
-        let transcript = self.transcript.as_ref().map(|file| file.path().to_owned());
-        transcript
+        self.transcript_path()
             .or_else(|| self.prompt.clone())
             .unwrap_or_else(|| PathBuf::from("-"))
-    }
-
-    /// The folder of the transcript's payload files.
-    pub(crate) fn transcript_folder(&self) -> PathBuf {
-        self.transcript_folder.clone()
     }
 }
 

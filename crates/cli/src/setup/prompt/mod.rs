@@ -1,5 +1,3 @@
 //! The prompt of a command: where it is read from and what it may name.
 
 pub(crate) mod input;
-pub(crate) mod reading;
-pub(crate) mod refining;

@@ -1,4 +1,4 @@
-//! What is offered at a moment: one dish for each prompt, named after its file.
+//! The published prompts, named after their files.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,28 +6,30 @@ use std::path::{Path, PathBuf};
 use chatmd::{ContentItem, Document, Element, MessageRole, parse};
 use logue_agent::{into_text, read_bytes};
 
-/// The longest name that clients accept.
-const LONGEST_NAME: usize = 64;
+/// The maximum length of a name that clients accept.
+const MAX_NAME_CHARS: usize = 64;
 
-/// Characters of a description.
-const LONGEST_DESCRIPTION: usize = 300;
+/// The maximum number of characters of a description.
+const MAX_DESCRIPTION_CHARS: usize = 300;
 
-/// One prompt.
+/// A published prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Dish {
+pub(crate) struct PromptEntry {
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) file: PathBuf,
 }
 
-/// All prompts, by the order of their files.
-pub(crate) type Menu = Vec<Dish>;
+/// All published prompts, in the order of their files.
+pub(crate) type PromptCatalog = Vec<PromptEntry>;
 
-/// What the files offer. Two files with the same name in different folders are told apart by the
-/// folder; what cannot be read is left out until it can.
-pub(crate) fn menu(files: &[PathBuf]) -> Menu {
+/// Builds the catalog of files.
+///
+/// Two files with one name get the names of their directories as well; a file that cannot be read
+/// is left out until it can.
+pub(crate) fn catalog(files: &[PathBuf]) -> PromptCatalog {
     let mut names = BTreeSet::new();
-    let mut menu = Menu::new();
+    let mut catalog = PromptCatalog::new();
     for file in files {
         let Some(description) = description(file) else {
             continue;
@@ -36,17 +38,18 @@ pub(crate) fn menu(files: &[PathBuf]) -> Menu {
         let free = candidates.into_iter().find(|name| !names.contains(name));
         let Some(name) = free else { continue };
         names.insert(name.clone());
-        menu.push(Dish {
+        catalog.push(PromptEntry {
             name,
             description,
             file: file.clone(),
         });
     }
-    menu
+    catalog
 }
 
-/// The names that a file may have, best first: its stem, then with its folder before it, then with a
-/// number.
+/// Returns the candidate names of a file, the best first.
+///
+/// They are its stem, the stem with its directory, then the stem with a number.
 fn names_of(file: &Path) -> Vec<String> {
     let safe = |text: String| -> String {
         let safe = |c: char| {
@@ -56,7 +59,7 @@ fn names_of(file: &Path) -> Vec<String> {
                 '_'
             }
         };
-        text.chars().take(LONGEST_NAME).map(safe).collect()
+        text.chars().take(MAX_NAME_CHARS).map(safe).collect()
     };
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     let folder = file.parent().and_then(Path::file_name).unwrap_or_default();
@@ -68,8 +71,9 @@ fn names_of(file: &Path) -> Vec<String> {
         .collect()
 }
 
-/// What a prompt is for: the first line that its instructions say, else the user's first line.
-/// Nothing is evaluated. `None` if the file cannot be read.
+/// Describes a prompt by the first line of its instructions, or of the user's message.
+///
+/// Nothing is evaluated. Returns `None` if the file cannot be read.
 fn description(file: &Path) -> Option<String> {
     let name = file.display().to_string();
     let text = into_text(&name, read_bytes(file).ok()?).ok()?;
@@ -82,7 +86,7 @@ fn description(file: &Path) -> Option<String> {
                     ContentItem::Text(text) => {
                         let words = text.payload.as_deref().unwrap_or(&text.text);
                         let line = words.lines().map(str::trim).find(|line| !line.is_empty())?;
-                        Some(line.chars().take(LONGEST_DESCRIPTION).collect::<String>())
+                        Some(line.chars().take(MAX_DESCRIPTION_CHARS).collect::<String>())
                     }
                     _ => None,
                 })

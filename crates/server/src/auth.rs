@@ -1,15 +1,19 @@
-//! Who may ask over HTTP: whoever has the token, and no page of a browser.
+//! Authorization of HTTP requests by a bearer token.
 
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
-use crate::http::Token;
+use crate::http::BearerToken;
 
-/// Lets through what carries the token, and answers everything else.
-pub(crate) async fn gate(State(token): State<Token>, request: Request, next: Next) -> Response {
-    // A browser says where a page is from; no page has any business here.
+/// Passes requests with the token and refuses all others, including those of browser pages.
+pub(crate) async fn authorize(
+    State(token): State<BearerToken>,
+    request: Request,
+    next: Next,
+) -> Response {
+    // Browsers send the origin of a page; pages have no access.
     if request.headers().contains_key(header::ORIGIN) {
         return (StatusCode::FORBIDDEN, "pages of a browser are not served\n").into_response();
     }
@@ -19,7 +23,7 @@ pub(crate) async fn gate(State(token): State<Token>, request: Request, next: Nex
         let (scheme, token) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
     });
-    if !bearer.is_some_and(|bearer| token.is(bearer)) {
+    if !bearer.is_some_and(|bearer| token.matches(bearer)) {
         let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
         let text = "the token is missing or wrong\n";
         return (StatusCode::UNAUTHORIZED, challenge, text).into_response();

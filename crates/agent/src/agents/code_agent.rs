@@ -1,0 +1,234 @@
+//! Agents that are built in code, without a prompt file.
+
+use std::sync::Arc;
+
+use logue_graph::IdSource;
+use logue_harness::Clock;
+use logue_harness::chat::ChatHarness;
+use logue_harness::store::SharedStore;
+use logue_message::ChatMessage;
+use logue_model::{Provider, Settings};
+use logue_tools::{Tool, Toolbox, ToolboxError};
+
+use crate::permission::approver::Asker;
+use crate::permission::audit::AuditLog;
+use crate::permission::permissions::{Permission, PermissionRule, Permissions};
+use crate::prepare::environment::MAX_REQUESTS;
+use crate::transcript::item::Transcript;
+use crate::turn::assistant::Assistant;
+use crate::turn::budget::{Budget, Limits};
+use crate::turn::chat::chat;
+use crate::turn::response_requirements::Demands;
+use crate::turn::routing::Routing;
+use crate::turn::run::{Turn, TurnError};
+
+/// An agent that is built in code, without a prompt file.
+///
+/// It has the permissions, approvals, limits, sessions and events of an agent in a file.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use logue_agent::{Agent, Permission};
+/// use logue_model::Echo;
+///
+/// let agent = Agent::builder(Arc::new(Echo), "echo")
+///     .system("Answer in one sentence.")
+///     .permission("*", Permission::Ask)
+///     .build()?;
+/// assert_eq!(agent.assistant().model, "echo");
+/// # Ok::<(), logue_agent::AgentError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Agent {
+    assistant: Assistant,
+}
+
+/// Builds an [`Agent`].
+#[derive(Clone)]
+#[must_use]
+pub struct AgentBuilder {
+    assistant: Assistant,
+    tools: Vec<Arc<dyn Tool>>,
+}
+
+/// The error of an agent that cannot be built.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// A tool cannot be added.
+    #[error(transparent)]
+    Tool(#[from] ToolboxError),
+    /// A cost limit is set and the price of the model is unknown.
+    #[error("a cost limit requires the price of the model `{model}`")]
+    NoPrice {
+        /// The model.
+        model: String,
+    },
+    /// The graph of the agent cannot be built.
+    #[error(transparent)]
+    Graph(#[from] TurnError),
+}
+
+impl Agent {
+    /// Starts an agent that `model` of `provider` answers for.
+    pub fn builder(provider: Arc<dyn Provider>, model: impl Into<String>) -> AgentBuilder {
+        AgentBuilder {
+            assistant: Assistant {
+                provider,
+                model: model.into(),
+                settings: Settings::default(),
+                toolbox: Toolbox::new(),
+                permissions: Permissions::new(),
+                prefix: Vec::new(),
+                max_requests: MAX_REQUESTS,
+                routing: Routing::default(),
+                budget: Budget::default(),
+                demands: Demands::default(),
+            },
+            tools: Vec::new(),
+        }
+    }
+
+    /// The model with its tools, permissions and limits.
+    pub fn assistant(&self) -> &Assistant {
+        &self.assistant
+    }
+
+    /// Opens the sessions of a store: a turn that requires approval suspends, and a signal resumes
+    /// it in any process.
+    ///
+    /// `ids` must differ in all processes that share the store.
+    ///
+    /// # Errors
+    /// Returns an error if the graph of the agent cannot be built.
+    pub fn sessions(
+        &self,
+        store: SharedStore,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
+    ) -> Result<ChatHarness, AgentError> {
+        Ok(chat(self.assistant.clone(), store, clock, ids)?)
+    }
+
+    /// Starts one turn without a session. Its messages are appended to `transcript`.
+    pub fn turn(&self, history: Vec<ChatMessage>, transcript: Box<dyn Transcript>) -> Turn {
+        let mut assistant = self.assistant.clone();
+        let prefix = std::mem::take(&mut assistant.prefix);
+        Turn {
+            assistant,
+            history: prefix.into_iter().chain(history).collect(),
+            transcript,
+        }
+    }
+}
+
+impl From<Agent> for Assistant {
+    fn from(agent: Agent) -> Self {
+        agent.assistant
+    }
+}
+
+impl std::fmt::Debug for AgentBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AgentBuilder")
+            .field("assistant", &self.assistant)
+            .field("tools", &self.tools.len())
+            .finish()
+    }
+}
+
+impl AgentBuilder {
+    /// Adds an instruction of the system. Every request begins with the instructions.
+    pub fn system(self, text: impl Into<String>) -> Self {
+        self.message(ChatMessage::system(text.into()))
+    }
+
+    /// Adds a message that every request begins with.
+    pub fn message(mut self, message: ChatMessage) -> Self {
+        self.assistant.prefix.push(message);
+        self
+    }
+
+    /// Sets the sampling settings.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.assistant.settings = settings;
+        self
+    }
+
+    /// Adds a tool. It may run unless a permission says otherwise.
+    pub fn tool(self, tool: impl Tool + 'static) -> Self {
+        self.shared_tool(Arc::new(tool))
+    }
+
+    /// Adds a tool that other agents may share.
+    pub fn shared_tool(mut self, tool: Arc<dyn Tool>) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Sets the permission of a tool. A `*` in its name matches any characters; the most exact
+    /// rule takes precedence.
+    pub fn permission(mut self, tool: impl Into<String>, permission: Permission) -> Self {
+        let tool = tool.into();
+        let rule = PermissionRule { tool, permission };
+        self.assistant.permissions = self.assistant.permissions.with(rule);
+        self
+    }
+
+    /// Denies a pending call after this number of seconds without a decision.
+    pub fn approval_timeout(mut self, seconds: u64) -> Self {
+        let permissions = self.assistant.permissions;
+        self.assistant.permissions = permissions.with_timeout(Some(seconds));
+        self
+    }
+
+    /// Sets who decides about calls at once; without one, a turn suspends.
+    pub fn approver(mut self, approver: Arc<dyn Asker>) -> Self {
+        self.assistant.permissions = self.assistant.permissions.with_asker(approver);
+        self
+    }
+
+    /// Records every decision about a call.
+    pub fn audit(mut self, audit: Arc<dyn AuditLog>) -> Self {
+        self.assistant.permissions = self.assistant.permissions.with_audit(audit);
+        self
+    }
+
+    /// Limits what the agent's turns spend together.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.assistant.budget = Budget::new(limits);
+        self
+    }
+
+    /// Limits the model requests of one turn.
+    pub fn max_requests(mut self, max_requests: usize) -> Self {
+        self.assistant.max_requests = max_requests;
+        self
+    }
+
+    /// Sets the requirements on the responses of a turn.
+    pub fn requirements(mut self, requirements: Demands) -> Self {
+        self.assistant.demands = requirements;
+        self
+    }
+
+    /// Builds the agent.
+    ///
+    /// # Errors
+    /// Returns an error if two tools have the same name, or if a cost limit is set and the price of
+    /// the model is unknown.
+    pub fn build(self) -> Result<Agent, AgentError> {
+        let mut assistant = self.assistant;
+        for tool in self.tools {
+            assistant.toolbox.add(tool)?;
+        }
+        let limits = assistant.budget.limits();
+        let price = limits.price(assistant.provider.name(), &assistant.model);
+        if limits.max_cost.is_some() && price.is_none() {
+            let model = assistant.model;
+            return Err(AgentError::NoPrice { model });
+        }
+        Ok(Agent { assistant })
+    }
+}

@@ -1,0 +1,82 @@
+//! The conversation that a turn starts from.
+
+use logue_message::{ChatMessage, Content, Role};
+
+use crate::prepare::error::PrepareError;
+use crate::prepare::source::History;
+use crate::prompt::document::Prompt;
+use crate::transcript::item::Element;
+use crate::transcript::redaction::Redaction;
+
+/// The messages of a turn, and the items that its transcript lacks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Conversation {
+    pub(crate) messages: Vec<ChatMessage>,
+    /// Results of interrupted calls, and the user's message.
+    pub(crate) additions: Vec<Element>,
+}
+
+impl Conversation {
+    /// The conversation of a prompt; it ends with a message that a model can answer.
+    pub(crate) fn of_prompt(
+        prompt: &Prompt,
+        name: &str,
+        history: &History,
+        redaction: &Redaction,
+    ) -> Result<Self, PrepareError> {
+        let History::Prompt { message } = history else {
+            return Ok(Self::default());
+        };
+        let mut additions = prompt.unanswered_calls();
+        let mut messages = prompt.messages.clone();
+        messages.extend(additions.iter().filter_map(Element::to_message));
+        match message {
+            None => require_results(prompt, name)?,
+            Some(message) if is_repeated(message, messages.last(), redaction) => {
+                messages.pop();
+                messages.push(message.clone());
+            }
+            Some(message) => {
+                messages.push(message.clone());
+                additions.push(Element::User(message.text()));
+            }
+        }
+        require_input(&messages)?;
+        Ok(Self {
+            messages,
+            additions,
+        })
+    }
+}
+
+/// Returns whether the transcript already ends with this message: the turn failed and is repeated.
+/// The transcript may contain placeholders for redacted text.
+fn is_repeated(message: &ChatMessage, last: Option<&ChatMessage>, redaction: &Redaction) -> bool {
+    let Content::Text(text) = &message.content else {
+        return false;
+    };
+    let written = ChatMessage::user(redaction.text(text).into_owned());
+    last == Some(&written)
+}
+
+/// Refuses a transcript without the result of a function that only callers run.
+fn require_results(prompt: &Prompt, name: &str) -> Result<(), PrepareError> {
+    match prompt.waiting_calls().into_iter().next() {
+        None => Ok(()),
+        Some((call_id, tool)) => Err(PrepareError::ResultRequired {
+            name: name.to_owned(),
+            call_id,
+            tool,
+        }),
+    }
+}
+
+/// Refuses a conversation whose last message is not of the user or a tool.
+fn require_input(messages: &[ChatMessage]) -> Result<(), PrepareError> {
+    match messages.last().map(|message| message.role) {
+        Some(Role::User | Role::Tool) => Ok(()),
+        last => Err(PrepareError::NoInput {
+            is_answered: last == Some(Role::Assistant),
+        }),
+    }
+}

@@ -1,0 +1,276 @@
+//! The settings and ports that prompts are prepared with.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use logue_model::Provider;
+use logue_tools::{
+    BoxFuture, Fetcher, Roots, SearchEngine, ShellOptions, ShellPolicy, ToolServers,
+};
+
+use crate::agents::response_cache::AnswerCache;
+use crate::permission::permissions::Permissions;
+use crate::prepare::error::{HostError, PrepareError};
+use crate::prepare::source::PromptSource;
+use crate::prompt::document::Prompt;
+use crate::prompt::environment::Surroundings;
+use crate::prompt::file_loader::FileWorld;
+use crate::transcript::redaction::Redaction;
+use crate::trust::grant::Grant;
+use crate::trust::prompt_trust::Standing;
+use crate::turn::budget::Budget;
+use crate::turn::listener::{Listener, NoListener};
+use crate::turn::response_requirements::Demands;
+use crate::turn::routing::Routing;
+
+/// The default limit of nested agent calls.
+pub const MAX_AGENT_CALLS: usize = 8;
+
+/// The default limit of model requests in one turn.
+pub const MAX_REQUESTS: usize = 50;
+
+/// The settings and ports that prompts are prepared with.
+///
+/// It holds everything that comes from outside a prompt, resolved: [`prepare`](crate::prepare)
+/// reads no configuration and no environment variables. Agents of a prompt are prepared with the
+/// same environment.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Environment {
+    /// Finds the models that prompts name.
+    pub models: Arc<dyn Models>,
+    /// Directories that prompts may read besides their own.
+    pub roots: Vec<PathBuf>,
+    /// Limits and variables of the programs that tools start.
+    pub shell: ShellPolicy,
+    /// Fetches pages from the allowed hosts; with `None`, the network is off.
+    pub network: Option<Arc<Fetcher>>,
+    /// The search engine of `browser.search`; requires `network`.
+    pub search: Option<Arc<SearchEngine>>,
+    /// Connects to tool servers.
+    pub servers: Option<Arc<dyn ToolServers>>,
+    /// Permission rules, approver and audit log of tool calls.
+    pub permissions: Permissions,
+    /// Decides whether a prompt is trusted.
+    pub trust: Arc<dyn TrustPolicy>,
+    /// The policy for tool calls that require approval.
+    pub approvals: Approvals,
+    /// The spend limits, shared with the agents of the prompt.
+    pub budget: Budget,
+    /// The limit of model requests in one turn.
+    pub max_requests: usize,
+    /// The limit of nested agent calls; with 0, agents are off.
+    pub max_agent_depth: usize,
+    /// Options for running tool calls.
+    pub routing: Routing,
+    /// Requirements on the responses of the turn; agents have none.
+    pub requirements: Demands,
+    /// The condition for rewriting a prompt with a model before it runs.
+    pub refinement: Refinement,
+    /// Keeps rewritten prompts.
+    pub refined_prompts: Option<AnswerCache>,
+    /// Keeps responses of agents that documents call.
+    pub agent_responses: Option<AnswerCache>,
+    /// Patterns that a transcript does not contain.
+    pub redaction: Redaction,
+    /// Receives the events of agents.
+    pub listener: Arc<dyn Listener>,
+    /// Receives the progress of a preparation.
+    pub progress: Arc<dyn PrepareObserver>,
+}
+
+/// The condition for rewriting a prompt with a model before it runs (ChatMD §10).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Refinement {
+    /// Prompts run as written.
+    Never,
+    /// A prompt is rewritten if it requests so.
+    #[default]
+    OnRequest,
+    /// Every prompt is rewritten.
+    Always,
+}
+
+/// The policy for tool calls that require approval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Approvals {
+    /// The turn suspends unless the approver decides at once.
+    #[default]
+    Suspend,
+    /// The approver decides at once; without one, such a prompt is refused.
+    Immediate,
+    /// The call is denied.
+    Never,
+}
+
+/// A model with its provider.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Model {
+    /// The provider that answers requests.
+    pub provider: Arc<dyn Provider>,
+    /// Distinguishes cached responses of different servers and models.
+    pub identity: String,
+    /// The model's name at the provider.
+    pub name: String,
+}
+
+impl Model {
+    /// A model called `name` at its provider.
+    pub fn new(
+        provider: Arc<dyn Provider>,
+        name: impl Into<String>,
+        identity: impl Into<String>,
+    ) -> Self {
+        Self {
+            provider,
+            identity: identity.into(),
+            name: name.into(),
+        }
+    }
+}
+
+/// Finds the models that prompts name.
+///
+/// Relative paths in a model name (`replay:FILE`) are resolved against `folder`.
+pub trait Models: Send + Sync {
+    /// Returns the model of an agent that names `named`, or the default model.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such model or it cannot be set up.
+    fn find(&self, named: Option<&str>, folder: &Path) -> Result<Model, HostError>;
+
+    /// Returns the model of the prompt that the user runs.
+    ///
+    /// A flag may take precedence over `named`.
+    ///
+    /// # Errors
+    /// As for [`find`](Self::find).
+    fn find_main(&self, named: Option<&str>, folder: &Path) -> Result<Model, HostError> {
+        self.find(named, folder)
+    }
+}
+
+/// Decides whether a prompt is trusted. It is asked before the prompt is evaluated.
+pub trait TrustPolicy: Send + Sync {
+    /// Returns the trust level of `source`, which grants its model `grant`.
+    ///
+    /// # Errors
+    /// Returns an error if trust cannot be determined.
+    fn judge<'a>(
+        &'a self,
+        source: &'a PromptSource,
+        grant: &'a Grant,
+        permissions: &'a Permissions,
+    ) -> BoxFuture<'a, Result<Standing, HostError>>;
+}
+
+/// Treats every prompt as the caller's own: the tools that it declares may run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OwnPrompts;
+
+impl TrustPolicy for OwnPrompts {
+    fn judge<'a>(
+        &'a self,
+        _: &'a PromptSource,
+        _: &'a Grant,
+        _: &'a Permissions,
+    ) -> BoxFuture<'a, Result<Standing, HostError>> {
+        Box::pin(std::future::ready(Ok(Standing::own())))
+    }
+}
+
+/// Receives the progress of a preparation.
+pub trait PrepareObserver: Send + Sync {
+    /// A model rewrote the prompt; `prompt` is its new text.
+    fn refined(&self, name: &str, prompt: &str) {
+        let _ = (name, prompt);
+    }
+
+    /// The prompt was read without errors; `prompt.diagnostics` may contain warnings.
+    fn loaded(&self, prompt: &Prompt, shell: &ShellPolicy) {
+        let _ = (prompt, shell);
+    }
+}
+
+/// Ignores the progress of a preparation.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoPrepareObserver;
+
+impl PrepareObserver for NoPrepareObserver {}
+
+impl Environment {
+    /// An environment with `models` and nothing else: no network, no servers, no limits on spend.
+    pub fn new(models: Arc<dyn Models>) -> Self {
+        Self {
+            models,
+            roots: Vec::new(),
+            shell: ShellOptions::default().into(),
+            network: None,
+            search: None,
+            servers: None,
+            permissions: Permissions::new(),
+            trust: Arc::new(OwnPrompts),
+            approvals: Approvals::default(),
+            budget: Budget::default(),
+            max_requests: MAX_REQUESTS,
+            max_agent_depth: MAX_AGENT_CALLS,
+            routing: Routing::default(),
+            requirements: Demands::default(),
+            refinement: Refinement::default(),
+            refined_prompts: None,
+            agent_responses: None,
+            redaction: Redaction::default(),
+            listener: Arc::new(NoListener),
+            progress: Arc::new(NoPrepareObserver),
+        }
+    }
+
+    /// The files, hosts and servers that a prompt can reach. Agents are off.
+    pub(crate) fn scope(&self, source: &PromptSource) -> Result<Surroundings, PrepareError> {
+        let folders = std::iter::once(source.folder()).chain(self.roots.iter().cloned());
+        let roots = Roots::new(folders).map_err(PrepareError::Roots)?;
+        let mut files = FileWorld::new(Arc::new(roots), &source.transcript_folder());
+        if let Some(path) = source.file() {
+            files = files.of_file(path);
+        }
+        let mut scope = Surroundings::new(files, self.shell.clone());
+        scope.kept.extend(source.transcript.clone());
+        scope.network.clone_from(&self.network);
+        scope.search.clone_from(&self.search);
+        scope.servers.clone_from(&self.servers);
+        Ok(scope)
+    }
+
+    /// The environment in which the agents of a prompt with these permissions are prepared.
+    pub(crate) fn for_agents(&self, permissions: &Permissions) -> Self {
+        Self {
+            permissions: permissions.clone(),
+            requirements: Demands::default(),
+            refinement: Refinement::Never,
+            approvals: Approvals::Never,
+            ..self.clone()
+        }
+    }
+}
+
+impl std::fmt::Debug for Environment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Environment")
+            .field("roots", &self.roots)
+            .field("permissions", &self.permissions)
+            .field("approvals", &self.approvals)
+            .field("max_requests", &self.max_requests)
+            .field("max_agent_depth", &self.max_agent_depth)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Model")
+            .field("identity", &self.identity)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,7 @@
+//! Preparation: from a prompt and an environment to an assistant that can answer.
+
+pub(crate) mod conversation;
+pub(crate) mod environment;
+pub(crate) mod error;
+pub(crate) mod prepared;
+pub(crate) mod source;

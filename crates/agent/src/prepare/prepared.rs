@@ -1,0 +1,322 @@
+//! The preparation of a turn.
+//!
+//! The order is a promise: everything that can be refused is refused before anything is written,
+//! and trust is decided before the prompt is evaluated.
+
+use std::sync::Arc;
+
+use logue_message::{ChatMessage, ToolDefinition};
+use logue_source::Diagnostic;
+use logue_tools::Toolbox;
+
+use crate::permission::decision_source::Authority;
+use crate::permission::permissions::{Permission, Permissions};
+use crate::prepare::conversation::Conversation;
+use crate::prepare::environment::{Approvals, Environment, Model, Refinement};
+use crate::prepare::error::{InvalidPrompt, PrepareError};
+use crate::prepare::source::{History, PromptForm, PromptOrigin, PromptSource};
+use crate::prompt::document::{Prompt, toolbox};
+use crate::prompt::environment::Surroundings;
+use crate::prompt::refine::refined;
+use crate::transcript::item::{Transcript, TranscriptError};
+use crate::trust::grant::Declared;
+use crate::turn::assistant::Assistant;
+use crate::turn::budget::Limits;
+use crate::turn::run::Turn;
+
+/// A prompt that is ready to answer.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Prepared {
+    /// The model with its tools, permissions and limits.
+    pub assistant: Assistant,
+    /// The evaluated prompt.
+    pub prompt: Prompt,
+    pub(crate) scope: Surroundings,
+    pub(crate) conversation: Conversation,
+    /// The identity of the model, for caches of its responses.
+    pub(crate) model_identity: String,
+}
+
+/// A prompt that was read and evaluated.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct LoadedPrompt {
+    /// The evaluated prompt.
+    pub prompt: Prompt,
+    scope: Surroundings,
+    permissions: Permissions,
+}
+
+/// Prepares a turn of a prompt: decides on trust, evaluates the prompt, connects to its tools and
+/// finds its model.
+///
+/// Nothing is written. Dropping the future cancels it. Documents of the prompt may call agents,
+/// which spend from the budget of the environment.
+///
+/// # Errors
+/// Returns an error if the prompt is invalid, a tool or the model cannot be set up, or the
+/// conversation has no message to answer.
+pub async fn prepare(
+    environment: &Environment,
+    source: PromptSource,
+) -> Result<Prepared, PrepareError> {
+    let LoadedPrompt {
+        prompt,
+        scope,
+        permissions,
+    } = load_prompt(environment, &source).await?;
+    assemble(environment, &source, prompt, scope, permissions).await
+}
+
+/// Reads and evaluates a prompt, as the first part of [`prepare`]: no tool is set up and no model
+/// is required, except for the agents that documents of the prompt call.
+///
+/// # Errors
+/// Returns an error if trust cannot be determined or the prompt is invalid.
+pub async fn load_prompt(
+    environment: &Environment,
+    source: &PromptSource,
+) -> Result<LoadedPrompt, PrepareError> {
+    let scope = environment.scope(source)?;
+    let mut source = source.clone();
+    refine(environment, &scope, &mut source).await?;
+    let grant = scope.grant(&source.name, &source.text);
+    let permissions = environment.permissions.clone();
+    let judged = environment.trust.judge(&source, &grant, &permissions);
+    let standing = judged.await?;
+    let permissions = permissions.with_standing(standing);
+    let permissions = match environment.approvals {
+        Approvals::Never => permissions.without_asking(),
+        _ => permissions,
+    };
+    let scope = scope.with_agents(Arc::new(environment.for_agents(&permissions)));
+    let prompt = evaluate(&scope, &source).await?;
+    environment.progress.loaded(&prompt, scope.shell());
+    Ok(LoadedPrompt {
+        prompt,
+        scope,
+        permissions,
+    })
+}
+
+/// Prepares an agent in the scope that its caller gives it.
+pub(crate) async fn prepare_agent(
+    environment: &Environment,
+    source: PromptSource,
+    scope: Surroundings,
+) -> Result<Prepared, PrepareError> {
+    let prompt = evaluate(&scope, &source).await?;
+    let path = match &source.origin {
+        PromptOrigin::File(path) => path.clone(),
+        _ => source.name.clone().into(),
+    };
+    let declared = Declared::of(prompt.tools.iter(), scope.world.roots().base());
+    let permissions = environment.permissions.clone().of_agent(&path, &declared);
+    assemble(environment, &source, prompt, scope, permissions).await
+}
+
+impl LoadedPrompt {
+    /// Closes the connections to tool servers.
+    pub async fn close(&self) {
+        self.scope.close().await;
+    }
+}
+
+impl Prepared {
+    /// The messages that the turn answers; empty for the conversation of a session.
+    pub fn history(&self) -> &[ChatMessage] {
+        &self.conversation.messages
+    }
+
+    /// Returns a handle that closes the connections to the prompt's tool servers.
+    pub fn connections(&self) -> Connections {
+        Connections(self.scope.clone())
+    }
+
+    /// Starts the turn of a prompt: appends the user's message, and the results of calls that were
+    /// interrupted, to `transcript`.
+    ///
+    /// # Errors
+    /// Returns an error if the transcript cannot be written. Nothing was appended.
+    pub fn into_turn(self, mut transcript: Box<dyn Transcript>) -> Result<Turn, TranscriptError> {
+        transcript.prepare()?;
+        transcript.append(&self.conversation.additions)?;
+        Ok(Turn {
+            assistant: self.assistant,
+            history: self.conversation.messages,
+            transcript,
+        })
+    }
+}
+
+/// The connections to the tool servers of a prompt.
+#[derive(Clone, Debug)]
+pub struct Connections(Surroundings);
+
+impl Connections {
+    /// Closes the connections. Dropping the last handle closes them without notice to the servers.
+    pub async fn close(&self) {
+        self.0.close().await;
+    }
+}
+
+/// Replaces the text with one that a model has rewritten, if requested.
+///
+/// A prompt with errors is left for [`evaluate`] to report.
+async fn refine(
+    environment: &Environment,
+    scope: &Surroundings,
+    source: &mut PromptSource,
+) -> Result<(), PrepareError> {
+    if source.form != PromptForm::ChatMd || environment.refinement == Refinement::Never {
+        return Ok(());
+    }
+    let tree = chatmd::parse(&source.text);
+    let is_requested =
+        environment.refinement == Refinement::Always || chatmd::refine::is_requested(&tree);
+    if !is_requested || tree.has_errors() {
+        return Ok(());
+    }
+    let named = scope.model_named(&source.name, &source.text);
+    let model = environment
+        .models
+        .find_main(named.as_deref(), &source.folder())?;
+    let cache = environment.refined_prompts.as_ref();
+    let rewritten = refined(&source.text, &model, cache).await?;
+    let length = chatmd::refine::prompt_length(&chatmd::parse(&rewritten));
+    let prompt = rewritten.get(..length).unwrap_or(&rewritten);
+    environment
+        .progress
+        .refined(&source.name, prompt.trim_end());
+    source.text = rewritten;
+    Ok(())
+}
+
+/// Reads and evaluates the text of a prompt.
+async fn evaluate(scope: &Surroundings, source: &PromptSource) -> Result<Prompt, PrepareError> {
+    let prompt = match source.form {
+        PromptForm::ChatMd => scope.load(&source.name, &source.text).await,
+        PromptForm::OpenChatMl => Prompt::of_openchatml(&source.name, &source.text),
+    };
+    let errors = prompt.diagnostics.iter().filter(|found| found.is_error());
+    let errors: Vec<Diagnostic> = errors.cloned().collect();
+    if errors.is_empty() {
+        Ok(prompt)
+    } else {
+        Err(PrepareError::Invalid(Box::new(InvalidPrompt::new(
+            prompt, errors,
+        ))))
+    }
+}
+
+/// Connects an evaluated prompt to its tools and its model.
+async fn assemble(
+    environment: &Environment,
+    source: &PromptSource,
+    prompt: Prompt,
+    scope: Surroundings,
+    permissions: Permissions,
+) -> Result<Prepared, PrepareError> {
+    if source.origin == PromptOrigin::Network && !prompt.tools.is_empty() {
+        return Err(PrepareError::ToolsFromNetwork);
+    }
+    let toolbox = match toolbox(&prompt, &scope, &permissions).await {
+        Ok(toolbox) => toolbox,
+        Err(error) => {
+            let invalid = InvalidPrompt::new(prompt, vec![*error]);
+            return Err(PrepareError::Invalid(Box::new(invalid)));
+        }
+    };
+    let offered = toolbox.current().await.into_owned();
+    require_approver(environment, source, &offered, &permissions)?;
+    let redaction = &environment.redaction;
+    let conversation = Conversation::of_prompt(&prompt, &source.name, &source.history, redaction)?;
+    let requirements = environment.requirements.clone();
+    let checked = requirements.check(offered.definitions());
+    checked.map_err(PrepareError::Requirements)?;
+    let model = find_model(environment, source, &prompt, &scope)?;
+    if scope.depth == 0 {
+        require_price(environment.budget.limits(), &model)?;
+    }
+    let prefix = match source.history {
+        History::Session => prompt.messages.clone(),
+        _ => Vec::new(),
+    };
+    let mut routing = environment.routing.clone();
+    // Transcripts of OpenChatML contain results in their envelope.
+    routing.envelope |= prompt.is_openchatml();
+    let assistant = Assistant {
+        provider: model.provider,
+        model: model.name,
+        settings: prompt.settings(),
+        toolbox,
+        permissions,
+        prefix,
+        max_requests: environment.max_requests,
+        routing,
+        budget: environment.budget.clone(),
+        demands: requirements,
+    };
+    Ok(Prepared {
+        assistant,
+        prompt,
+        scope,
+        conversation,
+        model_identity: model.identity,
+    })
+}
+
+fn find_model(
+    environment: &Environment,
+    source: &PromptSource,
+    prompt: &Prompt,
+    scope: &Surroundings,
+) -> Result<Model, PrepareError> {
+    let named = prompt.config.model.as_deref();
+    let models = &environment.models;
+    Ok(if scope.depth == 0 {
+        models.find_main(named, &source.folder())?
+    } else {
+        models.find(named, scope.world.roots().base())?
+    })
+}
+
+/// Refuses a prompt with tools that require approval where approval cannot be given.
+fn require_approver(
+    environment: &Environment,
+    source: &PromptSource,
+    offered: &Toolbox,
+    permissions: &Permissions,
+) -> Result<(), PrepareError> {
+    if environment.approvals != Approvals::Immediate || permissions.asker.is_some() {
+        return Ok(());
+    }
+    let decide = |tool: &ToolDefinition| (tool.name.clone(), permissions.decide(&tool.name));
+    let decisions = offered.definitions().iter().map(decide);
+    let asked: Vec<_> = decisions
+        .filter(|(_, ruling)| ruling.permission == Permission::Ask)
+        .collect();
+    let untrusted = asked
+        .iter()
+        .find(|(_, ruling)| matches!(ruling.by, Authority::NotTrusted { .. }));
+    match untrusted {
+        Some((tool, _)) => Err(PrepareError::NotTrusted {
+            name: source.name.clone(),
+            tool: tool.clone(),
+        }),
+        None if asked.is_empty() => Ok(()),
+        None => Err(PrepareError::NoApprover),
+    }
+}
+
+/// Refuses a cost limit that cannot be enforced.
+fn require_price(limits: &Limits, model: &Model) -> Result<(), PrepareError> {
+    let is_known = limits.price(model.provider.name(), &model.name).is_some();
+    if limits.max_cost.is_none() || is_known {
+        return Ok(());
+    }
+    Err(PrepareError::NoPrice {
+        model: model.name.clone(),
+    })
+}

@@ -1,0 +1,91 @@
+//! Failures of commands from the errors of a preparation.
+
+use logue_agent::{HostError, InvalidPrompt, PrepareError, TOOL_RESULT_REQUIRED};
+use logue_harness::ErrorBucket;
+
+use crate::arguments::Asking;
+use crate::exit::{Exit, Failure};
+use crate::setup::model::provider_failure;
+use crate::terminal::error_style;
+
+/// The failure of a command whose turn could not be prepared.
+pub(crate) fn prepare_failure(error: &PrepareError, asking: &Asking) -> Failure {
+    let message = error.to_string();
+    let failure = Failure::new(error.bucket().into(), error.category(), message.clone());
+    match error {
+        PrepareError::Invalid(invalid) => rendered_in(invalid),
+        PrepareError::Roots(_) => {
+            failure.with_help("--root and `[tools] roots` name folders that exist")
+        }
+        PrepareError::Refine(_) => failure.with_help(
+            "run without the META_REFINE comment and variable to use the prompt as it is",
+        ),
+        PrepareError::NotTrusted { .. } => failure
+            .with_help("look at what it declares, then `logue trust FILE`, or --trust for this run")
+            .with_help("--approve TOOL=allow or =deny decides about one tool"),
+        PrepareError::NoApprover => no_approver(),
+        PrepareError::ResultRequired { tool, call_id, .. } => {
+            Failure::new(Exit::Suspended, TOOL_RESULT_REQUIRED, message).with_help(format!(
+                "append it, and run again: `<|start|>tool name=functions.{tool} call_id={call_id} \
+                 to=assistant<|channel|>commentary<|message|>…<|end|>`"
+            ))
+        }
+        PrepareError::NoInput { .. } => failure.with_help(
+            "add a <user> element to the file, or name a message: `logue run FILE \"…\"`",
+        ),
+        PrepareError::Requirements(error) => {
+            let failure = provider_failure(error);
+            match &asking.demanding.schema {
+                Some(file) if error.message.contains("schema") => {
+                    failure.with_help(format!("the schema is in {}", file.display()))
+                }
+                _ => failure,
+            }
+        }
+        PrepareError::NoPrice { model } => {
+            Failure::new(Exit::Usage, "usage", message).with_help(format!(
+                "say in logue.toml what a million tokens cost in US dollars: [prices.{model:?}] \
+                 input = …, output = …; or limit the tokens with --max-tokens instead"
+            ))
+        }
+        PrepareError::Host(error) => {
+            let help = error.help.iter().cloned();
+            help.fold(failure, Failure::with_help)
+        }
+        _ => failure,
+    }
+}
+
+/// The failure of a turn that may require approval and cannot suspend.
+pub(crate) fn no_approver() -> Failure {
+    let message = "a tool can only be asked about if the turn has a file to resume from";
+    Failure::new(Exit::Usage, "usage", message)
+        .with_help("use =allow or =deny, or write a transcript with -o")
+}
+
+/// Reports all errors of a prompt; the first one names the failure.
+fn rendered_in(invalid: &InvalidPrompt) -> Failure {
+    let map = invalid.source_map();
+    let reports = invalid.errors().iter();
+    let reports: Vec<String> = reports
+        .map(|error| map.render(error, error_style()))
+        .collect();
+    let first = invalid.errors().first();
+    let code = first.map_or("E-SOURCE-READ", |first| first.code.as_str());
+    Failure {
+        report: Some(reports.join("\n")),
+        ..Failure::user(code, invalid.to_string())
+    }
+}
+
+impl From<Failure> for HostError {
+    fn from(failure: Failure) -> Self {
+        let bucket = match failure.exit {
+            Exit::Retryable | Exit::Busy => ErrorBucket::RetryableTransient,
+            Exit::SessionTerminating | Exit::Internal => ErrorBucket::SessionTerminating,
+            _ => ErrorBucket::UserCorrectable,
+        };
+        let error = Self::new(failure.code, failure.message).with_bucket(bucket);
+        failure.help.into_iter().fold(error, Self::with_help)
+    }
+}

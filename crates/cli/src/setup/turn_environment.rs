@@ -1,0 +1,111 @@
+//! The environment of a turn, resolved once from the configuration and the command line.
+
+use std::sync::Arc;
+
+use logue_agent::{
+    Approvals, AuditLog, Budget, Environment, Permissions, PrepareObserver, Prompt, Refinement,
+};
+use logue_source::Severity;
+use logue_tools::{Fetcher, ShellPolicy};
+
+use crate::arguments::{Asking, TrustArgs};
+use crate::exit::Failure;
+use crate::setup::config::{Config, tools};
+use crate::setup::environment::variable;
+use crate::setup::model::ConfiguredModels;
+use crate::setup::output::Output;
+use crate::setup::permissions::{TrustRules, permissions};
+use crate::setup::{mcp, requirements};
+use crate::terminal::{complain, error_style};
+
+/// The settings of a command from which the environment of its turns is built.
+pub(crate) struct TurnSettings<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) asking: &'a Asking,
+    pub(crate) trust: &'a TrustArgs,
+    pub(crate) output: &'a Arc<Output>,
+    pub(crate) approvals: Approvals,
+}
+
+impl TurnSettings<'_> {
+    /// Builds the environment of one turn, whose decisions are recorded in `audit`.
+    ///
+    /// `flags` has the permission rules of the command line.
+    pub(crate) fn environment(
+        &self,
+        flags: Permissions,
+        audit: Arc<dyn AuditLog>,
+    ) -> Result<Environment, Failure> {
+        let Self {
+            config,
+            asking,
+            output,
+            ..
+        } = *self;
+        let network = self.fetcher()?;
+        let mut environment = Environment::new(Arc::new(ConfiguredModels::new(asking, config)));
+        environment.roots = asking.roots.iter().cloned().chain(config.roots()).collect();
+        environment.shell = config.shell_policy();
+        environment.servers = Some(mcp::servers(config, network.clone()));
+        environment.network = network;
+        environment.search = config.search().map(Arc::new);
+        environment.permissions = permissions(self, flags, audit);
+        environment.trust = Arc::new(TrustRules::new(self));
+        environment.approvals = self.approvals;
+        environment.budget = Budget::new(config.spending(&asking.limits));
+        environment.max_requests = config.max_turns(asking.max_turns);
+        environment.max_agent_depth = config.max_depth(&asking.limits);
+        environment.routing = config.routing();
+        environment.requirements = requirements::requirements(&asking.demanding)?;
+        environment.redaction = config.redaction().clone();
+        if !asking.no_cache {
+            environment.refined_prompts = config.refined_prompts();
+            environment.agent_responses = config.agent_cache();
+        }
+        if is_refinement_requested() {
+            environment.refinement = Refinement::Always;
+        }
+        environment.listener = output.clone();
+        environment.progress = Arc::new(PrepareReports(Arc::clone(output)));
+        Ok(environment)
+    }
+
+    /// The fetcher of allowed hosts. Without a host there is none, since setting up TLS takes time.
+    fn fetcher(&self) -> Result<Option<Arc<Fetcher>>, Failure> {
+        let policy = self.config.network(&self.asking.allow_hosts);
+        if policy.hosts.is_empty() {
+            return Ok(None);
+        }
+        let fetcher = Fetcher::new(policy).map_err(|error| {
+            let failure = Failure::user("E-NETWORK-DENIED", error.message);
+            error.help.into_iter().fold(failure, Failure::with_help)
+        })?;
+        Ok(Some(Arc::new(fetcher)))
+    }
+}
+
+/// Returns whether a variable requests that prompts are rewritten before they run.
+fn is_refinement_requested() -> bool {
+    ["LOGUE_META_REFINE", "OCHAT_META_REFINE"]
+        .into_iter()
+        .filter_map(variable)
+        .any(|value| chatmd::refine::is_truthy(&value))
+}
+
+/// Reports the progress of a preparation on standard error.
+struct PrepareReports(Arc<Output>);
+
+impl PrepareObserver for PrepareReports {
+    fn refined(&self, name: &str, prompt: &str) {
+        self.0.refined(prompt, name);
+    }
+
+    fn loaded(&self, prompt: &Prompt, shell: &ShellPolicy) {
+        let map = prompt.source_map();
+        let found = prompt.diagnostics.iter();
+        for warning in found.filter(|found| found.severity == Severity::Warning) {
+            complain(&format!("{}\n", map.render(warning, error_style())));
+        }
+        tools::tell(prompt, shell);
+    }
+}
