@@ -15,11 +15,11 @@
 
 mod describe;
 mod export;
-mod judge;
+mod fast_check;
 mod locate;
 mod node;
-mod pass;
 mod schema;
+mod validate;
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(crate) use locate::items as places_of_items;
 pub(crate) use node::{Kinds, Node, NodeId, Property};
 pub(crate) use schema::Compiler;
 
-use crate::json;
+use crate::syntax::json;
 
 /// What values a tool takes (OpenChatML 2.2 §8, 2.0 §8.2).
 #[derive(Clone, Debug, PartialEq)]
@@ -140,19 +140,19 @@ impl ArgumentSchema {
     }
 
     fn check_but(&self, text: &[u8], ignored: Option<&str>) -> Result<(), SchemaMismatch> {
-        if pass::fits(self, text) {
+        if fast_check::fits(self, text) {
             return Ok(());
         }
         let Ok(value) = serde_json::from_slice::<Value>(text) else {
             // What is JSON and still cannot be held is not judged.
             return json::find_error(text).map_or(Ok(()), |error| Err(not_json(&error, text)));
         };
-        judge::judge(self, &value, text.len(), ignored).map_err(|finding| finding.at(text))
+        validate::judge(self, &value, text.len(), ignored).map_err(|finding| finding.at(text))
     }
 
     /// Whether a value has this shape.
     pub fn accepts(&self, value: &Value) -> bool {
-        judge::judge(self, value, judge::size(value), None).is_ok()
+        validate::judge(self, value, validate::size(value), None).is_ok()
     }
 
     fn node(&self, id: NodeId) -> &Node {

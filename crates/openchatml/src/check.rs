@@ -12,10 +12,10 @@ use std::collections::btree_map::Entry;
 use logue_source::{Diagnostic, DiagnosticCode, Severity, Span};
 
 use crate::document::Document;
-use crate::frame::Frame;
-use crate::json::{self, JsonError};
-use crate::view::Addressee;
-use crate::words::{Channel, FrameRole};
+use crate::document::frame::Frame;
+use crate::syntax::json::{self, JsonError};
+use crate::syntax::vocabulary::{Channel, FrameRole};
+use crate::visibility::Recipient;
 
 pub(crate) use arguments::{mismatched, undeclared};
 
@@ -181,15 +181,15 @@ impl<'s> Calls<'s> {
     fn check(&mut self, document: &Document<'s>, frame: &Frame) -> Option<Diagnostic> {
         let is_answer = frame.role() == FrameRole::Assistant
             && frame.channel() == Channel::Final
-            && frame.addressee != Addressee::Tool;
+            && frame.recipient != Recipient::Tool;
         if is_answer || frame.role() == FrameRole::User {
             self.went_on = Some(frame.span());
         }
         let place = frame.call_id_span()?;
         let id = Id::new(place.bytes(document.source()));
-        let shown = || crate::attributes::shown(id.whole);
+        let shown = || crate::read::attributes::shown(id.whole);
         let is_call = frame.role() == FrameRole::Assistant
-            && (frame.addressee == Addressee::Tool || frame.is_call());
+            && (frame.recipient == Recipient::Tool || frame.is_call());
         if is_call {
             let earlier = match self.by_id.entry(id) {
                 Entry::Vacant(free) => {
@@ -262,7 +262,7 @@ impl<'s> Calls<'s> {
             let later = self
                 .went_on
                 .filter(|later| call.answer.is_none() && later.start > call.place.start)?;
-            let id = crate::attributes::shown(call.id.whole);
+            let id = crate::read::attributes::shown(call.id.whole);
             Some(
                 Diagnostic::new(
                     Severity::Note,

@@ -29,129 +29,26 @@
 //! # Ok::<(), convert::ConvertError>(())
 //! ```
 
+mod error;
 mod harmony;
 mod ids;
+mod options;
 mod reading;
+mod result;
 mod v2_0;
 mod v2_2;
 mod writing;
 
-use logue_source::{Diagnostic, DiagnosticCode};
-
+pub use error::ConvertError;
 pub use ids::assign_ids;
-pub(crate) use writing::{Writing, note_terminators};
+pub use options::ConvertOptions;
+pub use result::{ReadResult, WriteResult};
+pub(crate) use writing::{Writing, finish, note_terminators};
 
 use crate::dialect::Dialect;
-use crate::harmony::RenderError;
-use crate::loss::Loss;
-use crate::owned::{FrameBuf, HeaderBuf, Transcript};
+use crate::document::owned::{FrameBuf, Transcript};
 use crate::v0_1::{self, WriteOptions};
-use crate::write::WriteError;
-
-/// How to convert.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ConvertOptions {
-    /// Refuse whatever would lose something.
-    pub strict: bool,
-    /// Private reasoning stands in the message that it led to, in a field of its own, where the
-    /// form has one: `thinking` in the JSON of 2.2, `reasoning_content` in Chat Completions. Without
-    /// this option the first has a message of its own for it, and the second has none.
-    pub thinking: bool,
-    /// A projection is written on one line, as an object, the way data sets are kept.
-    pub line: bool,
-}
-
-/// A conversation that was read.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct ReadResult {
-    /// What it says.
-    pub transcript: Transcript,
-    /// The dialect that it was read in.
-    pub dialect: Dialect,
-    /// Whether the caller or the text said so, rather than only allowing it.
-    pub certain: bool,
-    /// What was wrong with the text.
-    pub diagnostics: Vec<Diagnostic>,
-    /// What the transcript does not hold of it, and what it was given in addition.
-    pub losses: Vec<Loss>,
-}
-
-/// A conversation that was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct WriteResult {
-    /// The text.
-    pub text: String,
-    /// What it does not hold.
-    pub losses: Vec<Loss>,
-}
-
-/// Why a conversation cannot be written (`E-WRITE-REFUSED`).
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ConvertError {
-    /// A frame cannot be written.
-    Frame {
-        /// Its index.
-        index: usize,
-        /// The rule that it breaks.
-        reason: WriteError,
-    },
-    /// The document header cannot be written.
-    Header {
-        /// The rule that it breaks.
-        reason: WriteError,
-    },
-    /// A body spells a control token of a dialect that has no escape for it.
-    Body {
-        /// The frame's index.
-        index: usize,
-        /// The token.
-        token: &'static str,
-    },
-    /// A message of Harmony cannot be written.
-    Message {
-        /// The rule that it breaks.
-        reason: RenderError,
-    },
-    /// Something would be lost, and [`ConvertOptions::strict`] forbids it.
-    Losses(Vec<Loss>),
-}
-
-impl ConvertError {
-    /// The stable code.
-    pub const CODE: DiagnosticCode = DiagnosticCode::WriteRefused;
-
-    /// The losses that were forbidden; none for other reasons.
-    pub fn losses(&self) -> &[Loss] {
-        match self {
-            Self::Losses(losses) => losses,
-            _ => &[],
-        }
-    }
-}
-
-impl std::fmt::Display for ConvertError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Frame { index, reason } => write!(f, "frame {}: {reason}", index + 1),
-            Self::Header { reason } => reason.fmt(f),
-            Self::Message { reason } => reason.fmt(f),
-            Self::Body { index, token } => write!(
-                f,
-                "frame {}: the body spells `{token}`, and this dialect has no escape for it",
-                index + 1
-            ),
-            Self::Losses(losses) => {
-                f.write_str("something would be lost")?;
-                losses.iter().try_for_each(|loss| write!(f, "; {loss}"))
-            }
-        }
-    }
-}
-
-impl std::error::Error for ConvertError {}
+use crate::write::frame::WriteError;
 
 /// Reads a conversation in the dialect `from`, or in the one that [`detect`](crate::detect) finds.
 /// Never fails: what is wrong is a diagnostic. Linear in the text.
@@ -191,18 +88,6 @@ pub fn write(
     finish(writing, options)
 }
 
-/// The result of a writer, unless it lost something and must not.
-pub(crate) fn finish(
-    writing: Writing,
-    options: &ConvertOptions,
-) -> Result<WriteResult, ConvertError> {
-    let Writing { text, losses, .. } = writing;
-    if options.strict && !losses.is_empty() {
-        return Err(ConvertError::Losses(losses));
-    }
-    Ok(WriteResult { text, losses })
-}
-
 /// A frame as a line of 2.0, which must lose nothing.
 pub(crate) fn frame_of_2_0(frame: &FrameBuf) -> Result<String, WriteError> {
     let options = ConvertOptions {
@@ -222,15 +107,4 @@ pub(crate) fn frame_of_2_0(frame: &FrameBuf) -> Result<String, WriteError> {
                 reason: other.to_string(),
             },
         })
-}
-
-/// The document header for `version`.
-fn header_for(transcript: &Transcript, version: &str, writing: &mut Writing) -> HeaderBuf {
-    let mut header = transcript.header.clone().unwrap_or_default();
-    let older = ["", "2.0", "2.2"].contains(&header.version.as_str());
-    if !older {
-        writing.note_whole(&format!("version {} becomes {version}", header.version));
-    }
-    version.clone_into(&mut header.version);
-    header
 }

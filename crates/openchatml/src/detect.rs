@@ -23,12 +23,13 @@ use memchr::memmem;
 
 use crate::dialect::Dialect;
 use crate::document::Document;
-use crate::frame::Frame;
-use crate::header::Rules;
-use crate::reader::parse;
-use crate::token::{ControlToken, Scanner};
+use crate::document::frame::Frame;
+use crate::read::batch::parse;
+use crate::syntax::rules::Rules;
+use crate::syntax::scanner::Scanner;
+use crate::syntax::token::ControlToken;
+use crate::syntax::vocabulary::{FrameRole, RoleForm};
 use crate::v0_1::Task;
-use crate::words::{FrameRole, RoleForm};
 
 /// What [`detect`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

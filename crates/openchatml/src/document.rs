@@ -1,15 +1,23 @@
 //! A transcript as it was read: the source and what was found in it.
 
+pub(crate) mod frame;
+pub(crate) mod header;
+pub(crate) mod owned;
+pub(crate) mod owned_source;
+pub(crate) mod shared;
+
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use logue_source::{Diagnostic, Span};
 
-use crate::escape;
-use crate::findings::Findings;
-use crate::frame::Frame;
-use crate::header::{Header, Rules};
-use crate::owned_source::is_text;
+use crate::document::frame::Frame;
+use crate::document::header::Header;
+use crate::document::owned::{FrameBuf, HeaderBuf, Transcript};
+use crate::document::owned_source::is_text;
+use crate::syntax::escape;
+use crate::syntax::findings::Findings;
+use crate::syntax::rules::Rules;
 
 /// What [`parse`](crate::parse) gives: the header, the frames and the findings of one source.
 ///
@@ -223,6 +231,30 @@ impl<'s> Document<'s> {
     /// The type that the body of a frame must have.
     pub fn constrain(&self, frame: &Frame) -> Option<Cow<'s, str>> {
         frame.constrain_span().map(|span| self.text(span))
+    }
+}
+
+impl Document<'_> {
+    /// The whole document with its own text.
+    pub fn to_transcript(&self) -> Transcript {
+        Transcript {
+            header: self.header().map(HeaderBuf::from),
+            frames: self.to_owned_frames(),
+        }
+    }
+
+    /// A frame of this document with its own text; invalid UTF-8 is replaced. A frame whose header
+    /// is broken, and stray text, have an unknown channel.
+    pub fn to_owned_frame(&self, frame: &Frame) -> FrameBuf {
+        let mut owned = FrameBuf::head_of(frame, |span| self.text(span).into_owned());
+        owned.body = self.body_text(frame).into_owned();
+        owned
+    }
+
+    /// Every frame with its own text, stray text included, in order. Linear in the source.
+    pub fn to_owned_frames(&self) -> Vec<FrameBuf> {
+        let frames = self.frames().iter();
+        frames.map(|frame| self.to_owned_frame(frame)).collect()
     }
 }
 

@@ -30,8 +30,8 @@ pub use writing::frames_from_messages;
 
 use logue_message::CallKind;
 
-use crate::json::is_json;
-use crate::words::{FUNCTIONS, is_builtin};
+use crate::syntax::json::is_json;
+use crate::syntax::vocabulary::{FUNCTIONS, is_builtin};
 
 /// The intent of a preamble.
 const PREAMBLE: &str = "preamble";

@@ -43,8 +43,8 @@ mod turns;
 use logue_source::{Diagnostic, Span};
 
 use crate::convert::{ConvertError, ConvertOptions, WriteResult, finish};
+use crate::document::owned::Transcript;
 use crate::loss::Loss;
-use crate::owned::Transcript;
 
 pub use outline::{conversations, detect};
 

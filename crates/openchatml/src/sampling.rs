@@ -6,9 +6,9 @@
 
 use std::collections::HashSet;
 
+use crate::document::owned::FrameBuf;
 use crate::harmony::{End, Message};
-use crate::owned::FrameBuf;
-use crate::words::{Channel, FrameRole, Terminator, is_tool_recipient};
+use crate::syntax::vocabulary::{Channel, FrameRole, Terminator, is_tool_recipient};
 
 /// Which finished turns lose their reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -71,7 +71,7 @@ pub fn prompt_messages(messages: &[Message], keep: ReasoningRetention) -> Vec<Me
 }
 
 /// What the rules ask of a frame or message.
-trait Said: Clone {
+trait HistoryItem: Clone {
     fn role(&self) -> FrameRole;
     /// The channel in force.
     fn channel(&self) -> Channel;
@@ -105,7 +105,7 @@ trait Said: Clone {
     }
 }
 
-impl Said for FrameBuf {
+impl HistoryItem for FrameBuf {
     fn role(&self) -> FrameRole {
         self.role
     }
@@ -137,7 +137,7 @@ impl Said for FrameBuf {
     }
 }
 
-impl Said for Message {
+impl HistoryItem for Message {
     fn role(&self) -> FrameRole {
         self.head.role
     }
@@ -174,7 +174,7 @@ impl Said for Message {
     }
 }
 
-fn kept<T: Said>(said: &[T], keep: ReasoningRetention) -> Vec<T> {
+fn kept<T: HistoryItem>(said: &[T], keep: ReasoningRetention) -> Vec<T> {
     let goes: Vec<bool> = match keep {
         ReasoningRetention::OpenTurn => {
             let end = said.iter().rposition(T::is_answer).unwrap_or(0);
@@ -207,7 +207,7 @@ fn kept<T: Said>(said: &[T], keep: ReasoningRetention) -> Vec<T> {
 
 /// For each place, whether a call without a reply follows it in the same turn. A turn ends where
 /// somebody else than the assistant or a tool speaks, and at its answer.
-fn before_pending_calls<T: Said>(said: &[T]) -> Vec<bool> {
+fn before_pending_calls<T: HistoryItem>(said: &[T]) -> Vec<bool> {
     let mut marks = vec![false; said.len()];
     let mut replies = Replies::default();
     let mut is_pending = false;
@@ -234,7 +234,7 @@ struct Replies<'f> {
 }
 
 impl<'f> Replies<'f> {
-    fn add(&mut self, reply: &'f impl Said) {
+    fn add(&mut self, reply: &'f impl HistoryItem) {
         match reply.call_id() {
             Some(id) => {
                 self.ids.insert(id);
@@ -244,7 +244,7 @@ impl<'f> Replies<'f> {
     }
 
     /// Whether a call has a reply.
-    fn take(&mut self, call: &impl Said) -> bool {
+    fn take(&mut self, call: &impl HistoryItem) -> bool {
         if let Some(id) = call.call_id() {
             return self.ids.contains(id);
         }

@@ -147,7 +147,7 @@ impl TokenScanner {
         let is_escaped = match self.structure.token(&token, span, self.before > 0) {
             Place::Markup => return,
             Place::Harmless => true,
-            Place::Said => false,
+            Place::Text => false,
         };
         out(TokenHit {
             token,

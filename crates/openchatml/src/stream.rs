@@ -1,7 +1,7 @@
 //! OpenChatML 2.2 and 2.0 as it arrives.
 //!
 //! ```text
-//! bytes ─▶ opening ─▶ tokens and text ─▶ the machine of `parse` ─▶ Event
+//! bytes ─▶ preamble ─▶ tokens and text ─▶ the machine of `parse` ─▶ Event
 //! ```
 //!
 //! [`Stream::push`] takes the bytes in any pieces. The document header is held until it is whole,
@@ -17,23 +17,24 @@
 //!
 //! [`parse`]: crate::parse
 
-mod head;
+mod emit;
+mod event;
 mod response;
-mod tell;
 
 use logue_source::Span;
 
-pub use head::{Event, FrameEnd, FrameHeader, StreamOptions};
+pub use event::{Event, FrameEnd, FrameHeader, StreamOptions};
 pub use response::{Audience, MessageId, ResponseEvent, ResponseEventMapper};
 
-use crate::findings::Findings;
-use crate::header::Rules;
 use crate::limits::{MAX_FRAME_HEADER, MAX_LITERAL_HELD};
-use crate::machine::{Machine, State};
-use crate::opening;
-use crate::token::{ControlToken, opener};
-use crate::window::Window;
-use tell::{Sink, Telling};
+use crate::read::machine::{Machine, State};
+use crate::read::preamble;
+use crate::syntax::findings::Findings;
+use crate::syntax::offset_slice::OffsetSlice;
+use crate::syntax::rules::Rules;
+use crate::syntax::scanner::opener;
+use crate::syntax::token::ControlToken;
+use emit::{Emitter, Sink};
 
 /// Bytes of a piece that is searched without setting up.
 const SHORT: usize = 64;
@@ -66,11 +67,11 @@ const KEPT: usize = MAX_FRAME_HEADER + 64;
 #[derive(Debug)]
 pub struct Stream {
     machine: Machine,
-    telling: Telling,
+    emitter: Emitter,
     rules: Rules,
     /// What came before the first frame, until that is decided.
-    opening: Option<Vec<u8>>,
-    search: opening::Search,
+    preamble: Option<Vec<u8>>,
+    search: preamble::Search,
     /// What may be the beginning of a token.
     held: Vec<u8>,
     /// Whether a `<` of the text stands directly before what comes next.
@@ -103,10 +104,10 @@ impl Stream {
     pub fn new(options: StreamOptions) -> Self {
         Self {
             machine: Machine::new(Rules::V2_2),
-            telling: Telling::new(options),
+            emitter: Emitter::new(options),
             rules: Rules::V2_2,
-            opening: Some(Vec::new()),
-            search: opening::Search::default(),
+            preamble: Some(Vec::new()),
+            search: preamble::Search::default(),
             held: Vec::with_capacity(ControlToken::EndLiteral.as_str().len()),
             bracket: false,
             at: 0,
@@ -119,12 +120,12 @@ impl Stream {
 
     /// The next bytes of the text.
     pub fn push(&mut self, bytes: &[u8], sink: &mut impl FnMut(Event<'_>)) {
-        if let Some(mut opening) = self.opening.take() {
-            opening.extend_from_slice(bytes);
-            if self.search.is_decided(&opening) {
-                self.open(&opening, sink);
+        if let Some(mut preamble) = self.preamble.take() {
+            preamble.extend_from_slice(bytes);
+            if self.search.is_decided(&preamble) {
+                self.open(&preamble, sink);
             } else {
-                self.opening = Some(opening);
+                self.preamble = Some(preamble);
             }
             return;
         }
@@ -133,41 +134,41 @@ impl Stream {
 
     /// The end of the text.
     pub fn finish(mut self, sink: &mut impl FnMut(Event<'_>)) {
-        if let Some(opening) = self.opening.take() {
-            self.open(&opening, sink);
+        if let Some(preamble) = self.preamble.take() {
+            self.open(&preamble, sink);
         }
         let held = std::mem::take(&mut self.held);
         self.text(&held, sink);
         match self.literal {
             Literal::Held { open, from } => self.lose(open, from, sink),
             Literal::Open { open } => {
-                let window = Window::new(&self.header, self.header_from);
-                let mut told = self.telling.to(self.at, sink);
+                let window = OffsetSlice::new(&self.header, self.header_from);
+                let mut told = self.emitter.to(self.at, sink);
                 self.machine
                     .unclosed_literal(window, open, self.at, &mut told);
             }
             Literal::Outside | Literal::Opaque => {}
         }
-        let window = Window::new(&self.header, self.header_from);
-        let mut told = self.telling.to(self.at, sink);
+        let window = OffsetSlice::new(&self.header, self.header_from);
+        let mut told = self.emitter.to(self.at, sink);
         self.machine.finish(window, self.at, &mut told);
         told.flush();
     }
 
     /// Reads the document header, and goes on behind it.
-    fn open(&mut self, opening: &[u8], sink: &mut Sink<'_>) {
+    fn open(&mut self, preamble: &[u8], sink: &mut Sink<'_>) {
         let mut findings = Findings::default();
-        let read = opening::read(opening, &mut findings);
+        let read = preamble::read(preamble, &mut findings);
         self.rules = read.rules;
         self.machine = Machine::new(read.rules);
         self.at = read.frames_from;
-        let mut told = self.telling.to(self.at, sink);
+        let mut told = self.emitter.to(self.at, sink);
         told.opened(read.header.as_ref(), findings);
-        self.feed(opening.get(read.frames_from..).unwrap_or_default(), sink);
+        self.feed(preamble.get(read.frames_from..).unwrap_or_default(), sink);
     }
 
     fn feed(&mut self, mut bytes: &[u8], sink: &mut Sink<'_>) {
-        if self.telling.is_stopped() {
+        if self.emitter.is_stopped() {
             return;
         }
         while !self.held.is_empty() {
@@ -252,10 +253,10 @@ impl Stream {
     /// Text with its place, as what it is in the state that the machine is in.
     fn told(&mut self, bytes: &[u8], at: usize, sink: &mut Sink<'_>) {
         match self.machine.state() {
-            State::Body => self.telling.to(at, sink).delta(bytes),
+            State::Body => self.emitter.to(at, sink).delta(bytes),
             State::Header { .. } => self.keep(bytes),
             State::Between { .. } => {
-                let mut told = self.telling.to(at, sink);
+                let mut told = self.emitter.to(at, sink);
                 self.machine.between(bytes, at, &mut told);
             }
         }
@@ -270,8 +271,8 @@ impl Stream {
     /// The literal block that is held does not close in time.
     fn lose(&mut self, open: Span, from: usize, sink: &mut Sink<'_>) {
         self.literal = Literal::Opaque;
-        let window = Window::new(&self.header, self.header_from);
-        let mut told = self.telling.to(from, sink);
+        let window = OffsetSlice::new(&self.header, self.header_from);
+        let mut told = self.emitter.to(from, sink);
         self.machine.unclosed_literal(window, open, from, &mut told);
         self.machine.between(&self.block, from, &mut told);
         self.block = Vec::new();
@@ -328,8 +329,8 @@ impl Stream {
                 _ => Literal::Opaque,
             };
         }
-        let window = Window::new(&self.header, self.header_from);
-        let mut told = self.telling.to(at.start, sink);
+        let window = OffsetSlice::new(&self.header, self.header_from);
+        let mut told = self.emitter.to(at.start, sink);
         let means_nothing = matches!(
             token,
             ControlToken::Message | ControlToken::Constrain | ControlToken::EndLiteral

@@ -15,7 +15,7 @@ mod document;
 mod event;
 mod json;
 mod machine;
-mod mark;
+mod marker;
 mod read;
 mod role_line;
 mod stream;
@@ -24,7 +24,7 @@ mod write;
 
 pub use document::{Item, LegacyDocument, LegacyPiece, Message, parse};
 pub use event::{Event, Function, LegacyReadOptions, MessageEnd, MessageHeader, TextKind};
-pub use mark::Thought;
+pub use marker::Thought;
 pub use read::to_transcript;
 pub use stream::Stream;
 pub use task::{Files, Fim, Task};

@@ -8,106 +8,12 @@ use std::borrow::Cow;
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
-use crate::words::{Channel, FrameRole, Intent, is_tool_recipient};
+use crate::visibility::{HiddenReason, Visibility};
 use crate::{Document, Frame};
-
-/// Whether a frame may be shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Visibility {
-    /// It may.
-    Visible,
-    /// It may not.
-    Hidden(HiddenReason),
-}
-
-/// Why a frame is hidden.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum HiddenReason {
-    /// Its role is not shown to people.
-    Role,
-    /// It is private reasoning.
-    Analysis,
-    /// It is commentary that is no preamble.
-    Commentary,
-    /// Its channel is not understood.
-    UnknownChannel,
-    /// It is addressed to a tool.
-    ForTool,
-    /// It is text outside every frame.
-    Stray,
-}
-
-impl HiddenReason {
-    /// The reason in words that are safe to show.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Role => "frames of this role are hidden",
-            Self::Analysis => "private reasoning is hidden",
-            Self::Commentary => "commentary that is no preamble is hidden",
-            Self::UnknownChannel => "a frame whose channel is not understood is hidden",
-            Self::ForTool => "what is addressed to a tool is hidden",
-            Self::Stray => "text outside every frame is hidden",
-        }
-    }
-}
-
-impl Visibility {
-    pub(crate) const HIDDEN_STRAY: Self = Self::Hidden(HiddenReason::Stray);
-
-    /// Whether the frame may be shown.
-    pub const fn is_visible(self) -> bool {
-        matches!(self, Self::Visible)
-    }
-}
 
 /// Whether `frame` may be shown to a person without an opt-in.
 pub const fn is_visible(frame: &Frame) -> bool {
     frame.visibility().is_visible()
-}
-
-/// Whom a frame is addressed to, as far as visibility asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Addressee {
-    /// No recipient.
-    Nobody,
-    /// People or models of the conversation.
-    Participant,
-    /// A tool.
-    Tool,
-}
-
-impl Addressee {
-    pub(crate) fn of(to: &[u8]) -> Self {
-        if is_tool_recipient(to) {
-            Self::Tool
-        } else {
-            Self::Participant
-        }
-    }
-}
-
-/// The rule itself: everything that it does not name is hidden.
-pub(crate) const fn visibility(
-    role: FrameRole,
-    channel: Channel,
-    intent: Option<Intent>,
-    addressee: Addressee,
-) -> Visibility {
-    let reason = match (role, channel) {
-        (FrameRole::System | FrameRole::Developer | FrameRole::Tool | FrameRole::Other, _) => {
-            HiddenReason::Role
-        }
-        (_, Channel::Unknown) => HiddenReason::UnknownChannel,
-        (_, Channel::Analysis) => HiddenReason::Analysis,
-        (FrameRole::Assistant, _) if matches!(addressee, Addressee::Tool) => HiddenReason::ForTool,
-        (FrameRole::User | FrameRole::Assistant, Channel::Final) => return Visibility::Visible,
-        (FrameRole::Assistant, Channel::Commentary) if matches!(intent, Some(Intent::Preamble)) => {
-            return Visibility::Visible;
-        }
-        (_, Channel::Commentary) => HiddenReason::Commentary,
-    };
-    Visibility::Hidden(reason)
 }
 
 /// A document as a person sees it.

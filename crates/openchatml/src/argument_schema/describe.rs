@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::ArgumentSchema;
 use super::node::{Kinds, Node, NodeId};
-use crate::attributes::shown;
+use crate::read::attributes::shown;
 
 /// Alternatives that are listed; of more, only the number is told.
 const LISTED: usize = 6;

@@ -4,7 +4,7 @@
 
 use logue_source::Span;
 
-use super::judge::Step;
+use super::validate::Step;
 
 /// The path as people write it.
 pub(super) fn path(steps: &[Step]) -> String {
@@ -14,7 +14,7 @@ pub(super) fn path(steps: &[Step]) -> String {
             Step::Index(index) => path.push_str(&format!("[{index}]")),
             Step::Key(key) if is_word(key) => path.push_str(&format!(".{key}")),
             Step::Key(key) => {
-                let shown = crate::attributes::shown(key.as_bytes());
+                let shown = crate::read::attributes::shown(key.as_bytes());
                 path.push_str(&format!("[{}]", serde_json::Value::String(shown)));
             }
         }

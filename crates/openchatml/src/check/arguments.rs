@@ -2,17 +2,17 @@
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
-use crate::attributes::shown;
-use crate::declare::{self, Fault, Toolbox};
+use crate::declare::{self, CallError, ToolIndex};
 use crate::document::Document;
-use crate::frame::Frame;
-use crate::view::Addressee;
-use crate::words::FrameRole;
+use crate::document::frame::Frame;
+use crate::read::attributes::shown;
+use crate::syntax::vocabulary::FrameRole;
+use crate::visibility::Recipient;
 
 /// The tools of the frames before, and where they stand.
 #[derive(Default)]
 pub(super) struct Tools {
-    toolbox: Toolbox,
+    toolbox: ToolIndex,
     /// For each body: its pieces in the source, with the offset in the body at which each begins.
     places: Vec<Vec<(usize, Span)>>,
 }
@@ -66,8 +66,10 @@ impl Tools {
         let name = document.text(recipient);
         match self.toolbox.judge(&name, &document.body(frame)) {
             Ok(is_judged) => Ok(is_judged),
-            Err(Fault::Undeclared { namespace }) => Err(undeclared(&name, namespace, recipient)),
-            Err(Fault::Arguments {
+            Err(CallError::Undeclared { namespace }) => {
+                Err(undeclared(&name, namespace, recipient))
+            }
+            Err(CallError::Arguments {
                 mismatch,
                 tool,
                 body: index,
@@ -122,7 +124,7 @@ fn is_checked(document: &Document<'_>, frame: &Frame) -> bool {
     let is_other =
         |span: Option<Span>| span.is_some_and(|span| span.bytes(document.source()) != b"json");
     frame.is_call()
-        && frame.addressee == Addressee::Tool
+        && frame.recipient == Recipient::Tool
         && !is_other(frame.constrain_span().or(frame.content_type_span()))
 }
 

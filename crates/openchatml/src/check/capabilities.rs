@@ -7,10 +7,11 @@ use logue_source::{Diagnostic, DiagnosticCode, Span};
 use serde_json::Value;
 
 use super::profile::words;
-use crate::attributes::shown;
 use crate::document::Document;
-use crate::frame::Frame;
-use crate::token::{ControlToken, Scanner};
+use crate::document::frame::Frame;
+use crate::read::attributes::shown;
+use crate::syntax::scanner::Scanner;
+use crate::syntax::token::ControlToken;
 
 /// The lists of `capabilities`; a list that is missing allows everything (OpenChatML 2.2 §2).
 pub(super) struct Capabilities {

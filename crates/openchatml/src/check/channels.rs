@@ -3,12 +3,12 @@
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use super::profile::{Profile, has};
-use crate::attributes::shown;
 use crate::document::Document;
-use crate::frame::Frame;
-use crate::token::opener;
-use crate::view::Addressee;
-use crate::words::{Channel, FUNCTIONS, FrameRole};
+use crate::document::frame::Frame;
+use crate::read::attributes::shown;
+use crate::syntax::scanner::opener;
+use crate::syntax::vocabulary::{Channel, FUNCTIONS, FrameRole};
+use crate::visibility::Recipient;
 
 /// The markers of OpenChatML 2.2 §7, and those that close them in the 1.x line.
 const MARKERS: [&[u8]; 6] = [
@@ -57,7 +57,7 @@ pub(super) fn check_channel(
         }
     }
     let is_reasoning = frame.role() == FrameRole::Assistant && frame.channel() == Channel::Analysis;
-    (is_reasoning && frame.addressee == Addressee::Tool).then(|| {
+    (is_reasoning && frame.recipient == Recipient::Tool).then(|| {
         Diagnostic::warning(
             DiagnosticCode::AnalysisToTool,
             "private reasoning is addressed to a tool",

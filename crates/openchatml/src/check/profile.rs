@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::document::Document;
-use crate::words::{Channel, is_builtin};
+use crate::syntax::vocabulary::{Channel, is_builtin};
 
 /// The rules of `profiles.harmony` (OpenChatML 2.2 §2, §12), or the usual ones where it is
 /// missing, not enabled, or says something that is no list of channels.

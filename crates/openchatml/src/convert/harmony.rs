@@ -3,14 +3,15 @@
 //! Text of Harmony has no escape that a model knows, so a body that spells a control token is
 //! refused. Reasoning is kept: a conversion is no prompt.
 
+use super::error::ConvertError;
+use super::result::ReadResult;
 use super::writing::{Writing, note_terminators};
-use super::{ConvertError, ReadResult};
 use crate::dialect::Dialect;
+use crate::document::owned::{FrameBuf, Transcript};
 use crate::harmony::{self, Conversation, Form, Reasoning, RenderOptions};
-use crate::json::is_json;
 use crate::loss::LossTarget;
-use crate::owned::{FrameBuf, Transcript};
-use crate::words::Terminator;
+use crate::syntax::json::is_json;
+use crate::syntax::vocabulary::Terminator;
 
 pub(super) fn read(bytes: &[u8], certain: bool) -> ReadResult {
     let document = harmony::read(bytes, &harmony::HarmonyReadOptions::default());

@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::document::owned::FrameBuf;
 use crate::loss::{Loss, LossTarget};
-use crate::owned::FrameBuf;
-use crate::words::{FUNCTIONS, FrameRole};
+use crate::syntax::vocabulary::{FUNCTIONS, FrameRole};
 
 /// Gives each call and each reply without an id one, and notes it. A reply gets the id of the
 /// earliest call of its tool that has no reply; one that names no tool answers the earliest call

@@ -1,12 +1,13 @@
 //! Reading each dialect into a transcript.
 
-use super::{ReadResult, assign_ids, harmony};
+use super::result::ReadResult;
+use super::{assign_ids, harmony};
 use crate::detect::detect;
 use crate::dialect::Dialect;
 use crate::document::Document;
-use crate::header::Rules;
 use crate::loss::{Loss, LossTarget};
-use crate::reader::parse_fragment_as;
+use crate::read::batch::parse_fragment_as;
+use crate::syntax::rules::Rules;
 use crate::v0_1;
 
 pub(super) fn read(bytes: &[u8], from: Option<Dialect>) -> ReadResult {

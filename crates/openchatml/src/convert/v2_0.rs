@@ -4,15 +4,16 @@
 //! (`functions.search to=assistant`). There is no escape, so a body that spells one of the six
 //! tokens is refused: written, it would be another conversation (OpenChatML 2.0 §3, §6).
 
+use super::error::ConvertError;
 use super::v2_2::whole;
-use super::writing::Writing;
-use super::{ConvertError, header_for};
-use crate::header::Rules;
-use crate::owned::{FrameBuf, Transcript};
-use crate::token::{ControlToken, Scanner};
-use crate::words::{Channel, FUNCTIONS, FrameRole, Intent};
-use crate::write::{WriteError, is_safe};
-use crate::write_header::header_of_any_version;
+use super::writing::{Writing, header_for};
+use crate::document::owned::{FrameBuf, Transcript};
+use crate::syntax::rules::Rules;
+use crate::syntax::scanner::Scanner;
+use crate::syntax::token::ControlToken;
+use crate::syntax::vocabulary::{Channel, FUNCTIONS, FrameRole, Intent};
+use crate::write::frame::{WriteError, is_safe};
+use crate::write::header::header_of_any_version;
 use logue_source::Span;
 
 pub(super) fn write(transcript: &Transcript) -> Result<Writing, ConvertError> {

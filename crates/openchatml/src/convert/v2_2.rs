@@ -1,11 +1,11 @@
 //! Writing 2.2: every field has a place; a frame that is not whole has none.
 
-use super::writing::Writing;
-use super::{ConvertError, header_for};
-use crate::owned::{FrameBuf, Transcript};
-use crate::words::{Channel, FrameRole, Terminator};
-use crate::write::write_frame;
-use crate::write_header::write_header;
+use super::error::ConvertError;
+use super::writing::{Writing, header_for};
+use crate::document::owned::{FrameBuf, Transcript};
+use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
+use crate::write::frame::write_frame;
+use crate::write::header::write_header;
 
 pub(super) fn write(transcript: &Transcript) -> Result<Writing, ConvertError> {
     let mut writing = Writing::default();

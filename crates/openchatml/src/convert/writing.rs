@@ -1,8 +1,11 @@
 //! What a writer has so far.
 
+use super::error::ConvertError;
+use super::options::ConvertOptions;
+use super::result::WriteResult;
+use crate::document::owned::{FrameBuf, HeaderBuf, Transcript};
 use crate::loss::{Loss, LossTarget};
-use crate::owned::{FrameBuf, HeaderBuf};
-use crate::words::{Channel, FrameRole, Terminator};
+use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 
 /// A text that is being written, and what it could not hold.
 #[derive(Debug, Default)]
@@ -76,4 +79,31 @@ pub(crate) fn note_terminators(
             writing.note("its terminator dropped");
         }
     }
+}
+
+/// The result of a writer, unless it lost something and must not.
+pub(crate) fn finish(
+    writing: Writing,
+    options: &ConvertOptions,
+) -> Result<WriteResult, ConvertError> {
+    let Writing { text, losses, .. } = writing;
+    if options.strict && !losses.is_empty() {
+        return Err(ConvertError::Losses(losses));
+    }
+    Ok(WriteResult { text, losses })
+}
+
+/// The document header for `version`.
+pub(super) fn header_for(
+    transcript: &Transcript,
+    version: &str,
+    writing: &mut Writing,
+) -> HeaderBuf {
+    let mut header = transcript.header.clone().unwrap_or_default();
+    let older = ["", "2.0", "2.2"].contains(&header.version.as_str());
+    if !older {
+        writing.note_whole(&format!("version {} becomes {version}", header.version));
+    }
+    version.clone_into(&mut header.version);
+    header
 }

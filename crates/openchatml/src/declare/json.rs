@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use super::{Declarations, DeclaredTool, openapi};
 use crate::argument_schema::{self, ArgumentSchema};
-use crate::json::stopped_at;
-use crate::words::FUNCTIONS;
+use crate::syntax::json::stopped_at;
+use crate::syntax::vocabulary::FUNCTIONS;
 
 /// Keys under which the schema of the arguments stands.
 const SCHEMAS: [&str; 3] = ["parameters", "input_schema", "inputSchema"];

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{Declarations, DeclaredTool};
 use crate::argument_schema::SchemaMismatch;
-use crate::words::{FUNCTIONS, is_builtin};
+use crate::syntax::vocabulary::{FUNCTIONS, is_builtin};
 
 /// The member of a call's arguments that is for the runtime (OpenChatML 2.2 §8.2).
 pub(crate) const DEADLINE: &str = "deadline_ms";
@@ -14,7 +14,7 @@ const NAMESPACE_PARTS: usize = 4;
 
 /// The tools that were declared so far; of two with one name, the later one.
 #[derive(Debug, Default)]
-pub(crate) struct Toolbox {
+pub(crate) struct ToolIndex {
     bodies: Vec<Declarations>,
     /// Which declarations of which body.
     by_name: HashMap<String, (usize, usize)>,
@@ -23,7 +23,7 @@ pub(crate) struct Toolbox {
 
 /// What is wrong with a call.
 #[derive(Debug)]
-pub(crate) enum Fault<'t> {
+pub(crate) enum CallError<'t> {
     /// The namespace is declared, and the tool is not in it.
     Undeclared { namespace: &'t str },
     /// The arguments do not have the shape that this tool of this body declares.
@@ -34,7 +34,7 @@ pub(crate) enum Fault<'t> {
     },
 }
 
-impl Toolbox {
+impl ToolIndex {
     /// Adds what another body declares.
     pub(crate) fn add(&mut self, declarations: Declarations) {
         let body = self.bodies.len();
@@ -55,18 +55,18 @@ impl Toolbox {
     }
 
     /// Whether the arguments of a call of `name` were checked against a shape, and what is wrong.
-    pub(crate) fn judge(&self, name: &str, arguments: &[u8]) -> Result<bool, Fault<'_>> {
+    pub(crate) fn judge(&self, name: &str, arguments: &[u8]) -> Result<bool, CallError<'_>> {
         let Some((body, tool)) = self.tool(name) else {
-            return self
-                .undeclared(name)
-                .map_or(Ok(false), |namespace| Err(Fault::Undeclared { namespace }));
+            return self.undeclared(name).map_or(Ok(false), |namespace| {
+                Err(CallError::Undeclared { namespace })
+            });
         };
         let Some(shape) = &tool.schema else {
             return Ok(false);
         };
         match shape.check_ignoring(arguments, DEADLINE) {
             Ok(()) => Ok(true),
-            Err(mismatch) => Err(Fault::Arguments {
+            Err(mismatch) => Err(CallError::Arguments {
                 mismatch,
                 tool,
                 body,

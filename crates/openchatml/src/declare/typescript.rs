@@ -9,7 +9,7 @@ use super::lexer::{Lexer, Token, Word};
 use super::types::Types;
 use super::{Declarations, DeclaredTool};
 use crate::argument_schema::{ArgumentSchema, NodeId};
-use crate::attributes::shown;
+use crate::read::attributes::shown;
 
 /// Reads the namespace that begins at `start`, if one does. Gives the place behind it.
 pub(super) fn read(text: &str, start: usize, found: &mut Declarations) -> Option<usize> {

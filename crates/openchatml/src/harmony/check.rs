@@ -5,9 +5,9 @@ use logue_source::{Diagnostic, Span};
 use super::event::End;
 use super::message::{HarmonyDocument, Message};
 use crate::check::{mismatched, undeclared};
-use crate::declare::{self, Fault, Toolbox};
-use crate::view::Addressee;
-use crate::words::FrameRole;
+use crate::declare::{self, CallError, ToolIndex};
+use crate::syntax::vocabulary::FrameRole;
+use crate::visibility::Recipient;
 
 /// What is wrong with the calls of a conversation (`E-CALL-SCHEMA`): arguments that do not fit
 /// the declaration of their tool, and tools that nobody declared. What
@@ -31,7 +31,7 @@ use crate::words::FrameRole;
 /// assert_eq!(found[0].primary.bytes(text), b"\"2\"");
 /// ```
 pub fn check(document: &HarmonyDocument, declared: &[declare::Declarations]) -> Vec<Diagnostic> {
-    let mut toolbox = Toolbox::default();
+    let mut toolbox = ToolIndex::default();
     for declarations in declared {
         toolbox.add(declarations.clone());
     }
@@ -48,23 +48,23 @@ pub fn check(document: &HarmonyDocument, declared: &[declare::Declarations]) -> 
     found
 }
 
-fn check_call(toolbox: &Toolbox, message: &Message) -> Option<Diagnostic> {
+fn check_call(toolbox: &ToolIndex, message: &Message) -> Option<Diagnostic> {
     let head = &message.head;
     let is_call = head.role == FrameRole::Assistant && message.end == End::Call;
     let is_json = head
         .content_type
         .as_deref()
         .is_none_or(|word| word == "json");
-    if !is_call || !is_json || head.addressee() != Addressee::Tool {
+    if !is_call || !is_json || head.recipient() != Recipient::Tool {
         return None;
     }
     let name = head.recipient.as_deref()?;
     match toolbox.judge(name, message.content.as_bytes()).err()? {
-        Fault::Undeclared { namespace } => {
+        CallError::Undeclared { namespace } => {
             let header = Span::new(message.span.start, message.body.start);
             Some(undeclared(name, namespace, header))
         }
-        Fault::Arguments { mismatch, .. } => {
+        CallError::Arguments { mismatch, .. } => {
             // Text that was written with escapes, or that is no text, has no such places.
             let is_verbatim = message.body.len() == message.content.len();
             let place = if is_verbatim {

@@ -2,8 +2,8 @@
 
 use logue_source::{Diagnostic, Span};
 
-use crate::view::{Addressee, HiddenReason, Visibility, visibility};
-use crate::words::{Channel, FrameRole, Intent};
+use crate::syntax::vocabulary::{Channel, FrameRole, Intent};
+use crate::visibility::{HiddenReason, Recipient, Visibility, visibility};
 
 /// How to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl MessageHeader {
         };
         let intent = self.intent.as_deref();
         let intent = intent.map(|intent| Intent::parse(intent.as_bytes()));
-        visibility(self.role, channel, intent, self.addressee())
+        visibility(self.role, channel, intent, self.recipient())
     }
 
     /// Whether [`MessageHeader::visibility`] is visible.
@@ -103,9 +103,9 @@ impl MessageHeader {
         self.visibility().is_visible()
     }
 
-    pub(super) fn addressee(&self) -> Addressee {
+    pub(super) fn recipient(&self) -> Recipient {
         let to = self.recipient.as_deref();
-        to.map_or(Addressee::Nobody, |to| Addressee::of(to.as_bytes()))
+        to.map_or(Recipient::Nobody, |to| Recipient::of(to.as_bytes()))
     }
 }
 

@@ -8,7 +8,7 @@ use logue_source::Span;
 
 use crate::ControlToken;
 use crate::limits::MAX_FRAME_HEADER;
-use crate::words::FrameRole;
+use crate::syntax::vocabulary::FrameRole;
 
 /// The text behind a control token of a header, or at its beginning.
 #[derive(Clone, Copy, Debug)]

@@ -13,7 +13,7 @@
 //! again, so text in a body costs no allocation.
 
 mod body;
-mod broken;
+mod header_recovery;
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
@@ -24,10 +24,10 @@ use super::recover::{self, Reading};
 
 use crate::ControlToken;
 use crate::limits::MAX_FRAME_HEADER;
-use crate::utf8::Decoder;
-use crate::words::FrameRole;
+use crate::syntax::utf8::Decoder;
+use crate::syntax::vocabulary::FrameRole;
 use body::check_stop;
-use broken::Break;
+use header_recovery::HeaderAbort;
 
 /// Where events go.
 pub(super) type Sink<'s> = dyn FnMut(Event<'_>) + 's;
@@ -104,7 +104,7 @@ impl Machine {
                 State::Header => {
                     let used = self.header.room().min(bytes.len());
                     if used == 0 {
-                        self.break_off(Break::TooLong, Span::empty(at), sink);
+                        self.break_off(HeaderAbort::TooLong, Span::empty(at), sink);
                     }
                     self.header.push(bytes.get(..used).unwrap_or_default(), at);
                     used
@@ -132,7 +132,7 @@ impl Machine {
         match self.state {
             State::Stopped | State::Between => {}
             State::Header if self.header.is_empty() => self.state = State::Between,
-            State::Header => self.break_off(Break::Eos, here, sink),
+            State::Header => self.break_off(HeaderAbort::Eos, here, sink),
             State::Body => self.truncated(here, sink),
         }
     }
@@ -141,7 +141,7 @@ impl Machine {
     pub(super) fn need_body(&mut self, at: Span, sink: &mut Sink<'_>) {
         match self.state {
             State::Between => self.open_stray(at.start, sink),
-            State::Header => self.break_off(Break::Body, at, sink),
+            State::Header => self.break_off(HeaderAbort::Body, at, sink),
             State::Body | State::Stopped => {}
         }
     }
@@ -302,26 +302,30 @@ impl Machine {
             }
             Control::Token(token @ (ControlToken::Channel | ControlToken::Constrain)) => {
                 if self.header.room() < at.len() {
-                    self.break_off(Break::TooLong, Span::empty(at.start), sink);
+                    self.break_off(HeaderAbort::TooLong, Span::empty(at.start), sink);
                     self.control(control, at, sink);
                 } else {
                     self.header.segment(kind_of(token), at);
                 }
             }
-            Control::Token(ControlToken::End) => self.break_off(Break::Stop(End::End), at, sink),
-            Control::Token(ControlToken::Call) => self.break_off(Break::Stop(End::Call), at, sink),
+            Control::Token(ControlToken::End) => {
+                self.break_off(HeaderAbort::Stop(End::End), at, sink);
+            }
+            Control::Token(ControlToken::Call) => {
+                self.break_off(HeaderAbort::Stop(End::Call), at, sink);
+            }
             Control::Token(ControlToken::Return) => {
-                self.break_off(Break::Stop(End::Return), at, sink);
+                self.break_off(HeaderAbort::Stop(End::Return), at, sink);
             }
             Control::Token(ControlToken::Start) => {
-                self.break_off(Break::Start, at, sink);
+                self.break_off(HeaderAbort::Start, at, sink);
                 self.control(control, at, sink);
             }
             Control::Token(ControlToken::Literal | ControlToken::EndLiteral) => {
                 self.text(control.as_str().as_bytes(), at.start, sink);
             }
             Control::EndOfText => {
-                self.break_off(Break::Eos, at, sink);
+                self.break_off(HeaderAbort::Eos, at, sink);
                 self.end_of_text(at, sink);
             }
         }

@@ -5,8 +5,8 @@ use logue_source::{Diagnostic, DiagnosticCode, Span};
 use super::event::{End, Event, HarmonyReadOptions, MessageHeader};
 use super::ids::IdStream;
 use super::text::Stream;
-use crate::json;
 use crate::limits::MAX_DIAGNOSTICS;
+use crate::syntax::json;
 
 /// What was read: every message in order, and what was wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use memchr::memmem;
 use super::event::MessageHeader;
 use super::header::{Header, SegmentKind};
 use super::words;
-use crate::attributes::is_false_address;
-use crate::words::{Channel, FrameRole};
+use crate::read::attributes::is_false_address;
+use crate::syntax::vocabulary::{Channel, FrameRole};
 
 /// Findings that one header may give; a header of nothing but mistakes has enough at that.
 const MAX_NOTES: usize = 16;

@@ -3,7 +3,7 @@
 //! A repair never raises authority and never shows what may have been meant to be hidden: no word
 //! becomes `system` or `developer`, and only junk that is no letter is cut off a `final`.
 
-use crate::words::{Channel, FUNCTIONS, FrameRole};
+use crate::syntax::vocabulary::{Channel, FUNCTIONS, FrameRole};
 
 /// Content types that models glue to the word before.
 const GLUED: [&str; 2] = ["json", "code"];

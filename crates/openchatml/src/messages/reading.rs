@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use logue_message::{Arguments, CallKind, ChatMessage, Content, ContentBlock, Role, ToolCall};
 
 use super::{PREAMBLE, recipient_of, tool_of, types_of};
-use crate::attributes::{ENCRYPTED, REASONING_ID, SIGNATURE};
+use crate::document::owned::FrameBuf;
 use crate::loss::{Loss, LossTarget};
-use crate::owned::FrameBuf;
-use crate::words::{Channel, FrameRole, Terminator, is_tool_recipient};
+use crate::read::attributes::{ENCRYPTED, REASONING_ID, SIGNATURE};
+use crate::syntax::vocabulary::{Channel, FrameRole, Terminator, is_tool_recipient};
 
 /// The messages that frames make, with a note for whatever a message cannot hold. The module's
 /// introduction has the normal forms. Linear in the frames.

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use logue_message::{ChatMessage, Content, ContentBlock, Role, ToolCall};
 
 use super::{recipient_of, types_of};
-use crate::attributes::{ENCRYPTED, REASONING_ID, SIGNATURE};
+use crate::document::owned::FrameBuf;
 use crate::limits::MAX_FRAME_HEADER;
 use crate::loss::{Loss, LossTarget};
-use crate::owned::FrameBuf;
-use crate::words::{Channel, FrameRole, Terminator};
-use crate::write::is_safe;
+use crate::read::attributes::{ENCRYPTED, REASONING_ID, SIGNATURE};
+use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
+use crate::write::frame::is_safe;
 
 /// The frames that messages make, with a note for whatever a frame cannot hold. The module's
 /// introduction has the normal forms. Linear in the messages, with a logarithm for the ids.

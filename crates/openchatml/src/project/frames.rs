@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 
 use super::header;
 use crate::convert::{ConvertOptions, Writing};
-use crate::owned::{FrameBuf, Transcript};
-use crate::words::{Channel, FrameRole, Terminator};
+use crate::document::owned::{FrameBuf, Transcript};
+use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 
 /// What stands for a role or a channel that nobody knows.
 pub(super) const UNKNOWN: &str = "unknown";

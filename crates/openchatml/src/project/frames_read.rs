@@ -10,9 +10,9 @@ use super::frames::UNKNOWN;
 use super::header;
 use super::node::{Kind, Node, Object};
 use super::reading::Reading;
+use crate::document::owned::{FrameBuf, Transcript};
 use crate::messages::{recipient_of, types_of};
-use crate::owned::{FrameBuf, Transcript};
-use crate::words::{Channel, FUNCTIONS, FrameRole, Terminator};
+use crate::syntax::vocabulary::{Channel, FUNCTIONS, FrameRole, Terminator};
 use logue_message::CallKind;
 
 const KNOWN: [&str; 15] = [

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::node::{Kind, Node};
 use super::reading::Reading;
 use crate::convert::{ConvertOptions, Writing};
-use crate::owned::HeaderBuf;
+use crate::document::owned::HeaderBuf;
 
 /// The keys of a header that have a field of their own.
 const OWN: [&str; 3] = ["version", "model", "generation_settings"];

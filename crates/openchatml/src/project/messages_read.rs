@@ -12,9 +12,9 @@ use super::header;
 use super::node::{Kind, Node, Object};
 use super::reading::Reading;
 use crate::convert::assign_ids;
+use crate::document::owned::{FrameBuf, Transcript};
 use crate::messages::{NAMELESS, frames_from_messages};
-use crate::owned::{FrameBuf, Transcript};
-use crate::words::FrameRole;
+use crate::syntax::vocabulary::FrameRole;
 
 const KNOWN: [&str; 10] = [
     "role",

@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 
 use super::header;
 use crate::convert::{ConvertOptions, Writing, assign_ids, note_terminators};
+use crate::document::owned::{FrameBuf, Transcript};
 use crate::loss::{Loss, LossTarget};
 use crate::messages::messages_from_frames;
-use crate::owned::{FrameBuf, Transcript};
-use crate::words::{Channel, FrameRole, Terminator};
+use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 
 pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writing {
     let mut writing = Writing::default();

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
-use crate::json;
+use crate::syntax::json;
 
 /// A value of a text that is known to be JSON.
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,8 @@
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use super::node::{Kind, Node, Object};
-use crate::findings::Findings;
 use crate::loss::{Loss, LossTarget};
+use crate::syntax::findings::Findings;
 
 /// A conversation that is being read.
 #[derive(Debug, Default)]

@@ -13,10 +13,10 @@ use serde_json::{Map, Value};
 
 use super::header;
 use crate::convert::{ConvertOptions, Writing, note_terminators};
-use crate::json::is_json;
+use crate::document::owned::{FrameBuf, Transcript};
 use crate::messages::{recipient_of, tool_of, types_of};
-use crate::owned::{FrameBuf, Transcript};
-use crate::words::{Channel, FrameRole, Terminator};
+use crate::syntax::json::is_json;
+use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 use logue_message::CallKind;
 
 /// The key that holds the messages.

@@ -9,9 +9,9 @@ use super::node::{Kind, Node, Object};
 use super::reading::Reading;
 use super::sharegpt::KEY;
 use crate::convert::assign_ids;
+use crate::document::owned::{FrameBuf, Transcript};
 use crate::messages::{recipient_of, types_of};
-use crate::owned::{FrameBuf, Transcript};
-use crate::words::{FrameRole, Terminator};
+use crate::syntax::vocabulary::{FrameRole, Terminator};
 use logue_message::CallKind;
 use logue_source::Span;
 

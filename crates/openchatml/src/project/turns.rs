@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 use super::header;
 use super::messages_write::to_messages;
 use crate::convert::{ConvertOptions, Writing, note_terminators};
+use crate::document::owned::Transcript;
 use crate::loss::{Loss, LossTarget};
 use crate::messages::{recipient_of, types_of};
-use crate::owned::Transcript;
-use crate::words::Terminator;
+use crate::syntax::vocabulary::Terminator;
 
 pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writing {
     let mut writing = Writing::default();

@@ -17,7 +17,7 @@ pub(super) enum Place {
     /// Said, and escaped or quoted.
     Harmless,
     /// Said.
-    Said,
+    Text,
 }
 
 #[derive(Clone, Debug)]
@@ -93,7 +93,7 @@ impl Structure {
     /// The token that ends here. `escaped`: another `<` stands before it.
     pub(super) fn token(&mut self, token: &str, span: Span, escaped: bool) -> Place {
         match self.text {
-            ScanFormat::Plain | ScanFormat::Json => Place::Said,
+            ScanFormat::Plain | ScanFormat::Json => Place::Text,
             ScanFormat::Envelope(Dialect::V2_2) => self.in_2_x(token, span, escaped, true),
             ScanFormat::Envelope(Dialect::V2_0) => self.in_2_x(token, span, false, false),
             ScanFormat::Envelope(Dialect::Harmony) => own(is_harmony(token)),
@@ -136,7 +136,7 @@ impl Structure {
                 if token == "<|start|>" || token == "<|channel|>" {
                     self.channel.clear();
                 }
-                if own { Place::Markup } else { Place::Said }
+                if own { Place::Markup } else { Place::Text }
             }
         }
     }
@@ -157,18 +157,18 @@ impl Structure {
                 Place::Markup
             }
             _ if !own && self.channel.starts_with(b"analysis") && is_marker(token) => Place::Markup,
-            _ => Place::Said,
+            _ => Place::Text,
         }
     }
 }
 
 const fn own(own: bool) -> Place {
-    if own { Place::Markup } else { Place::Said }
+    if own { Place::Markup } else { Place::Text }
 }
 
 /// A token in a literal block: quoted where it is one of the envelope's own.
 const fn quoted(own: bool) -> Place {
-    if own { Place::Harmless } else { Place::Said }
+    if own { Place::Harmless } else { Place::Text }
 }
 
 fn is_harmony(token: &str) -> bool {

@@ -23,10 +23,10 @@
 use logue_source::DiagnosticCode;
 use serde::Serialize;
 
-use super::head;
+use super::event;
 use crate::harmony;
-use crate::view::{Addressee, Visibility};
-use crate::words::{Channel, FUNCTIONS, FrameRole, Terminator};
+use crate::syntax::vocabulary::{Channel, FUNCTIONS, FrameRole, Terminator};
+use crate::visibility::{Recipient, Visibility};
 
 /// One event of an API. Serializes to an object whose `type` is the event's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -229,9 +229,13 @@ enum Kind {
 
 impl ResponseEventMapper {
     /// What becomes of an event of OpenChatML.
-    pub fn openchatml(&mut self, event: &head::Event<'_>, out: &mut impl FnMut(ResponseEvent<'_>)) {
+    pub fn openchatml(
+        &mut self,
+        event: &event::Event<'_>,
+        out: &mut impl FnMut(ResponseEvent<'_>),
+    ) {
         match event {
-            head::Event::Start(head) => {
+            event::Event::Start(head) => {
                 let frame = &head.frame;
                 let to = frame.to.as_deref();
                 let channel = frame.effective_channel();
@@ -239,8 +243,8 @@ impl ResponseEventMapper {
                 self.turn(frame.role);
                 self.begin(kind, frame.call_id.as_deref(), to);
             }
-            head::Event::Delta(text) => self.delta(text, out),
-            head::Event::End(ended) => {
+            event::Event::Delta(text) => self.delta(text, out),
+            event::Event::End(ended) => {
                 self.end(ended.complete, ended.terminator == Terminator::Call, out);
             }
             _ => {}
@@ -366,7 +370,7 @@ fn kind(role: FrameRole, channel: Channel, visibility: Visibility, to: Option<&s
     if role != FrameRole::Assistant || visibility == Visibility::HIDDEN_STRAY {
         return Kind::Other;
     }
-    let tool = to.filter(|to| Addressee::of(to.as_bytes()) == Addressee::Tool);
+    let tool = to.filter(|to| Recipient::of(to.as_bytes()) == Recipient::Tool);
     match (channel, tool) {
         _ if visibility.is_visible() => Kind::Visible,
         (Channel::Unknown, _) | (Channel::Commentary | Channel::Final, None) => Kind::Other,

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use logue_source::{Diagnostic, Span};
 
 use super::event::{Function, LegacyReadOptions, MessageEnd, MessageHeader, TextKind};
-use super::machine::Receiver;
-use super::mark::Thought;
+use super::machine::Handler;
+use super::marker::Thought;
 use super::stream::Stream;
 use super::task::Task;
 use crate::limits::MAX_DIAGNOSTICS;
@@ -168,7 +168,7 @@ impl Collector<'_, '_> {
     }
 }
 
-impl Receiver for Collector<'_, '_> {
+impl Handler for Collector<'_, '_> {
     fn start(&mut self, head: &MessageHeader) {
         self.open = None;
         self.document.messages.push(Message {

@@ -2,8 +2,8 @@
 
 use logue_source::{Diagnostic, Span};
 
-use super::mark::Thought;
-use crate::words::FrameRole;
+use super::marker::Thought;
+use crate::syntax::vocabulary::FrameRole;
 
 /// How to read.
 #[derive(Clone, Debug, PartialEq, Eq)]

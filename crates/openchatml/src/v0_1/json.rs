@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::event::Function;
-use crate::write::is_safe;
+use crate::write::frame::is_safe;
 
 /// Finds the end of an object by its brackets. Whether it is JSON is asked when it is whole.
 #[derive(Debug)]

@@ -18,13 +18,13 @@ use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use super::event::{Function, LegacyReadOptions, MessageEnd, MessageHeader, TextKind};
 use super::json::Brackets;
-use super::mark::{Mark, Thought};
+use super::marker::{Marker, Thought};
 use super::role_line;
 use crate::limits::{MAX_BLANK, MAX_FRAME_HEADER, MAX_FUNCTION_VALUE};
-use crate::words::FrameRole;
+use crate::syntax::vocabulary::FrameRole;
 
 /// Who is told what was read.
-pub(crate) trait Receiver {
+pub(crate) trait Handler {
     fn start(&mut self, head: &MessageHeader);
     /// More text of the item at hand, or a new item.
     fn text(&mut self, kind: TextKind, text: &[u8], at: usize);
@@ -93,7 +93,7 @@ impl Machine {
     }
 
     /// Text at `at`.
-    pub(crate) fn text(&mut self, mut bytes: &[u8], mut at: usize, out: &mut impl Receiver) {
+    pub(crate) fn text(&mut self, mut bytes: &[u8], mut at: usize, out: &mut impl Handler) {
         while !bytes.is_empty() {
             let used = match &self.state {
                 State::Between => self.between(bytes, at, out),
@@ -113,26 +113,26 @@ impl Machine {
     }
 
     /// A token at `at`.
-    pub(crate) fn mark(&mut self, mark: Mark, at: Span, out: &mut impl Receiver) {
+    pub(crate) fn mark(&mut self, mark: Marker, at: Span, out: &mut impl Handler) {
         match &self.state {
             State::Function(..) | State::ListGap => {
-                if matches!(mark, Mark::ImStart) {
+                if matches!(mark, Marker::ImStart) {
                     self.end_value(out);
                 } else {
                     self.give_up_value(out);
                 }
                 self.in_text(mark, at, out);
             }
-            State::RoleLine if matches!(mark, Mark::ImStart) => {
+            State::RoleLine if matches!(mark, Marker::ImStart) => {
                 self.begin(false, at.start, out);
                 self.cut(at, out);
                 self.open(at);
             }
             State::RoleLine => {
-                self.begin(matches!(mark, Mark::ImEnd), at.start, out);
+                self.begin(matches!(mark, Marker::ImEnd), at.start, out);
                 self.in_text(mark, at, out);
             }
-            State::Between | State::Stray { .. } if mark == Mark::ImStart => {
+            State::Between | State::Stray { .. } if mark == Marker::ImStart => {
                 self.end_stray(out);
                 self.open(at);
             }
@@ -148,7 +148,7 @@ impl Machine {
     }
 
     /// The end of the text.
-    pub(crate) fn finish(&mut self, at: usize, out: &mut impl Receiver) {
+    pub(crate) fn finish(&mut self, at: usize, out: &mut impl Handler) {
         match &self.state {
             State::Between | State::Stray { .. } => {
                 self.end_stray(out);
@@ -177,7 +177,7 @@ impl Machine {
     }
 
     /// White space and edges; anything else begins stray text.
-    fn between(&mut self, bytes: &[u8], at: usize, out: &mut impl Receiver) -> usize {
+    fn between(&mut self, bytes: &[u8], at: usize, out: &mut impl Handler) -> usize {
         if self.held.is_empty() {
             self.held_from = at;
         }
@@ -208,7 +208,7 @@ impl Machine {
         self.held_from += length;
     }
 
-    fn begin_stray(&mut self, out: &mut impl Receiver) {
+    fn begin_stray(&mut self, out: &mut impl Handler) {
         self.head = MessageHeader::stray();
         self.start = self.held_from;
         self.content_from = self.start;
@@ -220,7 +220,7 @@ impl Machine {
         self.text(&held, self.held_from, out);
     }
 
-    fn stray(&mut self, bytes: &[u8], at: usize, end: usize, out: &mut impl Receiver) -> usize {
+    fn stray(&mut self, bytes: &[u8], at: usize, end: usize, out: &mut impl Handler) -> usize {
         let text = bytes.trim_ascii_end();
         if !text.is_empty() {
             let held = std::mem::take(&mut self.held);
@@ -242,7 +242,7 @@ impl Machine {
         bytes.len()
     }
 
-    fn end_stray(&mut self, out: &mut impl Receiver) {
+    fn end_stray(&mut self, out: &mut impl Handler) {
         if matches!(self.state, State::Between) {
             if self.held.is_empty() {
                 return;
@@ -273,7 +273,7 @@ impl Machine {
         self.held.clear();
     }
 
-    fn role_line(&mut self, bytes: &[u8], at: usize, out: &mut impl Receiver) -> usize {
+    fn role_line(&mut self, bytes: &[u8], at: usize, out: &mut impl Handler) -> usize {
         let newline = memchr::memchr(b'\n', bytes);
         let line = bytes.get(..newline.unwrap_or(bytes.len())).unwrap_or(bytes);
         let room = MAX_FRAME_HEADER.saturating_sub(self.held.len());
@@ -292,7 +292,7 @@ impl Machine {
     }
 
     /// The role line is over; the content begins at `from`.
-    fn begin(&mut self, ended: bool, from: usize, out: &mut impl Receiver) {
+    fn begin(&mut self, ended: bool, from: usize, out: &mut impl Handler) {
         let line = std::mem::take(&mut self.held);
         self.head = role_line::read(&line, self.held_from, ended, &mut |found| out.found(found));
         self.content_from = from;
@@ -303,7 +303,7 @@ impl Machine {
     }
 
     /// Text of a message. A newline at its end waits, because it may be layout.
-    fn said(&mut self, bytes: &[u8], at: usize, out: &mut impl Receiver) -> usize {
+    fn said(&mut self, bytes: &[u8], at: usize, out: &mut impl Handler) -> usize {
         if std::mem::take(&mut self.layout) && bytes.first() == Some(&b'\n') {
             return 1;
         }
@@ -319,21 +319,21 @@ impl Machine {
     }
 
     /// The newline that waited is text.
-    fn release(&mut self, out: &mut impl Receiver) {
+    fn release(&mut self, out: &mut impl Handler) {
         if let Some(at) = self.newline.take() {
             out.text(TextKind::Text, b"\n", at);
         }
     }
 
-    fn in_text(&mut self, mark: Mark, at: Span, out: &mut impl Receiver) {
+    fn in_text(&mut self, mark: Marker, at: Span, out: &mut impl Handler) {
         let role = self.head.role;
         match mark {
-            Mark::ImEnd => self.end(at, true, out),
-            Mark::ImStart => {
+            Marker::ImEnd => self.end(at, true, out),
+            Marker::ImStart => {
                 self.cut(at, out);
                 self.open(at);
             }
-            Mark::Open(thought) if role == FrameRole::Assistant => {
+            Marker::Open(thought) if role == FrameRole::Assistant => {
                 self.newline = None;
                 out.close();
                 out.thought(thought, at.end);
@@ -341,21 +341,23 @@ impl Machine {
                 depth[thought as usize] = 1;
                 self.state = State::Thought(thought, at, depth);
             }
-            Mark::Flag(thought) if role == FrameRole::System => {
+            Marker::Flag(thought) if role == FrameRole::System => {
                 self.release(out);
                 out.close();
                 out.flag(thought, at);
                 self.layout = false;
             }
-            Mark::FunctionList if role == FrameRole::System => self.open_value(Function::List, at),
-            Mark::FunctionCall if role == FrameRole::Assistant => {
+            Marker::FunctionList if role == FrameRole::System => {
+                self.open_value(Function::List, at);
+            }
+            Marker::FunctionCall if role == FrameRole::Assistant => {
                 self.open_value(Function::Call, at);
             }
-            Mark::FunctionOutput if role == FrameRole::Tool => {
+            Marker::FunctionOutput if role == FrameRole::Tool => {
                 self.open_value(Function::Output, at);
             }
             _ => {
-                if matches!(mark, Mark::Open(_) | Mark::Close(_)) {
+                if matches!(mark, Marker::Open(_) | Marker::Close(_)) {
                     out.found(without_meaning(mark, at));
                 }
                 self.text(mark.as_str().as_bytes(), at.start, out);
@@ -367,22 +369,22 @@ impl Machine {
     fn in_thought(
         &mut self,
         (thought, opened, mut depth): (Thought, Span, [usize; 3]),
-        mark: Mark,
+        mark: Marker,
         at: Span,
-        out: &mut impl Receiver,
+        out: &mut impl Handler,
     ) {
         let mut means_nothing = false;
         match mark {
-            Mark::ImEnd | Mark::ImStart => {
+            Marker::ImEnd | Marker::ImStart => {
                 self.unclosed(thought, opened, out);
                 self.in_text(mark, at, out);
                 return;
             }
-            Mark::Open(inner) => {
+            Marker::Open(inner) => {
                 depth[inner as usize] += 1;
                 means_nothing = true;
             }
-            Mark::Close(inner) if depth[inner as usize] > 0 => {
+            Marker::Close(inner) if depth[inner as usize] > 0 => {
                 depth[inner as usize] -= 1;
                 if depth == [0; 3] {
                     out.close();
@@ -392,7 +394,7 @@ impl Machine {
                     return;
                 }
             }
-            Mark::Close(_) => means_nothing = true,
+            Marker::Close(_) => means_nothing = true,
             _ => {}
         }
         if means_nothing {
@@ -402,8 +404,8 @@ impl Machine {
         self.text(mark.as_str().as_bytes(), at.start, out);
     }
 
-    fn unclosed(&mut self, thought: Thought, opened: Span, out: &mut impl Receiver) {
-        let closer = Mark::Close(thought).as_str();
+    fn unclosed(&mut self, thought: Thought, opened: Span, out: &mut impl Handler) {
+        let closer = Marker::Close(thought).as_str();
         out.found(
             Diagnostic::error(
                 DiagnosticCode::StreamTruncated,
@@ -427,15 +429,15 @@ impl Machine {
             self.held.push(b'\n');
         }
         let token = match function {
-            Function::List => Mark::FunctionList,
-            Function::Call => Mark::FunctionCall,
-            Function::Output => Mark::FunctionOutput,
+            Function::List => Marker::FunctionList,
+            Function::Call => Marker::FunctionCall,
+            Function::Output => Marker::FunctionOutput,
         };
         self.held.extend_from_slice(token.as_str().as_bytes());
         self.state = State::Function(function, Brackets::new(self.held.len()));
     }
 
-    fn function(&mut self, bytes: &[u8], at: usize, out: &mut impl Receiver) -> usize {
+    fn function(&mut self, bytes: &[u8], at: usize, out: &mut impl Handler) -> usize {
         let State::Function(function, brackets) = &mut self.state else {
             return 0;
         };
@@ -473,7 +475,7 @@ impl Machine {
     }
 
     /// White space behind a declared function: another one follows, or text.
-    fn list_gap(&mut self, bytes: &[u8], out: &mut impl Receiver) -> usize {
+    fn list_gap(&mut self, bytes: &[u8], out: &mut impl Handler) -> usize {
         let blank = bytes.iter().take_while(|byte| byte.is_ascii_whitespace());
         let blank = blank.count();
         self.held
@@ -489,7 +491,7 @@ impl Machine {
     }
 
     /// What was held is text.
-    fn give_up_value(&mut self, out: &mut impl Receiver) {
+    fn give_up_value(&mut self, out: &mut impl Handler) {
         self.state = State::Text;
         let held = std::mem::take(&mut self.held);
         let from = self.held_from;
@@ -497,7 +499,7 @@ impl Machine {
     }
 
     /// A value that the end of the text, or the next message, cut: it was never meant to be seen.
-    fn end_value(&mut self, out: &mut impl Receiver) {
+    fn end_value(&mut self, out: &mut impl Handler) {
         if let State::Function(function, brackets) = &self.state
             && brackets.is_open()
         {
@@ -512,7 +514,7 @@ impl Machine {
         self.give_up_value(out);
     }
 
-    fn cut(&mut self, at: Span, out: &mut impl Receiver) {
+    fn cut(&mut self, at: Span, out: &mut impl Handler) {
         let mut finding = Diagnostic::error(
             DiagnosticCode::StreamTruncated,
             "the message has no `<|im_end|>`",
@@ -527,7 +529,7 @@ impl Machine {
         self.end(Span::empty(at.start), false, out);
     }
 
-    fn end(&mut self, at: Span, complete: bool, out: &mut impl Receiver) {
+    fn end(&mut self, at: Span, complete: bool, out: &mut impl Handler) {
         self.newline = None;
         out.close();
         out.end(MessageEnd {
@@ -540,7 +542,7 @@ impl Machine {
     }
 }
 
-fn without_meaning(mark: Mark, at: Span) -> Diagnostic {
+fn without_meaning(mark: Marker, at: Span) -> Diagnostic {
     let token = mark.as_str();
     Diagnostic::warning(
         DiagnosticCode::ParseStrayToken,

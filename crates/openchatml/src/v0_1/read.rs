@@ -16,12 +16,12 @@ use serde_json::from_slice;
 use super::document::{Item, LegacyDocument, Message};
 use super::event::Function;
 use super::json::{Call, Output};
-use super::mark::Thought;
+use super::marker::Thought;
 use crate::convert::assign_ids;
+use crate::document::owned::{FrameBuf, Transcript};
 use crate::loss::{Loss, LossTarget};
 use crate::messages::recipient_of;
-use crate::owned::{FrameBuf, Transcript};
-use crate::words::{Channel, FrameRole, Terminator};
+use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 
 /// The frames of a document, and what they do not hold of it or were given in addition. Linear in
 /// the document, with a logarithm for the ids.

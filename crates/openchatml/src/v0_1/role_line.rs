@@ -3,7 +3,7 @@
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use super::event::MessageHeader;
-use crate::words::FrameRole;
+use crate::syntax::vocabulary::FrameRole;
 
 /// Reads the line at `at`. `ended`: it came to its end.
 pub(crate) fn read(
@@ -86,7 +86,7 @@ fn role(word: &[u8]) -> FrameRole {
 }
 
 fn unknown_role(word: &[u8], place: Span) -> Diagnostic {
-    let shown = crate::attributes::shown(word);
+    let shown = crate::read::attributes::shown(word);
     Diagnostic::error(
         DiagnosticCode::ParseHeader,
         format!("`{shown}` is not a role of this version"),

@@ -4,9 +4,9 @@ use logue_source::{Diagnostic, Span};
 use memchr::memmem;
 
 use super::event::{Event, Function, LegacyReadOptions, MessageEnd, MessageHeader, TextKind};
-use super::machine::{Machine, Receiver};
-use super::mark::{Mark, Thought};
-use crate::utf8::{Decoder, Piece};
+use super::machine::{Handler, Machine};
+use super::marker::{Marker, Thought};
+use crate::syntax::utf8::{Decoder, Piece};
 
 /// Reads OpenChatML 0.1 or plain `ChatML` as it arrives.
 ///
@@ -52,7 +52,7 @@ impl Stream {
             decoder: Decoder::default(),
             kind: TextKind::Text,
             finder: memmem::Finder::new(b"<|"),
-            held: Vec::with_capacity(Mark::FunctionOutput.as_str().len()),
+            held: Vec::with_capacity(Marker::FunctionOutput.as_str().len()),
             at: 0,
         }
     }
@@ -60,7 +60,7 @@ impl Stream {
     /// The next bytes of the text.
     pub fn push(&mut self, bytes: &[u8], sink: &mut impl FnMut(Event<'_>)) {
         let (mut decoder, mut kind) = (std::mem::take(&mut self.decoder), self.kind);
-        let mut out = Telling {
+        let mut out = EventEmitter {
             decoder: &mut decoder,
             kind: &mut kind,
             sink,
@@ -72,7 +72,7 @@ impl Stream {
     /// The end of the text.
     pub fn finish(mut self, sink: &mut impl FnMut(Event<'_>)) {
         let (mut decoder, mut kind) = (std::mem::take(&mut self.decoder), self.kind);
-        let mut out = Telling {
+        let mut out = EventEmitter {
             decoder: &mut decoder,
             kind: &mut kind,
             sink,
@@ -81,18 +81,18 @@ impl Stream {
     }
 
     /// The next bytes, told to `out`.
-    pub(super) fn feed(&mut self, mut bytes: &[u8], out: &mut impl Receiver) {
+    pub(super) fn feed(&mut self, mut bytes: &[u8], out: &mut impl Handler) {
         let plain = self.machine.is_plain();
         while !self.held.is_empty() {
             let Some((next, rest)) = bytes.split_first() else {
                 return;
             };
             self.held.push(*next);
-            if let Some(mark) = Mark::at(&self.held, plain) {
+            if let Some(mark) = Marker::at(&self.held, plain) {
                 self.held.clear();
                 bytes = rest;
                 self.mark(mark, out);
-            } else if Mark::may_become(&self.held, plain) {
+            } else if Marker::may_become(&self.held, plain) {
                 bytes = rest;
             } else {
                 self.held.pop();
@@ -106,13 +106,13 @@ impl Stream {
     }
 
     /// The end of the text, told to `out`.
-    pub(super) fn end(&mut self, out: &mut impl Receiver) {
+    pub(super) fn end(&mut self, out: &mut impl Handler) {
         let held = std::mem::take(&mut self.held);
         self.text(&held, out);
         self.machine.finish(self.at, out);
     }
 
-    fn scan(&mut self, bytes: &[u8], out: &mut impl Receiver) {
+    fn scan(&mut self, bytes: &[u8], out: &mut impl Handler) {
         let plain = self.machine.is_plain();
         let mut from = 0;
         let mut search = 0;
@@ -122,12 +122,12 @@ impl Stream {
                 break;
             };
             let candidate = bytes.get(at..).unwrap_or_default();
-            if let Some(mark) = Mark::at(candidate, plain) {
+            if let Some(mark) = Marker::at(candidate, plain) {
                 self.text(bytes.get(from..at).unwrap_or_default(), out);
                 self.mark(mark, out);
                 from = at + mark.as_str().len();
                 search = from;
-            } else if Mark::may_become(candidate, plain) {
+            } else if Marker::may_become(candidate, plain) {
                 self.text(bytes.get(from..at).unwrap_or_default(), out);
                 self.held.extend_from_slice(candidate);
                 return;
@@ -144,13 +144,13 @@ impl Stream {
         }
     }
 
-    fn text(&mut self, bytes: &[u8], out: &mut impl Receiver) {
+    fn text(&mut self, bytes: &[u8], out: &mut impl Handler) {
         let at = self.at;
         self.at += bytes.len();
         self.machine.text(bytes, at, out);
     }
 
-    fn mark(&mut self, mark: Mark, out: &mut impl Receiver) {
+    fn mark(&mut self, mark: Marker, out: &mut impl Handler) {
         let at = Span::new(self.at, self.at + mark.as_str().len());
         self.at = at.end;
         self.machine.mark(mark, at, out);
@@ -158,13 +158,13 @@ impl Stream {
 }
 
 /// From what the machine tells to events.
-struct Telling<'t, F> {
+struct EventEmitter<'t, F> {
     decoder: &'t mut Decoder,
     kind: &'t mut TextKind,
     sink: &'t mut F,
 }
 
-impl<F: FnMut(Event<'_>)> Receiver for Telling<'_, F> {
+impl<F: FnMut(Event<'_>)> Handler for EventEmitter<'_, F> {
     fn start(&mut self, head: &MessageHeader) {
         (self.sink)(Event::Start(head));
     }

@@ -1,6 +1,6 @@
 //! Texts of 0.1 that are no conversation: a gap to fill, and several files in one text.
 
-use super::mark::Mark;
+use super::marker::Marker;
 
 /// What a text without messages is (OpenChatML 0.1 §6, §7).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,15 +56,15 @@ impl<'s> Fim<'s> {
     /// in this order, and nothing but white space before the first.
     pub fn read(text: &'s [u8]) -> Option<Self> {
         let text = text.trim_ascii_start();
-        let text = text.strip_prefix(Mark::FimPrefix.as_str().as_bytes())?;
-        let (prefix, text) = cut(text, Mark::FimMiddle)?;
-        let (middle, suffix) = cut(text, Mark::FimSuffix)?;
+        let text = text.strip_prefix(Marker::FimPrefix.as_str().as_bytes())?;
+        let (prefix, text) = cut(text, Marker::FimMiddle)?;
+        let (middle, suffix) = cut(text, Marker::FimSuffix)?;
         let parts = [prefix, middle, suffix];
         let tokens = [
-            Mark::FimPrefix,
-            Mark::FimMiddle,
-            Mark::FimSuffix,
-            Mark::FileSeparator,
+            Marker::FimPrefix,
+            Marker::FimMiddle,
+            Marker::FimSuffix,
+            Marker::FileSeparator,
         ];
         let again = |part: &[u8]| tokens.iter().any(|token| cut(part, *token).is_some());
         if parts.iter().any(|part| again(part)) {
@@ -81,9 +81,9 @@ impl<'s> Fim<'s> {
     pub fn write(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let parts = [
-            (Mark::FimPrefix, self.prefix),
-            (Mark::FimMiddle, self.middle),
-            (Mark::FimSuffix, self.suffix),
+            (Marker::FimPrefix, self.prefix),
+            (Marker::FimMiddle, self.middle),
+            (Marker::FimSuffix, self.suffix),
         ];
         for (token, part) in parts {
             out.extend_from_slice(token.as_str().as_bytes());
@@ -101,13 +101,13 @@ impl<'s> Fim<'s> {
 impl<'s> Files<'s> {
     /// Reads files between `<|file_separator|>`; `None` where no separator stands in the text.
     pub fn read(text: &'s [u8]) -> Option<Self> {
-        let (first, mut rest) = cut(text, Mark::FileSeparator)?;
+        let (first, mut rest) = cut(text, Marker::FileSeparator)?;
         let leading = first.trim_ascii().is_empty();
         let mut files = Vec::new();
         if !leading {
             files.push(first);
         }
-        while let Some((file, behind)) = cut(rest, Mark::FileSeparator) {
+        while let Some((file, behind)) = cut(rest, Marker::FileSeparator) {
             files.push(file);
             rest = behind;
         }
@@ -117,7 +117,7 @@ impl<'s> Files<'s> {
 
     /// The text of the files; reading gives them back.
     pub fn write(&self) -> Vec<u8> {
-        let separator = Mark::FileSeparator.as_str().as_bytes();
+        let separator = Marker::FileSeparator.as_str().as_bytes();
         let mut out = Vec::new();
         for (index, file) in self.files.iter().enumerate() {
             if self.leading || index > 0 {
@@ -136,7 +136,7 @@ impl<'s> Files<'s> {
 }
 
 /// The text before and behind the first `token`.
-fn cut(text: &[u8], token: Mark) -> Option<(&[u8], &[u8])> {
+fn cut(text: &[u8], token: Marker) -> Option<(&[u8], &[u8])> {
     let token = token.as_str().as_bytes();
     let at = memchr::memmem::find(text, token)?;
     Some((text.get(..at)?, text.get(at + token.len()..)?))

@@ -11,12 +11,12 @@ use serde_json::value::RawValue;
 
 use super::event::Function;
 use super::json::is_value;
-use super::mark::{Mark, Thought};
+use super::marker::{Marker, Thought};
 use crate::convert::{ConvertError, ConvertOptions, WriteResult, Writing, assign_ids, finish};
+use crate::document::owned::{FrameBuf, Transcript};
 use crate::messages::{recipient_of, tool_of};
-use crate::owned::{FrameBuf, Transcript};
-use crate::words::{Channel, FrameRole, Terminator};
-use crate::write::{WriteError, is_safe};
+use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
+use crate::write::frame::{WriteError, is_safe};
 
 /// How to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -243,7 +243,7 @@ impl Writer<'_> {
     fn message(&mut self, role: FrameRole, name: Option<&str>, content: &str) {
         let newline = self.options.newline || content.ends_with('\n');
         let text = &mut self.out.text;
-        text.push_str(Mark::ImStart.as_str());
+        text.push_str(Marker::ImStart.as_str());
         text.push_str(role.as_str().unwrap_or_default());
         if let Some(name) = name {
             text.push_str(" name=");
@@ -254,7 +254,7 @@ impl Writer<'_> {
         if newline {
             text.push('\n');
         }
-        text.push_str(Mark::ImEnd.as_str());
+        text.push_str(Marker::ImEnd.as_str());
         text.push('\n');
     }
 
@@ -270,8 +270,9 @@ impl Writer<'_> {
         rest = rest.strip_prefix(thought.opener()).unwrap_or(rest);
         let mut blocks = Vec::new();
         loop {
-            let closer = Mark::Close(thought).as_str();
-            let next = Mark::find(rest, false).filter(|(_, mark)| matches!(mark, Mark::Open(_)));
+            let closer = Marker::Close(thought).as_str();
+            let next =
+                Marker::find(rest, false).filter(|(_, mark)| matches!(mark, Marker::Open(_)));
             let (inner, behind) = rest.split_at(next.map_or(rest.len(), |(at, _)| at));
             let closed = inner.trim_end().strip_suffix(closer);
             let spelled = body.starts_with(Thought::Reason.opener());
@@ -309,12 +310,12 @@ impl Writer<'_> {
                 .note("the call is dropped: its arguments are no JSON object");
             return None;
         }
-        Some(format!("{}\n{json}", Mark::FunctionCall.as_str()))
+        Some(format!("{}\n{json}", Marker::FunctionCall.as_str()))
     }
 
     /// JSON without tokens in its strings.
     fn respelled(&mut self, json: &str) -> String {
-        if Mark::find(json, false).is_none() {
+        if Marker::find(json, false).is_none() {
             return json.to_owned();
         }
         self.out.note("`<` before a bar is spelled `\\u003c`");
@@ -324,11 +325,14 @@ impl Writer<'_> {
     fn check_body(&self, body: &str, system: bool) -> Result<(), ConvertError> {
         let mut from = 0;
         while let Some((at, mark)) =
-            Mark::find(body.get(from..).unwrap_or_default(), self.options.plain)
+            Marker::find(body.get(from..).unwrap_or_default(), self.options.plain)
         {
             let allowed = matches!(
                 mark,
-                Mark::Flag(_) | Mark::FunctionList | Mark::FunctionCall | Mark::FunctionOutput
+                Marker::Flag(_)
+                    | Marker::FunctionList
+                    | Marker::FunctionCall
+                    | Marker::FunctionOutput
             );
             if !system || !allowed {
                 return Err(ConvertError::Body {
@@ -407,13 +411,13 @@ fn output(tool: &str, body: &str) -> String {
     // A string is the body's own spelling of a string, so it is spelled as one again.
     let verbatim = raw.is_ok_and(|raw| raw.get() == body)
         && !body.starts_with('"')
-        && Mark::find(body, false).is_none();
+        && Marker::find(body, false).is_none();
     let content = if verbatim {
         body.to_owned()
     } else {
         json_string(body)
     };
-    let token = Mark::FunctionOutput.as_str();
+    let token = Marker::FunctionOutput.as_str();
     format!("{token}\n{{\"name\": {name}, \"content\": {content}}}")
 }
 

@@ -5,9 +5,9 @@ use logue_source::{Diagnostic, DiagnosticCode, Span};
 use super::super::event::{End, Event, MessageHeader};
 
 use super::{Machine, Sink, State};
-use crate::utf8::Piece;
-use crate::view::Addressee;
-use crate::words::{Channel, FrameRole};
+use crate::syntax::utf8::Piece;
+use crate::syntax::vocabulary::{Channel, FrameRole};
+use crate::visibility::Recipient;
 
 impl Machine {
     pub(super) fn decode(&mut self, bytes: &[u8], at: usize, sink: &mut Sink<'_>) {
@@ -74,7 +74,7 @@ impl Machine {
 /// Whether a message may end in its stop token.
 pub(super) fn check_stop(head: &MessageHeader, end: End, at: Span) -> Option<Diagnostic> {
     let assistant = head.role == FrameRole::Assistant;
-    let call = assistant && head.addressee() == Addressee::Tool;
+    let call = assistant && head.recipient() == Recipient::Tool;
     let (message, expected) = match end {
         End::Call if !assistant || head.recipient.is_none() => {
             ("`<|call|>` ends a message that calls no tool", "`<|end|>`")

@@ -1,7 +1,7 @@
 //! The conversation as programs build it.
 
 use super::system::{DeveloperContent, SystemContent};
-use crate::words::FrameRole;
+use crate::syntax::vocabulary::FrameRole;
 
 /// Messages in order.
 ///

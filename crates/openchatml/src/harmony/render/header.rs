@@ -6,8 +6,8 @@ use super::plan::Sink;
 use crate::ControlToken;
 use crate::harmony::words;
 use crate::limits::MAX_FRAME_HEADER;
-use crate::words::{Channel, FrameRole};
-use crate::write::is_safe;
+use crate::syntax::vocabulary::{Channel, FrameRole};
+use crate::write::frame::is_safe;
 
 /// Everybody: a recipient that is not written.
 pub(super) const ALL: &str = "all";

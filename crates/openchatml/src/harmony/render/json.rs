@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::conversation::{Content, Conversation, RenderMessage};
 use super::system::{DeveloperContent, ReasoningEffort, SystemContent};
 use super::tools::{FunctionTool, ToolNamespace};
-use crate::words::FrameRole;
+use crate::syntax::vocabulary::FrameRole;
 
 impl Conversation {
     /// Reads a conversation from JSON.

@@ -1,6 +1,6 @@
 //! How to render.
 
-use crate::words::FrameRole;
+use crate::syntax::vocabulary::FrameRole;
 
 /// Whose choices are made where the usual renderer loses or breaks something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

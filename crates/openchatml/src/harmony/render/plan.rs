@@ -6,7 +6,7 @@ use super::header::{self, ALL};
 use super::layout;
 use super::options::{Form, Reasoning, RenderOptions, RendererCompat};
 use crate::ControlToken;
-use crate::words::FrameRole;
+use crate::syntax::vocabulary::FrameRole;
 
 /// Where a rendering goes: text, or ids.
 pub(super) trait Sink {

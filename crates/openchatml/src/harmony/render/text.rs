@@ -7,7 +7,7 @@ use super::error::RenderError;
 use super::options::{Form, RenderOptions};
 use super::plan::{self, Sink};
 use crate::ControlToken;
-use crate::escape;
+use crate::syntax::escape;
 
 impl Conversation {
     /// The prompt as text, for whoever turns text with control tokens into ids. Linear in its

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Losses;
-use crate::owned::FrameBuf;
-use crate::words::{FUNCTIONS, FrameRole};
+use crate::document::owned::FrameBuf;
+use crate::syntax::vocabulary::{FUNCTIONS, FrameRole};
 
 /// Gives each call without an id the next free one of `call_1`, `call_2`, …, and each reply
 /// without an id that of the first call of its tool that waits for one. Linear in the frames.

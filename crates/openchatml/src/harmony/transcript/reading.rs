@@ -3,12 +3,12 @@
 use super::Losses;
 use super::assign::assign_ids;
 use crate::ControlToken;
+use crate::document::owned::{FrameBuf, Transcript};
 use crate::harmony::render::{Content, Conversation, RenderMessage, RendererCompat, layout};
 use crate::harmony::{End, HarmonyDocument, Message};
-use crate::json::is_json;
 use crate::loss::Loss;
-use crate::owned::{FrameBuf, Transcript};
-use crate::words::{Channel, FrameRole, Terminator, is_tool_recipient};
+use crate::syntax::json::is_json;
+use crate::syntax::vocabulary::{Channel, FrameRole, Terminator, is_tool_recipient};
 
 impl HarmonyDocument {
     /// What was read as a transcript, one frame for each message, with a note for whatever it

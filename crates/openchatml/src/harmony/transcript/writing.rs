@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Losses;
+use crate::document::owned::{FrameBuf, Transcript};
 use crate::harmony::render::{Conversation, RenderMessage};
 use crate::loss::{Loss, LossTarget};
-use crate::owned::{FrameBuf, Transcript};
-use crate::words::{Channel, FrameRole, Terminator, is_tool_recipient};
+use crate::syntax::vocabulary::{Channel, FrameRole, Terminator, is_tool_recipient};
 
 impl Conversation {
     /// The conversation of a transcript, one message for each frame that one can hold, with a note

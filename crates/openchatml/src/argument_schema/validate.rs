@@ -58,17 +58,17 @@ pub(super) fn judge(
     size: usize,
     ignored: Option<&str>,
 ) -> Result<(), Finding> {
-    Judge::new(shape, size, ignored).value(shape.root, value, MAX_SHAPE_DEPTH)
+    Validator::new(shape, size, ignored).value(shape.root, value, MAX_SHAPE_DEPTH)
 }
 
 /// The same for one node, with what is left of the steps of the whole text.
-pub(super) fn judge_node(
+pub(super) fn validate_node(
     shape: &ArgumentSchema,
     id: NodeId,
     value: &Value,
     steps: &Cell<usize>,
 ) -> Result<(), Finding> {
-    let mut judge = Judge {
+    let mut judge = Validator {
         shape,
         steps: steps.get(),
         ignored: None,
@@ -101,7 +101,7 @@ pub(super) fn size(value: &Value) -> usize {
     }
 }
 
-struct Judge<'s> {
+struct Validator<'s> {
     shape: &'s ArgumentSchema,
     /// What is left of the steps; with none left, everything passes.
     steps: usize,
@@ -110,7 +110,7 @@ struct Judge<'s> {
     level: usize,
 }
 
-impl<'s> Judge<'s> {
+impl<'s> Validator<'s> {
     fn new(shape: &'s ArgumentSchema, size: usize, ignored: Option<&'s str>) -> Self {
         Self {
             shape,
@@ -260,7 +260,7 @@ fn known(node: &Node) -> String {
         0 => "no property".to_owned(),
         1..=4 => {
             let names: Vec<_> = node.properties.iter().map(|each| &*each.name).collect();
-            let shown = crate::attributes::shown(names.join("`, `").as_bytes());
+            let shown = crate::read::attributes::shown(names.join("`, `").as_bytes());
             format!("no other property than `{shown}`")
         }
         count => format!("one of the {count} properties that are declared"),

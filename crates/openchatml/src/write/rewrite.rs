@@ -11,14 +11,14 @@
 use std::collections::BTreeMap;
 
 use crate::convert;
+use crate::document::frame::Frame;
+use crate::document::owned::{FrameBuf, HeaderBuf};
 use crate::document::{Document, SourcePiece};
-use crate::frame::Frame;
-use crate::header::Rules;
-use crate::opening::BYTE_ORDER_MARK;
-use crate::owned::{FrameBuf, HeaderBuf};
-use crate::reader::parse_fragment_as;
-use crate::write::{WriteError, write_frame};
-use crate::write_header::header_of_any_version;
+use crate::read::batch::parse_fragment_as;
+use crate::read::preamble::BYTE_ORDER_MARK;
+use crate::syntax::rules::Rules;
+use crate::write::frame::{WriteError, write_frame};
+use crate::write::header::header_of_any_version;
 
 /// Changes to a document, made at once by [`Rewrite::finish`].
 ///

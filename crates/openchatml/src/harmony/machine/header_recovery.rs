@@ -9,7 +9,7 @@ use super::{Machine, Sink, State};
 
 /// Why a header ends without `<|message|>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Break {
+pub(super) enum HeaderAbort {
     Stop(End),
     Start,
     Eos,
@@ -21,7 +21,7 @@ pub(super) enum Break {
 impl Machine {
     /// Ends a header without `<|message|>`. What follows its longest sound beginning is text; where
     /// a channel is named in that text, it is another message's.
-    pub(super) fn break_off(&mut self, why: Break, at: Span, sink: &mut Sink<'_>) {
+    pub(super) fn break_off(&mut self, why: HeaderAbort, at: Span, sink: &mut Sink<'_>) {
         let header = std::mem::take(&mut self.header);
         self.state = State::Between;
         self.report(broken_header(&header, why, at), sink);
@@ -39,12 +39,12 @@ impl Machine {
             let next = later.filter(|(_, later)| later.kind == SegmentKind::Channel);
             let next = next.map(|(index, later)| (index, *later)).next();
             // What may be half a role is no text.
-            let half = why == Break::Eos && header.is_one_word();
+            let half = why == HeaderAbort::Eos && header.is_one_word();
             let empty = reading.rest.is_none() || half;
-            if why == Break::TooLong {
+            if why == HeaderAbort::TooLong {
                 reading.head.channel = None;
             }
-            if empty && matches!(why, Break::Start | Break::Eos) {
+            if empty && matches!(why, HeaderAbort::Start | HeaderAbort::Eos) {
                 break;
             }
             role = reading.head.role;
@@ -64,10 +64,10 @@ impl Machine {
             }
             let Some((index, later)) = next else {
                 match why {
-                    Break::Stop(end) => self.end(end, at, sink),
-                    Break::Start => self.end(End::Implicit, Span::empty(at.start), sink),
-                    Break::Eos => self.end(End::Eos, Span::empty(at.start), sink),
-                    Break::Body | Break::TooLong => {}
+                    HeaderAbort::Stop(end) => self.end(end, at, sink),
+                    HeaderAbort::Start => self.end(End::Implicit, Span::empty(at.start), sink),
+                    HeaderAbort::Eos => self.end(End::Eos, Span::empty(at.start), sink),
+                    HeaderAbort::Body | HeaderAbort::TooLong => {}
                 }
                 break;
             };
@@ -79,13 +79,13 @@ impl Machine {
     }
 }
 
-fn broken_header(header: &Header, why: Break, at: Span) -> Diagnostic {
+fn broken_header(header: &Header, why: HeaderAbort, at: Span) -> Diagnostic {
     let (code, message) = match why {
-        Break::Eos => (
+        HeaderAbort::Eos => (
             DiagnosticCode::StreamTruncated,
             "the text ends in a message's header",
         ),
-        Break::TooLong => (
+        HeaderAbort::TooLong => (
             DiagnosticCode::ParseHeader,
             "the message's header is too long",
         ),

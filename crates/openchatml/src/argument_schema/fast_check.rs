@@ -1,7 +1,7 @@
 //! Whether a text fits, in one pass: the parser of JSON drives the nodes, and nothing is built.
 //!
 //! What is tried against several alternatives is built after all and judged as a value. The
-//! answer is only yes or no: for a no, [`judge`](super::judge) finds the reason.
+//! answer is only yes or no: for a no, [`judge`](super::validate) finds the reason.
 
 use std::cell::Cell;
 use std::fmt;
@@ -12,8 +12,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::{Number, Value};
 
 use super::ArgumentSchema;
-use super::judge::{judge_node, scalar_fits, steps};
 use super::node::{Kinds, Node, NodeId};
+use super::validate::{scalar_fits, steps, validate_node};
 
 /// Properties of one object that can be told apart while it is read.
 const MARKS: usize = 64;
@@ -64,7 +64,7 @@ impl<'s> Seed<'s> {
     }
 
     fn judge<E: Error>(&self, value: &Value) -> Result<(), E> {
-        judge_node(self.shape, self.id, value, self.steps).map_err(|_| no())
+        validate_node(self.shape, self.id, value, self.steps).map_err(|_| no())
     }
 }
 

@@ -10,12 +10,13 @@ use std::sync::Arc;
 
 use logue_source::{Diagnostic, Span};
 
+use crate::document::frame::Frame;
+use crate::document::header::Header;
+use crate::document::owned::FrameBuf;
+use crate::document::owned_source::OwnedSource;
 use crate::document::{Contents, Document};
-use crate::frame::Frame;
-use crate::header::{Header, Rules};
-use crate::owned::FrameBuf;
-use crate::owned_source::OwnedSource;
-use crate::reader;
+use crate::read::batch;
+use crate::syntax::rules::Rules;
 
 /// [`parse`](crate::parse) for a document that owns its source: a `String` or `Vec<u8>` is taken
 /// as it is, anything borrowed is copied once ([`OwnedSource`] says what is looked at). Never
@@ -42,7 +43,7 @@ use crate::reader;
 /// ```
 pub fn parse_owned(source: impl Into<OwnedSource>) -> OwnedDocument {
     let source = source.into();
-    let contents = reader::read(source.as_bytes(), Rules::V2_2);
+    let contents = batch::read(source.as_bytes(), Rules::V2_2);
     OwnedDocument(Arc::new(Shared { source, contents }))
 }
 

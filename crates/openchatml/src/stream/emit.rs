@@ -2,23 +2,23 @@
 
 use logue_source::{Diagnostic, Span};
 
-use super::head::{Event, FrameEnd, FrameHeader, StreamOptions};
-use crate::findings::Findings;
-use crate::frame::Frame;
-use crate::header::Header;
-use crate::machine::Receiver;
-use crate::owned::FrameBuf;
-use crate::reader::missing_is_an_error;
-use crate::utf8::{Decoder, Piece};
-use crate::window::Window;
-use crate::words::Terminator;
+use super::event::{Event, FrameEnd, FrameHeader, StreamOptions};
+use crate::document::frame::Frame;
+use crate::document::header::Header;
+use crate::document::owned::FrameBuf;
+use crate::read::batch::missing_is_an_error;
+use crate::read::machine::Handler;
+use crate::syntax::findings::Findings;
+use crate::syntax::offset_slice::OffsetSlice;
+use crate::syntax::utf8::{Decoder, Piece};
+use crate::syntax::vocabulary::Terminator;
 
 /// Where events go.
 pub(super) type Sink<'s> = dyn FnMut(Event<'_>) + 's;
 
 /// What has to be remembered from one event to the next.
 #[derive(Debug)]
-pub(super) struct Telling {
+pub(super) struct Emitter {
     options: StreamOptions,
     findings: Findings,
     decoder: Decoder,
@@ -29,7 +29,7 @@ pub(super) struct Telling {
     stopped: bool,
 }
 
-impl Telling {
+impl Emitter {
     pub(super) fn new(options: StreamOptions) -> Self {
         Self {
             options,
@@ -47,27 +47,31 @@ impl Telling {
     }
 
     /// The same with the place to tell it to. `at`: what is told stands there.
-    pub(super) fn to<'t, 's>(&'t mut self, at: usize, sink: &'t mut Sink<'s>) -> Told<'t, 's> {
-        Told {
-            telling: self,
+    pub(super) fn to<'t, 's>(
+        &'t mut self,
+        at: usize,
+        sink: &'t mut Sink<'s>,
+    ) -> BoundEmitter<'t, 's> {
+        BoundEmitter {
+            emitter: self,
             sink,
             at,
         }
     }
 }
 
-pub(super) struct Told<'t, 's> {
-    telling: &'t mut Telling,
+pub(super) struct BoundEmitter<'t, 's> {
+    emitter: &'t mut Emitter,
     sink: &'t mut Sink<'s>,
     at: usize,
 }
 
-impl Told<'_, '_> {
+impl BoundEmitter<'_, '_> {
     /// What stands before the first frame.
     pub(super) fn opened(&mut self, header: Option<&Header>, mut findings: Findings) {
-        let strict = self.telling.options.strict;
+        let strict = self.emitter.options.strict;
         for finding in findings.take() {
-            self.telling.findings.add(if strict {
+            self.emitter.findings.add(if strict {
                 missing_is_an_error(finding)
             } else {
                 finding
@@ -79,12 +83,12 @@ impl Told<'_, '_> {
 
     /// More of a body.
     pub(super) fn delta(&mut self, bytes: &[u8]) {
-        if self.telling.stopped {
+        if self.emitter.stopped {
             return;
         }
-        let Self { telling, sink, .. } = self;
+        let Self { emitter, sink, .. } = self;
         // Nearly all text is whole characters: those need no decoder.
-        if telling.decoder.held() == 0
+        if emitter.decoder.held() == 0
             && let Ok(text) = std::str::from_utf8(bytes)
         {
             if !text.is_empty() {
@@ -92,7 +96,7 @@ impl Told<'_, '_> {
             }
             return;
         }
-        telling.decoder.push(bytes, &mut |piece| match piece {
+        emitter.decoder.push(bytes, &mut |piece| match piece {
             Piece::Text(text) => sink(Event::Delta(text)),
             Piece::Bad(_) => sink(Event::Delta("\u{FFFD}")),
         });
@@ -101,12 +105,12 @@ impl Told<'_, '_> {
     /// Tells the findings that have come up. In strict mode the first error is the last thing told,
     /// but for the end of a frame that was begun.
     pub(super) fn flush(&mut self) {
-        if self.telling.findings.is_empty() {
+        if self.emitter.findings.is_empty() {
             return;
         }
-        let found: Vec<Diagnostic> = self.telling.findings.take().collect();
+        let found: Vec<Diagnostic> = self.emitter.findings.take().collect();
         for finding in found {
-            let fatal = self.telling.options.strict && finding.is_error();
+            let fatal = self.emitter.options.strict && finding.is_error();
             self.event(Event::Diagnostic(finding));
             if fatal {
                 self.stop();
@@ -115,7 +119,7 @@ impl Told<'_, '_> {
     }
 
     fn stop(&mut self) {
-        if let Some((start, body)) = self.telling.begun.take() {
+        if let Some((start, body)) = self.emitter.begun.take() {
             self.end_of_text();
             let end = self.at.max(body);
             self.event(Event::End(FrameEnd {
@@ -125,11 +129,11 @@ impl Told<'_, '_> {
                 body: Span::new(body, end),
             }));
         }
-        self.telling.stopped = true;
+        self.emitter.stopped = true;
     }
 
     fn event(&mut self, event: Event<'_>) {
-        if !self.telling.stopped {
+        if !self.emitter.stopped {
             (self.sink)(event);
         }
     }
@@ -137,7 +141,7 @@ impl Told<'_, '_> {
     /// Gives up on a character that the text has only the beginning of.
     fn end_of_text(&mut self) {
         let mut bad = false;
-        self.telling
+        self.emitter
             .decoder
             .flush(&mut |piece| bad |= matches!(piece, Piece::Bad(_)));
         if bad {
@@ -145,7 +149,7 @@ impl Told<'_, '_> {
         }
     }
 
-    fn start(&mut self, window: Window<'_>, frame: &Frame) {
+    fn start(&mut self, window: OffsetSlice<'_>, frame: &Frame) {
         let head = FrameHeader {
             frame: FrameBuf::head_of(frame, |span| {
                 String::from_utf8_lossy(window.get(span)).into_owned()
@@ -158,38 +162,38 @@ impl Told<'_, '_> {
     }
 }
 
-impl Receiver for Told<'_, '_> {
-    fn begun(&mut self, window: Window<'_>, frame: &Frame) {
+impl Handler for BoundEmitter<'_, '_> {
+    fn begun(&mut self, window: OffsetSlice<'_>, frame: &Frame) {
         self.start(window, frame);
-        self.telling.begun = Some((frame.span().start, frame.body_span().start));
+        self.emitter.begun = Some((frame.span().start, frame.body_span().start));
     }
 
     fn stray_begun(&mut self, at: usize) {
         let frame = Frame::stray_text(Span::empty(at));
-        self.start(Window::new(&[], at), &frame);
-        self.telling.begun = Some((at, at));
+        self.start(OffsetSlice::new(&[], at), &frame);
+        self.emitter.begun = Some((at, at));
     }
 
     fn stray(&mut self, text: &[u8]) {
-        let mut blank = std::mem::take(&mut self.telling.blank);
+        let mut blank = std::mem::take(&mut self.emitter.blank);
         self.delta(&blank);
         self.delta(text);
         blank.clear();
-        self.telling.blank = blank;
+        self.emitter.blank = blank;
     }
 
     fn blank(&mut self, text: &[u8]) {
-        self.telling.blank.extend_from_slice(text);
+        self.emitter.blank.extend_from_slice(text);
     }
 
-    fn ended(&mut self, window: Window<'_>, frame: &mut Frame) {
-        self.telling.blank.clear();
-        if self.telling.begun.is_none() {
+    fn ended(&mut self, window: OffsetSlice<'_>, frame: &mut Frame) {
+        self.emitter.blank.clear();
+        if self.emitter.begun.is_none() {
             self.start(window, frame);
         }
         self.end_of_text();
         // An error about its end does not take the end away.
-        self.telling.begun = None;
+        self.emitter.begun = None;
         self.event(Event::End(FrameEnd {
             terminator: frame.terminator(),
             complete: frame.is_complete(),
@@ -204,6 +208,6 @@ impl Receiver for Told<'_, '_> {
     }
 
     fn findings(&mut self) -> &mut Findings {
-        &mut self.telling.findings
+        &mut self.emitter.findings
     }
 }

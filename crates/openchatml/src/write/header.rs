@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::owned::HeaderBuf;
-use crate::reader::parse;
-use crate::write::WriteError;
+use crate::document::owned::HeaderBuf;
+use crate::read::batch::parse;
+use crate::write::frame::WriteError;
 
 /// The header as YAML text that ends in a newline.
 ///

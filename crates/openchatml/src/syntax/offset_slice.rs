@@ -6,12 +6,12 @@ use logue_source::Span;
 
 /// Bytes of a source, from `base` on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Window<'s> {
+pub(crate) struct OffsetSlice<'s> {
     bytes: &'s [u8],
     base: usize,
 }
 
-impl<'s> Window<'s> {
+impl<'s> OffsetSlice<'s> {
     /// The bytes that stand at `base`.
     pub(crate) const fn new(bytes: &'s [u8], base: usize) -> Self {
         Self { bytes, base }

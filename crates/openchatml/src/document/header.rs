@@ -11,12 +11,12 @@ use serde_json::{Map, Value};
 use serde_saphyr::options::{MergeKeyPolicy, NonFiniteFloatPolicy};
 use serde_saphyr::{Location, Spanned, UserMessageFormatter};
 
-use crate::attributes::shown;
-use crate::digits::Spellings;
-use crate::findings::Findings;
+use crate::document::owned::HeaderBuf;
 use crate::limits::{MAX_DOCUMENT_HEADER, MAX_HEADER_ALIASES, MAX_HEADER_DEPTH, MAX_HEADER_NODES};
-use crate::owned::HeaderBuf;
-use crate::token::ControlToken;
+use crate::read::attributes::shown;
+use crate::read::number_fidelity::Spellings;
+use crate::syntax::findings::Findings;
+use crate::syntax::rules::Rules;
 
 /// The header of a document.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,33 +60,6 @@ impl Header {
 impl From<&Header> for HeaderBuf {
     fn from(header: &Header) -> Self {
         header.values.clone()
-    }
-}
-
-/// Which rules the frames follow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rules {
-    /// Six tokens and no escape; calls have no ids.
-    V2_0,
-    /// The newest rules, and those of a fragment.
-    V2_2,
-}
-
-impl Rules {
-    /// Whether `token` is one by these rules; else it is text.
-    pub(crate) const fn has(self, token: ControlToken) -> bool {
-        match self {
-            Self::V2_0 => !matches!(
-                token,
-                ControlToken::Constrain | ControlToken::Literal | ControlToken::EndLiteral
-            ),
-            Self::V2_2 => true,
-        }
-    }
-
-    /// Whether another `<` makes a token text.
-    pub(crate) const fn escapes(self) -> bool {
-        matches!(self, Self::V2_2)
     }
 }
 

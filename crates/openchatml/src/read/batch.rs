@@ -5,15 +5,16 @@
 
 use logue_source::{Diagnostic, DiagnosticCode, Severity, Span};
 
+use crate::document::frame::Frame;
 use crate::document::{Contents, Document};
-use crate::findings::Findings;
-use crate::frame::Frame;
-use crate::header::Rules;
 use crate::limits::MAX_LITERAL_HELD;
-use crate::machine::{Machine, Receiver, State};
-use crate::opening;
-use crate::token::{ControlToken, Scanner};
-use crate::window::Window;
+use crate::read::machine::{Handler, Machine, State};
+use crate::read::preamble;
+use crate::syntax::findings::Findings;
+use crate::syntax::offset_slice::OffsetSlice;
+use crate::syntax::rules::Rules;
+use crate::syntax::scanner::Scanner;
+use crate::syntax::token::ControlToken;
 
 /// Reads a transcript. Never fails: what is wrong is a diagnostic, and every byte is in the
 /// result. Linear in the length of `source`, and copies nothing of it but the document header.
@@ -31,20 +32,20 @@ pub(crate) fn parse_fragment_as(source: &[u8], fragment: Rules) -> Document<'_> 
 /// What stands in `source`, by the rules of `fragment` where no header names a version.
 pub(crate) fn read(source: &[u8], fragment: Rules) -> Contents {
     let mut findings = Findings::default();
-    let mut opening = opening::read(source, &mut findings);
-    let header = opening.header.as_ref();
+    let mut preamble = preamble::read(source, &mut findings);
+    let header = preamble.header.as_ref();
     if header.is_none_or(|header| header.version().is_empty()) {
-        opening.rules = fragment;
+        preamble.rules = fragment;
     }
-    let window = Window::new(source, 0);
-    let part = Span::new(opening.frames_from, source.len());
-    let mut machine = Machine::new(opening.rules);
+    let window = OffsetSlice::new(source, 0);
+    let part = Span::new(preamble.frames_from, source.len());
+    let mut machine = Machine::new(preamble.rules);
     let mut out = FrameCollector {
         frames: Vec::with_capacity(source.len() / USUAL_FRAME),
         findings,
         may_be_marked: false,
     };
-    let mut scanner = Scanner::new(source, part, opening.rules);
+    let mut scanner = Scanner::new(source, part, preamble.rules);
     // What the machine was not told of.
     let mut from = part.start;
     // One frame usually follows the other directly.
@@ -84,9 +85,9 @@ pub(crate) fn read(source: &[u8], fragment: Rules) -> Contents {
     machine.between(window.get(rest), from, &mut out);
     machine.finish(window, source.len(), &mut out);
     Contents {
-        header: opening.header,
-        header_span: opening.span,
-        rules: opening.rules,
+        header: preamble.header,
+        header_span: preamble.span,
+        rules: preamble.rules,
         frames: out.frames,
         findings: out.findings,
     }
@@ -152,7 +153,7 @@ const USUAL_FRAME: usize = 1024;
 fn literal(
     machine: &mut Machine,
     scanner: &mut Scanner<'_>,
-    window: Window<'_>,
+    window: OffsetSlice<'_>,
     open: Span,
     out: &mut FrameCollector,
 ) -> usize {
@@ -181,8 +182,8 @@ struct FrameCollector {
     may_be_marked: bool,
 }
 
-impl Receiver for FrameCollector {
-    fn ended(&mut self, _window: Window<'_>, frame: &mut Frame) {
+impl Handler for FrameCollector {
+    fn ended(&mut self, _window: OffsetSlice<'_>, frame: &mut Frame) {
         frame.may_be_marked = std::mem::take(&mut self.may_be_marked);
         self.frames.push(frame.take());
     }

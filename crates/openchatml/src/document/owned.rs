@@ -3,10 +3,9 @@
 use logue_source::Span;
 use serde_json::{Map, Value};
 
-use crate::document::Document;
-use crate::frame::{Frame, Part};
-use crate::view::{Addressee, Visibility, visibility};
-use crate::words::{Channel, FrameRole, Intent, Terminator};
+use crate::document::frame::{Frame, Part};
+use crate::syntax::vocabulary::{Channel, FrameRole, Intent, Terminator};
+use crate::visibility::{Recipient, Visibility, visibility};
 
 /// The values of a document header (OpenChatML 2.2 §2).
 #[derive(Clone, Debug, PartialEq)]
@@ -271,7 +270,7 @@ impl FrameBuf {
             self.role,
             self.effective_channel(),
             intent.map(|word| Intent::parse(word.as_bytes())),
-            to.map_or(Addressee::Nobody, |to| Addressee::of(to.as_bytes())),
+            to.map_or(Recipient::Nobody, |to| Recipient::of(to.as_bytes())),
         )
     }
 }
@@ -300,29 +299,5 @@ impl Transcript {
     pub fn with_header(mut self, header: HeaderBuf) -> Self {
         self.header = Some(header);
         self
-    }
-}
-
-impl Document<'_> {
-    /// The whole document with its own text.
-    pub fn to_transcript(&self) -> Transcript {
-        Transcript {
-            header: self.header().map(HeaderBuf::from),
-            frames: self.to_owned_frames(),
-        }
-    }
-
-    /// A frame of this document with its own text; invalid UTF-8 is replaced. A frame whose header
-    /// is broken, and stray text, have an unknown channel.
-    pub fn to_owned_frame(&self, frame: &Frame) -> FrameBuf {
-        let mut owned = FrameBuf::head_of(frame, |span| self.text(span).into_owned());
-        owned.body = self.body_text(frame).into_owned();
-        owned
-    }
-
-    /// Every frame with its own text, stray text included, in order. Linear in the source.
-    pub fn to_owned_frames(&self) -> Vec<FrameBuf> {
-        let frames = self.frames().iter();
-        frames.map(|frame| self.to_owned_frame(frame)).collect()
     }
 }

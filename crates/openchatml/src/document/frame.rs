@@ -5,9 +5,9 @@
 
 use logue_source::Span;
 
-use crate::token::ControlToken;
-use crate::view::{Addressee, Visibility, visibility};
-use crate::words::{Channel, FrameRole, Intent, RoleForm, Terminator};
+use crate::syntax::token::ControlToken;
+use crate::syntax::vocabulary::{Channel, FrameRole, Intent, RoleForm, Terminator};
+use crate::visibility::{Recipient, Visibility, visibility};
 
 /// One frame of a document (OpenChatML 2.2 §6), or a stretch of stray text between frames.
 ///
@@ -23,7 +23,7 @@ pub struct Frame {
     pub(crate) role_form: RoleForm,
     pub(crate) channel: Channel,
     pub(crate) intent_word: Option<Intent>,
-    pub(crate) addressee: Addressee,
+    pub(crate) recipient: Recipient,
     pub(crate) terminator: Terminator,
     pub(crate) kind: Kind,
     /// Whether something in it may be a marker of reasoning; set by the batch reader.
@@ -94,7 +94,7 @@ impl Frame {
             role_form: RoleForm::Word,
             channel: Channel::Unknown,
             intent_word: None,
-            addressee: Addressee::Nobody,
+            recipient: Recipient::Nobody,
             terminator: Terminator::None,
             kind: Kind::Header,
             may_be_marked: false,
@@ -210,7 +210,7 @@ impl Frame {
         if self.is_stray() {
             return Visibility::HIDDEN_STRAY;
         }
-        visibility(self.role, self.channel, self.intent_word, self.addressee)
+        visibility(self.role, self.channel, self.intent_word, self.recipient)
     }
 
     /// The role's word.

@@ -12,8 +12,9 @@ use std::borrow::Cow;
 
 use logue_source::Span;
 
-use crate::header::Rules;
-use crate::token::{ControlToken, Scanner};
+use crate::syntax::rules::Rules;
+use crate::syntax::scanner::Scanner;
+use crate::syntax::token::ControlToken;
 
 /// The pieces of `source` whose concatenation is the text of the body at `body`.
 pub(crate) fn pieces(source: &[u8], body: Span, rules: Rules) -> Pieces<'_> {

@@ -2,10 +2,10 @@
 
 use logue_source::{Diagnostic, Span};
 
-use crate::header::Header;
-use crate::owned::FrameBuf;
-use crate::view::Visibility;
-use crate::words::Terminator;
+use crate::document::header::Header;
+use crate::document::owned::FrameBuf;
+use crate::syntax::vocabulary::Terminator;
+use crate::visibility::Visibility;
 
 /// How to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! The meaning of tokens: the one state machine behind the batch reader and the stream.
 //!
-//! It is told tokens and the text between frames, with their places, and tells a [`Receiver`] what
+//! It is told tokens and the text between frames, with their places, and tells a [`Handler`] what
 //! they make. It holds one frame and never looks back; what a header says it looks up in the
-//! [`Window`] that it is given. Three states:
+//! [`OffsetSlice`] that it is given. Three states:
 //!
 //! | state | ends at |
 //! |---|---|
@@ -20,21 +20,21 @@
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
-use crate::attributes::{Segment, Standing, read_segment};
-use crate::findings::Findings;
-use crate::frame::{Frame, Kind, Part};
-use crate::header::Rules;
+use crate::document::frame::{Frame, Kind, Part};
 use crate::limits::{MAX_BLANK, MAX_FRAME_HEADER, MAX_LITERAL_HELD};
-use crate::quick;
-use crate::token::ControlToken;
-use crate::view::Addressee;
-use crate::window::Window;
-use crate::words::{Channel, FrameRole, Terminator};
+use crate::read::attributes::{Segment, SegmentValidity, read_segment};
+use crate::read::header_fast;
+use crate::syntax::findings::Findings;
+use crate::syntax::offset_slice::OffsetSlice;
+use crate::syntax::rules::Rules;
+use crate::syntax::token::ControlToken;
+use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
+use crate::visibility::Recipient;
 
 /// Who is told what the machine makes of the tokens.
-pub(crate) trait Receiver {
+pub(crate) trait Handler {
     /// A frame's header is read; its body follows.
-    fn begun(&mut self, _window: Window<'_>, _frame: &Frame) {}
+    fn begun(&mut self, _window: OffsetSlice<'_>, _frame: &Frame) {}
     /// Stray text begins.
     fn stray_begun(&mut self, _at: usize) {}
     /// More of the stray text, without what is blank at its end so far.
@@ -43,7 +43,7 @@ pub(crate) trait Receiver {
     fn blank(&mut self, _text: &[u8]) {}
     /// A frame or stray text ends, and is the receiver's to take. One that did not begin before has
     /// no body.
-    fn ended(&mut self, window: Window<'_>, frame: &mut Frame);
+    fn ended(&mut self, window: OffsetSlice<'_>, frame: &mut Frame);
     /// The last frame, a call, goes on to `end`.
     fn extended(&mut self, end: usize);
     /// Where findings go.
@@ -61,7 +61,7 @@ pub(crate) enum State {
         segment: Segment,
         /// Behind the token that opened the segment.
         from: usize,
-        standing: Standing,
+        standing: SegmentValidity,
     },
     Body,
 }
@@ -93,10 +93,10 @@ impl Machine {
     /// One token that counts. Between frames it is only told if it is `<|start|>` or `<|end|>`.
     pub(crate) fn token(
         &mut self,
-        window: Window<'_>,
+        window: OffsetSlice<'_>,
         token: ControlToken,
         at: Span,
-        out: &mut impl Receiver,
+        out: &mut impl Handler,
     ) {
         match self.state {
             State::Between { stray } => match token {
@@ -127,11 +127,11 @@ impl Machine {
     /// begins. Else `None`, and nothing was told. Only between frames.
     pub(crate) fn begin(
         &mut self,
-        window: Window<'_>,
+        window: OffsetSlice<'_>,
         at: Span,
-        out: &mut impl Receiver,
+        out: &mut impl Handler,
     ) -> Option<usize> {
-        quick::read(window, at, self.rules, &mut self.frame)?;
+        header_fast::read(window, at, self.rules, &mut self.frame)?;
         if let State::Between { stray } = self.state {
             self.end_stray(window, stray, out);
         }
@@ -142,7 +142,7 @@ impl Machine {
     }
 
     /// Text between frames: white space, with or without something stray in it.
-    pub(crate) fn between(&mut self, mut text: &[u8], mut at: usize, out: &mut impl Receiver) {
+    pub(crate) fn between(&mut self, mut text: &[u8], mut at: usize, out: &mut impl Handler) {
         let State::Between { mut stray } = self.state else {
             return;
         };
@@ -154,7 +154,7 @@ impl Machine {
                 && blank > 0
             {
                 if at - span.end > MAX_BLANK {
-                    self.end_stray(Window::new(&[], at), stray.take(), out);
+                    self.end_stray(OffsetSlice::new(&[], at), stray.take(), out);
                 } else {
                     let blank = text.get(..blank).unwrap_or_default();
                     out.blank(blank);
@@ -178,7 +178,7 @@ impl Machine {
     }
 
     /// The end of the text.
-    pub(crate) fn finish(&mut self, window: Window<'_>, end: usize, out: &mut impl Receiver) {
+    pub(crate) fn finish(&mut self, window: OffsetSlice<'_>, end: usize, out: &mut impl Handler) {
         match self.state {
             State::Between { stray } => self.end_stray(window, stray, out),
             State::Header {
@@ -210,10 +210,10 @@ impl Machine {
     /// closed. In a body the frame ends at `at`; what is behind may be anything.
     pub(crate) fn unclosed_literal(
         &mut self,
-        window: Window<'_>,
+        window: OffsetSlice<'_>,
         open: Span,
         at: usize,
-        out: &mut impl Receiver,
+        out: &mut impl Handler,
     ) {
         if self.state != State::Body {
             return;
@@ -240,11 +240,11 @@ impl Machine {
         self.state = State::Header {
             segment: Segment::Start,
             from: at.end,
-            standing: Standing::Sound,
+            standing: SegmentValidity::Sound,
         };
     }
 
-    fn end_stray(&mut self, window: Window<'_>, stray: Option<Span>, out: &mut impl Receiver) {
+    fn end_stray(&mut self, window: OffsetSlice<'_>, stray: Option<Span>, out: &mut impl Handler) {
         let Some(span) = stray else {
             return;
         };
@@ -263,15 +263,15 @@ impl Machine {
 
     fn segment(
         &mut self,
-        window: Window<'_>,
+        window: OffsetSlice<'_>,
         segment: Segment,
         part: Span,
-        standing: Standing,
-        out: &mut impl Receiver,
-    ) -> Standing {
+        standing: SegmentValidity,
+        out: &mut impl Handler,
+    ) -> SegmentValidity {
         let opened = self.frame.span;
         if part.end.saturating_sub(opened.end) > MAX_FRAME_HEADER {
-            if standing == Standing::Sound {
+            if standing == SegmentValidity::Sound {
                 out.findings().add(
                     Diagnostic::error(
                         DiagnosticCode::ParseHeader,
@@ -282,7 +282,7 @@ impl Machine {
                     .with_help("put long text into the body"),
                 );
             }
-            return Standing::Broken;
+            return SegmentValidity::Broken;
         }
         standing.and(read_segment(
             window,
@@ -296,11 +296,11 @@ impl Machine {
     /// A token in a header, whose segment before it has been read.
     fn in_header(
         &mut self,
-        window: Window<'_>,
-        standing: Standing,
+        window: OffsetSlice<'_>,
+        standing: SegmentValidity,
         token: ControlToken,
         at: Span,
-        out: &mut impl Receiver,
+        out: &mut impl Handler,
     ) {
         let segment = match token {
             ControlToken::Message => {
@@ -344,7 +344,7 @@ impl Machine {
             segment,
             from: at.end,
             standing: if segment == Segment::Misplaced {
-                Standing::Broken
+                SegmentValidity::Broken
             } else {
                 standing
             },
@@ -353,18 +353,18 @@ impl Machine {
 
     fn begin_body(
         &mut self,
-        window: Window<'_>,
-        standing: Standing,
+        window: OffsetSlice<'_>,
+        standing: SegmentValidity,
         at: Span,
-        out: &mut impl Receiver,
+        out: &mut impl Handler,
     ) {
         let frame = &mut self.frame;
         frame.kind = Kind::Message;
         frame.body = Span::empty(at.end);
         frame.channel = match (standing, frame.part(Part::Channel)) {
-            (Standing::Broken, _) => Channel::Unknown,
-            (Standing::Sound, None) => Channel::Final,
-            (Standing::Sound, Some(word)) => Channel::parse(window.get(word)),
+            (SegmentValidity::Broken, _) => Channel::Unknown,
+            (SegmentValidity::Sound, None) => Channel::Final,
+            (SegmentValidity::Sound, Some(word)) => Channel::parse(window.get(word)),
         };
         self.check_names(out);
         self.state = State::Body;
@@ -373,10 +373,10 @@ impl Machine {
 
     fn in_body(
         &mut self,
-        window: Window<'_>,
+        window: OffsetSlice<'_>,
         token: ControlToken,
         at: Span,
-        out: &mut impl Receiver,
+        out: &mut impl Handler,
     ) {
         match token {
             ControlToken::End | ControlToken::Call | ControlToken::Return => {
@@ -411,10 +411,10 @@ impl Machine {
     /// Closes a frame at a terminator, or cut (`at` is then where it stops).
     fn close(
         &mut self,
-        window: Window<'_>,
+        window: OffsetSlice<'_>,
         at: Span,
         terminator: Terminator,
-        out: &mut impl Receiver,
+        out: &mut impl Handler,
     ) {
         self.frame.body.end = at.start;
         self.frame.terminator = terminator;
@@ -425,10 +425,10 @@ impl Machine {
     /// Closes a frame that has no terminator.
     fn cut(
         &mut self,
-        window: Window<'_>,
+        window: OffsetSlice<'_>,
         at: Span,
         (message, label): (&str, Option<&str>),
-        out: &mut impl Receiver,
+        out: &mut impl Handler,
     ) {
         let span = Span::new(self.frame.span.start, at.start);
         let mut finding = Diagnostic::error(DiagnosticCode::StreamTruncated, message, span)
@@ -444,10 +444,10 @@ impl Machine {
     /// Keeps a frame whose header never came to `<|message|>`.
     fn broken_off(
         &mut self,
-        window: Window<'_>,
+        window: OffsetSlice<'_>,
         at: Span,
         terminator: Terminator,
-        out: &mut impl Receiver,
+        out: &mut impl Handler,
     ) {
         self.frame.channel = Channel::Unknown;
         self.frame.body = Span::empty(at.start);
@@ -455,7 +455,7 @@ impl Machine {
         self.end_frame(window, out);
     }
 
-    fn end_frame(&mut self, window: Window<'_>, out: &mut impl Receiver) {
+    fn end_frame(&mut self, window: OffsetSlice<'_>, out: &mut impl Handler) {
         let end = self.frame.terminator_span().end;
         self.frame.span.end = end;
         let may_go_on = self.rules == Rules::V2_0 && self.frame.terminator == Terminator::Call;
@@ -464,10 +464,10 @@ impl Machine {
         out.ended(window, &mut self.frame);
     }
 
-    fn check_terminator(&self, out: &mut impl Receiver) {
+    fn check_terminator(&self, out: &mut impl Handler) {
         let assistant = self.frame.role == FrameRole::Assistant;
         // A call of a tool was looked at when its header ended.
-        let called = assistant && self.frame.addressee == Addressee::Participant;
+        let called = assistant && self.frame.recipient == Recipient::Participant;
         if called && self.frame.terminator == Terminator::Call {
             self.check_call_id("tool call", out);
         }
@@ -489,7 +489,7 @@ impl Machine {
                 .with_expected("`<|end|>`")
                 .with_help("only an assistant frame on `final` ends in `<|return|>`")
             }
-            Terminator::End if assistant && frame.addressee == Addressee::Tool => {
+            Terminator::End if assistant && frame.recipient == Recipient::Tool => {
                 Diagnostic::warning(
                     DiagnosticCode::ParseTerminator,
                     "a frame to a tool ends in `<|end|>`, so the tool is not called",
@@ -504,14 +504,14 @@ impl Machine {
     }
 
     /// Calls and replies name their call, replies their tool (OpenChatML 2.2 §6, §8.2).
-    fn check_names(&self, out: &mut impl Receiver) {
+    fn check_names(&self, out: &mut impl Handler) {
         if self.rules == Rules::V2_0 {
             return;
         }
         let reply = self.frame.role == FrameRole::Tool;
         if reply {
             self.check_call_id("tool reply", out);
-        } else if self.frame.role == FrameRole::Assistant && self.frame.addressee == Addressee::Tool
+        } else if self.frame.role == FrameRole::Assistant && self.frame.recipient == Recipient::Tool
         {
             self.check_call_id("tool call", out);
         }
@@ -528,7 +528,7 @@ impl Machine {
         }
     }
 
-    fn check_call_id(&self, what: &str, out: &mut impl Receiver) {
+    fn check_call_id(&self, what: &str, out: &mut impl Handler) {
         if self.rules == Rules::V2_0 || self.frame.has_part(Part::CallId) {
             return;
         }

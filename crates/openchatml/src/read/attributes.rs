@@ -6,11 +6,11 @@
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
-use crate::findings::Findings;
-use crate::frame::{Attribute, Frame, Part};
-use crate::view::Addressee;
-use crate::window::Window;
-use crate::words::{Channel, FUNCTIONS, FrameRole, Intent, RoleForm};
+use crate::document::frame::{Attribute, Frame, Part};
+use crate::syntax::findings::Findings;
+use crate::syntax::offset_slice::OffsetSlice;
+use crate::syntax::vocabulary::{Channel, FUNCTIONS, FrameRole, Intent, RoleForm};
+use crate::visibility::Recipient;
 
 /// Which token a segment of a header stands behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,14 +27,14 @@ pub(crate) enum Segment {
 
 /// What a segment did to the frame's standing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum SegmentValidity {
     /// The header can still be trusted.
     Sound,
     /// The channel cannot be known, so the frame is hidden.
     Broken,
 }
 
-impl Standing {
+impl SegmentValidity {
     /// Sound where both are.
     pub(crate) const fn and(self, other: Self) -> Self {
         match self {
@@ -46,19 +46,19 @@ impl Standing {
 
 /// Reads the words of `segment` at `span` into `frame`.
 pub(crate) fn read_segment(
-    source: Window<'_>,
+    source: OffsetSlice<'_>,
     segment: Segment,
     span: Span,
     frame: &mut Frame,
     findings: &mut Findings,
-) -> Standing {
+) -> SegmentValidity {
     let mut words = words(source, span);
     let standing = match segment {
         Segment::Start => read_role(source, &mut words, span, frame, findings),
         Segment::Channel => read_channel(source, &mut words, span, frame, findings),
         Segment::Constrain => read_constrain(source, &mut words, span, frame, findings),
         // Nothing behind such a token is believed.
-        Segment::Misplaced => return Standing::Broken,
+        Segment::Misplaced => return SegmentValidity::Broken,
     };
     standing.and(read_attributes(source, segment, words, frame, findings))
 }
@@ -77,7 +77,7 @@ pub(crate) fn is_false_address(key: &[u8]) -> bool {
 }
 
 /// The words of a part of the source: spans between ASCII white space.
-fn words(source: Window<'_>, span: Span) -> Words<'_> {
+fn words(source: OffsetSlice<'_>, span: Span) -> Words<'_> {
     Words {
         text: source.get(span),
         from: span.start,
@@ -121,12 +121,12 @@ impl Iterator for Words<'_> {
 }
 
 fn read_role(
-    source: Window<'_>,
+    source: OffsetSlice<'_>,
     words: &mut Words<'_>,
     span: Span,
     frame: &mut Frame,
     findings: &mut Findings,
-) -> Standing {
+) -> SegmentValidity {
     let first = words.next();
     let role = first.filter(|word| !source.get(*word).contains(&b'='));
     let Some(role) = role else {
@@ -142,7 +142,7 @@ fn read_role(
             .with_expected("a role: `system`, `developer`, `user`, `assistant` or `tool`")
             .with_help("write the role directly behind `<|start|>`"),
         );
-        return Standing::Broken;
+        return SegmentValidity::Broken;
     };
     let word = source.get(role);
     frame.role = if holds_markup(word) {
@@ -167,18 +167,18 @@ fn read_role(
             )
             .with_help("the frame is kept and hidden until its role is one of these"),
         );
-        return Standing::Broken;
+        return SegmentValidity::Broken;
     }
-    Standing::Sound
+    SegmentValidity::Sound
 }
 
 fn read_channel(
-    source: Window<'_>,
+    source: OffsetSlice<'_>,
     words: &mut Words<'_>,
     span: Span,
     frame: &mut Frame,
     findings: &mut Findings,
-) -> Standing {
+) -> SegmentValidity {
     let expected = "`analysis`, `commentary` or `final`";
     let first = words.next();
     let Some(word) = first.filter(|word| !source.get(*word).contains(&b'=')) else {
@@ -197,7 +197,7 @@ fn read_channel(
         if !frame.has_part(Part::Channel) {
             frame.set_part(Part::Channel, Span::empty(span.start));
         }
-        return Standing::Broken;
+        return SegmentValidity::Broken;
     };
     if let Some(earlier) = frame.part(Part::Channel) {
         if source.get(earlier) == source.get(word) {
@@ -211,7 +211,7 @@ fn read_channel(
                 .with_expected("one `<|channel|>`")
                 .with_help("remove the second `<|channel|>`"),
             );
-            return Standing::Sound;
+            return SegmentValidity::Sound;
         }
         findings.add(
             Diagnostic::error(
@@ -223,7 +223,7 @@ fn read_channel(
             .with_expected("nothing: a frame has exactly one channel")
             .with_help("remove one; the frame is hidden until then"),
         );
-        return Standing::Broken;
+        return SegmentValidity::Broken;
     }
     frame.set_part(Part::Channel, word);
     let channel = Channel::parse(source.get(word));
@@ -238,16 +238,16 @@ fn read_channel(
             .with_help("the frame is kept and hidden until its channel is one of these"),
         );
     }
-    Standing::Sound
+    SegmentValidity::Sound
 }
 
 fn read_constrain(
-    source: Window<'_>,
+    source: OffsetSlice<'_>,
     words: &mut Words<'_>,
     span: Span,
     frame: &mut Frame,
     findings: &mut Findings,
-) -> Standing {
+) -> SegmentValidity {
     let Some(word) = words.next().filter(|word| is_type(source.get(*word))) else {
         findings.add(
             Diagnostic::error(
@@ -258,7 +258,7 @@ fn read_constrain(
             .with_expected("a type, such as `json`")
             .with_help("write the type directly behind `<|constrain|>`, or remove the token"),
         );
-        return Standing::Broken;
+        return SegmentValidity::Broken;
     };
     match frame.part(Part::Constrain) {
         None => frame.set_part(Part::Constrain, word),
@@ -273,7 +273,7 @@ fn read_constrain(
             .with_help("remove the second `<|constrain|>`"),
         ),
     }
-    Standing::Sound
+    SegmentValidity::Sound
 }
 
 /// Whether a word behind `<|constrain|>` may be a type. A type may hold parameters with an `=`.
@@ -285,15 +285,15 @@ pub(crate) fn is_type(word: &[u8]) -> bool {
 /// Reads the attributes of a segment. A word that is no `key=value` may be a lost channel or
 /// recipient, so the frame cannot be trusted any more; a key that nobody knows only has no effect.
 fn read_attributes(
-    source: Window<'_>,
+    source: OffsetSlice<'_>,
     segment: Segment,
     words: Words<'_>,
     frame: &mut Frame,
     findings: &mut Findings,
-) -> Standing {
+) -> SegmentValidity {
     let mut unknown: Option<Span> = None;
     let mut malformed: Option<Span> = None;
-    let mut standing = Standing::Sound;
+    let mut standing = SegmentValidity::Sound;
     for word in words {
         let bytes = source.get(word);
         let split = bytes.iter().position(|byte| *byte == b'=');
@@ -331,7 +331,7 @@ fn read_attributes(
                 "write a channel behind `<|channel|>`; the frame is hidden until this is corrected",
             ),
         );
-        standing = Standing::Broken;
+        standing = SegmentValidity::Broken;
     }
     if let Some(all) = unknown {
         findings.add(
@@ -361,13 +361,13 @@ fn is_proof(key: &[u8]) -> bool {
 
 /// Reads `key=value` if the key is known; `None` if it is not.
 fn read_known(
-    source: Window<'_>,
+    source: OffsetSlice<'_>,
     segment: Segment,
     key: Span,
     value: Span,
     frame: &mut Frame,
     findings: &mut Findings,
-) -> Option<Standing> {
+) -> Option<SegmentValidity> {
     let word = source.get(key);
     let part = match word {
         b"to" => Part::To,
@@ -388,7 +388,7 @@ fn read_known(
             .with_expected("a value directly behind the `=`")
             .with_help("a value holds no white space; remove the attribute if there is none"),
         );
-        return Some(Standing::Broken);
+        return Some(SegmentValidity::Broken);
     }
     if segment != Segment::Start && matches!(word, b"call_id" | b"name") {
         findings.add(
@@ -417,16 +417,16 @@ fn read_known(
                 .with_help("remove one of the two"),
             );
         }
-        return Some(Standing::Sound);
+        return Some(SegmentValidity::Sound);
     }
     frame.set_part(part, value);
     let bytes = source.get(value);
     match word {
-        b"to" => frame.addressee = Addressee::of(bytes),
+        b"to" => frame.recipient = Recipient::of(bytes),
         b"intent" => read_intent(bytes, value, frame, findings),
         _ => {}
     }
-    Some(Standing::Sound)
+    Some(SegmentValidity::Sound)
 }
 
 fn read_intent(word: &[u8], place: Span, frame: &mut Frame, findings: &mut Findings) {

@@ -6,13 +6,13 @@
 
 use logue_source::Span;
 
-use crate::attributes::is_type;
-use crate::frame::{Frame, Kind, Part};
-use crate::header::Rules;
-use crate::token::ControlToken;
-use crate::view::Addressee;
-use crate::window::Window;
-use crate::words::{Channel, FrameRole, Intent};
+use crate::document::frame::{Frame, Kind, Part};
+use crate::read::attributes::is_type;
+use crate::syntax::offset_slice::OffsetSlice;
+use crate::syntax::rules::Rules;
+use crate::syntax::token::ControlToken;
+use crate::syntax::vocabulary::{Channel, FrameRole, Intent};
+use crate::visibility::Recipient;
 
 /// Bytes of a header that is read here; longer ones are rare, and the machine knows their limit.
 const LONGEST: usize = 1024;
@@ -20,7 +20,12 @@ const LONGEST: usize = 1024;
 /// Reads the header of the frame whose `<|start|>` stands at `start`, up to its body. `None` where
 /// it is not as the writer writes it, or where something is to be said about it; what `frame` then
 /// holds counts for nothing.
-pub(crate) fn read(window: Window<'_>, start: Span, rules: Rules, frame: &mut Frame) -> Option<()> {
+pub(crate) fn read(
+    window: OffsetSlice<'_>,
+    start: Span,
+    rules: Rules,
+    frame: &mut Frame,
+) -> Option<()> {
     *frame = Frame::opened(start);
     let mut at = start.end;
     let mut rest = window.get(Span::new(at, at + LONGEST));
@@ -42,7 +47,7 @@ pub(crate) fn read(window: Window<'_>, start: Span, rules: Rules, frame: &mut Fr
             return None;
         }
         match part {
-            Part::To => frame.addressee = Addressee::of(value),
+            Part::To => frame.recipient = Recipient::of(value),
             Part::Intent => match Intent::parse(value) {
                 Intent::Other => return None,
                 intent => frame.intent_word = Some(intent),
@@ -81,7 +86,7 @@ pub(crate) fn read(window: Window<'_>, start: Span, rules: Rules, frame: &mut Fr
 
     let needs_id = match frame.role {
         FrameRole::Tool => true,
-        FrameRole::Assistant => frame.addressee == Addressee::Tool,
+        FrameRole::Assistant => frame.recipient == Recipient::Tool,
         _ => false,
     };
     let lacks = (needs_id && !frame.has_part(Part::CallId))

@@ -6,17 +6,19 @@
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
-use crate::findings::Findings;
-use crate::header::{self, Header, Rules, parse_yaml, read_values};
+use crate::document::header::{self, Header, parse_yaml, read_values};
 use crate::limits::MAX_DOCUMENT_HEADER;
-use crate::token::{ControlToken, Scanner};
+use crate::syntax::findings::Findings;
+use crate::syntax::rules::Rules;
+use crate::syntax::scanner::Scanner;
+use crate::syntax::token::ControlToken;
 
 /// Bytes of a text among which its document header must end: a header as long as it may be, its
 /// fences and the first frame's `<|start|>`.
 pub(crate) const MAX_OPENING: usize = MAX_DOCUMENT_HEADER + 1024;
 
 /// What stands before the frames.
-pub(crate) struct Opening {
+pub(crate) struct Preamble {
     pub(crate) header: Option<Header>,
     pub(crate) span: Option<Span>,
     pub(crate) frames_from: usize,
@@ -28,7 +30,7 @@ pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads what stands before the first frame. Of a text only its first [`MAX_OPENING`] bytes count,
 /// so that a stream needs no more.
-pub(crate) fn read(source: &[u8], findings: &mut Findings) -> Opening {
+pub(crate) fn read(source: &[u8], findings: &mut Findings) -> Preamble {
     let whole = source.len() <= MAX_OPENING;
     let head = source.get(..MAX_OPENING).unwrap_or(source);
     let region = match Search::default().look(head, whole) {
@@ -41,7 +43,7 @@ pub(crate) fn read(source: &[u8], findings: &mut Findings) -> Opening {
         findings.add(
             Diagnostic::error(
                 DiagnosticCode::ParseHeader,
-                "the document header's opening `---` has no closing one before the first frame",
+                "the document header's preamble `---` has no closing one before the first frame",
                 Span::new(region.span.start, region.yaml.start),
             )
             .with_label(
@@ -62,7 +64,7 @@ pub(crate) fn read(source: &[u8], findings: &mut Findings) -> Opening {
             (None, Rules::V2_2)
         }
     };
-    Opening {
+    Preamble {
         header,
         span: Some(region.span),
         frames_from: region.span.end,
@@ -71,7 +73,7 @@ pub(crate) fn read(source: &[u8], findings: &mut Findings) -> Opening {
 }
 
 /// A text without a document header.
-fn fragment(source: &[u8], findings: &mut Findings) -> Opening {
+fn fragment(source: &[u8], findings: &mut Findings) -> Preamble {
     let from = content_start(source);
     findings.add(
         Diagnostic::warning(
@@ -86,13 +88,13 @@ fn fragment(source: &[u8], findings: &mut Findings) -> Opening {
 }
 
 /// A text whose header does not end in time.
-fn overlong(source: &[u8], findings: &mut Findings) -> Opening {
+fn overlong(source: &[u8], findings: &mut Findings) -> Preamble {
     findings.add(header::too_long(MAX_OPENING));
     without_header(content_start(source))
 }
 
-const fn without_header(from: usize) -> Opening {
-    Opening {
+const fn without_header(from: usize) -> Preamble {
+    Preamble {
         header: None,
         span: None,
         frames_from: from,

@@ -26,13 +26,13 @@ impl Thought {
 
     /// The token that opens a block; OpenChatML 2.x has the same as a marker (2.2 §7).
     pub const fn opener(self) -> &'static str {
-        Mark::Open(self).as_str()
+        Marker::Open(self).as_str()
     }
 }
 
 /// A token (OpenChatML 0.1 §2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Mark {
+pub(crate) enum Marker {
     ImStart,
     ImEnd,
     Open(Thought),
@@ -47,7 +47,7 @@ pub(crate) enum Mark {
     FileSeparator,
 }
 
-impl Mark {
+impl Marker {
     pub(crate) const ALL: [Self; 18] = [
         Self::ImStart,
         Self::ImEnd,
