@@ -7,9 +7,10 @@ use crate::document::tool_use;
 use crate::syntax::builder::parse;
 use crate::syntax::tree::Tree;
 
-/// Everything that can be said about a text without the files it names, in the order of the text:
-/// the diagnostics of its tree and of its typed view, and what does not concern a run: calls of
-/// tools that nothing declares (`undeclared-tool`), and tools that were never called
+/// Returns all findings about a text without its external files.
+///
+/// In the order of the text, they are the diagnostics of its tree and of its typed view, and findings without relevance to a
+/// run: calls of undeclared tools (`undeclared-tool`) and declared tools without calls
 /// (`unused-tool`).
 ///
 /// ```
@@ -20,7 +21,7 @@ pub fn check(text: &str) -> Vec<Diagnostic> {
     check_tree(&parse(text)).1
 }
 
-/// The same for a text that is parsed already, with its typed view.
+/// Returns the typed view of a parsed text and all findings, like [`check`].
 pub fn check_tree(tree: &Tree<'_>) -> (Document, Vec<Diagnostic>) {
     let (document, of_view) = Document::from_tree(tree);
     let of_history = tool_use::check(&document);

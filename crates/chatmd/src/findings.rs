@@ -1,12 +1,13 @@
-//! A list of diagnostics that stays readable: of each code only the first few are kept, and the
-//! last of them says how many more there are.
+//! A list of diagnostics with a limit for each code.
+//!
+//! Only the first findings of a code are kept. The last of them has the number of the others.
 
 use std::collections::BTreeMap;
 
 use logue_source::{Diagnostic, DiagnosticCode};
 
-/// Findings of one code that are kept.
-const KEPT: usize = 20;
+/// Maximum number of findings that are kept for one code.
+const MAX_PER_CODE: usize = 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
@@ -16,25 +17,27 @@ pub(crate) struct Findings {
 
 impl Findings {
     pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
-        self.push_made(diagnostic.code, || diagnostic);
+        self.push_with(diagnostic.code, || diagnostic);
     }
 
-    /// The same for a finding of `code` that is made only if it is kept: looking for what somebody
-    /// meant is too much work to do for each of a million findings.
-    pub(crate) fn push_made(&mut self, code: DiagnosticCode, make: impl FnOnce() -> Diagnostic) {
+    /// Adds a finding of `code`, created only if it is kept.
+    ///
+    /// Creating it may search for spelling suggestions, which is too expensive for a million findings.
+    pub(crate) fn push_with(&mut self, code: DiagnosticCode, create: impl FnOnce() -> Diagnostic) {
         let (count, last) = self.counts.entry(code).or_default();
         *count += 1;
-        if *count <= KEPT {
+        if *count <= MAX_PER_CODE {
             *last = self.list.len();
-            self.list.push(make());
+            self.list.push(create());
         }
     }
 
-    /// Whether one more finding of that code would only be counted. It is counted then, and need
-    /// not be made.
+    /// Counts a finding of a full code, and returns whether the code is full.
+    ///
+    /// The caller then need not create the finding.
     pub(crate) fn is_full(&mut self, code: DiagnosticCode) -> bool {
         match self.counts.get_mut(&code) {
-            Some((count, _)) if *count >= KEPT => {
+            Some((count, _)) if *count >= MAX_PER_CODE => {
                 *count += 1;
                 true
             }
@@ -42,13 +45,13 @@ impl Findings {
         }
     }
 
-    /// The findings in the order of their places in the text.
+    /// Returns the findings in the order of the text.
     pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
         for (code, (count, last)) in self.counts {
-            if count > KEPT
+            if count > MAX_PER_CODE
                 && let Some(diagnostic) = self.list.get_mut(last)
             {
-                let more = count - KEPT;
+                let more = count - MAX_PER_CODE;
                 diagnostic
                     .help
                     .push(format!("{more} more findings of `{code}` are not shown"));

@@ -1,8 +1,8 @@
 //! The canonical layout of a document.
 //!
-//! Only layout changes: white space that the tree counts as no content, the spelling of tags, and
-//! what stands between top-level elements. Text of messages, RAW blocks and comments stay byte for
-//! byte. Every change is a [`Replacement`], so an editor can apply them one by one.
+//! Only layout changes: trivia, the spelling of tags, and white space between top-level elements.
+//! Text of messages, RAW blocks and comments stay byte for byte. Every change is a [`Replacement`],
+//! so an editor can apply them one by one.
 
 use logue_source::{Diagnostic, Span};
 
@@ -15,27 +15,26 @@ use crate::syntax::tag::Tag;
 use crate::syntax::tree::{ElementNode, Tree};
 use crate::syntax::whitespace::is_blank;
 
-/// A text in its canonical layout.
+/// Formats a text in its canonical layout.
 ///
-/// - Between top-level elements there is a newline or, where the author left at least one blank
-///   line, exactly one; between declarations (`<config>`, `<tool>`, `<import>`) and the conversation
-///   always. A comment may stay behind an element on its line. No white space stands before the
-///   first element, and one newline behind the last.
-/// - Tags have one space between attributes, or the line break and indentation that the author
-///   chose, none around `=` or before the end, and double quotes, except around a value that holds
-///   them or would read differently. Order, duplicates and values stay. A tag with anything else in
-///   it than attributes is left alone.
-/// - `<doc …></doc>` and its like, with nothing but white space inside, become `<doc …/>`.
-/// - White space in front of a RAW block that is no content has at most one blank line, and none at
-///   the ends of its lines.
-/// - Line ends of all this are `\r\n` in a text without a lone `\n`, and `\n` in every other. A
-///   byte order mark, which other readers take for text, is left out.
+/// - Top-level elements are separated by a newline, or by one blank line if the author left at least
+///   one. Declarations (`<config>`, `<tool>`, `<import>`) and the conversation are always separated by
+///   a blank line. A comment may follow an element on its line. No white space precedes the first
+///   element, and one newline follows the last.
+/// - Tags have one space between attributes, or the author's line break and indentation, and no space
+///   around `=` or before the end. Values have double quotes, unless they contain them or would
+///   decode differently. Order, duplicates and values stay. A tag with other content than attributes
+///   stays unchanged.
+/// - `<doc …></doc>` and similar elements of white space become `<doc …/>`.
+/// - Trivia before a RAW block has at most one blank line, and no white space at the ends of lines.
+/// - Line ends of all these are `\r\n` in a text without a lone `\n`, and `\n` otherwise. A byte order
+///   mark, which other readers treat as text, is removed.
 ///
-/// What the document says does not change, and neither does a text that was formatted before. A text
-/// without elements stays as it is. Linear in the text.
+/// The meaning of the document does not change, and formatting is idempotent. A text without elements
+/// stays unchanged. Linear in the text.
 ///
 /// # Errors
-/// The text has errors: these, in the order of the text. It is not known then what is layout.
+/// Returns the errors of the text, in its order, if it has any; layout is then uncertain.
 ///
 /// ```
 /// let text = "<config model='m' />\n\n\n<tool name = \"read_file\"></tool>\n<user>Hi!</user >";
@@ -47,14 +46,14 @@ use crate::syntax::whitespace::is_blank;
 pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
     let tree = parse(text);
     let changes = format_changes(&tree)?;
-    // The changes are made token by token, so they neither overlap nor leave the text.
+    // The changes are created token by token, so they neither overlap nor leave the text.
     Ok(apply(text, changes).unwrap_or_else(|_| text.to_owned()))
 }
 
-/// The changes that [`format()`] makes, in the order of the text; none for a formatted one.
+/// Returns the changes of [`format()`], in the order of the text.
 ///
 /// # Errors
-/// Those of [`format()`].
+/// Returns the errors of [`format()`].
 pub fn format_changes(tree: &Tree<'_>) -> Result<Vec<Replacement>, Vec<Diagnostic>> {
     let (_, of_view) = Document::from_tree(tree);
     let mut errors = [tree.diagnostics(), &of_view].concat();
@@ -72,7 +71,7 @@ pub fn format_changes(tree: &Tree<'_>) -> Result<Vec<Replacement>, Vec<Diagnosti
     Ok(layout.changes)
 }
 
-/// The line end of a text: `\r\n` if every line ends so.
+/// Returns the line end of a text: `\r\n` if all lines end with it.
 fn newline(text: &str) -> &'static str {
     let bytes = text.as_bytes();
     let mut ends = memchr::memchr_iter(b'\n', bytes).peekable();
@@ -81,9 +80,9 @@ fn newline(text: &str) -> &'static str {
     if windows { "\r\n" } else { "\n" }
 }
 
-/// What stands at the top level.
+/// The kind of a top-level part.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PartKind {
     Declaration,
     Entry,
     Comment,
@@ -108,7 +107,7 @@ impl Layout<'_, '_> {
         if self.tree.elements().next().is_none() {
             return;
         }
-        let mut before: Option<(Kind, usize)> = None;
+        let mut before: Option<(PartKind, usize)> = None;
         let mut at = 0;
         while let Some(slot) = self.tree.slots().get(at) {
             let (kind, span, next) = match slot.kind {
@@ -117,14 +116,14 @@ impl Layout<'_, '_> {
                         return;
                     };
                     let kind = if tag.is_entry() {
-                        Kind::Entry
+                        PartKind::Entry
                     } else {
-                        Kind::Declaration
+                        PartKind::Declaration
                     };
                     (kind, node.span(), slot.end())
                 }
-                TokenKind::Comment => (Kind::Comment, self.tree.span(at), at + 1),
-                TokenKind::Raw => (Kind::Block, self.tree.span(at), at + 1),
+                TokenKind::Comment => (PartKind::Comment, self.tree.span(at), at + 1),
+                TokenKind::Raw => (PartKind::Block, self.tree.span(at), at + 1),
                 _ => {
                     at += 1;
                     continue;
@@ -132,37 +131,39 @@ impl Layout<'_, '_> {
             };
             let gap = Span::new(before.map_or(0, |(_, end)| end), span.start);
             self.gap(gap, before.map(|(kind, _)| kind), kind);
-            if matches!(kind, Kind::Declaration | Kind::Entry) {
+            if matches!(kind, PartKind::Declaration | PartKind::Entry) {
                 self.element(at, next);
             }
             before = Some((kind, span.end));
             at = next.max(at + 1);
         }
         if let Some((_, end)) = before {
-            let rest = Span::new(end, self.tree.source().len());
-            self.change(rest, self.newline.to_owned());
+            let tail = Span::new(end, self.tree.source().len());
+            self.change(tail, self.newline.to_owned());
         }
     }
 
-    /// The white space between two top-level neighbours.
-    fn gap(&mut self, span: Span, before: Option<Kind>, kind: Kind) {
+    /// Normalises the white space between two top-level neighbours.
+    fn gap(&mut self, span: Span, before: Option<PartKind>, kind: PartKind) {
         let text = span.text(self.tree.source()).unwrap_or_default();
         let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
         let separator = match before {
             None => String::new(),
-            Some(_) if lines == 0 && kind == Kind::Comment => " ".to_owned(),
+            Some(_) if lines == 0 && kind == PartKind::Comment => " ".to_owned(),
             Some(before) => {
-                let parts = matches!(
+                let is_boundary = matches!(
                     (before, kind),
-                    (Kind::Declaration, Kind::Entry) | (Kind::Entry, Kind::Declaration)
+                    (PartKind::Declaration, PartKind::Entry)
+                        | (PartKind::Entry, PartKind::Declaration)
                 );
-                self.newline.repeat(if parts || lines > 1 { 2 } else { 1 })
+                self.newline
+                    .repeat(if is_boundary || lines > 1 { 2 } else { 1 })
             }
         };
         self.change(span, separator);
     }
 
-    /// The tags and the trivia of a top-level element.
+    /// Normalises the tags and the trivia of a top-level element.
     fn element(&mut self, first: usize, end: usize) {
         let mut at = first;
         while at < end {
@@ -180,7 +181,7 @@ impl Layout<'_, '_> {
                     let is_text =
                         tag == Tag::Import && at - 1 != first && node.children().next().is_some();
                     if is_text {
-                        // Where imports do not expand, its text is content as it stands.
+                        // Where imports do not expand, its text is verbatim content.
                         at = slot_end;
                     } else if tag.is_stub() && self.is_hollow(at, slot_end) {
                         let text = self.tag(node, "/>");
@@ -203,7 +204,7 @@ impl Layout<'_, '_> {
         }
     }
 
-    /// Whether between an opener and its closer there is nothing but white space.
+    /// Returns whether the content up to the closing tag is white space.
     fn is_hollow(&self, first: usize, end: usize) -> bool {
         let Some((last, inside)) = self
             .tree
@@ -220,7 +221,7 @@ impl Layout<'_, '_> {
             })
     }
 
-    /// An opening tag that ends in `tail`.
+    /// Returns the normalised opening tag, which ends in `tail`.
     fn tag(&self, node: ElementNode<'_>, tail: &str) -> String {
         let source = self.tree.source();
         let opener = node.opener();
@@ -262,13 +263,13 @@ impl Layout<'_, '_> {
         out
     }
 
-    /// A tag as it is, but for its end.
+    /// Returns the unchanged tag with a new end.
     fn as_written(&self, opener: Span, inside_end: usize, tail: &str) -> String {
         let inside = self.tree.source().get(opener.start..inside_end);
         [inside.unwrap_or_default(), tail].concat()
     }
 
-    /// White space between attributes: one space, or the author's line break and indentation.
+    /// Returns one space, or the author's line break and indentation.
     fn break_or_space(&self, gap: &str) -> String {
         match indentation(gap) {
             Some(indentation) => [self.newline, &indentation].concat(),
@@ -276,7 +277,7 @@ impl Layout<'_, '_> {
         }
     }
 
-    /// White space that is no content, and is never left out: it may keep text apart.
+    /// Returns normalised trivia; it stays non-empty, because it may separate text.
     fn white_space(&self, text: &str) -> String {
         match indentation(text) {
             Some(indentation) => {
@@ -288,7 +289,7 @@ impl Layout<'_, '_> {
     }
 }
 
-/// The spaces and tabs behind the last line break, if there is one.
+/// Returns the spaces and tabs after the last line break, if any.
 fn indentation(text: &str) -> Option<String> {
     let (_, last) = text.rsplit_once('\n')?;
     Some(last.chars().filter(|c| matches!(c, ' ' | '\t')).collect())

@@ -1,4 +1,4 @@
-//! The tree as JSON, for programs in other languages and for comparing readers.
+//! The tree as JSON, for programs in other languages and for comparisons of readers.
 
 use std::fmt::Write as _;
 
@@ -9,12 +9,12 @@ use crate::syntax::tree::{ElementNode, Tree};
 use crate::syntax::walk::{Step, Walk};
 
 impl Tree<'_> {
-    /// The tree as one line of JSON: a list of elements
-    /// `{"tag": …, "attrs": [[name, value], …], "children": […]}` and texts `{"text": …}`.
+    /// Returns the tree as one line of JSON.
     ///
-    /// Values of attributes are decoded, a flag has an empty one; adjacent text, RAW blocks
-    /// included, is one text. Comments, trivia, closers that close nothing and white space between
-    /// top-level elements are left out. Nothing is resolved: an `<import>` is an element.
+    /// It is a list of elements `{"tag": …, "attrs": [[name, value], …], "children": […]}` and texts
+    /// `{"text": …}`. Attribute values are decoded, and a flag has an empty value. Adjacent text, RAW
+    /// blocks included, is one text. Comments, trivia, unmatched closing tags and white space between
+    /// top-level elements are omitted. An `<import>` stays an element.
     ///
     /// Linear in the size of the tree, however deep it is.
     ///
@@ -34,8 +34,9 @@ impl Tree<'_> {
 }
 
 impl ExpandedDocument<'_> {
-    /// The same with what each import stands for in its place. An import that was not expanded is
-    /// an element.
+    /// Returns the document as one line of JSON, with expanded imports.
+    ///
+    /// An import that was not expanded stays an element. See [`Tree::to_json`].
     ///
     /// Linear in the size of the expanded document.
     ///
@@ -55,25 +56,25 @@ impl ExpandedDocument<'_> {
     }
 }
 
-/// Where the children of a tree are written.
+/// The level at which the children of a tree are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
-    /// At the top level, where white space is between elements.
+    /// The top level, where white space separates elements.
     Document,
-    /// Inside an element, where it is content.
+    /// The inside of an element, where white space is content.
     Content,
 }
 
 #[derive(Debug, Default)]
 struct Writer<'l> {
     json: String,
-    /// Whether nothing stands before the next item of its list.
+    /// Whether the next item is the first of its list.
     first: bool,
-    /// Text that more text may follow.
+    /// Pending text, which further text may extend.
     text: Option<String>,
-    /// Whose imports are expanded.
+    /// Document whose imports are expanded.
     loaded: Option<&'l ExpandedDocument<'l>>,
-    /// The address of the tree that is written.
+    /// Address of the current tree.
     base: usize,
 }
 
@@ -85,7 +86,7 @@ impl Writer<'_> {
             self.first = true;
         }
         let mut walk = Walk::new(tree);
-        // The depth behind which a step is inside an import that is written as something else.
+        // The depth of an import that is replaced; deeper steps are skipped.
         let mut replaced: Option<usize> = None;
         while let Some(step) = walk.next() {
             if let Some(depth) = replaced {
@@ -115,7 +116,7 @@ impl Writer<'_> {
                         self.text.get_or_insert_default().push_str(&text);
                     }
                 }
-                // It stands between two texts, though it is nothing itself.
+                // It separates two texts, although it is not written.
                 Step::Stray(_) => self.flush(),
             }
         }
@@ -125,7 +126,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes a part of the loaded document. Recursion ends at [`crate::MAX_IMPORT_DEPTH`].
+    /// Writes a part of the document; recursion ends at [`crate::MAX_IMPORT_DEPTH`].
     fn part(&mut self, index: usize, level: Level) {
         let Some(part) = self.loaded.and_then(|loaded| loaded.parts().get(index)) else {
             return;
@@ -135,7 +136,7 @@ impl Writer<'_> {
         self.base = outer;
     }
 
-    /// Writes what an import stands for, if that is known.
+    /// Writes the target of an import; returns `false` if it is unknown.
     fn import(&mut self, node: ElementNode<'_>, is_inside: bool) -> bool {
         let Some(loaded) = self.loaded.filter(|_| node.tag() == Tag::Import) else {
             return false;
@@ -155,7 +156,7 @@ impl Writer<'_> {
                 self.text.get_or_insert_default().push_str(text);
                 true
             }
-            // Text has no place at the top level.
+            // Text is invalid at the top level.
             Some(ImportTarget::Fragment(_) | ImportTarget::Verbatim(_)) | None => false,
         }
     }
@@ -199,12 +200,12 @@ fn separate(json: &mut String, first: &mut bool) {
     }
 }
 
-/// Appends a string of JSON.
+/// Appends a JSON string.
 fn quote(json: &mut String, text: &str) {
     json.push('"');
-    let mut rest = text;
-    while let Some(at) = rest.find(|c: char| c < ' ' || matches!(c, '"' | '\\')) {
-        let (plain, special) = rest.split_at(at);
+    let mut remaining = text;
+    while let Some(at) = remaining.find(|c: char| c < ' ' || matches!(c, '"' | '\\')) {
+        let (plain, special) = remaining.split_at(at);
         json.push_str(plain);
         let mut characters = special.chars();
         match characters.next() {
@@ -219,8 +220,8 @@ fn quote(json: &mut String, text: &str) {
             Some(character) => drop(write!(json, "\\u{:04x}", u32::from(character))),
             None => {}
         }
-        rest = characters.as_str();
+        remaining = characters.as_str();
     }
-    json.push_str(rest);
+    json.push_str(remaining);
     json.push('"');
 }

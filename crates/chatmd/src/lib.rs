@@ -1,12 +1,20 @@
-//! ChatMarkdown: one file that is prompt, tool permissions and transcript.
+//! ChatMarkdown (ChatMD): a file that is prompt, tool permissions and transcript.
 //!
-//! Reading goes in three steps, each usable alone. [`parse`] gives a lossless [`Tree`] of any text,
-//! [`Document::from_tree`] what its elements say, and [`evaluate`] the messages that a model is
-//! sent, asking a [`World`] for the files that the document names. No step fails: each gives what
-//! it can, and diagnostics with positions. [`write`](mod@write) makes the text of new elements, and
-//! what it writes reads back byte by byte.
+//! Reading has three steps, each usable alone:
 //!
-//! The crate reads no file, knows no model and runs no tool.
+//! 1. [`parse`] returns a lossless [`Tree`] of any text.
+//! 2. [`Document::from_tree`] returns the typed elements of a tree.
+//! 3. [`evaluate`] returns the settings, tools and messages of a model request, with the files of a
+//!    [`World`].
+//!
+//! No step fails: each returns a result and diagnostics with positions. [`load`] additionally expands
+//! imports. [`write`](mod@write) writes the text of new elements, which reads back byte by byte.
+//! [`edit`], [`format()`] and [`repair()`] change existing text, and [`refine`] validates rewritten
+//! prompts.
+//!
+//! The crate does no I/O, calls no model and runs no tool.
+//!
+//! # Examples
 //!
 //! ```
 //! use chatmd::{Document, MemoryWorld, check, evaluate, parse, write};
@@ -22,6 +30,10 @@
 //! assert_eq!(evaluation.tools[0].exposed_name(), Some("read_file"));
 //! assert_eq!(evaluation.messages[0].text(), "What is in <b>?");
 //! ```
+//!
+//! # Features
+//!
+//! The crate has no Cargo features.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

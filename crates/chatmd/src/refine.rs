@@ -1,8 +1,8 @@
-//! Meta-refine: what a prompt asks for, and what a rewritten prompt may change (ChatMD §10).
+//! Meta-refine: rules for prompts that a model rewrites before a run (ChatMD §10).
 //!
-//! A prompt may ask to be rewritten by a model before it is run. The rewriting is somebody else's;
-//! here is what decides whether it is wanted, which part of a file is the prompt, and whether what
-//! came back may stand in its place: only words may change, no permission and no setting.
+//! The caller performs the rewriting. This module detects the request for it, determines the part
+//! of a file that is the prompt, and validates the rewritten prompt: only text may change, no
+//! permission and no setting.
 
 use crate::document::content::ContentItem;
 use crate::document::element::{Document, Element, MessageRole};
@@ -12,11 +12,13 @@ use crate::syntax::lexer::{COMMENT_CLOSE, COMMENT_OPEN, TokenKind};
 use crate::syntax::tag::Tag;
 use crate::syntax::tree::Tree;
 
-/// The word in the comment that asks for it.
+/// The text of the comment that requests refinement.
 const MARKER: &str = "META_REFINE";
 
-/// Whether a document asks to be rewritten: a comment of it says `META_REFINE` and nothing else. In
-/// a RAW block or an attribute there are no comments, so a tool's output never asks.
+/// Returns whether a document requests refinement by a `META_REFINE` comment.
+///
+/// The comment contains nothing else. RAW blocks and attributes have no comments, so tool output
+/// cannot request refinement.
 ///
 /// ```
 /// use chatmd::{parse, refine};
@@ -34,7 +36,7 @@ pub fn is_requested(tree: &Tree<'_>) -> bool {
     })
 }
 
-/// Whether the value of an environment variable says yes: `1`, `true`, `yes` or `on`.
+/// Returns whether a value is `1`, `true`, `yes` or `on`, in any case.
 ///
 /// ```
 /// assert!(chatmd::refine::is_truthy(" Yes "));
@@ -47,8 +49,10 @@ pub fn is_truthy(value: &str) -> bool {
         .any(|word| value.eq_ignore_ascii_case(word))
 }
 
-/// The length of the part of a text that is the prompt: everything before the first element that a
-/// run has appended. What follows is what happened, and nobody may rewrite that.
+/// Returns the length of the prompt part of a text.
+///
+/// The part ends before the first element that a run has appended. The following history must not
+/// be rewritten.
 ///
 /// ```
 /// let text = "<user>Hello</user>\n<assistant>Hi</assistant>\n<user>And?</user>";
@@ -70,17 +74,17 @@ pub fn prompt_length(tree: &Tree<'_>) -> usize {
     first.map_or(tree.source().len(), |node| node.span().start)
 }
 
-/// What a rewritten prompt changes beyond words, if anything: a sentence that names it.
+/// Returns a description of a forbidden change by a rewritten prompt, if any.
 ///
-/// Settings, tool declarations, imports and the speakers in their order must stay what they are,
-/// and every document, picture and agent that is named must have been named before: otherwise a
-/// model could give itself permissions.
+/// Settings, tool declarations, imports and the order of roles must stay equal. Every referenced
+/// document, image and agent must have been referenced before, because otherwise a model could grant
+/// itself permissions.
 pub fn forbidden_change(original: &str, rewritten: &str) -> Option<String> {
     let tree = parse(rewritten);
     let (new, findings) = Document::from_tree(&tree);
     let mut found = tree.diagnostics().iter().chain(&findings);
     if let Some(error) = found.find(|found| found.is_error()) {
-        return Some(format!("it is no valid prompt: {}", error.message));
+        return Some(format!("it is not a valid prompt: {}", error.message));
     }
     let (old, _) = Document::from_tree(&parse(original));
     if settings(&old) != settings(&new) {
@@ -89,14 +93,14 @@ pub fn forbidden_change(original: &str, rewritten: &str) -> Option<String> {
     if tools(&old) != tools(&new) {
         return Some("it changes the tool declarations".to_owned());
     }
-    if speakers(&old) != speakers(&new) {
-        return Some("it changes who speaks".to_owned());
+    if roles(&old) != roles(&new) {
+        return Some("it changes the roles of the messages".to_owned());
     }
     let known = references(&old);
     let added = references(&new)
         .into_iter()
         .find(|one| !known.contains(one));
-    added.map(|(kind, src, _)| format!("it names the {kind} {src:?}, which the prompt does not"))
+    added.map(|(kind, src, _)| format!("it adds a reference to the {kind} {src:?}"))
 }
 
 fn settings(document: &Document) -> impl PartialEq + use<> {
@@ -115,15 +119,15 @@ fn tools(document: &Document) -> Vec<ToolKind> {
     document.tools().map(|tool| tool.kind.clone()).collect()
 }
 
-fn speakers(document: &Document) -> Vec<MessageRole> {
-    let speaker = |element: &Element| match element {
+fn roles(document: &Document) -> Vec<MessageRole> {
+    let role = |element: &Element| match element {
         Element::Message(message) => Some(message.role),
         _ => None,
     };
-    document.elements.iter().filter_map(speaker).collect()
+    document.elements.iter().filter_map(role).collect()
 }
 
-/// Everything outside the text that it names.
+/// Returns all references to external data.
 fn references(document: &Document) -> Vec<(&'static str, String, bool)> {
     let mut found = Vec::new();
     for element in &document.elements {
@@ -138,13 +142,13 @@ fn references(document: &Document) -> Vec<(&'static str, String, bool)> {
     found
 }
 
-/// Agents nest at most [`crate::MAX_AGENT_DEPTH`] deep.
+/// Collects references; recursion ends at [`crate::MAX_AGENT_DEPTH`].
 fn items(items: &[ContentItem], found: &mut Vec<(&'static str, String, bool)>) {
     for item in items {
         match item {
             ContentItem::Text(_) => {}
             ContentItem::Doc(doc) => found.push(("document", doc.src.clone(), doc.local)),
-            ContentItem::Img(img) => found.push(("picture", img.src.clone(), img.local)),
+            ContentItem::Img(img) => found.push(("image", img.src.clone(), img.local)),
             ContentItem::Import(import) => found.push(("import", import.src.clone(), true)),
             ContentItem::Agent(agent) => {
                 found.push(("agent", agent.src.clone(), agent.local));

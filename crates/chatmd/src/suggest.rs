@@ -1,49 +1,51 @@
-//! What somebody may have meant by a name that nobody knows.
+//! Spelling suggestions for unknown names.
 
-/// Names longer than this are not compared: no name of the language is half as long.
-const LONGEST: usize = 40;
+/// Maximum length of compared names; valid names have less than half of it.
+const MAX_NAME_LEN: usize = 40;
 
-/// Letters that a beginning must have in common with the whole to count as short for it.
-const BEGINNING: usize = 4;
+/// Minimum length of a prefix that counts as an abbreviation.
+const MIN_PREFIX_LEN: usize = 4;
 
-/// Candidates that a name is compared with: a document may declare any number of tools.
-const COMPARED: usize = 500;
+/// Maximum number of compared candidates; a document may declare any number of tools.
+const MAX_CANDIDATES: usize = 500;
 
-/// The candidate that a name was most likely meant to be: one that differs in case or punctuation
-/// only, in a few letters, or that the name is the beginning of. The first of several equally near.
+/// Returns the candidate that most likely was meant by `name`.
+///
+/// It differs in case or punctuation only, or in a few letters, or `name` is a prefix of it. The
+/// first of several equally similar candidates is returned.
 pub(crate) fn suggest<'c>(
     name: &str,
     candidates: impl IntoIterator<Item = &'c str>,
 ) -> Option<&'c str> {
-    if name.len() > LONGEST {
+    if name.len() > MAX_NAME_LEN {
         return None;
     }
     let name = letters(name);
     let allowed = name.len().div_ceil(3).min(3);
     let mut best = None;
-    for candidate in candidates.into_iter().take(COMPARED) {
-        if candidate.len() > LONGEST {
+    for candidate in candidates.into_iter().take(MAX_CANDIDATES) {
+        if candidate.len() > MAX_NAME_LEN {
             continue;
         }
-        let wanted = letters(candidate);
-        let distance = distance(&name, &wanted);
-        let shortened = name.len() >= BEGINNING && wanted.starts_with(&name);
-        // Where everything is different nothing is near: `is` is not `id`.
-        let near = distance <= allowed && distance < name.len().min(wanted.len()).div_ceil(2);
-        if (near || shortened) && best.is_none_or(|(least, _)| distance < least) {
+        let other = letters(candidate);
+        let distance = distance(&name, &other);
+        let is_prefix = name.len() >= MIN_PREFIX_LEN && other.starts_with(&name);
+        // At least half of the letters must be equal: `is` is not similar to `id`.
+        let is_similar = distance <= allowed && distance < name.len().min(other.len()).div_ceil(2);
+        if (is_similar || is_prefix) && best.is_none_or(|(least, _)| distance < least) {
             best = Some((distance, candidate));
         }
     }
     best.map(|(_, candidate)| candidate)
 }
 
-/// The letters and digits of a name, in lower case.
+/// Returns the letters and digits of a name, in lower case.
 fn letters(name: &str) -> Vec<u8> {
     let bytes = name.bytes().filter(|byte| !b"_-:.".contains(byte));
     bytes.map(|byte| byte.to_ascii_lowercase()).collect()
 }
 
-/// How many letters have to be added, taken away or changed to make one name of the other.
+/// Returns the edit distance of two names: insertions, deletions and substitutions.
 fn distance(from: &[u8], to: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (number, letter) in from.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! The text of new elements.
+//! Writing the text of new elements.
 //!
-//! Whatever a payload, an id or a path holds, reading the written element gives it back byte by
-//! byte, and nothing in it can become an element of its own. Bodies stand in RAW blocks, stubs close
-//! themselves, attribute values are escaped; nothing is ever indented inside a block.
+//! Reading a written element returns every payload, id and path byte by byte, and none of them can
+//! become an element of its own. Bodies are in RAW blocks, stubs are self-closing, attribute values
+//! are escaped, and text inside a block is never indented.
 //!
 //! ```
 //! use chatmd::write;
@@ -28,100 +28,100 @@ use crate::syntax::attributes::write_attribute;
 use crate::syntax::lexer::{RAW_CLOSE, RAW_OPEN};
 use crate::syntax::tag::Tag;
 
-/// Where the payload of a tool call or response is (ChatMD §7.2, §7.3).
+/// The location of the payload of a tool call or response (ChatMD §7.2, §7.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payload<'a> {
     /// In the element.
     Inline(&'a str),
-    /// In the file of that path.
+    /// In the file with that path.
     External(&'a str),
 }
 
-/// A tool call to be written.
+/// A tool call to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolCallRecord<'a> {
     /// The provider's id of the record.
     pub id: Option<&'a str>,
-    /// The id that the response names.
+    /// Id that the response refers to.
     pub tool_call_id: &'a str,
-    /// The tool.
+    /// Name of the tool.
     pub function_name: &'a str,
     /// Whether it is a `custom_tool_call`.
     pub custom: bool,
-    /// A provider's signature over the call.
+    /// The provider's signature over the call.
     pub signature: Option<&'a str>,
-    /// The arguments.
+    /// Arguments of the call.
     pub payload: Payload<'a>,
 }
 
-/// A tool response to be written.
+/// A tool response to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolResponseRecord<'a> {
     /// The provider's id of the record.
     pub id: Option<&'a str>,
-    /// The call that it answers.
+    /// Id of the call.
     pub tool_call_id: &'a str,
-    /// Whether it answers a `custom_tool_call`.
+    /// Whether the call is a `custom_tool_call`.
     pub custom: bool,
-    /// The answer.
+    /// Result of the call.
     pub payload: Payload<'a>,
 }
 
-/// Words of the model to be written.
+/// Text of the model to write.
 ///
-/// `signature` and `continued` are attributes of ours, which other readers of ChatMD ignore.
+/// `signature` and `continued` are extensions of Logue, which other readers of ChatMD ignore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AssistantMessage<'a> {
     /// The provider's id of the record.
     pub id: Option<&'a str>,
-    /// The provider's status of the record, which says something only where there is an id.
+    /// The provider's status of the record; has an effect only with an id.
     pub status: Option<&'a str>,
-    /// Whether the words come before tool calls, for the user to read meanwhile.
+    /// Whether the text is a preamble to tool calls.
     pub preamble: bool,
-    /// A provider's signature over the words.
+    /// The provider's signature over the text.
     pub signature: Option<&'a str>,
-    /// Whether they belong to the answer before them although that has words already.
+    /// Whether the text continues the previous response although that has text already.
     pub continued: bool,
-    /// What is said.
+    /// Text of the message.
     pub text: &'a str,
 }
 
-/// Reasoning of the model to be written.
+/// Reasoning of the model to write.
 ///
-/// `signature`, `encrypted` and `continued` are attributes of ours, which other readers of ChatMD
+/// `signature`, `encrypted` and `continued` are extensions of Logue, which other readers of ChatMD
 /// ignore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReasoningElement<'a> {
     /// The provider's id of the record.
     pub id: Option<&'a str>,
-    /// Which reasoning record of the file it is: its id, where the provider gave none.
+    /// Number of the record in the file; its id if the provider assigned none.
     pub number: usize,
     /// The provider's status of the record.
     pub status: Option<&'a str>,
-    /// A provider's signature over the reasoning.
+    /// The provider's signature over the reasoning.
     pub signature: Option<&'a str>,
-    /// Reasoning that only the provider can read.
+    /// Reasoning that only the provider can decrypt.
     pub encrypted: Option<&'a str>,
-    /// Whether it belongs to the answer before it although that has words already.
+    /// Whether the record continues the previous response although that has text already.
     pub continued: bool,
-    /// What the model thought, in one or several texts.
+    /// Summaries of the reasoning.
     pub summaries: &'a [&'a str],
 }
 
-/// Settings to be written (ChatMD §4).
+/// Settings to write (ChatMD §4).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ConfigElement<'a> {
-    /// The model's name.
+    /// Name of the model.
     pub model: Option<&'a str>,
-    /// The most tokens of an answer.
+    /// Maximum number of tokens of one response.
     pub max_tokens: Option<u64>,
-    /// The sampling temperature; one that is not finite is left out, as it cannot be read.
+    /// Sampling temperature; omitted if not finite, because that is unreadable.
     pub temperature: Option<f64>,
-    /// How hard the model should think.
+    /// Reasoning effort.
     pub reasoning_effort: Option<&'a str>,
 }
 
-/// `<config/>`
+/// Writes `<config/>`.
 ///
 /// ```
 /// use chatmd::write;
@@ -150,20 +150,20 @@ pub fn config(config: &ConfigElement<'_>) -> String {
     out
 }
 
-/// A message to be written.
+/// A message to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageRecord<'a> {
-    /// Who speaks; the element is the speaker's own.
+    /// Role of the author, which determines the element.
     pub role: MessageRole,
-    /// A participant's name.
+    /// Name of a participant.
     pub name: Option<&'a str>,
     /// The provider's id of an assistant message.
     pub id: Option<&'a str>,
-    /// What is said.
+    /// Text of the message.
     pub text: &'a str,
 }
 
-/// A message with everything that it may carry.
+/// Writes a message with all its attributes.
 ///
 /// ```
 /// use chatmd::{MessageRole, write};
@@ -187,27 +187,27 @@ pub fn message(message: &MessageRecord<'_>) -> String {
     element(tag, &attributes, Payload::Inline(message.text))
 }
 
-/// `<system>`
+/// Writes `<system>`.
 pub fn system(text: &str) -> String {
     element(Tag::System, &[], Payload::Inline(text))
 }
 
-/// `<developer>`
+/// Writes `<developer>`.
 pub fn developer(text: &str) -> String {
     element(Tag::Developer, &[], Payload::Inline(text))
 }
 
-/// `<user>`
+/// Writes `<user>`.
 pub fn user(text: &str) -> String {
     element(Tag::User, &[], Payload::Inline(text))
 }
 
-/// `<assistant>`
+/// Writes `<assistant>`.
 pub fn assistant(text: &str, id: Option<&str>) -> String {
     element(Tag::Assistant, &[("id", id)], Payload::Inline(text))
 }
 
-/// `<assistant>` with everything that a provider may say of its words.
+/// Writes `<assistant>` with all attributes that a provider may assign.
 ///
 /// ```
 /// use chatmd::write;
@@ -238,7 +238,7 @@ pub fn assistant_message(answer: &AssistantMessage<'_>) -> String {
     out
 }
 
-/// `<reasoning>` with its summaries.
+/// Writes `<reasoning>` with its summaries.
 pub fn reasoning<S: AsRef<str>>(id: &str, summaries: &[S]) -> String {
     let mut out = String::new();
     open(&mut out, Tag::Reasoning, &[("id", Some(id))]);
@@ -246,7 +246,7 @@ pub fn reasoning<S: AsRef<str>>(id: &str, summaries: &[S]) -> String {
     out
 }
 
-/// `<reasoning>` with everything that a provider may say of it.
+/// Writes `<reasoning>` with all attributes that a provider may assign.
 ///
 /// ```
 /// use chatmd::write;
@@ -258,9 +258,9 @@ pub fn reasoning<S: AsRef<str>>(id: &str, summaries: &[S]) -> String {
 /// );
 /// ```
 pub fn reasoning_record(reasoning: &ReasoningElement<'_>) -> String {
-    let own = reasoning_id(reasoning.number);
+    let generated = reasoning_id(reasoning.number);
     let attributes = [
-        ("id", Some(reasoning.id.unwrap_or(&own))),
+        ("id", Some(reasoning.id.unwrap_or(&generated))),
         ("status", reasoning.status),
         ("signature", reasoning.signature),
         ("encrypted", reasoning.encrypted),
@@ -275,20 +275,21 @@ pub fn reasoning_record(reasoning: &ReasoningElement<'_>) -> String {
     out
 }
 
-/// The id of the n-th reasoning record of a file, where the provider gave it none: ChatMD wants one.
-/// Read back, such an id is no id.
+/// Returns the generated id of the n-th reasoning record of a file.
+///
+/// ChatMD requires an id, and the provider may assign none. Reading treats such an id as missing.
 pub fn reasoning_id(number: usize) -> String {
-    format!("{NUMBERED}{number}")
+    format!("{REASONING_ID_PREFIX}{number}")
 }
 
-/// Whether an id is one of [`reasoning_id`].
+/// Returns whether an id is one of [`reasoning_id`].
 pub(crate) fn is_reasoning_id(id: &str) -> bool {
-    id.strip_prefix(NUMBERED).is_some_and(|digits| {
+    id.strip_prefix(REASONING_ID_PREFIX).is_some_and(|digits| {
         !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
     })
 }
 
-/// `<tool_call>`
+/// Writes `<tool_call>`.
 pub fn tool_call(call: &ToolCallRecord<'_>) -> String {
     let attributes = [
         ("type", call.custom.then_some(CUSTOM)),
@@ -300,7 +301,7 @@ pub fn tool_call(call: &ToolCallRecord<'_>) -> String {
     element(Tag::ToolCall, &attributes, call.payload)
 }
 
-/// `<tool_response>`
+/// Writes `<tool_response>`.
 pub fn tool_response(response: &ToolResponseRecord<'_>) -> String {
     let attributes = [
         ("type", response.custom.then_some(CUSTOM)),
@@ -310,8 +311,10 @@ pub fn tool_response(response: &ToolResponseRecord<'_>) -> String {
     element(Tag::ToolResponse, &attributes, response.payload)
 }
 
-/// A payload in RAW blocks. A block cannot hold `|RAW`, so the payload is split behind the `|` of
-/// each; the blocks follow one another directly and read as one text.
+/// Wraps a payload in RAW blocks.
+///
+/// A block cannot contain `|RAW`, so the payload is split after the `|` of each. The blocks are
+/// adjacent and read as one text.
 ///
 /// ```
 /// assert_eq!(chatmd::write::raw("<b>"), "RAW|<b>|RAW");
@@ -330,13 +333,14 @@ pub fn raw(payload: &str) -> String {
     out
 }
 
-/// `existing` with `element` behind it, on a line of its own.
+/// Appends `element` to `existing`, on a line of its own.
 pub fn append(existing: &str, element: &str) -> String {
     [existing, separator(existing), element].concat()
 }
 
-/// What stands between a text and an element that is written behind it: a newline, unless the text
-/// is empty or ends in one.
+/// Returns the separator between a text and an appended element.
+///
+/// It is a newline, unless the text is empty or ends in one.
 pub fn separator(existing: &str) -> &'static str {
     if existing.is_empty() || existing.ends_with('\n') {
         ""
@@ -347,11 +351,11 @@ pub fn separator(existing: &str) -> &'static str {
 
 const CUSTOM: &str = "custom_tool_call";
 
-/// The `phase` of words that come before tool calls.
+/// The `phase` of a preamble to tool calls.
 pub(crate) const COMMENTARY: &str = "commentary";
 
-/// What a number stands behind in the id of a reasoning record.
-const NUMBERED: &str = "reasoning_";
+/// Prefix of the number in a generated id of a reasoning record.
+const REASONING_ID_PREFIX: &str = "reasoning_";
 
 fn element(tag: Tag, attributes: &[(&str, Option<&str>)], payload: Payload<'_>) -> String {
     let mut out = String::new();

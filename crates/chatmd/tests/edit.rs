@@ -164,7 +164,7 @@ fn what_is_removed_does_not_make_markup_of_its_neighbours() {
 #[test]
 fn what_cannot_be_done_is_refused() {
     let broken = parse("<user>x</assistant>");
-    assert!(matches!(Edits::new(&broken), Err(EditError::Broken(_))));
+    assert!(matches!(Edits::new(&broken), Err(EditError::Malformed(_))));
 
     let tree = parse("<user>x <doc src=\"a\"/></user>");
     let other = parse("<user/>");
@@ -176,7 +176,7 @@ fn what_cannot_be_done_is_refused() {
     assert_eq!(edits.remove(foreign), Err(EditError::OtherTree));
     assert_eq!(
         edits.set_flag(user, "a b"),
-        Err(EditError::Name("a b".to_owned()))
+        Err(EditError::InvalidName("a b".to_owned()))
     );
     assert_eq!(
         edits.set_content(doc, "x"),

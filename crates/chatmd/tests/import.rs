@@ -162,7 +162,7 @@ fn a_cycle_is_an_error_that_shows_its_imports() {
       |
       = note: a.md:1:1: imports "sub/b.md"
       = note: imported at prompt.md:1:1
-      = help: move what both need into a file of its own
+      = help: move the shared text into a separate file
     "#);
     // What was read before the cycle is kept.
     assert_eq!(loaded.document().elements.len(), 1);

@@ -457,7 +457,7 @@ fn a_report_shows_where_the_element_was_opened() {
     let report =
         Source::new("prompt.md", text.as_bytes()).render(&tree.diagnostics()[0], ColorMode::Plain);
     let expected = "\
-error[E-MD-MISMATCHED-TAG]: `</system>` stands where `<user>` is open
+error[E-MD-MISMATCHED-TAG]: `</system>` does not match the open `<user>`
  --> prompt.md:3:1
   |
 1 | <user>

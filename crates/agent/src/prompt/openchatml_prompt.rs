@@ -44,10 +44,8 @@ impl Prompt {
         let frames = document.to_owned_frames();
         let (messages, _) = messages_from_frames(&frames);
         let mut transcribed = Transcribed::default();
-        let mut config = Config {
-            show_tool_call: true,
-            ..Config::default()
-        };
+        let mut config = Config::default();
+        config.show_tool_call = true;
         if let Some(header) = document.header() {
             config.model = header.model().map(str::to_owned);
             transcribed.settings = settings(header, &mut diagnostics);

@@ -1,5 +1,7 @@
-//! Attributes that do not do what they seem to: ones that nobody knows, ones that are given twice,
-//! flags that say `false`. Nothing here is an error, because the file is read all the same.
+//! Warnings about attributes without their apparent effect.
+//!
+//! These are unknown attributes, repeated attributes, and flags with a value such as `false`. None
+//! is an error, because the file is readable.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +14,7 @@ use crate::syntax::tag::Tag;
 use crate::syntax::tree::ElementNode;
 use crate::syntax::whitespace::is_blank;
 
-/// Attributes that only have to be there.
+/// Attributes that count by their presence.
 const FLAGS: &[&str] = &[
     "local",
     "strip",
@@ -23,11 +25,12 @@ const FLAGS: &[&str] = &[
     "provider_id",
 ];
 
-/// Values by which somebody means that a flag is off.
+/// Values that appear to disable a flag.
 const OFF: &[&str] = &["false", "no", "off", "0"];
 
-/// Reports what the attributes of an element do not do. Of a tag that is an error itself nothing
-/// more is said.
+/// Reports attributes of an element without their apparent effect.
+///
+/// Skips a tag that has an error.
 pub(crate) fn check(node: ElementNode<'_>, findings: &mut Findings) {
     if node.has_tag_error() {
         return;
@@ -41,7 +44,7 @@ pub(crate) fn check(node: ElementNode<'_>, findings: &mut Findings) {
                 findings.push(repeated(first, attribute));
             }
         } else if !known(node.tag()).contains(&name) {
-            findings.push_made(DiagnosticCode::UnknownAttribute, || {
+            findings.push_with(DiagnosticCode::UnknownAttribute, || {
                 unknown(node.tag(), attribute)
             });
         } else if FLAGS.contains(&name) && OFF.contains(&attribute.value().as_ref()) {
@@ -55,34 +58,35 @@ pub(crate) fn check(node: ElementNode<'_>, findings: &mut Findings) {
         findings.push(
             Diagnostic::warning(
                 DiagnosticCode::EmptyModel,
-                "the model's name is empty",
+                "empty model name",
                 model.name_span(),
             )
-            .with_help("name a model, or leave `model` out to use the one that is configured"),
+            .with_help("name a model, or remove `model` to use the configured one"),
         );
     }
-    let answers = match node.tag() {
+    let is_answer = match node.tag() {
         Tag::Assistant => true,
         Tag::Msg => node.value("role").as_deref() == Some("assistant"),
         _ => false,
     };
-    if answers
+    if is_answer
         && let Some(status) = seen.get("status")
         && !seen.contains_key("id")
     {
         findings.push(
             Diagnostic::warning(
                 DiagnosticCode::StatusWithoutId,
-                "the status of an answer says nothing without its id",
+                "`status` has no effect without `id`",
                 status.name_span(),
             )
-            .with_help("give the answer the `id` that the provider gave it, or remove `status`"),
+            .with_help("add the `id` that the provider assigned, or remove `status`"),
         );
     }
 }
 
-/// The attributes that an element may have: those of the reference, those that other programs write,
-/// and our own for what the reference has no place for.
+/// Returns the valid attributes of an element.
+///
+/// They are those of the reference, those that other programs write, and the extensions of Logue.
 const fn known(tag: Tag) -> &'static [&'static str] {
     match tag {
         Tag::Config => &[
@@ -150,11 +154,14 @@ fn unknown(tag: Tag, attribute: Attribute<'_>) -> Diagnostic {
     let help = match suggest(name, known.iter().copied()) {
         Some(meant) => format!("did you mean `{meant}`?"),
         None if known.is_empty() => format!("remove it; `<{tag}>` has no attributes"),
-        None => format!("remove it; `<{tag}>` knows {}", known.join(", ")),
+        None => format!(
+            "remove it; attributes of `<{tag}>` are {}",
+            known.join(", ")
+        ),
     };
     Diagnostic::warning(
         DiagnosticCode::UnknownAttribute,
-        format!("`{name}` has no effect, because `<{tag}>` has no such attribute"),
+        format!("unknown attribute `{name}` of `<{tag}>`"),
         attribute.name_span(),
     )
     .with_help(help)
@@ -164,7 +171,7 @@ fn repeated(first: Attribute<'_>, second: Attribute<'_>) -> Diagnostic {
     let name = second.name();
     Diagnostic::warning(
         DiagnosticCode::RepeatedAttribute,
-        format!("`{name}` is given twice with different values, and the last one counts"),
+        format!("repeated attribute `{name}` with different values; the last one is used"),
         second.place(),
     )
     .with_label(first.place(), "this one has no effect")
@@ -175,8 +182,8 @@ fn flag(attribute: Attribute<'_>) -> Diagnostic {
     let name = attribute.name();
     Diagnostic::warning(
         DiagnosticCode::FlagAttributeHasValue,
-        format!("`{name}` is a flag: it is on wherever it is given, whatever its value"),
+        format!("the flag `{name}` is enabled by its presence, whatever its value"),
         attribute.place(),
     )
-    .with_help(format!("remove `{name}` to turn it off"))
+    .with_help(format!("remove `{name}` to disable it"))
 }

@@ -4,14 +4,15 @@ use logue_source::Span;
 
 /// `<import>` (ChatMD §9).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Import {
-    /// Where it is.
+    /// Span of the element.
     pub span: Span,
-    /// What is imported.
+    /// Path of the imported file.
     pub src: String,
 }
 
-/// One piece of a message or payload.
+/// One item of a message or payload.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ContentItem {
@@ -28,7 +29,7 @@ pub enum ContentItem {
 }
 
 impl ContentItem {
-    /// Where it is.
+    /// Returns the span of the item.
     pub fn span(&self) -> Span {
         match self {
             Self::Text(text) => text.span,
@@ -42,53 +43,57 @@ impl ContentItem {
 
 /// Text between two elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Text {
-    /// Where it is.
+    /// Span of the text.
     pub span: Span,
-    /// What it says, nothing trimmed.
+    /// The text, untrimmed.
     pub text: String,
-    /// What its RAW blocks say, where everything else in it is white space.
+    /// Content of its RAW blocks, if the remaining text is white space.
     pub payload: Option<String>,
 }
 
-/// `<doc>`: a document in place (ChatMD §8.1).
+/// `<doc>`: the text of a document in its place (ChatMD §8.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DocumentRef {
-    /// Where it is.
+    /// Span of the element.
     pub span: Span,
     /// Path or address.
     pub src: String,
-    /// Whether it is a file rather than an address.
+    /// Whether `src` is a path instead of an address.
     pub local: bool,
-    /// Whether HTML becomes plain text; wins over `markdown`.
+    /// Whether HTML is converted to plain text; takes precedence over `markdown`.
     pub strip: bool,
-    /// Whether HTML becomes Markdown.
+    /// Whether HTML is converted to Markdown.
     pub markdown: bool,
 }
 
-/// `<img>`: a picture in place (ChatMD §8.2).
+/// `<img>`: an image in its place (ChatMD §8.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Image {
-    /// Where it is.
+    /// Span of the element.
     pub span: Span,
     /// Path or address.
     pub src: String,
-    /// Whether it is a file rather than an address.
+    /// Whether `src` is a path instead of an address.
     pub local: bool,
 }
 
-/// `<agent>`: the answer of another prompt in place (ChatMD §8.3).
+/// `<agent>`: the answer of another prompt in its place (ChatMD §8.3).
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Agent {
-    /// Where it is.
+    /// Span of the element.
     pub span: Span,
-    /// The prompt: path or address.
+    /// Path or address of the prompt.
     pub src: String,
-    /// Whether it is a file rather than an address.
+    /// Whether `src` is a path instead of an address.
     pub local: bool,
-    /// What the agent is told. Agents nest at most [`MAX_AGENT_DEPTH`] deep.
+    /// Input of the agent; agents nest at most [`MAX_AGENT_DEPTH`] deep.
     pub content: Vec<ContentItem>,
 }
 
-/// How deep `<agent>` elements may stand inside one another.
+/// Maximum nesting depth of `<agent>` elements.
 pub const MAX_AGENT_DEPTH: usize = 16;

@@ -1,5 +1,4 @@
-//! Checks that concern several elements: names and ids that must be unique, calls and responses
-//! that belong together, tools that exist.
+//! Checks across elements: unique names and ids, matching calls and responses, existing tools.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +28,7 @@ fn configs(document: &Document, findings: &mut Findings) {
         findings.push(
             Diagnostic::warning(
                 DiagnosticCode::ConfigIgnored,
-                "this `<config>` has no effect, because the first one counts",
+                "this `<config>` has no effect; the first one is used",
                 span,
             )
             .with_label(first, "the first one")
@@ -44,17 +43,17 @@ fn tools(document: &Document, findings: &mut Findings) {
         if let ToolKind::Builtin { name } = &tool.kind {
             match BuiltinDeclaration::find(name) {
                 None => {
-                    findings.push_made(DiagnosticCode::MdUnknownTool, || unknown(name, tool.span));
+                    findings.push_with(DiagnosticCode::MdUnknownTool, || unknown(name, tool.span));
                     continue;
                 }
                 Some(builtin) if !builtin.supported => findings.push(
                     Diagnostic::warning(
                         DiagnosticCode::ToolUnsupported,
-                        format!("the built-in `{name}` exists in ochat, but not here"),
+                        format!("the built-in tool `{name}` of ochat is not supported"),
                         tool.span,
                     )
                     .with_help(format!(
-                        "calls of it are refused; known here: {}",
+                        "calls of it are rejected; supported are {}",
                         supported()
                     )),
                 ),
@@ -69,11 +68,11 @@ fn tools(document: &Document, findings: &mut Findings) {
             Some((name, first)) => findings.push(
                 Diagnostic::error(
                     DiagnosticCode::MdDuplicateTool,
-                    format!("two tools are called `{name}`"),
+                    format!("duplicate tool name `{name}`"),
                     tool.span,
                 )
                 .with_label(first, "the first one")
-                .with_help("remove one of them, or give it another name"),
+                .with_help("remove or rename one of them"),
             ),
             None => names.extend(exposed.into_iter().map(|name| (name, tool.span))),
         }
@@ -83,14 +82,14 @@ fn tools(document: &Document, findings: &mut Findings) {
 fn unknown(name: &str, span: Span) -> Diagnostic {
     let error = Diagnostic::error(
         DiagnosticCode::MdUnknownTool,
-        format!("there is no built-in tool {name:?}"),
+        format!("unknown built-in tool {name:?}"),
         span,
     )
     .with_expected(format!("one of {}", supported()));
     let names = BUILTINS
         .iter()
         .flat_map(|builtin| builtin.exposed.iter().copied().chain([builtin.declared]));
-    // What the model calls a tool is not always what declares it.
+    // The exposed name of a tool may differ from the declared one.
     let meant = suggest(name, names)
         .and_then(|meant| {
             let exact = BuiltinDeclaration::find(meant);
@@ -101,10 +100,10 @@ fn unknown(name: &str, span: Span) -> Diagnostic {
         Some(help) => error.with_help(help),
         None => error,
     };
-    error.with_help("for a command, an agent or a server add `command`, `agent` or `mcp_server`")
+    error.with_help("add `command`, `agent` or `mcp_server` to declare a tool that is not built in")
 }
 
-/// The names of the built-ins that exist here.
+/// Returns the names of the supported built-ins.
 fn supported() -> String {
     let names: Vec<&str> = BUILTINS
         .iter()
@@ -114,13 +113,13 @@ fn supported() -> String {
     names.join(", ")
 }
 
-/// What is known of a call id: where the call and its response are.
+/// The spans of a call and of its response.
 struct Call {
     span: Span,
     answer: Option<Span>,
 }
 
-/// A response belongs to the nearest call before it that has its id.
+/// Pairs each response with the nearest preceding call of the same id.
 fn calls(document: &Document, findings: &mut Findings) {
     let mut calls: BTreeMap<&str, Call> = BTreeMap::new();
     for element in &document.elements {
@@ -135,11 +134,11 @@ fn calls(document: &Document, findings: &mut Findings) {
                     findings.push(
                         Diagnostic::warning(
                             DiagnosticCode::DuplicateId,
-                            format!("two tool calls have the id {id:?}"),
+                            format!("duplicate tool call id {id:?}"),
                             call.opener,
                         )
                         .with_label(earlier.span, "the first one")
-                        .with_help("give each call an id of its own"),
+                        .with_help("give each call a unique id"),
                     );
                     if earlier.answer.is_none() {
                         findings.push(unanswered(id, earlier.span));
@@ -154,16 +153,16 @@ fn calls(document: &Document, findings: &mut Findings) {
                     None => findings.push(
                         Diagnostic::warning(
                             DiagnosticCode::ResponseWithoutCall,
-                            format!("no tool call before this has the id {id:?}"),
+                            format!("no preceding tool call has the id {id:?}"),
                             response.opener,
                         )
-                        .with_help("providers refuse a response without its call; remove it"),
+                        .with_help("remove it; providers reject a response without its call"),
                     ),
                     Some(call) => match call.answer {
                         Some(first) => findings.push(
                             Diagnostic::warning(
                                 DiagnosticCode::DuplicateId,
-                                format!("the tool call {id:?} has two responses"),
+                                format!("duplicate response to the tool call {id:?}"),
                                 response.opener,
                             )
                             .with_label(first, "the first one")

@@ -1,7 +1,7 @@
-//! The typed view: what the elements of a tree say.
+//! The types of the typed view: a document and its top-level elements.
 //!
-//! The view holds everything that ChatMD §3 to §9 give a meaning to, also what is not evaluated.
-//! What the tree holds beyond that is reported when the view is made.
+//! The view contains everything that ChatMD §3 to §9 give a meaning to, including what is not
+//! evaluated. Reading the view reports all other content of the tree.
 
 use logue_message::CallKind;
 use logue_source::Span;
@@ -12,13 +12,14 @@ use crate::syntax::tag::Tag;
 
 /// A document: its elements in order.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Document {
     /// The top-level elements that have a meaning there.
     pub elements: Vec<Element>,
 }
 
 impl Document {
-    /// The configuration that counts, which is the first.
+    /// Returns the effective configuration, which is the first.
     pub fn config(&self) -> Option<&Config> {
         self.elements.iter().find_map(|element| match element {
             Element::Config(config) => Some(config),
@@ -26,7 +27,7 @@ impl Document {
         })
     }
 
-    /// The tool declarations.
+    /// Returns the tool declarations in order.
     pub fn tools(&self) -> impl Iterator<Item = &ToolDecl> {
         self.elements.iter().filter_map(|element| match element {
             Element::Tool(tool) => Some(tool),
@@ -56,7 +57,7 @@ pub enum Element {
 }
 
 impl Element {
-    /// Where it is.
+    /// Returns the span of the element.
     pub fn span(&self) -> Span {
         match self {
             Self::Config(config) => config.span,
@@ -72,41 +73,43 @@ impl Element {
 
 /// Settings of the model (ChatMD §4).
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Config {
-    /// Where it is.
+    /// Span of the element.
     pub span: Span,
-    /// Where its opening tag is.
+    /// Span of its opening tag.
     pub opener: Span,
-    /// The model's name.
+    /// Name of the model.
     pub model: Option<String>,
-    /// The most tokens of an answer.
+    /// Maximum number of tokens of one response.
     pub max_tokens: Option<u64>,
-    /// The sampling temperature; finite.
+    /// Sampling temperature; finite.
     pub temperature: Option<f64>,
-    /// How hard the model should think, in the provider's words.
+    /// Reasoning effort, in the provider's vocabulary.
     pub reasoning_effort: Option<String>,
-    /// A label.
+    /// Label of the configuration.
     pub id: Option<String>,
-    /// Whether payloads of tools are written into the transcript rather than beside it. Any value
-    /// counts, `false` too.
+    /// Whether tool payloads are written into the transcript instead of separate files.
+    ///
+    /// The attribute is a flag: any value enables it, `false` too.
     pub show_tool_call: bool,
 }
 
-/// Who speaks in a message.
+/// The role of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessageRole {
     /// The person.
     User,
     /// The model.
     Assistant,
-    /// Whoever runs the model.
+    /// The operator of the model.
     System,
-    /// Whoever built the application.
+    /// The developer of the application.
     Developer,
 }
 
 impl MessageRole {
-    /// The role as `<msg>` names it.
+    /// Returns the value of the `role` attribute of `<msg>`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -119,102 +122,113 @@ impl MessageRole {
 
 /// A message (ChatMD §6).
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct MessageElement {
-    /// Where it is.
+    /// Span of the element.
     pub span: Span,
-    /// Where its opening tag is.
+    /// Span of its opening tag.
     pub opener: Span,
-    /// The element that it is written as: the speaker's own, or `<msg>`.
+    /// Tag of the element: the one of the role, or `<msg>`.
     pub tag: Tag,
-    /// Who speaks.
+    /// Role of the author.
     pub role: MessageRole,
     /// The provider's id of an assistant message.
     pub id: Option<String>,
     /// The provider's status of an assistant message.
     pub status: Option<String>,
-    /// A participant's name.
+    /// Name of a participant.
     pub name: Option<String>,
-    /// What an assistant message is for: `commentary` is a preamble to tool calls.
+    /// Purpose of an assistant message: `commentary` is a preamble to tool calls.
     pub phase: Option<String>,
-    /// A provider's signature over an assistant message; ours, not in the reference.
+    /// The provider's signature over an assistant message; an extension of Logue.
     pub signature: Option<String>,
-    /// Whether it goes on with the answer before it, where its place alone would begin the next
-    /// one; ours, not in the reference.
+    /// Whether the element continues the previous response; an extension of Logue.
+    ///
+    /// Without it, the position of the element would start the next response.
     pub continued: bool,
-    /// What is said.
+    /// Content of the message.
     pub content: Vec<ContentItem>,
 }
 
 /// A record of a tool call (ChatMD §7).
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ToolCallElement {
-    /// Where it is.
+    /// Span of the element.
     pub span: Span,
-    /// Where its opening tag is.
+    /// Span of its opening tag.
     pub opener: Span,
-    /// The element that it is written as: `<tool_call>` or `<msg>`.
+    /// Tag of the element: `<tool_call>` or `<msg>`.
     pub tag: Tag,
-    /// The id that the response names.
+    /// Id that the response refers to.
     pub tool_call_id: String,
-    /// The tool.
+    /// Name of the tool.
     pub function_name: String,
-    /// Whether it is a `custom_tool_call`.
+    /// Kind of the call: a function call or a `custom_tool_call`.
     pub kind: CallKind,
     /// The provider's id of the record.
     pub id: Option<String>,
-    /// A provider's signature over the call; ours, not in the reference.
+    /// The provider's signature over the call; an extension of Logue.
     pub signature: Option<String>,
-    /// The arguments.
+    /// Arguments of the call.
     pub content: Vec<ContentItem>,
 }
 
-/// A record of what a tool answered (ChatMD §7).
+/// A record of a tool result (ChatMD §7).
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ToolResponseElement {
-    /// Where it is.
+    /// Span of the element.
     pub span: Span,
-    /// Where its opening tag is.
+    /// Span of its opening tag.
     pub opener: Span,
-    /// The element that it is written as: `<tool_response>` or `<msg>`.
+    /// Tag of the element: `<tool_response>` or `<msg>`.
     pub tag: Tag,
-    /// The call that it answers; without it the view has an error.
+    /// Id of the call; a missing one is an error of the view.
     pub tool_call_id: Option<String>,
-    /// Whether it answers a `custom_tool_call`.
+    /// Kind of the call: a function call or a `custom_tool_call`.
     pub kind: CallKind,
     /// The provider's id of the record.
     pub id: Option<String>,
-    /// The answer.
+    /// Result of the call.
     pub content: Vec<ContentItem>,
 }
 
 /// A record of the model's reasoning (ChatMD §3.2).
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Reasoning {
-    /// Where it is.
+    /// Span of the element.
     pub span: Span,
-    /// The id of the record; without it the view has an error.
+    /// Id of the record; a missing one is an error of the view.
     pub id: Option<String>,
-    /// Whether the id is the provider's although it looks like one of
-    /// [`reasoning_id`](crate::write::numbered) records; ours, not in the reference.
+    /// Whether the provider assigned the id; an extension of Logue.
+    ///
+    /// It distinguishes such an id from one of [`reasoning_id`](crate::write::reasoning_id) with
+    /// the same form.
     pub provider_id: bool,
     /// The provider's status of the record.
     pub status: Option<String>,
-    /// A provider's signature over the record; ours, not in the reference.
+    /// The provider's signature over the record; an extension of Logue.
     pub signature: Option<String>,
-    /// Reasoning that only the provider can read; ours, not in the reference.
+    /// Reasoning that only the provider can decrypt; an extension of Logue.
     pub encrypted: Option<String>,
-    /// Whether it goes on with the answer before it, where its place alone would begin the next
-    /// one; ours, not in the reference.
+    /// Whether the record continues the previous response; an extension of Logue.
+    ///
+    /// Without it, the position of the record would start the next response.
     pub continued: bool,
-    /// Its summaries.
+    /// Summaries of the reasoning.
     pub summaries: Vec<Summary>,
 }
 
 /// One `<summary>` of a reasoning record.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Summary {
-    /// Where it is.
+    /// Span of the element.
     pub span: Span,
-    /// What it says; of RAW blocks amid white space, only what they say.
+    /// Text of the summary.
+    ///
+    /// RAW blocks with nothing but white space around them contribute only their content.
     pub text: String,
 }

@@ -21,7 +21,7 @@ pub(super) fn missing(node: ElementNode<'_>, name: &str, expected: &str) -> Diag
     let tag = node.tag();
     Diagnostic::error(
         DiagnosticCode::MdMissingAttribute,
-        format!("`<{tag}>` has no `{name}`"),
+        format!("missing attribute `{name}` of `<{tag}>`"),
         node.opener(),
     )
     .with_expected(expected)
@@ -32,14 +32,14 @@ pub(super) fn text(node: ElementNode<'_>, name: &str) -> Option<String> {
     node.value(name).map(std::borrow::Cow::into_owned)
 }
 
-/// The `src` of an element that is nothing without it.
+/// Returns the `src` of an element; reports an empty or missing one.
 pub(super) fn source(node: ElementNode<'_>, findings: &mut Findings) -> String {
     let src = node.attribute("src");
     let value = src.map(|src| src.value()).unwrap_or_default();
     if value.is_empty() {
         let mut error = missing(node, "src", "`src=\"…\"`");
         if let Some(src) = src {
-            error.message = format!("`src` of a `<{}>` is empty", node.tag());
+            error.message = format!("empty `src` of `<{}>`", node.tag());
             error.primary = src.name_span();
         }
         findings.push(error);
@@ -61,19 +61,17 @@ pub(super) fn number<T>(
         findings.push(
             Diagnostic::error(
                 DiagnosticCode::MdInvalidAttribute,
-                format!("`{name}` is {value:?}, which is not {expected}"),
+                format!("invalid `{name}` {value:?}: not {expected}"),
                 attribute.place(),
             )
             .with_expected(expected)
-            .with_help(format!(
-                "write `{name}=\"…\"` with {expected}, or leave it out"
-            )),
+            .with_help(format!("write {expected}, or remove `{name}`")),
         );
     }
     number
 }
 
-/// A whole number, also with a base prefix and with `_` behind digits.
+/// Parses a whole number, with an optional base prefix and `_` after digits.
 pub(super) fn integer(text: &str) -> Option<u64> {
     let text = text.strip_prefix('+').unwrap_or(text).to_ascii_lowercase();
     let bases = [("0x", 16), ("0o", 8), ("0b", 2), ("0u", 10)];
@@ -81,7 +79,7 @@ pub(super) fn integer(text: &str) -> Option<u64> {
         .into_iter()
         .find_map(|(prefix, radix)| Some((text.strip_prefix(prefix)?, radix)))
         .unwrap_or((&text, 10));
-    // What could also be read as a second sign is none.
+    // The first character must be a digit, so a second sign is rejected.
     if !digits.starts_with(|first: char| first.is_digit(radix)) {
         return None;
     }

@@ -5,7 +5,7 @@ use logue_source::{Diagnostic, DiagnosticCode};
 use crate::findings::Findings;
 use crate::syntax::tree::{Child, ElementNode};
 
-/// The warning that an element inside another one does not reach the model.
+/// Returns the warning that a nested element is not sent to the model.
 pub(super) fn dropped(node: ElementNode<'_>, within: &str) -> Diagnostic {
     let tag = node.tag();
     let written = if node.is_self_closing() {
@@ -15,15 +15,15 @@ pub(super) fn dropped(node: ElementNode<'_>, within: &str) -> Diagnostic {
     };
     Diagnostic::warning(
         DiagnosticCode::ContentDropped,
-        format!("the model does not see this `<{tag}>`, because it stands inside {within}"),
+        format!("`<{tag}>` inside {within} is not sent to the model"),
         node.opener(),
     )
     .with_help(format!(
-        "if it is meant as text, put it into a RAW block: `RAW|{written}|RAW`"
+        "put it into a RAW block if it is meant as text: `RAW|{written}|RAW`"
     ))
 }
 
-/// Reports content where none has a meaning.
+/// Reports content of an element that must be empty.
 pub(super) fn no_content(node: ElementNode<'_>, findings: &mut Findings) {
     let tag = node.tag();
     for child in node.children() {
@@ -33,7 +33,7 @@ pub(super) fn no_content(node: ElementNode<'_>, findings: &mut Findings) {
             Child::Text(run) => findings.push(
                 Diagnostic::warning(
                     DiagnosticCode::ContentDropped,
-                    format!("the model does not see text inside `<{tag}>`"),
+                    format!("text inside `<{tag}>` is not sent to the model"),
                     run.span(),
                 )
                 .with_help(format!("end the tag in `/>`: `<{tag} …/>`")),
@@ -42,18 +42,18 @@ pub(super) fn no_content(node: ElementNode<'_>, findings: &mut Findings) {
     }
 }
 
-/// Reports what stands inside an element that is all attributes.
+/// Reports content of an inline element that must be empty.
 pub(super) fn stub(node: ElementNode<'_>, findings: &mut Findings) {
-    let says_something = node.children().any(|child| match child {
+    let has_content = node.children().any(|child| match child {
         Child::Node(_) => true,
         Child::Text(run) => !run.is_blank(),
     });
-    if says_something {
+    if has_content {
         let tag = node.tag();
         findings.push(
             Diagnostic::warning(
                 DiagnosticCode::ContentDropped,
-                format!("the model does not see what stands inside `<{tag}>`"),
+                format!("content of `<{tag}>` is not sent to the model"),
                 node.opener(),
             )
             .with_help(format!("end the tag in `/>`: `<{tag} …/>`")),

@@ -1,4 +1,4 @@
-//! Moving typed elements and findings from the offsets of their own text into an address space.
+//! Translation of spans from one text into the address space of several texts.
 
 use logue_source::{Diagnostic, Span};
 
@@ -8,7 +8,7 @@ use crate::document::element::{
 };
 use crate::document::tool::ToolDecl;
 
-/// Something that holds spans.
+/// A value that contains spans.
 pub(crate) trait OffsetSpans {
     /// Adds `by` to every offset in it.
     fn shift(&mut self, by: usize);

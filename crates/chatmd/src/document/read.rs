@@ -1,7 +1,7 @@
-//! Tree to typed view, one element at a time.
+//! Reading the typed view of a tree, one element at a time.
 //!
-//! Each reader takes a [`ElementNode`] and gives the typed element or says why it cannot. Whatever it does
-//! not carry over it reports, so that nobody believes the model saw it.
+//! Each reader takes an [`ElementNode`] and returns the typed element or reports an error. It also
+//! reports content that it omits, because the model does not receive that content.
 
 use logue_message::CallKind;
 use logue_source::{Diagnostic, DiagnosticCode};
@@ -23,13 +23,12 @@ use crate::syntax::tag::Tag;
 use crate::syntax::tree::{Child, ElementNode, Tree};
 
 impl Document {
-    /// The typed view of a tree, and what is wrong with it beyond [`Tree::diagnostics`].
+    /// Reads the typed view of a tree, with findings beyond [`Tree::diagnostics`].
     ///
-    /// Errors: a missing attribute, a value of the wrong kind, a tool declaration against the rules
-    /// of ChatMD §5.5, an unknown role or built-in. An element that cannot be understood without
-    /// what is missing is left out. Warnings: content that the model will not see
-    /// (`content-dropped`), attributes without the effect that they seem to have, calls and
-    /// responses that do not pair up, built-ins that only exist elsewhere.
+    /// Errors: a missing attribute, an invalid value, a tool declaration that violates ChatMD §5.5,
+    /// an unknown role or built-in. An element without a required attribute is omitted. Warnings:
+    /// content that is not sent to the model (`content-dropped`), attributes without their apparent
+    /// effect, unpaired calls and responses, built-ins that only other programs support.
     ///
     /// Linear in the size of the tree, up to the sorting of ids.
     ///
@@ -49,7 +48,7 @@ impl Document {
     }
 }
 
-/// The typed view of a tree; what concerns several elements is not looked at.
+/// Reads the typed view of a tree, without checks across elements.
 pub(crate) fn document(tree: &Tree<'_>) -> (Document, Findings) {
     let mut findings = Findings::default();
     let mut elements = Vec::new();
@@ -85,7 +84,7 @@ fn element(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> {
             Some(Element::Import(import(node, findings)))
         }
         tag @ (Tag::Doc | Tag::Img | Tag::Agent | Tag::Summary) => {
-            let home = if tag == Tag::Summary {
+            let parent = if tag == Tag::Summary {
                 "a `<reasoning>`"
             } else {
                 "a message"
@@ -93,10 +92,10 @@ fn element(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> {
             findings.push(
                 Diagnostic::warning(
                     DiagnosticCode::ContentDropped,
-                    format!("the model does not see this `<{tag}>`, because it stands outside every message"),
+                    format!("`<{tag}>` outside every message is not sent to the model"),
                     node.opener(),
                 )
-                .with_help(format!("move it into {home}")),
+                .with_help(format!("move it into {parent}")),
             );
             None
         }
@@ -147,7 +146,7 @@ fn msg(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> {
         findings.push(missing(node, "role", "`role=\"user\"`"));
         return None;
     };
-    let speaker = match role.value().as_ref() {
+    let role = match role.value().as_ref() {
         "user" => MessageRole::User,
         "assistant" => MessageRole::Assistant,
         "system" => MessageRole::System,
@@ -158,16 +157,16 @@ fn msg(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> {
             findings.push(
                 Diagnostic::error(
                     DiagnosticCode::MdUnknownRole,
-                    format!("{other:?} is not a role"),
+                    format!("unknown role {other:?}"),
                     role.place(),
                 )
                 .with_expected("user, assistant, system, developer or tool")
-                .with_help("write one of the five roles"),
+                .with_help("use one of the five roles"),
             );
             return None;
         }
     };
-    Some(message(node, speaker, findings))
+    Some(message(node, role, findings))
 }
 
 fn tool_call(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> {
@@ -178,7 +177,7 @@ fn tool_call(node: ElementNode<'_>, findings: &mut Findings) -> Option<Element> 
         findings.push(
             Diagnostic::error(
                 DiagnosticCode::MdMissingContent,
-                "a tool call has no arguments",
+                "tool call without arguments",
                 node.opener(),
             )
             .with_expected("arguments, or a `<doc …/>` that holds them")
@@ -230,7 +229,7 @@ fn reasoning(node: ElementNode<'_>, findings: &mut Findings) -> Reasoning {
             Child::Text(run) => findings.push(
                 Diagnostic::warning(
                     DiagnosticCode::ContentDropped,
-                    "the model does not see text of a `<reasoning>` outside its summaries",
+                    "text of a `<reasoning>` outside its summaries is not sent to the model",
                     run.span(),
                 )
                 .with_help("put it into a `<summary>`"),
@@ -281,13 +280,15 @@ fn summary(node: ElementNode<'_>, findings: &mut Findings) -> Summary {
     }
 }
 
-/// The error that a summary holds an element. A summary is text, so it was meant as text; reading
-/// on without it would change what the model is sent as its own reasoning.
+/// Returns the error for an element inside a summary.
+///
+/// A summary is text, so the element was meant as text. Ignoring it would change the reasoning that
+/// is sent to the model.
 fn quoted_tag(node: ElementNode<'_>) -> Diagnostic {
     let tag = node.tag();
     Diagnostic::error(
         DiagnosticCode::MdSummaryElement,
-        format!("a `<summary>` holds text, and this `<{tag}>` is an element"),
+        format!("a `<summary>` must be text, but contains the element `<{tag}>`"),
         node.opener(),
     )
     .with_help(RAW_SUMMARY)

@@ -1,4 +1,4 @@
-//! Content of messages and payloads: text, documents, pictures, agents, imports.
+//! Reading content: text, documents, images, agents, imports.
 
 use logue_source::{Diagnostic, DiagnosticCode};
 
@@ -12,7 +12,7 @@ use crate::syntax::advice::FIX;
 use crate::syntax::tag::Tag;
 use crate::syntax::tree::{Child, ElementNode, TextRun, Tree};
 
-/// Where content stands, which decides about imports (ChatMD §9).
+/// The treatment of imports in content (ChatMD §9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Imports expand.
@@ -21,7 +21,7 @@ pub(crate) enum Place {
     WithoutImports,
 }
 
-/// The content of an element.
+/// Reads the content of an element.
 pub(crate) fn content(
     node: ElementNode<'_>,
     place: Place,
@@ -35,7 +35,7 @@ pub(crate) fn content(
     items(node.children(), within, place, 0, findings)
 }
 
-/// The content that a whole text contributes to a message which imports it.
+/// Reads the content that an imported text contributes to a message.
 pub(crate) fn fragment(tree: &Tree<'_>, findings: &mut Findings) -> Vec<ContentItem> {
     let within = Within {
         what: "a text that a message imports",
@@ -44,15 +44,15 @@ pub(crate) fn fragment(tree: &Tree<'_>, findings: &mut Findings) -> Vec<ContentI
     items(tree.content(), within, Place::WithImports, 0, findings)
 }
 
-/// What content stands in, as reports name it.
+/// The parent of content, as reports name it.
 #[derive(Clone, Copy)]
 struct Within<'a> {
     what: &'a str,
-    /// Whether a repair makes text of elements that mean nothing there.
+    /// Whether a repair turns elements without a meaning there into text.
     mended: bool,
 }
 
-/// Recursion ends at [`MAX_AGENT_DEPTH`].
+/// Reads items; recursion ends at [`MAX_AGENT_DEPTH`].
 fn items<'t>(
     children: impl Iterator<Item = Child<'t>>,
     within: Within<'_>,
@@ -96,7 +96,7 @@ fn items<'t>(
             Tag::Agent if depth == MAX_AGENT_DEPTH => findings.push(
                 Diagnostic::error(
                     DiagnosticCode::MdUnsupported,
-                    format!("agents stand more than {MAX_AGENT_DEPTH} deep inside one another"),
+                    format!("agents nest more than {MAX_AGENT_DEPTH} deep"),
                     inner.opener(),
                 )
                 .with_help("let a prompt call the next agent instead"),

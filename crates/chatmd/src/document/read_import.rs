@@ -15,7 +15,7 @@ pub(super) fn import(node: ElementNode<'_>, findings: &mut Findings) -> Import {
     }
 }
 
-/// An element as the text that it is where imports do not expand (ChatMD §9).
+/// Returns an import as literal text, for content without imports (ChatMD §9).
 pub(super) fn literal(node: ElementNode<'_>) -> String {
     if node.children().next().is_some() {
         return node.source().to_owned();

@@ -8,7 +8,7 @@ use crate::syntax::attributes::Attribute;
 use crate::syntax::tree::ElementNode;
 use crate::syntax::whitespace::trim;
 
-/// The declaration that a `<tool>` makes, or `None` if it breaks the rules of ChatMD §5.5.
+/// Reads a tool declaration; `None` if it violates ChatMD §5.5.
 pub(super) fn read_tool(node: ElementNode<'_>, findings: &mut Findings) -> Option<ToolDecl> {
     let shapes: Vec<_> = ["command", "agent", "mcp_server"]
         .into_iter()
@@ -19,7 +19,7 @@ pub(super) fn read_tool(node: ElementNode<'_>, findings: &mut Findings) -> Optio
             Diagnostic::error(
                 DiagnosticCode::MdToolDeclaration,
                 format!(
-                    "a tool has `{}` and `{}`, but only one of them may be given",
+                    "a tool cannot have both `{}` and `{}`",
                     first.name(),
                     second.name()
                 ),
@@ -43,7 +43,7 @@ pub(super) fn read_tool(node: ElementNode<'_>, findings: &mut Findings) -> Optio
         findings.push(
             Diagnostic::error(
                 DiagnosticCode::MdToolDeclaration,
-                format!("`{}` of a tool is empty", shape.name()),
+                format!("empty `{}` of a tool", shape.name()),
                 shape.place(),
             )
             .with_expected(match shape.name() {
@@ -51,7 +51,7 @@ pub(super) fn read_tool(node: ElementNode<'_>, findings: &mut Findings) -> Optio
                 "agent" => "the path or address of a prompt",
                 _ => "the address of a server",
             })
-            .with_help("give it a value, or remove it to declare a built-in tool"),
+            .with_help("add a value, or remove it to declare a built-in tool"),
         );
         return None;
     }
@@ -90,7 +90,9 @@ pub(super) fn read_tool(node: ElementNode<'_>, findings: &mut Findings) -> Optio
     })
 }
 
-/// `name` selects one tool; `include`, else `includes`, a list; nothing selects all.
+/// Returns the selected tools of a server; `None` selects all.
+///
+/// `name` selects one tool, `include` or else `includes` a list.
 fn mcp_names(node: ElementNode<'_>) -> Option<Vec<String>> {
     let name = node.value("name").filter(|name| !trim(name).is_empty());
     if let Some(name) = name {
@@ -107,14 +109,14 @@ fn no_name(node: ElementNode<'_>) -> Diagnostic {
         .map(|builtin| builtin.declared)
         .collect();
     let (message, place) = match node.attribute("name") {
-        Some(name) => ("the name of a tool is empty", name.place()),
-        None => ("a tool has no name", node.opener()),
+        Some(name) => ("empty name of a tool", name.place()),
+        None => ("missing name of a tool", node.opener()),
     };
     Diagnostic::error(DiagnosticCode::MdToolDeclaration, message, place)
         .with_expected("`name=\"…\"`")
         .with_help(format!(
-            "name it; the built-in tools are {}",
+            "add a name; the built-in tools are {}",
             names.join(", ")
         ))
-        .with_help("a `<tool>` that is meant as text goes into a RAW block")
+        .with_help("put a `<tool>` that is meant as text into a RAW block")
 }

@@ -1,4 +1,4 @@
-//! What a document names: other documents, pictures, prompts, texts to include.
+//! References of a document: other documents, images, prompts, imports.
 
 use logue_source::Span;
 
@@ -6,20 +6,21 @@ use crate::document::content::ContentItem;
 use crate::document::element::{Document, Element};
 use crate::document::tool::ToolKind;
 
-/// One thing that a document names.
+/// One reference of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Reference<'d> {
-    /// What it is named as.
+    /// Kind of the reference.
     pub kind: ReferenceKind,
     /// Path or address, as written.
     pub src: &'d str,
-    /// Whether it is a file rather than an address.
+    /// Whether `src` is a path instead of an address.
     pub local: bool,
-    /// The element that names it.
+    /// Span of the element.
     pub span: Span,
 }
 
-/// What something is named as.
+/// The kind of a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ReferenceKind {
@@ -36,8 +37,9 @@ pub enum ReferenceKind {
 }
 
 impl Document {
-    /// Everything that the document names, in the order of the text; what an `<agent>` is told
-    /// follows it. A reference with an empty `src` is left out.
+    /// Returns all references in the order of the text.
+    ///
+    /// References in the input of an `<agent>` follow it. A reference with an empty `src` is omitted.
     ///
     /// Linear in the size of the document.
     ///
@@ -81,7 +83,7 @@ impl Document {
     }
 }
 
-/// Recursion ends at [`crate::MAX_AGENT_DEPTH`], which content never exceeds.
+/// Collects references; recursion ends at [`crate::MAX_AGENT_DEPTH`].
 fn items<'d>(content: &'d [ContentItem], found: &mut Vec<Reference<'d>>) {
     for item in content {
         let (kind, src, local) = match item {

@@ -1,13 +1,14 @@
-//! Tool declarations (ChatMD §5): what a document allows the model to call.
+//! Tool declarations (ChatMD §5): the tools that the model may call.
 
 use logue_source::Span;
 
 /// A `<tool>` declaration.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ToolDecl {
-    /// Where it is.
+    /// Span of the element.
     pub span: Span,
-    /// What it declares.
+    /// Kind of the declared tool.
     pub kind: ToolKind,
 }
 
@@ -22,38 +23,41 @@ pub enum ToolKind {
     },
     /// A trusted command.
     Command {
-        /// The name that the model calls.
+        /// Exposed name of the tool.
         name: String,
         /// The command line.
         command: String,
-        /// What it does, for the model.
+        /// Description for the model.
         description: Option<String>,
     },
     /// Another prompt.
     Agent {
-        /// The name that the model calls.
+        /// Exposed name of the tool.
         name: String,
         /// The prompt: path or address.
         agent: String,
-        /// Whether it is a file rather than an address.
+        /// Whether `agent` is a path instead of an address.
         local: bool,
-        /// What it does, for the model.
+        /// Description for the model.
         description: Option<String>,
     },
     /// Tools of an MCP server.
     McpServer {
         /// The server's address.
         server: String,
-        /// The tools to take, trimmed; `None` takes all. Names may be empty and then mean nothing.
+        /// Selected tools, trimmed; `None` selects all.
+        ///
+        /// Empty names have no effect.
         names: Option<Vec<String>>,
-        /// Whether the provider shall hold the model to the schemas exactly.
+        /// Whether the provider enforces the schemas exactly.
         strict: bool,
     },
 }
 
 impl ToolDecl {
-    /// The name under which the model calls the tool; `None` for a server, which names its own, and
-    /// for a built-in that is several tools.
+    /// Returns the exposed name of a single tool.
+    ///
+    /// `None` for a server, which names its own tools, and for a built-in of several tools.
     pub fn exposed_name(&self) -> Option<&str> {
         match self.exposed_names().as_slice() {
             [name] => Some(name),
@@ -61,8 +65,9 @@ impl ToolDecl {
         }
     }
 
-    /// The names under which the model calls what is declared: several for a namespace of built-ins,
-    /// none for a server, which names its own.
+    /// Returns the exposed names of the declared tools.
+    ///
+    /// Several for a namespace of built-ins, none for a server, which names its own tools.
     pub fn exposed_names(&self) -> Vec<&str> {
         match &self.kind {
             ToolKind::Builtin { name } => BuiltinDeclaration::find(name)
@@ -73,14 +78,15 @@ impl ToolDecl {
     }
 }
 
-/// A built-in tool that some program knows.
+/// A built-in tool of this or another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BuiltinDeclaration {
-    /// The name in a declaration.
+    /// Name in a declaration.
     pub declared: &'static str,
-    /// The names that the model calls: one, or those of a namespace.
+    /// Exposed names: one, or those of a namespace.
     pub exposed: &'static [&'static str],
-    /// Whether it exists here.
+    /// Whether Logue supports it.
     pub supported: bool,
 }
 
@@ -97,13 +103,13 @@ impl BuiltinDeclaration {
         }
     }
 
-    /// The built-in that a declaration names.
+    /// Returns the built-in with that declared name.
     pub fn find(declared: &str) -> Option<&'static Self> {
         BUILTINS.iter().find(|known| known.declared == declared)
     }
 }
 
-/// Every built-in: those that exist here, and those that only ochat has.
+/// All built-ins, including those that only ochat supports.
 pub const BUILTINS: &[BuiltinDeclaration] = &[
     BuiltinDeclaration::new("read_file", &["read_file"], true),
     BuiltinDeclaration::new("get_contents", &["read_file"], true),

@@ -1,5 +1,4 @@
-//! Declarations of tools against the calls of them: tools that are called and not declared, and
-//! tools that are declared and not called.
+//! Undeclared tools with calls, and declared tools without calls.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +10,9 @@ use crate::document::tool::{BuiltinDeclaration, ToolKind};
 use crate::findings::Findings;
 use crate::suggest::suggest;
 
-/// What the history of a conversation says about its declarations. It concerns whoever looks after
-/// the file, not whoever runs it: what was called was called.
+/// Compares the calls of a conversation with its declarations.
+///
+/// The findings concern the author of the file. They do not affect a run.
 pub(crate) fn check(document: &Document) -> Vec<Diagnostic> {
     let mut findings = Findings::default();
     undeclared(document, &mut findings);
@@ -22,26 +22,26 @@ pub(crate) fn check(document: &Document) -> Vec<Diagnostic> {
     findings.finish()
 }
 
-/// Unused tools that are pointed at beside the first one.
+/// Maximum number of unused tools that are labelled besides the first one.
 const UNUSED_SHOWN: usize = 20;
 
-/// The names that a document's declarations offer to the model.
+/// The tool names that a document declares.
 struct Offered<'d> {
     names: BTreeSet<&'d str>,
-    /// Whether there may be more: a server's whole catalogue, or what an import declares.
-    open: bool,
+    /// Whether there may be more: all tools of a server, or declarations of an import.
+    is_open: bool,
 }
 
 fn offered(document: &Document) -> Offered<'_> {
     let mut names = BTreeSet::new();
-    let mut open = false;
+    let mut is_open = false;
     for element in &document.elements {
         match element {
             Element::Tool(tool) => match &tool.kind {
                 ToolKind::McpServer {
                     names: Some(list), ..
                 } => names.extend(list.iter().map(String::as_str)),
-                ToolKind::McpServer { names: None, .. } => open = true,
+                ToolKind::McpServer { names: None, .. } => is_open = true,
                 // Older transcripts call a built-in by the name that declares it.
                 ToolKind::Builtin { name } => {
                     names.insert(name);
@@ -49,9 +49,9 @@ fn offered(document: &Document) -> Offered<'_> {
                 }
                 _ => names.extend(tool.exposed_names()),
             },
-            Element::Import(_) => open = true,
+            Element::Import(_) => is_open = true,
             Element::Message(message) => {
-                open |= message
+                is_open |= message
                     .content
                     .iter()
                     .any(|item| matches!(item, ContentItem::Import(_)));
@@ -59,13 +59,13 @@ fn offered(document: &Document) -> Offered<'_> {
             _ => {}
         }
     }
-    Offered { names, open }
+    Offered { names, is_open }
 }
 
-/// Each tool that is called and not declared is reported once, at its first call.
+/// Reports each undeclared tool once, at its first call.
 fn undeclared(document: &Document, findings: &mut Findings) {
     let offered = offered(document);
-    if offered.open {
+    if offered.is_open {
         return;
     }
     let mut reported = BTreeSet::new();
@@ -77,23 +77,25 @@ fn undeclared(document: &Document, findings: &mut Findings) {
         if offered.names.contains(name) || !reported.insert(name) {
             continue;
         }
-        findings.push_made(DiagnosticCode::UndeclaredTool, || {
+        findings.push_with(DiagnosticCode::UndeclaredTool, || {
             let finding = Diagnostic::warning(
                 DiagnosticCode::UndeclaredTool,
-                format!("the tool {name:?} is called here, but nothing declares it"),
+                format!("call of the undeclared tool {name:?}"),
                 call.opener,
             );
             finding.with_help(match suggest(name, offered.names.iter().copied()) {
                 Some(meant) => format!("did you mean `{meant}`?"),
-                None => "declare it with `<tool …/>`; the model may only call what is declared"
-                    .to_owned(),
+                None => {
+                    "declare it with `<tool …/>`; the model may call declared tools only".to_owned()
+                }
             })
         });
     }
 }
 
-/// What is no mistake, but may be left over: tools that a conversation declares and never called.
-/// A prompt that nobody has answered yet is none.
+/// Returns a note about declared tools that a conversation never called.
+///
+/// `None` for a prompt without any answer.
 fn unused(document: &Document) -> Option<Diagnostic> {
     let answered = document.elements.iter().any(|element| match element {
         Element::Message(message) => message.role == MessageRole::Assistant,
@@ -114,13 +116,13 @@ fn unused(document: &Document) -> Option<Diagnostic> {
     let mut unused = document.tools().filter_map(|tool| {
         let names = match &tool.kind {
             ToolKind::Builtin { name } => {
-                // Of others it is said already that they cannot be called.
+                // Other built-ins are reported as unknown or unsupported.
                 BuiltinDeclaration::find(name).filter(|builtin| builtin.supported)?;
                 let mut names = tool.exposed_names();
                 names.insert(0, name);
                 names
             }
-            // Which tools a whole server has is not known here.
+            // The tools of a server are unknown unless they are listed.
             ToolKind::McpServer { names, .. } => {
                 names.as_ref()?.iter().map(String::as_str).collect()
             }
@@ -133,19 +135,19 @@ fn unused(document: &Document) -> Option<Diagnostic> {
     let mut note = Diagnostic::new(
         Severity::Note,
         DiagnosticCode::UnusedTool,
-        format!("the tool `{name}` is never called in this conversation"),
+        format!("unused tool `{name}`"),
         span,
     )
-    .with_help("remove its declaration if the model does not need it any more");
+    .with_help("remove its declaration if the model no longer needs it");
     let mut more = 0_usize;
     for (name, span) in unused {
         more += 1;
         if more <= UNUSED_SHOWN {
-            note = note.with_label(span, format!("nor is `{name}`"));
+            note = note.with_label(span, format!("unused tool `{name}`"));
         }
     }
     if let Some(hidden) = more.checked_sub(UNUSED_SHOWN).filter(|hidden| *hidden > 0) {
-        note = note.with_help(format!("{hidden} more tools are never called"));
+        note = note.with_help(format!("{hidden} more tools are unused"));
     }
     Some(note)
 }

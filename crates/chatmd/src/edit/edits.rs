@@ -13,11 +13,10 @@ use crate::syntax::tree::{ElementNode, Tree};
 use crate::syntax::whitespace::{is_blank, trim};
 use crate::write::raw;
 
-/// Changes of the nodes of one tree, which are made together by [`Edits::apply`].
+/// A set of changes of one tree, which [`Edits::apply`] applies together.
 ///
-/// Each method costs what the node's own tags cost, and each change of a node is independent of
-/// the others: two that concern the same bytes, such as new content for an element that is removed,
-/// are an error when they are applied.
+/// The cost of each method is linear in the tags of its element. Changes are independent: two
+/// changes of the same bytes, such as new content for a removed element, are an error of `apply`.
 #[derive(Clone, Debug)]
 pub struct Edits<'t, 'a> {
     tree: &'t Tree<'a>,
@@ -27,13 +26,15 @@ pub struct Edits<'t, 'a> {
 }
 
 impl<'t, 'a> Edits<'t, 'a> {
-    /// No changes yet. Linear in the tree.
+    /// Creates an empty set of changes.
+    ///
+    /// Linear in the tree.
     ///
     /// # Errors
-    /// The tree has errors.
+    /// Returns [`EditError::Malformed`] if the tree has errors.
     pub fn new(tree: &'t Tree<'a>) -> Result<Self, EditError> {
         if let Some(error) = tree.diagnostics().iter().find(|found| found.is_error()) {
-            return Err(EditError::Broken(Box::new(error.clone())));
+            return Err(EditError::Malformed(Box::new(error.clone())));
         }
         Ok(Self {
             tree,
@@ -43,11 +44,13 @@ impl<'t, 'a> Edits<'t, 'a> {
         })
     }
 
-    /// Gives an element an attribute with this value, in the place of the one of that name that
-    /// counts, else behind the others.
+    /// Sets an attribute to a value.
+    ///
+    /// Replaces the effective attribute of that name, or appends a new one.
     ///
     /// # Errors
-    /// No attribute can have this name, or the node is of another tree.
+    /// Returns [`EditError::InvalidName`] if the name is invalid, and [`EditError::OtherTree`] if the
+    /// element belongs to another tree.
     pub fn set_attribute(
         &mut self,
         node: ElementNode<'t>,
@@ -57,26 +60,27 @@ impl<'t, 'a> Edits<'t, 'a> {
         self.attribute(node, name, AttributeEdit::Value(value.to_owned()))
     }
 
-    /// Gives an element an attribute without a value.
+    /// Sets an attribute without a value.
     ///
     /// # Errors
-    /// Those of [`Self::set_attribute`].
+    /// Returns the errors of [`Self::set_attribute`].
     pub fn set_flag(&mut self, node: ElementNode<'t>, name: &str) -> Result<(), EditError> {
         self.attribute(node, name, AttributeEdit::Flag)
     }
 
-    /// Removes every attribute of that name; there may be none.
+    /// Removes all attributes of that name, if any.
     ///
     /// # Errors
-    /// Those of [`Self::set_attribute`].
+    /// Returns the errors of [`Self::set_attribute`].
     pub fn remove_attribute(&mut self, node: ElementNode<'t>, name: &str) -> Result<(), EditError> {
         self.attribute(node, name, AttributeEdit::Removed)
     }
 
-    /// Makes an element say this text, whatever it holds, instead of what it says.
+    /// Replaces the content of an element by a text.
     ///
     /// # Errors
-    /// The element is all attributes, or of another tree.
+    /// Returns [`EditError::NoContent`] if the element consists of attributes, and
+    /// [`EditError::OtherTree`] if it belongs to another tree.
     ///
     /// ```
     /// use chatmd::edit::Edits;
@@ -88,7 +92,7 @@ impl<'t, 'a> Edits<'t, 'a> {
     /// # Ok::<(), chatmd::edit::EditError>(())
     /// ```
     pub fn set_content(&mut self, node: ElementNode<'t>, text: &str) -> Result<(), EditError> {
-        self.own(node)?;
+        self.check_owner(node)?;
         if node.tag().is_stub() {
             return Err(EditError::NoContent(node.tag()));
         }
@@ -103,12 +107,13 @@ impl<'t, 'a> Edits<'t, 'a> {
         Ok(())
     }
 
-    /// Puts elements in the place of one.
+    /// Replaces an element by others.
     ///
     /// # Errors
-    /// `elements` is anything but elements, or the node is of another tree.
+    /// Returns [`EditError::NotElements`] if `elements` is not a sequence of elements, and
+    /// [`EditError::OtherTree`] if the element belongs to another tree.
     pub fn replace(&mut self, node: ElementNode<'t>, elements: &str) -> Result<(), EditError> {
-        self.own(node)?;
+        self.check_owner(node)?;
         let text = checked(elements)?.to_owned();
         self.changes.push(Replacement {
             span: node.span(),
@@ -117,17 +122,19 @@ impl<'t, 'a> Edits<'t, 'a> {
         Ok(())
     }
 
-    /// Puts elements before one: on lines of their own at the top level, directly before it inside
-    /// an element, where white space is content.
+    /// Inserts elements before another one.
+    ///
+    /// At the top level they get lines of their own. Inside an element, where white space is content,
+    /// they are inserted directly before it.
     ///
     /// # Errors
-    /// Those of [`Self::replace`].
+    /// Returns the errors of [`Self::replace`].
     pub fn insert_before(
         &mut self,
         node: ElementNode<'t>,
         elements: &str,
     ) -> Result<(), EditError> {
-        self.own(node)?;
+        self.check_owner(node)?;
         let mut text = checked(elements)?.to_owned();
         if self.top_level.contains(&node.index()) {
             text.push('\n');
@@ -136,12 +143,12 @@ impl<'t, 'a> Edits<'t, 'a> {
         Ok(())
     }
 
-    /// Puts elements behind one, as [`Self::insert_before`] puts them before it.
+    /// Inserts elements after another one, like [`Self::insert_before`].
     ///
     /// # Errors
-    /// Those of [`Self::replace`].
+    /// Returns the errors of [`Self::replace`].
     pub fn insert_after(&mut self, node: ElementNode<'t>, elements: &str) -> Result<(), EditError> {
-        self.own(node)?;
+        self.check_owner(node)?;
         let mut text = String::new();
         if self.top_level.contains(&node.index()) {
             text.push('\n');
@@ -151,14 +158,15 @@ impl<'t, 'a> Edits<'t, 'a> {
         Ok(())
     }
 
-    /// Removes an element; at the top level with its line, if nothing follows it there.
+    /// Removes an element.
     ///
-    /// White space that then stands before a RAW block counts no longer, as everywhere.
+    /// At the top level its line is removed too, if nothing follows the element there. White space
+    /// that then precedes a RAW block becomes trivia, as everywhere.
     ///
     /// # Errors
-    /// The node is of another tree.
+    /// Returns [`EditError::OtherTree`] if the element belongs to another tree.
     pub fn remove(&mut self, node: ElementNode<'t>) -> Result<(), EditError> {
-        self.own(node)?;
+        self.check_owner(node)?;
         let mut span = node.span();
         if self.top_level.contains(&node.index()) {
             let rest = self.tree.source().get(span.end..).unwrap_or_default();
@@ -174,7 +182,7 @@ impl<'t, 'a> Edits<'t, 'a> {
         Ok(())
     }
 
-    /// The changes as replacements of text, in its order.
+    /// Returns the changes as replacements, in the order of the text.
     pub fn replacements(&self) -> Vec<Replacement> {
         let mut changes = self.changes.clone();
         for (&index, opener) in &self.openers {
@@ -189,13 +197,12 @@ impl<'t, 'a> Edits<'t, 'a> {
         changes
     }
 
-    /// The text with every change.
+    /// Returns the text with all changes.
     ///
-    /// Where text comes together that would mean something as one, such as `RAW` and `|`, an empty
-    /// comment stands between.
+    /// Inserts an empty comment between texts that would form markup together, such as `RAW` and `|`.
     ///
     /// # Errors
-    /// Two changes overlap.
+    /// Returns [`EditError::Overlap`] if two changes overlap.
     pub fn apply(&self) -> Result<String, EditError> {
         let mut out = String::with_capacity(self.tree.source().len());
         join(self.tree.source(), self.replacements(), |part| {
@@ -208,7 +215,7 @@ impl<'t, 'a> Edits<'t, 'a> {
         Ok(out)
     }
 
-    fn own(&self, node: ElementNode<'t>) -> Result<(), EditError> {
+    fn check_owner(&self, node: ElementNode<'t>) -> Result<(), EditError> {
         if node.is_in(self.tree) {
             Ok(())
         } else {
@@ -222,9 +229,9 @@ impl<'t, 'a> Edits<'t, 'a> {
         name: &str,
         change: AttributeEdit,
     ) -> Result<(), EditError> {
-        self.own(node)?;
+        self.check_owner(node)?;
         if !is_attribute_name(name) {
-            return Err(EditError::Name(name.to_owned()));
+            return Err(EditError::InvalidName(name.to_owned()));
         }
         let attributes = &mut self.openers.entry(node.index()).or_default().attributes;
         match attributes.iter_mut().find(|(known, _)| known == name) {
@@ -242,12 +249,12 @@ impl<'t, 'a> Edits<'t, 'a> {
     }
 }
 
-/// Elements without the white space around them.
+/// Validates elements and trims white space around them.
 fn checked(elements: &str) -> Result<&str, EditError> {
     let elements = trim(elements);
     if elements.starts_with('\u{FEFF}') {
         return Err(EditError::NotElements(
-            "it begins with a byte order mark".to_owned(),
+            "the text begins with a byte order mark".to_owned(),
         ));
     }
     let tree = parse(elements);
@@ -255,13 +262,14 @@ fn checked(elements: &str) -> Result<&str, EditError> {
         return Err(EditError::NotElements(error.message.clone()));
     }
     if tree.elements().next().is_none() {
-        return Err(EditError::NotElements("there is none".to_owned()));
+        return Err(EditError::NotElements("the text has no element".to_owned()));
     }
     Ok(elements)
 }
 
-/// Whether the end of one text and the begin of another are, together, the begin of a RAW block, a
-/// comment or a closing tag.
+/// Returns whether two joined texts form the start of markup.
+///
+/// That is a RAW block, a comment or a closing tag.
 fn forms_markup(before: &str, after: &str) -> bool {
     let closes =
         before.ends_with("</") && after.starts_with(|next: char| next.is_ascii_alphabetic());

@@ -1,8 +1,8 @@
-//! Changes of single nodes that leave every other byte as it is.
+//! Changes of single elements that keep every other byte.
 //!
-//! [`Edits`] collects what is to become of the nodes of one [`Tree`] and makes all of it at once. An
-//! attribute value is escaped, text becomes RAW blocks, and an element must be one: so nothing that
-//! is put in can change what stands around it.
+//! [`Edits`] collects changes of the elements of one [`Tree`](crate::Tree) and applies all of them
+//! together. Attribute values are escaped, text is wrapped in RAW blocks, and new elements are
+//! validated. So inserted text cannot affect the text around it.
 //!
 //! ```
 //! use chatmd::edit::Edits;

@@ -6,11 +6,11 @@ use crate::syntax::attributes::write_value;
 use crate::syntax::tree::ElementNode;
 use crate::syntax::whitespace::is_blank;
 
-/// What becomes of an opening tag.
+/// The changes of one opening tag.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OpeningTagEdit {
     pub(super) attributes: Vec<(String, AttributeEdit)>,
-    /// What follows the tag from now on, if it closed itself.
+    /// New content after a self-closing tag.
     pub(super) content: Option<String>,
 }
 
@@ -22,7 +22,7 @@ pub(super) enum AttributeEdit {
 }
 
 impl OpeningTagEdit {
-    /// The tag as it is to be.
+    /// Returns the text of the changed tag.
     pub(super) fn text(&self, node: ElementNode<'_>) -> String {
         let source = node.document();
         let opener = node.opener();
@@ -31,14 +31,14 @@ impl OpeningTagEdit {
         let mut end = opener.start + out.len();
         let gap_to = |end: usize, start: usize| {
             let gap = source.get(end..start).unwrap_or_default();
-            // What is no white space could become a part of what is new.
+            // Bytes other than white space could become a part of a new attribute.
             if is_blank(gap) && !gap.is_empty() {
                 gap
             } else {
                 " "
             }
         };
-        // Of several of one name the last one counts.
+        // Of several attributes of one name the last one is effective.
         let places: Vec<Option<Span>> = self
             .attributes
             .iter()
@@ -61,7 +61,7 @@ impl OpeningTagEdit {
                 }
                 _ => {
                     out.push_str(gap);
-                    // Of a flag only its name: a `=` would take what follows for its value.
+                    // A flag keeps only its name: after a `=` the following text would be its value.
                     let written = if attribute.is_flag() {
                         attribute.name_span()
                     } else {

@@ -4,64 +4,63 @@ use logue_source::{Diagnostic, Span};
 
 use crate::syntax::tag::Tag;
 
-/// One change: what stands at `span` becomes `text`.
+/// One change: the text at `span` becomes `text`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replacement {
-    /// What is replaced; empty to insert.
+    /// Replaced span; empty for an insertion.
     pub span: Span,
-    /// What stands there afterwards.
+    /// New text.
     pub text: String,
 }
 
-/// Why changes cannot be made.
+/// The reason why changes cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EditError {
-    /// The tree has an error, so where its nodes end is a guess.
-    Broken(Box<Diagnostic>),
-    /// The node is none of this tree.
+    /// The tree has an error, so the extent of its elements is uncertain.
+    Malformed(Box<Diagnostic>),
+    /// The element belongs to another tree.
     OtherTree,
-    /// An attribute cannot have this name.
-    Name(String),
-    /// What is to be put in is no sequence of elements.
+    /// The attribute name is invalid.
+    InvalidName(String),
+    /// The inserted text is not a sequence of elements.
     NotElements(String),
-    /// The element says everything in its attributes and has no content.
+    /// The element consists of attributes and cannot have content.
     NoContent(Tag),
-    /// Two changes concern the same bytes.
+    /// Two changes affect the same bytes.
     Overlap(Span, Span),
-    /// A span that leaves the text or cuts a character.
+    /// A span is outside the text or splits a character.
     OutOfText(Span),
 }
 
 impl std::fmt::Display for EditError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Broken(error) => write!(f, "the text has errors: {}", error.message),
+            Self::Malformed(error) => write!(f, "the text has errors: {}", error.message),
             Self::OtherTree => f.write_str("the element belongs to another text"),
-            Self::Name(name) => write!(f, "an attribute cannot be called {name:?}"),
+            Self::InvalidName(name) => write!(f, "invalid attribute name {name:?}"),
             Self::NotElements(reason) => {
-                write!(f, "only elements can be put there: {reason}")
+                write!(f, "not a sequence of elements: {reason}")
             }
-            Self::NoContent(tag) => write!(f, "a `<{tag}>` has no content"),
+            Self::NoContent(tag) => write!(f, "`<{tag}>` cannot have content"),
             Self::Overlap(first, second) => {
-                write!(
-                    f,
-                    "two changes, at {first:?} and {second:?}, concern the same text"
-                )
+                write!(f, "the changes at {first:?} and {second:?} overlap")
             }
-            Self::OutOfText(span) => write!(f, "the text has no {span:?}"),
+            Self::OutOfText(span) => write!(f, "invalid span {span:?}"),
         }
     }
 }
 
 impl std::error::Error for EditError {}
 
-/// Makes all changes at once. Their order counts only where several insert at one place.
+/// Applies all changes together.
 ///
-/// Linear in the text and the changes, up to the sorting of the changes.
+/// Their order matters only for insertions at one position. Linear in the text and the changes, up to
+/// the sorting of the changes.
 ///
 /// # Errors
-/// Two changes overlap, or one does not fit the text.
+/// Returns [`EditError::Overlap`] if two changes overlap, and [`EditError::OutOfText`] if one does not
+/// fit the text.
 ///
 /// ```
 /// use chatmd::edit::{Replacement, apply};
@@ -76,11 +75,11 @@ pub fn apply(text: &str, changes: Vec<Replacement>) -> Result<String, EditError>
     Ok(out)
 }
 
-/// Gives the parts of the changed text in order.
+/// Passes the parts of the changed text to `emit`, in order.
 pub(super) fn join(
     text: &str,
     mut changes: Vec<Replacement>,
-    mut give: impl FnMut(&str),
+    mut emit: impl FnMut(&str),
 ) -> Result<(), EditError> {
     changes.sort_by_key(|change| (change.span.start, change.span.end));
     let mut last = Span::empty(0);
@@ -93,10 +92,10 @@ pub(super) fn join(
         let (Some(kept), Some(_)) = (kept, span.text(text)) else {
             return Err(EditError::OutOfText(span));
         };
-        give(kept);
-        give(&change.text);
+        emit(kept);
+        emit(&change.text);
         last = span;
     }
-    give(text.get(last.end..).unwrap_or_default());
+    emit(text.get(last.end..).unwrap_or_default());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Content of a message or payload as words and pictures.
+//! Conversion of content items to text and image blocks.
 
 use std::borrow::Cow;
 
@@ -13,13 +13,13 @@ use crate::syntax::whitespace::is_blank;
 use crate::world::error::WorldError;
 use crate::world::port::DocumentText;
 
-/// Bytes that a short page may become.
+/// Minimum output limit of a converted page, in bytes.
 const MIN_OUTPUT: usize = 64 * 1024;
 
-/// Words and pictures, as they are put together.
+/// Builds content blocks from items.
 pub(super) struct ContentBuilder<'a> {
     responses: &'a Responses,
-    /// Where what is missing is reported; somebody else does it if this is `None`.
+    /// Receives errors of missing data; `None` if another builder reports them.
     findings: Option<&'a mut Findings>,
     blocks: Vec<ContentBlock>,
 }
@@ -33,7 +33,7 @@ impl<'a> ContentBuilder<'a> {
         }
     }
 
-    /// Adds what a message says.
+    /// Adds the content of a message.
     pub(super) fn content(&mut self, items: &[ContentItem]) {
         if let [
             ContentItem::Text(Text {
@@ -50,7 +50,9 @@ impl<'a> ContentBuilder<'a> {
         }
     }
 
-    /// Adds what a payload holds: white space around blocks and documents is layout.
+    /// Adds the content of a payload.
+    ///
+    /// White space around blocks and documents is layout, and omitted.
     pub(super) fn payload(&mut self, items: &[ContentItem]) {
         let laid_out = items.iter().any(|item| match item {
             ContentItem::Text(text) => text.payload.is_some(),
@@ -61,7 +63,7 @@ impl<'a> ContentBuilder<'a> {
         }
     }
 
-    /// Whether nothing was said but white space.
+    /// Returns whether the content is white space.
     pub(super) fn is_blank(&self) -> bool {
         self.blocks.iter().all(|block| match block {
             ContentBlock::Text { text, .. } => is_blank(text),
@@ -73,7 +75,7 @@ impl<'a> ContentBuilder<'a> {
         self.blocks
     }
 
-    /// What was said, as one text where there is no picture.
+    /// Returns the content, as a single text if it has no image.
     pub(super) fn into_content(mut self) -> Content {
         match self.blocks.as_mut_slice() {
             [] => Content::Text(String::new()),
@@ -96,7 +98,7 @@ impl<'a> ContentBuilder<'a> {
             ContentItem::Agent(agent) => match self.responses.get(&id_of(item)) {
                 Some(Ok(EvaluationResponse::Agent(text))) => self.text(text),
                 answer => self.missing(
-                    &format!("the agent {:?} gave no answer", agent.src),
+                    &format!("no answer of the agent {:?}", agent.src),
                     answer,
                     agent.span,
                 ),
@@ -104,16 +106,16 @@ impl<'a> ContentBuilder<'a> {
             ContentItem::Import(import) => self.report(
                 Diagnostic::error(
                     DiagnosticCode::MdUnsupported,
-                    "an import is not expanded here",
+                    "unexpanded import",
                     import.span,
                 )
-                .with_help("put the text that it names in its place"),
+                .with_help("replace it by the imported text"),
             ),
         }
     }
 
     fn doc(&mut self, doc: &DocumentRef, item: &ContentItem) {
-        // The view has reported it.
+        // The typed view has reported the empty `src`.
         if doc.src.is_empty() {
             return;
         }
@@ -123,7 +125,7 @@ impl<'a> ContentBuilder<'a> {
                 self.text(&text);
             }
             answer => self.missing(
-                &format!("the document {:?} cannot be read", doc.src),
+                &format!("cannot read the document {:?}", doc.src),
                 answer,
                 doc.span,
             ),
@@ -136,12 +138,12 @@ impl<'a> ContentBuilder<'a> {
         }
         let (source, media_type) = if img.local {
             match self.responses.get(&id_of(item)) {
-                Some(Ok(EvaluationResponse::Image(picture))) => (
-                    ImageSource::Inline(picture.base64.clone()),
-                    Some(picture.media_type.clone()),
+                Some(Ok(EvaluationResponse::Image(image))) => (
+                    ImageSource::Inline(image.base64.clone()),
+                    Some(image.media_type.clone()),
                 ),
                 answer => {
-                    let message = format!("the picture {:?} cannot be read", img.src);
+                    let message = format!("cannot read the image {:?}", img.src);
                     return self.missing(&message, answer, img.span);
                 }
             }
@@ -183,7 +185,7 @@ impl<'a> ContentBuilder<'a> {
             }
             _ => Diagnostic::error(
                 DiagnosticCode::MdUnsupported,
-                format!("{message}: nobody was asked"),
+                format!("{message}: no response was provided"),
                 span,
             )
             .with_help("remove it to run the prompt"),
@@ -198,8 +200,9 @@ impl<'a> ContentBuilder<'a> {
     }
 }
 
-/// The text of a document as its element asks for it (ChatMD §8.1): `strip` wins over `markdown`,
-/// and both leave alone what is no HTML.
+/// Converts a document by the attributes of its element (ChatMD §8.1).
+///
+/// `strip` takes precedence over `markdown`. Text that is not HTML stays unchanged.
 fn readable<'t>(doc: &DocumentRef, found: &'t DocumentText) -> Cow<'t, str> {
     let is_html = match &found.media_type {
         Some(kind) => {
@@ -213,7 +216,7 @@ fn readable<'t>(doc: &DocumentRef, found: &'t DocumentText) -> Cow<'t, str> {
         return Cow::Borrowed(&found.text);
     }
     let options = Options {
-        // Whoever gave the page has limited it; what is made of it is hardly larger.
+        // The world has limited the page, and its conversion is hardly larger.
         output_bytes: found.text.len().saturating_mul(4).max(MIN_OUTPUT),
         base: (!doc.local).then(|| doc.src.clone()),
         ..Options::default()
@@ -226,7 +229,7 @@ fn readable<'t>(doc: &DocumentRef, found: &'t DocumentText) -> Cow<'t, str> {
     Cow::Owned(read.text)
 }
 
-/// What an agent is told, as one text; pictures are left out.
+/// Joins the text of blocks; images are omitted.
 pub(super) fn text_of(blocks: &[ContentBlock]) -> String {
     let texts = blocks.iter().filter_map(|block| match block {
         ContentBlock::Text { text, .. } => Some(text.as_str()),

@@ -6,23 +6,24 @@ use logue_source::Diagnostic;
 use crate::document::element::Config;
 use crate::document::tool::ToolDecl;
 
-/// What a document means.
+/// The settings, tools and messages of a document.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Evaluation {
-    /// The settings; all empty without a `<config>`.
+    /// Settings; all empty without a `<config>`.
     pub config: Config,
-    /// The tools that the model may call, without those that have an error. A built-in that only
-    /// exists elsewhere is among them, to be refused by name.
+    /// Tools that the model may call, without those that have an error.
+    ///
+    /// Unsupported built-ins are included, so that the caller can reject them by name.
     pub tools: Vec<ToolDecl>,
-    /// The conversation.
+    /// Messages of the conversation.
     pub messages: Vec<ChatMessage>,
-    /// What could not be evaluated (errors) and what was left out (warnings).
+    /// Evaluation failures (errors) and omitted content (warnings).
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Evaluation {
-    /// Whether a diagnostic is an error: the messages then lack something.
+    /// Returns whether a diagnostic is an error; the messages are then incomplete.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }

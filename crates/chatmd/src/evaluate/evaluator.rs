@@ -1,9 +1,9 @@
-//! The typed view to what a model is sent: settings, tools, messages.
+//! Evaluation of a typed view: settings, tools and messages of a model request.
 //!
-//! Evaluation needs things that only the world has: the text of documents, pictures, the answers of
-//! agents. It asks for them as data. An [`Evaluator`] says what it needs, is told, and says what it
-//! needs next, so whoever drives it decides how to get things and how many at once;
-//! [`evaluate()`] is the driver that asks a [`World`] one by one.
+//! Evaluation needs external data: the text of documents, images, the answers of agents. An
+//! [`Evaluator`] returns requests for them, receives responses, and returns further requests. Its
+//! driver decides how to fetch the data, and how much in parallel. [`evaluate()`] is the driver
+//! that queries a [`World`] sequentially.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,16 +18,16 @@ use crate::evaluate::request::{
 use crate::world::error::WorldError;
 use crate::world::port::{AgentRequest, DocumentRequest, ImageRequest, World};
 
-/// Evaluates a document: fetches its documents and makes messages of its elements (ChatMD §6–§8).
+/// Evaluates a document: fetches its references and builds its messages (ChatMD §6–§8).
 ///
-/// Text is kept as it stands in the file, with one exception: where content is a RAW block and
-/// white space around it, it is what the block says. In tool calls and responses white space around
-/// a block or a `<doc>` is left out too, so that a payload comes back byte by byte. A message of
-/// nothing but white space is left out with a warning.
+/// Text stays verbatim, with one exception: content of a RAW block with white space around it is
+/// the content of the block. In tool calls and responses white space around a block or a `<doc>` is
+/// omitted too, so that a payload keeps every byte. A message of white space is omitted with a
+/// warning.
 ///
-/// Findings of [`Document::from_tree`] are not repeated. An import that is still in the document is
-/// an error: [`crate::load()`] expands them. Linear in the size of the document and of what the
-/// world gives.
+/// Findings of [`Document::from_tree`] are not repeated. An unexpanded import is an error;
+/// [`crate::load()`] expands imports. Linear in the size of the document and of the responses of
+/// the world.
 ///
 /// ```
 /// use chatmd::{Document, MemoryWorld, evaluate};
@@ -58,7 +58,7 @@ pub fn evaluate(document: &Document, world: &mut dyn World) -> Evaluation {
     }
 }
 
-/// An evaluation that waits for what it needs.
+/// A resumable evaluation that requests external data.
 ///
 /// ```
 /// use chatmd::{EvaluationResponse, Document, DocumentText, Evaluator};
@@ -66,7 +66,7 @@ pub fn evaluate(document: &Document, world: &mut dyn World) -> Evaluation {
 /// let tree = chatmd::parse("<user><doc src=\"a.md\" local/> and <doc src=\"b.md\" local/></user>");
 /// let (document, _) = Document::from_tree(&tree);
 /// let mut evaluator = Evaluator::new(&document);
-/// // Both can be fetched at once, in any order.
+/// // Both can be fetched concurrently, in any order.
 /// for request in evaluator.requests().into_iter().rev() {
 ///     evaluator.resolve(request.id, Ok(EvaluationResponse::Document(DocumentText::from("text".to_owned()))));
 /// }
@@ -81,7 +81,7 @@ pub struct Evaluator<'d> {
 }
 
 impl<'d> Evaluator<'d> {
-    /// An evaluation that has been told nothing yet.
+    /// Creates an evaluation without responses.
     pub fn new(document: &'d Document) -> Self {
         Self {
             document,
@@ -90,9 +90,11 @@ impl<'d> Evaluator<'d> {
         }
     }
 
-    /// What is needed and was not asked for before. The requests do not depend on one another. An
-    /// agent is asked for once everything in its input is known, so when all requests are answered
-    /// there may be new ones; when there are none, evaluation can be finished.
+    /// Returns the requests that are new since the last call.
+    ///
+    /// They do not depend on one another. The request for an agent follows the responses for its
+    /// input, so there may be new requests after all responses. Without new requests, evaluation
+    /// can be finished.
     ///
     /// Linear in the size of the document.
     pub fn requests(&mut self) -> Vec<EvaluationRequest<'d>> {
@@ -109,18 +111,19 @@ impl<'d> Evaluator<'d> {
         requests
     }
 
-    /// Tells what a request gave.
+    /// Stores the response to a request.
     pub fn resolve(&mut self, id: RequestId, response: Result<EvaluationResponse, WorldError>) {
         self.responses.insert(id, response);
     }
 
-    /// The evaluation from what it was told. What it was not told is an error at its place.
+    /// Completes the evaluation; each missing response is an error at its element.
     pub fn finish(self) -> Evaluation {
         Assembler::new(&self.responses).assemble(self.document)
     }
 
-    /// Adds what the items need, and says whether nothing is missing. Agents nest at most
-    /// [`crate::MAX_AGENT_DEPTH`] deep.
+    /// Adds the requests of items and returns whether all responses are present.
+    ///
+    /// Recursion ends at [`crate::MAX_AGENT_DEPTH`].
     fn needs(&self, items: &'d [ContentItem], requests: &mut Vec<EvaluationRequest<'d>>) -> bool {
         let mut complete = true;
         for item in items {

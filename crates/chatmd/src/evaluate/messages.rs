@@ -1,8 +1,8 @@
-//! Elements to messages.
+//! Conversion of elements to messages.
 //!
 //! One response of the model is written as several elements, in the order reasoning, text, calls.
-//! They become one assistant message; an element out of that order, or of another speaker, begins
-//! the next message, unless it says that it goes on with the one before it.
+//! They become one assistant message. An element out of that order, or of another role, begins the
+//! next message, unless it has the attribute `continued`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,36 +21,38 @@ use crate::findings::Findings;
 use crate::syntax::whitespace::is_blank;
 use crate::write::{COMMENTARY, is_reasoning_id};
 
-/// Puts the messages of a document together from its elements and what the world gave for them.
+/// Assembles messages from the elements of a document and the responses of the world.
 pub(super) struct Assembler<'d, 'a> {
     responses: &'a Responses,
     findings: Findings,
     messages: Vec<ChatMessage>,
-    /// The model's response that is being put together.
+    /// The response of the model that is being assembled.
     response: Response<'d>,
-    /// The function of each call so far.
+    /// Function names of the preceding calls, by call id.
     functions: BTreeMap<&'d str, &'d str>,
 }
 
 #[derive(Default)]
 struct Response<'d> {
-    /// Reasoning and words.
+    /// Reasoning and text.
     blocks: Vec<ContentBlock>,
-    has_words: bool,
+    has_text: bool,
     name: Option<String>,
     calls: Vec<ToolCall>,
-    /// Elements of white space, which say something only beside something else.
+    /// Elements of white space, which count only next to other content.
     blank: Vec<&'d MessageElement>,
 }
 
 impl Response<'_> {
-    /// Whether reasoning or words still belong to this response; `continued` is what they say.
-    fn takes(&self, continued: bool) -> bool {
-        self.calls.is_empty() && (continued || !self.has_words)
+    /// Returns whether further reasoning or text belongs to this response.
+    ///
+    /// `continued` is the attribute of the further element.
+    fn accepts(&self, continued: bool) -> bool {
+        self.calls.is_empty() && (continued || !self.has_text)
     }
 
-    /// Whether it says or does anything that is more than white space.
-    fn says_something(&self) -> bool {
+    /// Returns whether it contains a call or text other than white space.
+    fn has_content(&self) -> bool {
         !self.calls.is_empty()
             || self
                 .blocks
@@ -114,7 +116,7 @@ impl<'d, 'a> Assembler<'d, 'a> {
 
     fn end_response(&mut self) {
         let mut response = std::mem::take(&mut self.response);
-        if !response.says_something() {
+        if !response.has_content() {
             response.blocks.retain(ContentBlock::is_reasoning);
             for message in std::mem::take(&mut response.blank) {
                 self.left_out(message);
@@ -126,7 +128,7 @@ impl<'d, 'a> Assembler<'d, 'a> {
     }
 
     fn message(&mut self, message: &'d MessageElement) {
-        if message.role != MessageRole::Assistant || !self.response.takes(message.continued) {
+        if message.role != MessageRole::Assistant || !self.response.accepts(message.continued) {
             self.end_response();
         }
         let mut builder = ContentBuilder::new(self.responses, Some(&mut self.findings));
@@ -143,7 +145,7 @@ impl<'d, 'a> Assembler<'d, 'a> {
             MessageRole::User => ChatMessage::user(content),
             MessageRole::Assistant => {
                 let text = self.only_text(content, message.opener);
-                self.response.has_words = true;
+                self.response.has_text = true;
                 self.response.blocks.push(ContentBlock::Text {
                     text,
                     signature: message.signature.clone(),
@@ -163,7 +165,7 @@ impl<'d, 'a> Assembler<'d, 'a> {
         self.messages.push(evaluated);
     }
 
-    /// The words of what only a user may show pictures with.
+    /// Returns the text of content that must not contain images.
     fn only_text(&mut self, content: Content, place: Span) -> String {
         match content {
             Content::Absent => String::new(),
@@ -172,17 +174,17 @@ impl<'d, 'a> Assembler<'d, 'a> {
                 self.findings.push(
                     Diagnostic::warning(
                         DiagnosticCode::ContentDropped,
-                        "the model does not see the pictures in this element",
+                        "images in this element are not sent to the model",
                         place,
                     )
-                    .with_help("only a `<user>` message can show pictures; move them there"),
+                    .with_help("move them to a `<user>` message"),
                 );
                 text_of(&blocks)
             }
         }
     }
 
-    /// Warns of a message without words, unless what it lacks is already reported.
+    /// Warns about an empty message, unless missing data is already reported.
     fn left_out(&mut self, message: &MessageElement) {
         if message
             .content
@@ -193,18 +195,18 @@ impl<'d, 'a> Assembler<'d, 'a> {
                 Diagnostic::warning(
                     DiagnosticCode::ContentDropped,
                     format!(
-                        "the model does not see this message of the {}, because it is empty",
+                        "empty {} message is not sent to the model",
                         message.role.as_str()
                     ),
                     message.opener,
                 )
-                .with_help("write something into it, or remove it"),
+                .with_help("add content, or remove it"),
             );
         }
     }
 
     fn reasoning(&mut self, reasoning: &Reasoning) {
-        if !self.response.takes(reasoning.continued) {
+        if !self.response.accepts(reasoning.continued) {
             self.end_response();
         }
         let summaries: Vec<&str> = reasoning
@@ -214,7 +216,7 @@ impl<'d, 'a> Assembler<'d, 'a> {
             .collect();
         let text = summaries.join("\n\n");
         let signature = reasoning.signature.clone();
-        // A block must say something, and a record without summaries does not.
+        // A block must have content, which a record without summaries lacks.
         if !text.is_empty() || signature.is_some() {
             let id = reasoning.id.clone();
             self.response.blocks.push(ContentBlock::Thinking {
@@ -257,7 +259,7 @@ impl<'d, 'a> Assembler<'d, 'a> {
         self.messages.push(message);
     }
 
-    /// What a payload holds.
+    /// Returns the content of a payload.
     fn payload(&mut self, items: &[ContentItem], place: Span) -> String {
         let mut builder = ContentBuilder::new(self.responses, Some(&mut self.findings));
         builder.payload(items);
@@ -269,7 +271,7 @@ impl<'d, 'a> Assembler<'d, 'a> {
         self.findings.push(
             Diagnostic::error(
                 DiagnosticCode::MdUnsupported,
-                format!("{what} are not evaluated by this version"),
+                format!("{what} are not supported by this version"),
                 span,
             )
             .with_help("remove it to run the prompt"),
@@ -277,8 +279,9 @@ impl<'d, 'a> Assembler<'d, 'a> {
     }
 }
 
-/// Whether white space is what an assistant's element says, rather than its layout: it stands in a
-/// RAW block, or a provider signed it.
+/// Returns whether white space is the content of an assistant element instead of its layout.
+///
+/// It is content inside a RAW block, or if the provider signed it.
 fn is_deliberate(message: &MessageElement) -> bool {
     let [ContentItem::Text(text)] = message.content.as_slice() else {
         return false;
@@ -288,7 +291,7 @@ fn is_deliberate(message: &MessageElement) -> bool {
         .is_some_and(|payload| !payload.is_empty() || message.signature.is_some())
 }
 
-/// The tools that can be offered, each name once. A server names its own tools.
+/// Returns the tools to offer, each name once; a server names its own tools.
 fn tools(document: &Document) -> Vec<ToolDecl> {
     let mut names = BTreeSet::new();
     let mut tools = Vec::new();

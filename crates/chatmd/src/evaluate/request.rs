@@ -8,49 +8,50 @@ use crate::document::content::ContentItem;
 use crate::world::error::WorldError;
 use crate::world::port::{AgentRequest, DocumentRequest, DocumentText, ImageData, ImageRequest};
 
-/// Something that evaluation needs.
+/// A request of an evaluation for external data.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct EvaluationRequest<'d> {
-    /// To be handed back with the answer.
+    /// Identifies the request in [`crate::Evaluator::resolve`].
     pub id: RequestId,
-    /// The element that needs it.
+    /// Span of the element that requires the data.
     pub span: Span,
-    /// What is needed.
+    /// Requested data.
     pub kind: RequestKind<'d>,
 }
 
-/// Names one request of one evaluation.
+/// The id of one request of one evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(usize);
 
-/// What is needed.
+/// The data that a request asks for.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RequestKind<'d> {
     /// The text of a document (ChatMD §8.1).
     Document(DocumentRequest<'d>),
-    /// A picture from a file (ChatMD §8.2).
+    /// An image file (ChatMD §8.2).
     Image(ImageRequest<'d>),
     /// The final answer of an agent (ChatMD §8.3).
     Agent(AgentRequest<'d>),
 }
 
-/// What the world gave.
+/// The response to an [`EvaluationRequest`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum EvaluationResponse {
-    /// To [`RequestKind::Document`].
+    /// Response to [`RequestKind::Document`].
     Document(DocumentText),
-    /// To [`RequestKind::Image`].
+    /// Response to [`RequestKind::Image`].
     Image(ImageData),
-    /// To [`RequestKind::Agent`]: what it said last.
+    /// Response to [`RequestKind::Agent`]: the last answer of the agent.
     Agent(String),
 }
 
-/// What the world gave for the elements of a document.
+/// The responses for the elements of a document.
 pub(super) type Responses = BTreeMap<RequestId, Result<EvaluationResponse, WorldError>>;
 
-/// Every item begins at an address of its own.
+/// Returns the request id of an item, which is its unique start address.
 pub(super) fn id_of(item: &ContentItem) -> RequestId {
     RequestId(item.span().start)
 }

@@ -26,8 +26,10 @@ pub(super) fn classify(text: &str, name: &str, part: usize) -> ImportTarget {
     }
 }
 
-/// Whether an imported text is a ChatMD document: by its name, or because an entry of a conversation
-/// or a setting comes first in it, or because it holds elements only.
+/// Returns whether an imported text is a ChatMD document.
+///
+/// It is one by its name, if its first child is an entry or a setting, or if it consists of
+/// elements.
 pub(super) fn is_document(tree: &Tree<'_>, name: &str) -> bool {
     if name.ends_with(".chatmd") {
         return true;

@@ -8,7 +8,7 @@ use logue_source::{Diagnostic, SourceMap};
 use crate::document::element::Document;
 use crate::document::tool_use;
 
-/// A document, its imports expanded.
+/// A document with expanded imports.
 #[derive(Clone, Debug)]
 pub struct ExpandedDocument<'a> {
     pub(super) document: Document,
@@ -17,21 +17,21 @@ pub struct ExpandedDocument<'a> {
     pub(super) targets: BTreeMap<usize, ImportTarget>,
 }
 
-/// One text of a [`ExpandedDocument`] document: the document's own, or one that an import named.
+/// One text of an [`ExpandedDocument`]: the document itself or an imported text.
 #[derive(Clone, Debug)]
 pub struct SourcePart<'a> {
-    /// What reports call it.
+    /// Name in reports.
     pub name: Cow<'a, str>,
-    /// Its text.
+    /// The text.
     pub text: Cow<'a, str>,
-    /// The address of its first byte; 0 for the document's own.
+    /// Address of its first byte; 0 for the document itself.
     pub base: usize,
-    /// The address of the import that named it.
+    /// Address of its import; `None` for the document itself.
     pub imported_at: Option<usize>,
 }
 
 impl SourcePart<'_> {
-    /// The same, borrowing nothing.
+    /// Converts borrowed fields to owned ones.
     pub fn into_owned(self) -> SourcePart<'static> {
         SourcePart {
             name: Cow::Owned(self.name.into_owned()),
@@ -42,31 +42,34 @@ impl SourcePart<'_> {
     }
 }
 
-/// What an import stands for: the part with that index, taken as what it is.
+/// The kind of an expanded import, and the index of its part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportTarget {
     /// A ChatMD document: its elements.
     Document(usize),
-    /// Text that may hold `doc`, `img`, `agent` and `import` elements, as a message may.
+    /// Text that may contain `doc`, `img`, `agent` and `import` elements, like a message.
     Fragment(usize),
-    /// Text that is taken as it is.
+    /// Text that is used verbatim.
     Verbatim(usize),
 }
 
 impl<'a> ExpandedDocument<'a> {
-    /// The document with its imports expanded. Spans are addresses of [`ExpandedDocument::source_map`].
+    /// Returns the document with expanded imports.
+    ///
+    /// Spans are addresses of [`ExpandedDocument::source_map`].
     pub fn document(&self) -> &Document {
         &self.document
     }
 
-    /// What is wrong with any of the texts, in the order of their addresses: the document's own
-    /// first.
+    /// Returns the findings of all texts in the order of their addresses.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }
 
-    /// The same with what does not concern a run: calls of tools that nothing declares
-    /// (`undeclared-tool`), and tools that were never called (`unused-tool`).
+    /// Returns all findings, including those without relevance to a run.
+    ///
+    /// The additional ones are calls of undeclared tools (`undeclared-tool`) and declared tools without
+    /// calls (`unused-tool`).
     pub fn check(&self) -> Vec<Diagnostic> {
         let mut findings = self.diagnostics.clone();
         findings.extend(tool_use::check(&self.document));
@@ -74,33 +77,37 @@ impl<'a> ExpandedDocument<'a> {
         findings
     }
 
-    /// Whether a diagnostic is an error.
+    /// Returns whether a diagnostic is an error.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }
 
-    /// The document's text and the imported ones, in the order of their addresses.
+    /// Returns the text of the document and the imported texts, in address order.
     pub fn parts(&self) -> &[SourcePart<'a>] {
         &self.parts
     }
 
-    /// The parts alone.
+    /// Returns the parts, without the document.
     pub fn into_parts(self) -> Vec<SourcePart<'a>> {
         self.parts
     }
 
-    /// What the import at an address stands for; `None` where it was not expanded.
+    /// Returns the target of the import at an address; `None` if it was not expanded.
     pub fn target(&self, import: usize) -> Option<ImportTarget> {
         self.targets.get(&import).copied()
     }
 
-    /// Where each address is. Linear in the length of all texts.
+    /// Returns the map from addresses to texts.
+    ///
+    /// Linear in the length of all texts.
     pub fn source_map(&self) -> SourceMap<'_> {
         source_map(&self.parts)
     }
 }
 
-/// The map of the parts of a document. Linear in the length of all texts.
+/// Creates the map of the parts of a document.
+///
+/// Linear in the length of all texts.
 pub fn source_map<'p>(parts: &'p [SourcePart<'_>]) -> SourceMap<'p> {
     let mut map = SourceMap::new();
     for part in parts {

@@ -19,21 +19,22 @@ use crate::syntax::tree::Tree;
 use crate::syntax::whitespace::is_blank;
 use crate::world::port::{ImportRequest, World};
 
-/// How deep imports may stand inside one another.
+/// Maximum nesting depth of imports.
 pub const MAX_IMPORT_DEPTH: usize = 64;
 
-/// Imports that one document may expand to.
+/// Maximum number of imports that one document expands to.
 const MAX_IMPORTS: usize = 1000;
 
-/// Bytes that all imported texts together may have.
+/// Maximum total size of all imported texts, in bytes.
 const MAX_IMPORTED_BYTES: usize = 64 * 1024 * 1024;
 
-/// Reads a document and expands its imports, asking the world for the texts that they name. Never
-/// fails: an import that cannot be expanded is left out and reported.
+/// Reads a document and expands its imports with texts from the world.
 ///
-/// Errors, beside those of [`parse`] and [`Document::from_tree`] for every text: a text that cannot
-/// be had, one that imports itself (`E-MD-IMPORT-CYCLE`), more than [`MAX_IMPORT_DEPTH`] levels or
-/// 1,000 imports or 64 MiB (`E-MD-IMPORT-LIMIT`). The chain of imports is in the labels.
+/// Never fails: an import that cannot be expanded is omitted and reported.
+///
+/// Errors, in addition to those of [`parse`] and [`Document::from_tree`] for every text: a text that
+/// is not available, one that imports itself (`E-MD-IMPORT-CYCLE`), more than [`MAX_IMPORT_DEPTH`]
+/// levels or 1,000 imports or 64 MiB (`E-MD-IMPORT-LIMIT`). The labels contain the import chain.
 ///
 /// Linear in the size of the expanded document.
 ///
@@ -90,12 +91,12 @@ struct Loader<'a, 'w> {
     world: &'w mut dyn World,
     parts: Vec<SourcePart<'a>>,
     targets: BTreeMap<usize, ImportTarget>,
-    /// Of the texts, each already limited in number.
+    /// Findings of the texts, each list already limited.
     diagnostics: Vec<Diagnostic>,
-    /// Of the imports themselves.
+    /// Findings of the imports.
     findings: Findings,
     imported_bytes: usize,
-    /// The texts that are being read, the document first.
+    /// The texts in progress, the document first.
     stack: Vec<Step>,
 }
 
@@ -107,7 +108,7 @@ struct Step {
 }
 
 impl Loader<'_, '_> {
-    /// Recursion ends at [`MAX_IMPORT_DEPTH`].
+    /// Expands elements; recursion ends at [`MAX_IMPORT_DEPTH`].
     fn elements(&mut self, elements: Vec<Element>) -> Vec<Element> {
         let mut expanded = Vec::with_capacity(elements.len());
         for mut element in elements {
@@ -132,8 +133,10 @@ impl Loader<'_, '_> {
         expanded
     }
 
-    /// Recursion ends at [`MAX_IMPORT_DEPTH`], between two of which stand at most
-    /// [`crate::MAX_AGENT_DEPTH`] agents.
+    /// Expands content items.
+    ///
+    /// Recursion ends at [`MAX_IMPORT_DEPTH`], with at most [`crate::MAX_AGENT_DEPTH`] agents
+    /// between two imports.
     fn items(&mut self, items: Vec<ContentItem>) -> Vec<ContentItem> {
         let is_plain =
             |item: &ContentItem| !matches!(item, ContentItem::Import(_) | ContentItem::Agent(_));
@@ -177,7 +180,10 @@ impl Loader<'_, '_> {
                     self.findings.push(
                         Diagnostic::error(
                             DiagnosticCode::MdTopLevelText,
-                            format!("{:?} is text, and text stands inside a message", import.src),
+                            format!(
+                                "{:?} is plain text, which must be inside a message",
+                                import.src
+                            ),
                             import.span,
                         )
                         .with_help("put the import into a message: `<system><import …/></system>`"),
@@ -217,7 +223,7 @@ impl Loader<'_, '_> {
         self.stack.pop();
     }
 
-    /// Reads a part, its findings moved to its addresses.
+    /// Reads a part and translates its findings to its addresses.
     fn read<T>(&mut self, part: usize, read: impl FnOnce(&Tree<'_>, &mut Findings, usize) -> T) -> T
     where
         T: Default,
@@ -229,7 +235,7 @@ impl Loader<'_, '_> {
         let mut findings = Findings::default();
         let value = read(&tree, &mut findings, part.base);
         let mut found = findings.finish();
-        // Text between elements is content here, and reported elsewhere where it is not.
+        // In a fragment, text between elements is content.
         let of_tree = tree.diagnostics().iter();
         found.extend(
             of_tree
@@ -243,9 +249,9 @@ impl Loader<'_, '_> {
         value
     }
 
-    /// The part that an import names, pushed on the stack.
+    /// Loads the imported part and pushes it on the stack.
     fn open(&mut self, import: &Import) -> Option<ImportTarget> {
-        // The view has reported it.
+        // The typed view has reported the empty `src`.
         if import.src.is_empty() {
             return None;
         }
@@ -259,10 +265,10 @@ impl Loader<'_, '_> {
             Err(error) => {
                 let error = Diagnostic::error(
                     error.kind.code(),
-                    format!("the import {:?} cannot be read: {error}", import.src),
+                    format!("cannot read the import {:?}: {error}", import.src),
                     import.span,
                 )
-                .with_help("paths of imports are relative to the file that imports");
+                .with_help("use a path relative to the importing file");
                 self.findings.push(error);
                 return None;
             }
@@ -273,15 +279,13 @@ impl Loader<'_, '_> {
                 format!("{:?} imports itself", imported.name),
                 import.span,
             )
-            .with_help("move what both need into a file of its own");
+            .with_help("move the shared text into a separate file");
             self.findings.push(self.with_chain(error, at + 1));
             return None;
         }
         self.imported_bytes = self.imported_bytes.saturating_add(imported.text.len());
         let exceeded = if self.stack.len() > MAX_IMPORT_DEPTH {
-            Some(format!(
-                "imports stand more than {MAX_IMPORT_DEPTH} deep inside one another"
-            ))
+            Some(format!("imports nest more than {MAX_IMPORT_DEPTH} deep"))
         } else if self.parts.len() > MAX_IMPORTS {
             Some(format!(
                 "the document expands to more than {MAX_IMPORTS} imports"
@@ -318,7 +322,7 @@ impl Loader<'_, '_> {
         Some(target)
     }
 
-    /// The error with the imports that led to it, from the step `from` on.
+    /// Adds the import chain to an error, from the step `from` on.
     fn with_chain(&self, error: Diagnostic, from: usize) -> Diagnostic {
         let chain = self.stack.iter().skip(from);
         chain.fold(error, |error, step| match step.import {

@@ -1,13 +1,13 @@
-//! A document with everything that it imports (ChatMD §9).
+//! Expansion of the imports of a document (ChatMD §9).
 //!
-//! Every import gets the text that it names as a part of its own, in one address space with the
-//! document: the document's own offsets stay what they are, and a span in an imported text says by
-//! itself which text that is and which import led there. So elements and findings of all texts are
-//! ordinary elements and findings, and [`ExpandedDocument::source_map`] shows where each of them is.
+//! Each imported text is a part of its own, in one address space with the document. The offsets of
+//! the document stay unchanged, and a span in an imported text identifies that text and the chain
+//! of its imports. So elements and findings of all texts are ordinary elements and findings, and
+//! [`ExpandedDocument::source_map`] resolves their positions.
 //!
-//! What an imported text contributes depends on where the import stands and on what the text is. At
-//! the top level its elements take the import's place. Inside a message it contributes what a
-//! message can hold: the `doc`, `img` and `agent` elements of a document, or the words of a text.
+//! The contribution of an imported text depends on its kind and on the position of the import. At
+//! the top level its elements replace the import. Inside a message it contributes the `doc`, `img`
+//! and `agent` elements of a document, or the text of a plain text.
 
 mod classify;
 pub(crate) mod expanded;

@@ -1,38 +1,39 @@
-//! A change that a repair made, and its kind.
+//! The changes of a repair.
 
 use logue_source::Span;
 
-/// One change.
+/// One change of a repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Change {
-    /// The place in the text that was given.
+    /// Span in the input.
     pub span: Span,
-    /// Why it was made.
+    /// Kind of the change.
     pub kind: RepairKind,
-    /// What was done, in one sentence without a full stop.
+    /// Description of the change, in one sentence without a period.
     pub what: String,
 }
 
-/// What can be repaired.
+/// The kind of a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum RepairKind {
-    /// A tag that is all attributes lacks its slash.
+    /// A tag that consists of attributes lacks its slash.
     Stub,
     /// A summary quotes tags.
     Summary,
-    /// A message mentions a tag, so a part of it is read as an element that means nothing there.
+    /// A message mentions a tag, which is read as an element without a meaning there.
     Mention,
-    /// The lines of a RAW block are indented by the program that wrote them.
+    /// The lines of a RAW block were indented by the writing program.
     Indentation,
-    /// The last element was not finished.
+    /// The last element is unfinished.
     Unclosed,
-    /// An empty message that was put there to be filled in.
+    /// An empty message is a template for the next input.
     Template,
 }
 
 impl RepairKind {
-    /// The name that JSON uses.
+    /// Returns the name in JSON output.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Stub => "stub",
@@ -44,15 +45,15 @@ impl RepairKind {
         }
     }
 
-    /// Why the repair is made, in one sentence without a full stop.
+    /// Returns the reason for the repair, in one sentence without a period.
     pub const fn reason(self) -> &'static str {
         match self {
-            Self::Stub => "a tag without its slash stays open and swallows what follows",
-            Self::Summary => "a summary is text, and the tags that it quotes are read as elements",
-            Self::Mention => "the model does not see a tag that means nothing where it stands",
+            Self::Stub => "a tag without its slash stays open and contains the following text",
+            Self::Summary => "the tags that a summary quotes are read as elements",
+            Self::Mention => "a tag without a meaning in its place is not sent to the model",
             Self::Indentation => "the tabs were added when the text was saved",
             Self::Unclosed => "writing ended before the element did",
-            Self::Template => "the model would see an empty message",
+            Self::Template => "an empty message would be sent to the model",
         }
     }
 }

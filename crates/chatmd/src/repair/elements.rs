@@ -1,4 +1,4 @@
-//! Tags without their slash, and tags in messages that were meant as text.
+//! Repair of tags without their slash, and of tags that were meant as text.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ pub(super) fn proposals(tree: &Tree<'_>) -> Vec<Proposal> {
     while let Some(slot) = tree.slots().get(at) {
         if let Some(node) = ElementNode::at(tree, at) {
             match node.tag() {
-                // Its summaries were looked at as text.
+                // Its summaries are repaired as text.
                 Tag::Reasoning => {}
                 tag if tag.is_entry() => walk.content(at + 1, slot.end()),
                 _ => walk.stub(node),
@@ -39,12 +39,12 @@ pub(super) fn proposals(tree: &Tree<'_>) -> Vec<Proposal> {
 struct Walk<'t, 'a> {
     tree: &'t Tree<'a>,
     proposals: Vec<Proposal>,
-    /// Tokens that are to be text, in order.
+    /// Tokens that become text, in order.
     mentions: Vec<Range<usize>>,
 }
 
 impl Walk<'_, '_> {
-    /// Looks at the content of a message, call or result.
+    /// Checks the content of a message, call or result.
     fn content(&mut self, first: usize, end: usize) {
         let mut at = first;
         while at < end {
@@ -66,7 +66,7 @@ impl Walk<'_, '_> {
             let named = node.attributes().next().is_some();
             let closed = node.is_self_closing() || node.closer().is_some();
             at = if !inline || !named {
-                // An element that was never closed is one tag in a sentence.
+                // An unclosed element is a single tag in a sentence.
                 let end = if closed { next } else { at + 1 };
                 self.mentions.push(at..end);
                 end
@@ -79,7 +79,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Gives a tag that is all attributes the slash that it lacks.
+    /// Adds the missing slash of a tag that consists of attributes.
     fn stub(&mut self, node: ElementNode<'_>) {
         let opener = node.opener();
         let text = opener.text(self.tree.source()).unwrap_or_default();
@@ -103,7 +103,7 @@ impl Walk<'_, '_> {
         let mut merged: Vec<Range<usize>> = Vec::new();
         for mention in std::mem::take(&mut self.mentions) {
             match merged.last_mut() {
-                // White space between two blocks would stop counting.
+                // White space between two RAW blocks would be lost.
                 Some(last) if (last.end..mention.start).all(|at| self.is_white(at)) => {
                     last.end = mention.end;
                 }
@@ -117,9 +117,10 @@ impl Walk<'_, '_> {
         self.proposals
     }
 
-    /// Where the block for a mention begins. White space before a RAW block counts only behind text
-    /// that can be no part of markup, and with a `<` before it the block would be markup; so both
-    /// go into the block.
+    /// Returns the start of the block for a mention.
+    ///
+    /// White space before a RAW block is content only after text that cannot be part of markup. After
+    /// a `<`, the block would be markup. So both become part of the block.
     fn start(&self, mention: usize) -> usize {
         let start = self.tree.span(mention).start;
         let Some(before) = mention.checked_sub(1) else {
@@ -135,13 +136,13 @@ impl Walk<'_, '_> {
         let begins = matches!(opener, Some(TokenKind::Open(tag)) if tag.is_entry());
         let mut outside = text;
         loop {
-            let said = trim_end(outside);
-            let lost = if said.is_empty() {
+            let trimmed = trim_end(outside);
+            let lost = if trimmed.is_empty() {
                 !begins
             } else {
-                said.ends_with(['|', '<', '>'])
+                trimmed.ends_with(['|', '<', '>'])
             };
-            let shorter = if lost { said } else { outside };
+            let shorter = if lost { trimmed } else { outside };
             let shorter = shorter.strip_suffix("</").unwrap_or(shorter);
             let shorter = shorter.trim_end_matches('<');
             if shorter.len() == outside.len() {
@@ -157,7 +158,7 @@ impl Walk<'_, '_> {
         kind == Some(TokenKind::Text) && text.is_some_and(is_blank)
     }
 
-    /// Puts tokens into RAW blocks; blocks and comments among them stay what they are.
+    /// Wraps tokens in RAW blocks; blocks and comments among them stay unchanged.
     fn mention(&self, mention: Range<usize>) -> Proposal {
         let text = self.tree.source();
         let mut edits = Vec::new();
@@ -185,15 +186,15 @@ impl Walk<'_, '_> {
         if let Some(part) = part {
             wrap(text, part, &mut edits);
         }
-        let whole = self
+        let complete = self
             .tree
             .span(mention.start)
             .join(self.tree.span(mention.end.saturating_sub(1)));
-        let (tag, span) = tag.unwrap_or((Tag::Tool, whole));
+        let (tag, span) = tag.unwrap_or((Tag::Tool, complete));
         Proposal {
             span,
             kind: RepairKind::Mention,
-            what: format!("put `<{tag}>`, which is only mentioned, into a RAW block"),
+            what: format!("put the mentioned tag `<{tag}>` into a RAW block"),
             edits,
         }
     }

@@ -1,4 +1,4 @@
-//! The end of a transcript: an element that was not finished, messages that were never filled in.
+//! Repair of the end of a transcript: unfinished elements and empty messages.
 
 use logue_source::Span;
 
@@ -13,7 +13,7 @@ use crate::syntax::whitespace::is_blank;
 pub(super) fn proposals(tree: &Tree<'_>) -> Vec<Proposal> {
     match unclosed(tree) {
         Some(proposal) => vec![proposal],
-        // In a broken text an empty message may be part of something else.
+        // In a malformed text an empty message may be part of another element.
         None if tree.has_errors() => Vec::new(),
         None => templates(tree),
     }
@@ -46,11 +46,11 @@ fn unclosed(tree: &Tree<'_>) -> Option<Proposal> {
         TokenKind::Open(_) | TokenKind::Empty(_) if !tail.ends_with('>') => return None,
         _ => {}
     }
-    let says_something = node.children().any(|child| match child {
+    let has_content = node.children().any(|child| match child {
         Child::Node(_) => true,
         Child::Text(run) => !run.is_blank(),
     });
-    if tag == Tag::ToolCall && !says_something {
+    if tag == Tag::ToolCall && !has_content {
         return None;
     }
     closing.push_str(&format!("</{tag}>\n"));
@@ -66,7 +66,7 @@ fn is_closed_block(block: &str) -> bool {
     block.len() >= 2 * RAW_CLOSE.len() && block.ends_with(RAW_CLOSE)
 }
 
-/// Whether an element inside this one lacks its end, too.
+/// Returns whether an element inside this one is unclosed, too.
 fn holds_unclosed(node: ElementNode<'_>) -> bool {
     let mut waiting = vec![node];
     while let Some(node) = waiting.pop() {
@@ -82,7 +82,7 @@ fn holds_unclosed(node: ElementNode<'_>) -> bool {
     false
 }
 
-/// Removes messages of the user that say nothing, where a transcript ends or another one follows.
+/// Removes empty user messages at the end of a transcript or before another one.
 fn templates(tree: &Tree<'_>) -> Vec<Proposal> {
     let text = tree.source();
     let mut proposals = Vec::new();
@@ -112,7 +112,7 @@ fn templates(tree: &Tree<'_>) -> Vec<Proposal> {
     proposals
 }
 
-/// Whether an element is a `<user>` with nothing but white space in it, comments neither.
+/// Returns whether an element is a `<user>` of white space, without comments.
 fn is_template(tree: &Tree<'_>, node: ElementNode<'_>) -> bool {
     let inside = node
         .closer()

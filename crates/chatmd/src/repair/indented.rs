@@ -1,8 +1,8 @@
-//! RAW blocks whose lines an earlier program indented.
+//! Repair of RAW blocks whose lines an earlier program indented.
 //!
 //! It wrote a tab before the block, a line break and two tabs before each line of the text, and a
-//! line break and a tab behind it. Only a block in exactly this layout, alone in its element, is
-//! taken back to the text that it was made of.
+//! line break and a tab after it. Only a block with exactly this layout, alone in its element, is
+//! restored to the original text.
 
 use logue_source::Span;
 use memchr::memmem;
@@ -15,7 +15,7 @@ use crate::syntax::tree::{ElementNode, Tree};
 
 const BEFORE: &str = "\n\t";
 const LINE: &str = "\n\t\t";
-const BEHIND: &str = "\n";
+const AFTER: &str = "\n";
 
 pub(super) fn proposals(tree: &Tree<'_>) -> Vec<Proposal> {
     tree.elements()
@@ -33,7 +33,7 @@ fn proposal(tree: &Tree<'_>, node: ElementNode<'_>) -> Option<Proposal> {
     let inside = Span::new(node.opener().end, node.closer()?.start);
     let text = inside.text(tree.source())?;
     let head = [BEFORE, RAW_OPEN].concat();
-    let tail = [BEFORE, RAW_CLOSE, BEHIND].concat();
+    let tail = [BEFORE, RAW_CLOSE, AFTER].concat();
     let body = text.strip_prefix(&head)?.strip_suffix(&tail)?;
     if !body.starts_with(LINE) || body.contains(RAW_CLOSE) {
         return None;
@@ -45,8 +45,8 @@ fn proposal(tree: &Tree<'_>, node: ElementNode<'_>) -> Option<Proposal> {
     }
     let start = inside.start + head.len();
     let end = start + body.len();
-    // The tab before the block, the line break and tabs before the first line, the tabs before the
-    // others, and the line break and tab behind the last.
+    // Removes the tab before the block, the line break and tabs before the first line, the tabs
+    // before the others, and the line break and tab after the last.
     let mut edits = vec![
         remove(Span::new(inside.start + 1, inside.start + BEFORE.len())),
         remove(Span::new(start, start + LINE.len())),
@@ -57,7 +57,7 @@ fn proposal(tree: &Tree<'_>, node: ElementNode<'_>) -> Option<Proposal> {
     Some(Proposal {
         span: Span::new(start - RAW_OPEN.len(), end + BEFORE.len() + RAW_CLOSE.len()),
         kind: RepairKind::Indentation,
-        what: format!("take the indentation out of the text of `<{}>`", node.tag()),
+        what: format!("remove the indentation of the text of `<{}>`", node.tag()),
         edits,
     })
 }

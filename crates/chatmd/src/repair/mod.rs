@@ -1,9 +1,9 @@
-//! The repair of transcripts that earlier programs wrote and that no reader can read back.
+//! Repair of transcripts that earlier programs wrote and that are not readable.
 //!
-//! A repair adds what a writer left out (a slash, a closer, the delimiters of a RAW block) and takes
-//! away what it put in (indentation, an empty message). What anybody said stays, byte by byte, white
-//! space that was layout aside. Where it is not certain what was meant, the text stays as it is and
-//! the error is among [`Repair::remaining`].
+//! A repair inserts text that a writer omitted (a slash, a closing tag, the delimiters of a RAW
+//! block) and removes text that it added (indentation, an empty message). All content stays byte by
+//! byte, except white space that was layout. Ambiguous text stays unchanged, and its error is in
+//! [`Repair::remaining`].
 
 mod change;
 mod elements;
@@ -23,30 +23,31 @@ use proposal::Proposal;
 
 pub use change::{Change, RepairKind};
 
-/// Passes over a text; each may uncover what the one before it hid.
+/// Maximum number of passes over a text; each may reveal further damage.
 const PASSES: usize = 8;
 
 /// A repaired text.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Repair {
-    /// The text after the changes: the one that was given, if there are none.
+    /// The text after the changes; equal to the input without changes.
     pub text: String,
-    /// What was changed, in the order of the text.
+    /// Changes in the order of the text.
     pub changes: Vec<Change>,
-    /// The errors that the text still has; their spans point into the text that was given.
+    /// Remaining errors; their spans refer to the input.
     pub remaining: Vec<Diagnostic>,
 }
 
-/// Repairs a text; one without damage comes back as it is.
+/// Repairs a text; a text without damage stays unchanged.
 ///
-/// - `<doc … local>` and its like get their slash.
-/// - The text of summaries that quote tags goes into RAW blocks. Such a summary ends at the
-///   `</summary>` that another `<summary>` or the end of its `<reasoning>` follows.
-/// - Tags in messages, calls and results that mean nothing there, or lack every attribute, become
-///   the text that they are.
-/// - The tabs that an earlier program put before every line of a RAW block are taken away where its
-///   whole layout shows that it wrote the block.
-/// - A last element that was not finished is closed, unless it is a call cut in its arguments.
+/// - `<doc … local>` and similar tags get their slash.
+/// - The text of summaries that quote tags is wrapped in RAW blocks. Such a summary ends at a
+///   `</summary>` before another `<summary>` or the end of its `<reasoning>`.
+/// - Tags in messages, calls and results without a meaning there, or without any attribute, become
+///   text.
+/// - Tabs before every line of a RAW block are removed if the layout of the element shows that an
+///   earlier program inserted them.
+/// - An unfinished last element is closed, unless it is a call with truncated arguments.
 /// - Empty `<user>` messages at the end of a transcript, or before another `<user>`, are removed.
 ///
 /// Linear in the text.
@@ -99,7 +100,9 @@ pub fn repair(text: &str) -> Repair {
     }
 }
 
-/// What one pass changes: first the summaries, because what they quote may hide everything else.
+/// Returns the changes of one pass.
+///
+/// Summaries come first, because the tags that they quote may conceal other damage.
 fn proposals(text: &str) -> Vec<Proposal> {
     let found = summaries::proposals(text);
     if !found.is_empty() {

@@ -1,17 +1,17 @@
-//! Positions of a repaired text in the text that it was made of.
+//! Translation of positions in a repaired text to positions in the input.
 
 use logue_source::Span;
 
 use crate::edit::replacement::Replacement;
 use crate::repair::proposal::Proposal;
 
-/// The way from places of a repaired text to those of the text that was given.
+/// The offset mapping of all passes.
 #[derive(Default)]
 pub(super) struct Origin {
     passes: Vec<Vec<Moved>>,
 }
 
-/// From `new` on, bytes stand as far from it as they stood from `old`, up to the next one.
+/// Maps offsets from `new` on to offsets from `old` on, up to the next entry.
 #[derive(Clone, Copy)]
 struct Moved {
     new: usize,
@@ -55,7 +55,7 @@ impl Origin {
                 return at;
             };
             let back = last.old + (at - last.new);
-            // Inside what was inserted there is only the place of the insertion.
+            // An offset inside an insertion maps to the position of the insertion.
             moves.get(next).map_or(back, |next| back.min(next.old))
         })
     }

@@ -6,7 +6,7 @@ use crate::edit::replacement::Replacement;
 use crate::repair::change::RepairKind;
 use crate::syntax::lexer::{RAW_CLOSE, RAW_OPEN};
 
-/// A change with the edits that make it, which only insert or only remove.
+/// A change with its edits, which only insert or only remove.
 pub(super) struct Proposal {
     pub(super) span: Span,
     pub(super) kind: RepairKind,
@@ -28,7 +28,7 @@ pub(super) fn remove(span: Span) -> Replacement {
     }
 }
 
-/// The edits that put a part of a text into RAW blocks.
+/// Adds the edits that wrap a part of a text in RAW blocks.
 pub(super) fn wrap(text: &str, span: Span, edits: &mut Vec<Replacement>) {
     let part = span.text(text).unwrap_or_default();
     edits.push(insert(span.start, RAW_OPEN));

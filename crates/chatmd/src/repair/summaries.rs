@@ -1,10 +1,10 @@
-//! Summaries that quote tags.
+//! Repair of summaries that quote tags.
 //!
-//! What a summary quotes may be anything, also half a tag or the begin of a RAW block, and then no
-//! tree says where the summary ends. So its end is looked for in the text, between the opening tag
-//! of one `<reasoning>` and that of the next: a `</summary>` counts if another `<summary>` or the end
-//! of the record follows. Where the record is laid out in lines, as programs write it, those tags
-//! must begin lines, so that a record quoted in a sentence does not count.
+//! A summary may quote anything, even a partial tag or the start of a RAW block. The tree then does
+//! not contain the end of the summary. So its end is searched in the text, between the opening tag
+//! of one `<reasoning>` and that of the next: a `</summary>` is a candidate if another `<summary>` or
+//! the end of the record follows. If the record is laid out in lines, as programs write it, those
+//! tags must begin lines, so that a record quoted in a sentence is ignored.
 
 use logue_source::Span;
 use memchr::memmem;
@@ -33,8 +33,10 @@ pub(super) fn proposals(text: &str) -> Vec<Proposal> {
     proposals
 }
 
-/// Whether a record begins at `at`: a `<reasoning` with attributes that begins a line or follows a
-/// tag. Every program gives a record its id.
+/// Returns whether a record begins at `at`.
+///
+/// It is a `<reasoning` with attributes, at the start of a line or after a tag. All programs write
+/// the id of a record.
 fn is_record(bytes: &[u8], at: usize) -> bool {
     let named = opener(bytes, at, Tag::Reasoning)
         .and_then(|name_end| bytes.get(name_end))
@@ -56,7 +58,7 @@ fn begins_line(bytes: &[u8], at: usize) -> bool {
     last.is_none_or(|byte| *byte == b'\n')
 }
 
-/// Where the next record begins, or the end of the text.
+/// Returns the start of the next record, or the end of the text.
 fn next_record(text: &str, from: usize) -> usize {
     let bytes = text.as_bytes();
     let rest = bytes.get(from..).unwrap_or_default();
@@ -66,7 +68,7 @@ fn next_record(text: &str, from: usize) -> usize {
         .unwrap_or(bytes.len())
 }
 
-/// The end of the name of an opening tag at `at`.
+/// Returns the end of the name of the opening tag at `at`.
 fn opener(bytes: &[u8], at: usize, wanted: Tag) -> Option<usize> {
     if bytes.get(at) != Some(&b'<') {
         return None;
@@ -76,7 +78,7 @@ fn opener(bytes: &[u8], at: usize, wanted: Tag) -> Option<usize> {
     (tag == wanted && (is_space(follows) || matches!(follows, b'>' | b'/'))).then_some(name_end)
 }
 
-/// The end of a closing tag at `at`.
+/// Returns the end of the closing tag at `at`.
 fn closer(bytes: &[u8], at: usize, wanted: Tag) -> Option<usize> {
     if bytes.get(at..at + 2) != Some(b"</") {
         return None;
@@ -90,21 +92,23 @@ fn closer(bytes: &[u8], at: usize, wanted: Tag) -> Option<usize> {
 #[derive(Clone, Copy)]
 struct Candidate {
     span: Span,
-    /// Whether it and what follows it begin lines.
+    /// Whether it and the following tag begin lines.
     in_lines: bool,
 }
 
-/// One `<reasoning>`, read from behind its opening tag.
+/// One `<reasoning>`, read from the end of its opening tag.
 struct Record<'a> {
     text: &'a str,
     at: usize,
     limit: usize,
     candidates: Vec<Candidate>,
-    /// Of each candidate, the first at or behind it that stands in lines.
+    /// For each candidate, the index of the next one laid out in lines.
+    ///
+    /// That may be the candidate itself.
     in_lines: Vec<usize>,
     /// The `</reasoning>` tags that begin lines.
     ends: Vec<usize>,
-    /// The `|RAW` that was looked for last: from where, and where it is.
+    /// Start and result of the last search for `|RAW`.
     raw_close: Option<(usize, usize)>,
     proposals: Vec<Proposal>,
 }
@@ -160,7 +164,7 @@ impl<'a> Record<'a> {
         self.text.as_bytes().get(..self.limit).unwrap_or_default()
     }
 
-    /// Reads summaries as long as what stands there is one; [`Self::at`] is then behind the last.
+    /// Reads consecutive summaries; [`Self::at`] is then after the last.
     fn read(&mut self) {
         let bytes = self.bytes();
         loop {
@@ -187,7 +191,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Reads the summary with that opening tag; `false` if it has no end.
+    /// Reads the summary with that opening tag; returns `false` if it has no end.
     fn summary(&mut self, tag: Span) -> bool {
         if let Some(end) = self.blocks(tag.end) {
             self.at = end;
@@ -211,7 +215,7 @@ impl<'a> Record<'a> {
         true
     }
 
-    /// The end of a summary that is all RAW blocks.
+    /// Returns the end of a summary that consists of RAW blocks.
     fn blocks(&mut self, start: usize) -> Option<usize> {
         let bytes = self.bytes();
         let mut at = skip_spaces(bytes, start, bytes.len());
@@ -242,7 +246,7 @@ impl<'a> Record<'a> {
         (found < bytes.len()).then_some(found)
     }
 
-    /// The `</summary>` of a summary whose text begins at `start`.
+    /// Returns the `</summary>` of the summary whose text begins at `start`.
     fn end(&self, start: usize) -> Option<Span> {
         let first = self
             .candidates
@@ -261,8 +265,9 @@ impl<'a> Record<'a> {
         Some(candidate.span)
     }
 
-    /// Closes a summary that ends with the text: its record is the last element, and writing ended
-    /// inside it.
+    /// Closes a summary at the end of the text.
+    ///
+    /// Its record is the last element, and writing ended inside it.
     fn unfinished(&mut self, tag: Span) {
         let rest = self.text.get(tag.end..).unwrap_or_default();
         let is_last =
@@ -286,7 +291,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Whether a summary reads as anything but text. `end` is its closing tag.
+/// Returns whether a summary contains tokens other than text; `end` is its closing tag.
 fn is_damaged(text: &str, start: usize, end: Span) -> bool {
     let body = text.get(start..end.end).unwrap_or_default();
     Lexer::new(body).any(|lexeme| {

@@ -1,7 +1,7 @@
-//! Attributes: where they are in a tag, what their values mean, and how a value is written.
+//! Attributes: their spans in a tag, the decoding of values, and the encoding of values.
 //!
-//! A tag keeps its attributes as text; they are read when somebody asks. The lexer uses the same
-//! scan to find the `>` that ends a tag, so both always agree on what is inside quotes.
+//! A tag keeps its attributes as text and parses them on demand. The lexer uses the same scan to
+//! find the `>` that ends a tag, so both always agree on the extent of quotes.
 
 use std::borrow::Cow;
 
@@ -19,22 +19,22 @@ pub struct Attribute<'t> {
 }
 
 impl<'t> Attribute<'t> {
-    /// The name, as written.
+    /// Returns the name, as written.
     pub fn name(&self) -> &'t str {
         self.name_span().text(self.text).unwrap_or_default()
     }
 
-    /// Where the name is.
+    /// Returns the span of the name.
     pub fn name_span(&self) -> Span {
         self.part.name
     }
 
-    /// Whether it has no value: `local`, or `local=` with nothing behind.
+    /// Returns whether the attribute has no value, as in `local` or `local=`.
     pub fn is_flag(&self) -> bool {
         self.part.value.is_none()
     }
 
-    /// The value with entities and escaped quotes decoded; empty for a flag.
+    /// Returns the value with decoded entities and quotes; empty for a flag.
     pub fn value(&self) -> Cow<'t, str> {
         let Some(value) = self.part.value else {
             return Cow::Borrowed("");
@@ -46,23 +46,23 @@ impl<'t> Attribute<'t> {
         }
     }
 
-    /// Where the value is, without its quotes; `None` for a flag.
+    /// Returns the span of the value without its quotes; `None` for a flag.
     pub fn value_span(&self) -> Option<Span> {
         self.part.value.map(|value| value.span)
     }
 
-    /// The whole attribute: from its name to the closing quote of its value.
+    /// Returns the span from the name to the closing quote of the value.
     pub fn span(&self) -> Span {
         Span::new(self.part.name.start, self.part.end)
     }
 
-    /// Its value as it is written, quotes included; `None` for a flag.
+    /// Returns the undecoded value and its quote; `None` for a flag.
     pub(crate) fn written(&self) -> Option<(&'t str, Option<u8>)> {
         let value = self.part.value?;
         Some((value.span.text(self.text).unwrap_or_default(), value.quote))
     }
 
-    /// Where the attribute is: its value if it has one, else its name.
+    /// Returns the span of the value, or of the name for a flag.
     pub fn place(&self) -> Span {
         self.value_span().unwrap_or(self.part.name)
     }
@@ -77,7 +77,7 @@ pub struct Attributes<'t> {
 }
 
 impl<'t> Attributes<'t> {
-    /// The attributes between the name of a tag and its end.
+    /// Creates an iterator over the attributes between the name of a tag and its end.
     pub(crate) fn new(text: &'t str, span: Span) -> Self {
         Self {
             text,
@@ -99,14 +99,14 @@ impl<'t> Iterator for Attributes<'t> {
     }
 }
 
-/// Where a tag ends.
+/// The end of a tag.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TagEnd {
-    /// Behind its `>`, or the end of the text.
+    /// Offset after its `>`, or the end of the text.
     pub(crate) end: usize,
     /// Whether it ends in `/>`.
     pub(crate) empty: bool,
-    /// What is wrong with it.
+    /// Error of the tag.
     pub(crate) problem: Option<TagProblem>,
 }
 
@@ -120,17 +120,18 @@ pub(crate) enum TagProblem {
 
 /// Finds the end of the recognised tag whose name ends at `name_end`.
 ///
-/// `>` inside quotes is data, but a quote that somebody forgot to close also has one behind it. So
-/// a tag with a `>` in a value must look as if every value ended where it was meant to: white space,
-/// an attribute or the end of the tag behind it, and no quote and no `<` outside of values. No flag
-/// may touch a value that holds a recognised tag, as prose in quotes would do. Otherwise the quote is reported and the tag ends at the `>`, so that the
-/// rest of the text can be read.
+/// `>` inside quotes is data, but an unclosed quote is also followed by one. A tag with a `>` in a
+/// value is accepted only if all its quotes are plausible: after each value follows white space, an
+/// attribute or the end of the tag, and no quote and no `<` occurs outside of values. After a value
+/// that contains a recognised tag no flag may follow directly, as it would after quoted prose.
+/// Otherwise the quote is reported and the tag ends at the `>`, so that the remaining text can be
+/// read.
 ///
-/// Linear over all tags, though some are read twice. Text behind a reported `>` was inside quotes,
-/// so a tag that begins there sees it the other way round: a quote that opens a value for one tag
-/// is inside one, or closes one, for the other. The only way to fall into step is a quote that
-/// opens nothing, and a tag with such a quote ends at its next `>`. So of the three places that a
-/// byte can have (outside, in either kind of quotes) each is read once, or twice with such tags.
+/// Linear over all tags, although some bytes are read twice. Text after a reported `>` was inside
+/// quotes. For a tag that begins there quoting is inverted: a quote that opens a value for one tag
+/// is inside a value, or closes one, for the other. Both scans agree only after a quote that opens
+/// nothing, and a tag with such a quote ends at its next `>`. A byte can be outside of quotes or
+/// inside either kind; in each of these states it is read once, or twice with such tags.
 pub(crate) fn tag_end(bytes: &[u8], name_end: usize) -> TagEnd {
     let end = bytes.len();
     let mut at = name_end;
@@ -182,14 +183,15 @@ pub(crate) fn tag_end(bytes: &[u8], name_end: usize) -> TagEnd {
     }
 }
 
-/// Whether a byte outside of quotes is a sign that the quotes do not stand where they were meant to.
+/// Returns whether a byte outside of quotes indicates a misplaced quote.
 const fn is_stray(byte: u8) -> bool {
     matches!(byte, b'"' | b'\'' | b'<')
 }
 
-/// Whether a quote that closes a value with a `>` in it is one that closes, rather than the opening
-/// quote of a later tag or of prose: white space, `/`, the end of the tag or another attribute
-/// follows, which may be a flag only if `flags` says so.
+/// Returns whether the quote after a value with a `>` plausibly closes it.
+///
+/// It could also be the opening quote of a later tag or of prose. White space, `/`, the end of the
+/// tag or another attribute must follow. That attribute may be a flag only if `flags` is set.
 fn is_plausible_end(bytes: &[u8], after: usize, flags: bool) -> bool {
     let rest = bytes.get(after..).unwrap_or_default();
     let name = rest.iter().take_while(|byte| is_name(**byte)).count();
@@ -200,7 +202,7 @@ fn is_plausible_end(bytes: &[u8], after: usize, flags: bool) -> bool {
     }
 }
 
-/// Whether a value holds a recognised opener or closer.
+/// Returns whether a value contains a recognised opening or closing tag.
 fn holds_tag(value: &[u8]) -> bool {
     memchr_iter(b'<', value).any(|at| {
         let name = at + 1 + usize::from(value.get(at + 1) == Some(&b'/'));
@@ -213,7 +215,7 @@ fn holds_tag(value: &[u8]) -> bool {
 struct AttributeSpans {
     name: Span,
     value: Option<Value>,
-    /// Behind the closing quote, the value, the `=` without one, or the name.
+    /// Offset after the closing quote, the value, the `=` without a value, or the name.
     end: usize,
 }
 
@@ -224,8 +226,9 @@ struct Value {
     closed: bool,
 }
 
-/// The next attribute in `bytes[*at..end]`; stops at the `>` of the tag. Bytes that can be no part
-/// of an attribute are passed over.
+/// Parses the next attribute in `bytes[*at..end]`, up to the `>` of the tag.
+///
+/// Skips bytes that cannot be a part of an attribute.
 fn next_part(bytes: &[u8], at: &mut usize, end: usize) -> Option<AttributeSpans> {
     let bytes = bytes.get(..end)?;
     let name_start = loop {
@@ -285,7 +288,7 @@ const fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':' | b'-')
 }
 
-/// The first `quote` at or after `start` that no backslash stands before.
+/// Returns the first `quote` at or after `start` without a preceding backslash.
 fn closing_quote(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
     let mut at = start;
     loop {
@@ -297,7 +300,9 @@ fn closing_quote(bytes: &[u8], start: usize, quote: u8) -> Option<usize> {
     }
 }
 
-/// Entities and what they stand for. `&#92;` is the only way to end a value in a backslash.
+/// Entities and their characters.
+///
+/// `&#92;` is the only way to end a value in a backslash.
 const ENTITIES: [(&str, char); 6] = [
     ("amp", '&'),
     ("lt", '<'),
@@ -307,13 +312,14 @@ const ENTITIES: [(&str, char); 6] = [
     ("#92", '\\'),
 ];
 
-/// Whether a value says the same between both kinds of quotes.
+/// Returns whether a value decodes equally between both kinds of quotes.
 pub(crate) fn fits_double_quotes(raw: &str) -> bool {
     !raw.contains('"') && decode(raw, b'"') == decode(raw, b'\'')
 }
 
-/// What a quoted value says. The name of an entity is everything up to the next `;`, so an unknown
-/// one hides a known one inside it.
+/// Decodes a quoted value.
+///
+/// The name of an entity extends to the next `;`, so an unknown entity hides a known one inside it.
 fn decode(raw: &str, quote: u8) -> Cow<'_, str> {
     let bytes = raw.as_bytes();
     let Some(first) = memchr2(b'&', b'\\', bytes) else {
@@ -357,12 +363,12 @@ fn decode(raw: &str, quote: u8) -> Cow<'_, str> {
     Cow::Owned(decoded)
 }
 
-/// Whether an attribute can have this name.
+/// Returns whether `name` is a valid attribute name.
 pub(crate) fn is_attribute_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(is_name)
 }
 
-/// Appends ` name="value"` such that reading gives `value` back, whatever it holds.
+/// Appends ` name="value"`, escaped so that it decodes to `value`.
 pub(crate) fn write_attribute(out: &mut String, name: &str, value: &str) {
     out.push(' ');
     out.push_str(name);
@@ -370,7 +376,7 @@ pub(crate) fn write_attribute(out: &mut String, name: &str, value: &str) {
     write_value(out, value);
 }
 
-/// Appends a value in double quotes such that reading gives it back.
+/// Appends a value in double quotes, escaped so that it decodes to `value`.
 pub(crate) fn write_value(out: &mut String, value: &str) {
     out.push('"');
     for (at, character) in value.char_indices() {

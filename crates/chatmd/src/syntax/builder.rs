@@ -1,7 +1,7 @@
-//! Tokens to a tree: nesting, and what to make of tags that do not nest.
+//! Building a tree from tokens, including tags that do not nest.
 //!
-//! The tree is a list of slots in preorder, each with the index behind its last descendant. To give
-//! an unclosed element fewer children is therefore to change one number, and no step recurses.
+//! The tree is a list of slots in preorder, each with the index after its last descendant. Removing
+//! children of an unclosed element therefore changes one number, and no step recurses.
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
@@ -19,8 +19,10 @@ use crate::syntax::whitespace::{is_blank, trim, trim_start};
 /// Unclosed elements that are reported one by one at the end of a text.
 const UNCLOSED_SHOWN: usize = 4;
 
-/// Reads a text into a tree. Never fails: what is wrong is in [`Tree::diagnostics`], and
-/// [`Tree::print`] gives the text back whether it is valid or not.
+/// Parses a text into a lossless tree.
+///
+/// Never fails: [`Tree::diagnostics`] lists the errors, and [`Tree::print`] returns the text
+/// unchanged, valid or not.
 ///
 /// Linear in the length of the text. A text above 4 GiB becomes a single piece of text with the
 /// error `E-SOURCE-TOO-LARGE`.
@@ -50,11 +52,11 @@ struct Builder<'a> {
     slots: Vec<Slot>,
     /// The open elements, outermost first.
     open: Vec<usize>,
-    /// How many of each tag are open.
+    /// Number of open elements by tag.
     counts: [usize; Tag::ALL.len()],
-    /// Whether the text before this point, outside every element, is already reported.
+    /// Whether the preceding text outside every element is already reported.
     stray_text: bool,
-    /// Whether something that runs to the end of the text has taken its closers with it.
+    /// Whether an unterminated token contains the remaining closing tags.
     truncated: bool,
     findings: Findings,
 }
@@ -114,8 +116,9 @@ impl<'a> Builder<'a> {
         self.slots.get(index).map(|slot| slot.kind)
     }
 
-    /// Makes trivia of the text before the RAW block at `raw` if the run of text that it ends is
-    /// only white space. Comments do not end a run.
+    /// Turns white space before the RAW block at `raw` into trivia.
+    ///
+    /// Applies if the whole run of text before the block is white space. Comments do not end a run.
     fn drop_blank_run(&mut self, raw: usize) {
         let mut first = raw;
         let mut found = false;
@@ -146,7 +149,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Reports text outside every element, once for each stretch of it.
+    /// Reports text outside every element, once for each stretch.
     fn top_level(&mut self, start: usize, end: usize) {
         if !self.open.is_empty() || self.stray_text {
             return;
@@ -169,7 +172,7 @@ impl<'a> Builder<'a> {
         self.findings.push(top_level_text(shown, span, is_ended));
     }
 
-    /// Closes what the closer at slot `index` closes.
+    /// Processes the closing tag at slot `index`.
     fn close(&mut self, tag: Tag, index: usize, span: Span) {
         let Some(&inner) = self.open.last() else {
             if !self
@@ -222,7 +225,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Ends the innermost open element before slot `end`, and says which it was.
+    /// Ends the innermost open element before slot `end` and returns its slot.
     fn end_innermost(&mut self, end: usize) -> Option<usize> {
         let index = self.open.pop()?;
         if let Some(tag) = self.tag(index) {
@@ -232,8 +235,7 @@ impl<'a> Builder<'a> {
         Some(index)
     }
 
-    /// An unclosed element that is normally self-closing was meant to be: what follows is not its
-    /// content.
+    /// Removes the children of an unclosed element that is normally self-closing.
     fn empty_stub(&mut self, index: usize) {
         if self.tag(index).is_some_and(Tag::is_stub)
             && let Some(slot) = self.slots.get_mut(index)
@@ -242,8 +244,9 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Whether a `<summary>` is open: what goes wrong inside is most likely markup that its text
-    /// quotes.
+    /// Returns whether a `<summary>` is open.
+    ///
+    /// Errors inside it are most likely markup that its text quotes.
     fn in_summary(&self) -> bool {
         self.counts[Tag::Summary as usize] > 0
     }
@@ -262,7 +265,9 @@ impl<'a> Builder<'a> {
         self.findings.push(error);
     }
 
-    /// Whether a repair makes text of the tag that does not match, or ends `open` where it stands.
+    /// Returns whether the repair can correct the mismatch.
+    ///
+    /// It turns the closing tag into text, or ends `open` at its position.
     fn mends_mismatch(&self, inner: usize, open: Tag, tag: Tag) -> bool {
         if self.in_summary() {
             return true;
@@ -275,7 +280,7 @@ impl<'a> Builder<'a> {
         in_message && (strays || closes_outer && !is_agent)
     }
 
-    /// Whether the tag of a slot is longer than its name.
+    /// Returns whether the tag of a slot is longer than its name.
     fn has_attributes(&self, index: usize) -> bool {
         let name = self.tag(index).map_or("", Tag::as_str);
         self.span(index).len() > name.len() + 2
@@ -308,7 +313,7 @@ impl<'a> Builder<'a> {
         });
     }
 
-    /// Whether the RAW block at `start` looks as if writing had ended in it.
+    /// Returns whether writing apparently ended inside the RAW block at `start`.
     fn is_cut_at(&self, start: usize) -> bool {
         let [only] = self.open[..] else { return false };
         let block = self.text.get(start..).unwrap_or_default();
@@ -338,8 +343,9 @@ impl<'a> Builder<'a> {
         Tree::new(self.text, self.slots, self.findings.finish())
     }
 
-    /// The first entry of the conversation that an unclosed entry has taken in: it was meant to
-    /// follow it.
+    /// Returns the first entry of the conversation inside an unclosed entry.
+    ///
+    /// It was meant to follow the unclosed entry.
     fn entry_inside(&self, index: usize) -> Option<usize> {
         self.tag(index).filter(|tag| tag.is_entry())?;
         let end = self.slots.get(index)?.end();
@@ -356,8 +362,9 @@ impl<'a> Builder<'a> {
         None
     }
 
-    /// Whether what is not closed, tags without their slash aside, is one element at the end, or a
-    /// summary in its record.
+    /// Returns whether only the last element is unclosed, or a summary in its record.
+    ///
+    /// Tags without their slash do not count.
     fn is_last_of(&self, unclosed: &[usize]) -> bool {
         let mut tags = unclosed
             .iter()

@@ -1,22 +1,22 @@
-//! Text to tokens.
+//! Splitting a text into tokens.
 //!
-//! Tokens tile the text: each begins where the one before it ends, whatever the text holds. The
-//! lexer jumps from one `<` or `|` to the next and looks at nothing between. Every look-ahead that
-//! can run far is either consumed or remembered, so the whole is linear.
+//! Tokens tile any text: each begins at the end of the previous one. The lexer jumps from one `<`
+//! or `|` to the next and skips the bytes between. Every unbounded look-ahead is either consumed or
+//! cached, so the whole is linear.
 //!
-//! What is markup (ChatMD §1, §2): a tag with a recognised name, a closer of one, a comment, a RAW
-//! block. All other markup is text; it runs to the next `>` unless a recognised closer ends there,
-//! which it then leaves alone.
+//! Markup (ChatMD §1, §2) is a tag with a recognised name, a closing tag of one, a comment, or a
+//! RAW block. All other markup is text. It extends to the next `>`, unless a recognised closing tag
+//! ends there, which it does not include.
 
 use std::collections::VecDeque;
 
 use memchr::{memchr, memchr2, memmem, memrchr};
 
 use crate::syntax::attributes::{TagEnd, TagProblem, tag_end};
-use crate::syntax::tag::{LONGEST_NAME, Tag, is_name_byte};
+use crate::syntax::tag::{MAX_NAME_LEN, Tag, is_name_byte};
 use crate::syntax::whitespace::{is_space, skip_spaces};
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TokenKind {
@@ -26,7 +26,7 @@ pub enum TokenKind {
     Raw,
     /// A comment with its delimiters.
     Comment,
-    /// A byte order mark, or white space in front of a RAW block: no content.
+    /// A byte order mark, or white space before a RAW block: no content.
     Trivia,
     /// The opening tag of an element whose content follows.
     Open(Tag),
@@ -38,7 +38,7 @@ pub enum TokenKind {
     Stray(Tag),
 }
 
-/// One token as the lexer finds it.
+/// One token as the lexer emits it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lexeme {
     pub(crate) kind: TokenKind,
@@ -58,16 +58,16 @@ impl Lexeme {
     }
 }
 
-/// What can be wrong with a single token.
+/// An error of a single token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
     /// The quote at this offset is never closed.
     Quote(usize),
-    /// A tag without its `>`; it runs to the end of the text.
+    /// A tag without its `>`; it extends to the end of the text.
     Tag,
-    /// A RAW block that runs to the end of the text.
+    /// A RAW block that extends to the end of the text.
     Raw,
-    /// A comment that runs to the end of the text.
+    /// A comment that extends to the end of the text.
     Comment,
 }
 
@@ -80,11 +80,11 @@ const BYTE_ORDER_MARK: &str = "\u{FEFF}";
 pub(crate) struct Lexer<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Tokens that were found with the one that was handed out last.
+    /// Tokens found together with the last returned one.
     waiting: VecDeque<Lexeme>,
-    /// The last `>` of the text: behind it there are no tags.
+    /// The last `>` of the text: no tag begins after it.
     last_close: Option<usize>,
-    /// The `>` that was looked for last, and the recognised closer that ends there.
+    /// The last `>` that was searched for, and the recognised closing tag that ends there.
     next_close: Option<(usize, Option<usize>)>,
     raw_close: memmem::Finder<'static>,
     comment_close: memmem::Finder<'static>,
@@ -104,20 +104,20 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Goes on at `at`, which is not before what was handed out.
+    /// Continues at `at`, which is not before the last returned token.
     pub(crate) fn skip_to(&mut self, at: usize) {
         self.at = at;
         self.waiting.clear();
     }
 
-    /// Emits every token, in order.
+    /// Emits every token in order.
     pub(crate) fn run(mut self, mut emit: impl FnMut(Lexeme)) {
         while self.at < self.bytes.len() {
             self.step(&mut emit);
         }
     }
 
-    /// Emits the next markup or RAW block and what stands before it.
+    /// Emits the next markup or RAW block and the text before it.
     fn step(&mut self, emit: &mut impl FnMut(Lexeme)) {
         let start = self.at;
         if start == 0 && self.bytes.starts_with(BYTE_ORDER_MARK.as_bytes()) {
@@ -125,7 +125,7 @@ impl<'a> Lexer<'a> {
             emit(Lexeme::new(TokenKind::Trivia, 0, self.at));
             return;
         }
-        // Behind a pipe or unknown markup a new run of text begins: white space there and before
+        // After a pipe or unknown markup a new run of text begins: white space between there and
         // a RAW block is trivia, and no earlier byte can be part of `RAW|`.
         let mut run = start;
         loop {
@@ -185,7 +185,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The token at the `<` at `at`, or the end of the text that this is.
+    /// Returns the token at a `<`, or the end of the text that it begins.
     fn markup(&mut self, at: usize) -> Result<Lexeme, usize> {
         let rest = self.bytes.get(at..).unwrap_or_default();
         let last = at + rest.iter().take_while(|&&byte| byte == b'<').count() - 1;
@@ -208,7 +208,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The recognised closer at `at`: its tag and its end.
+    /// Returns the tag and the end of the recognised closing tag at `at`.
     fn closer(&self, at: usize) -> Option<(Tag, usize)> {
         if self.bytes.get(at + 1) != Some(&b'/') {
             return None;
@@ -218,7 +218,7 @@ impl<'a> Lexer<'a> {
         (self.bytes.get(end) == Some(&b'>')).then_some((tag, end + 1))
     }
 
-    /// The recognised opening or self-closing tag at `at`.
+    /// Returns the recognised opening or self-closing tag at `at`.
     fn opener(&self, at: usize) -> Option<Lexeme> {
         if self.last_close.is_none_or(|last| at > last) {
             return None;
@@ -254,8 +254,10 @@ impl<'a> Lexer<'a> {
         })
     }
 
-    /// The end of the unknown markup at `at`: behind its `>`, or behind the `<` alone where there
-    /// is no `>` or it is the end of a recognised closer.
+    /// Returns the end of the unknown markup at `at`.
+    ///
+    /// That is the offset after its `>`. Without a `>`, or if that `>` ends a recognised closing
+    /// tag, it is the offset after the `<`.
     fn unknown(&mut self, at: usize) -> usize {
         let (close, closer) = match self.next_close {
             Some(known) if known.0 >= at => known,
@@ -280,7 +282,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Where the recognised closer begins whose `>` is at `close`.
+    /// Returns the start of the recognised closing tag whose `>` is at `close`.
     fn closer_before(&self, close: usize) -> Option<usize> {
         let before = self.bytes.get(..close)?;
         let name_end = before.iter().rposition(|byte| !is_space(*byte))? + 1;
@@ -288,7 +290,7 @@ impl<'a> Lexer<'a> {
             .get(..name_end)?
             .iter()
             .rev()
-            .take(LONGEST_NAME + 1)
+            .take(MAX_NAME_LEN + 1)
             .take_while(|byte| is_name_byte(**byte))
             .count();
         let start = (name_end - letters).checked_sub(2)?;
@@ -324,7 +326,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// The same one by one, for a reader that does not want all of them.
+/// Returns the tokens one by one, for a reader that stops early.
 impl Iterator for Lexer<'_> {
     type Item = Lexeme;
 

@@ -1,17 +1,20 @@
-//! The tree as a compact text, for tests and bug reports.
+//! Printing a tree as compact text, for tests and bug reports.
 
 use std::fmt::Write as _;
 
 use crate::syntax::tree::Tree;
 use crate::syntax::walk::{Step, Walk};
 
-/// Levels that are shown by indentation; deeper ones are named by their number, so that the text
-/// of a deep tree stays linear in its size.
+/// Maximum depth that is shown by indentation.
+///
+/// Deeper levels are shown by number, so that the outline of a deep tree stays linear in its size.
 const INDENTED: usize = 16;
 
 impl Tree<'_> {
-    /// One line for each element, `tag name="value" flag`, and each text, in quotes, indented by
-    /// depth. White space between top-level elements is left out, comments and trivia are too.
+    /// Returns an outline with one line per element and text, indented by depth.
+    ///
+    /// An element is `tag name="value" flag`, a text is quoted. White space between top-level
+    /// elements, comments and trivia are omitted.
     ///
     /// ```
     /// let tree = chatmd::parse("<!-- c --><tool name=\"rg\"/>\n<user>RAW|<b>|RAW</user>");

@@ -1,4 +1,6 @@
-//! The closed vocabulary: fifteen lower-case names. Everything else that looks like markup is text.
+//! The closed vocabulary of fifteen lower-case names.
+//!
+//! All other markup is text.
 
 /// A recognised element name (ChatMD §1.0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -55,7 +57,7 @@ impl Tag {
         Self::Config,
     ];
 
-    /// The name as it is written between the angle brackets.
+    /// Returns the name between the angle brackets.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Msg => "msg",
@@ -76,14 +78,16 @@ impl Tag {
         }
     }
 
-    /// The tag of a name; names are case-sensitive.
+    /// Returns the tag with this name; names are case-sensitive.
     pub fn parse(name: &str) -> Option<Self> {
         let (tag, end) = Self::at(name.as_bytes(), 0)?;
         (end == name.len()).then_some(tag)
     }
 
-    /// Whether the element is an entry of the conversation: a message, a record of a tool or
-    /// reasoning. Such an element hardly ever stands inside another one on purpose.
+    /// Returns whether the element is an entry of the conversation.
+    ///
+    /// Entries are messages, tool calls, tool responses and reasoning. Such an element is rarely
+    /// nested in another one on purpose.
     pub const fn is_entry(self) -> bool {
         matches!(
             self,
@@ -98,12 +102,12 @@ impl Tag {
         )
     }
 
-    /// Whether the element sets up the conversation: `config` or `tool`.
+    /// Returns whether the element is a setting: `config` or `tool`.
     pub const fn is_setting(self) -> bool {
         matches!(self, Self::Config | Self::Tool)
     }
 
-    /// Whether the element says everything in its attributes and is written `<name …/>`.
+    /// Returns whether the element consists of attributes and is written `<name …/>`.
     pub const fn is_stub(self) -> bool {
         matches!(
             self,
@@ -111,12 +115,13 @@ impl Tag {
         )
     }
 
-    /// The recognised name that begins at `at`, and its end. Behind it no name goes on; what else
-    /// follows is not looked at.
+    /// Returns the recognised name that begins at `at`, and its end.
+    ///
+    /// The next byte is not part of a name; what follows is not checked further.
     #[inline]
     pub(crate) fn at(bytes: &[u8], at: usize) -> Option<(Self, usize)> {
         let rest = bytes.get(at..)?;
-        // Spelled out, as that is compared byte by byte without a call.
+        // Spelled out, because byte patterns compile to comparisons without a call.
         let tag = match rest {
             [b'u', b's', b'e', b'r', ..] => Self::User,
             [b'a', b's', b's', b'i', b's', b't', b'a', b'n', b't', ..] => Self::Assistant,
@@ -151,15 +156,15 @@ impl Tag {
             _ => return None,
         };
         let length = tag.as_str().len();
-        let goes_on = rest.get(length).copied().is_some_and(is_name_byte);
-        (!goes_on).then_some((tag, at + length))
+        let continues = rest.get(length).copied().is_some_and(is_name_byte);
+        (!continues).then_some((tag, at + length))
     }
 }
 
-/// Bytes of `tool_response`.
-pub(crate) const LONGEST_NAME: usize = 13;
+/// Length of the longest name, `tool_response`, in bytes.
+pub(crate) const MAX_NAME_LEN: usize = 13;
 
-/// Whether a byte can stand in a recognised name.
+/// Returns whether a byte can occur in a recognised name.
 pub(crate) const fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte == b'_'
 }

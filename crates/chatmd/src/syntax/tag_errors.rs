@@ -12,7 +12,7 @@ use crate::syntax::tag::Tag;
 pub(super) fn top_level_text(shown: &str, span: Span, is_ended: bool) -> Diagnostic {
     let error = Diagnostic::error(
         DiagnosticCode::MdTopLevelText,
-        "text stands outside every element",
+        "text outside every element",
         span,
     )
     .with_expected("an element such as `<user>`");
@@ -20,9 +20,9 @@ pub(super) fn top_level_text(shown: &str, span: Span, is_ended: bool) -> Diagnos
         return error.with_help("wrap it in `<user>…</user>` or `<system>…</system>`");
     };
     error.with_help(if Tag::parse(name).is_some() && !is_ended {
-        format!("the tag `<{name}` never ends: close its quotes, and end it in `>` or `/>`")
+        format!("close the quotes of the tag `<{name}`, and end it with `>` or `/>`")
     } else if Tag::parse(&name.to_ascii_lowercase()).is_some() {
-        format!("`{name}` is not a ChatMD tag as it is written here; names are lower case and end at white space, `>` or `/>`")
+        format!("`{name}` is not a valid ChatMD tag; names are lower case and end at white space, `>` or `/>`")
     } else {
         format!("`{name}` is not a ChatMD tag, so it counts as text; put it inside a message")
     })
@@ -38,7 +38,7 @@ pub(super) fn mismatched_tag(
 ) -> Diagnostic {
     let error = Diagnostic::error(
         DiagnosticCode::MdMismatchedTag,
-        format!("`</{tag}>` stands where `<{open}>` is open"),
+        format!("`</{tag}>` does not match the open `<{open}>`"),
         span,
     )
     .with_expected(format!("`</{open}>`"))
@@ -58,7 +58,7 @@ pub(super) fn mismatched_tag(
 pub(super) fn stray_closer(tag: Tag, span: Span) -> Diagnostic {
     Diagnostic::error(
         DiagnosticCode::MdUnexpectedClosingTag,
-        format!("`</{tag}>` closes nothing"),
+        format!("`</{tag}>` has no opening tag"),
         span,
     )
     .with_help(format!(
@@ -77,12 +77,11 @@ pub(super) fn unclosed_tag(tag: Tag, opener: Span, text: &str, entry: Option<Spa
     )
     .with_expected(format!("a `</{tag}>` further down"));
     if let Some(entry) = entry {
-        error = error.with_label(entry, format!("`</{tag}>` should stand before this"));
+        error = error.with_label(entry, format!("`</{tag}>` belongs before this"));
     }
     let written = opener.text(text).unwrap_or_default();
     if written.get(1..).unwrap_or_default().contains('<') {
-        error =
-            error.with_help("a `<` stands inside this tag: a tag ends at the first `>` after it");
+        error = error.with_help("this tag contains a `<`; it ends at the first `>` after that");
     }
     if tag.is_stub() {
         error.with_help(format!("end the tag in `/>`, as in `<{tag} …/>`"))

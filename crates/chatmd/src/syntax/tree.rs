@@ -1,7 +1,7 @@
-//! The lossless tree of a text, and walking it.
+//! The lossless tree of a text, and its navigation.
 //!
-//! Tokens tile the text, so [`Tree::print`] gives every text back, valid or not. The tree is one
-//! list in preorder; [`ElementNode`] and [`TextRun`] are views of it that cost nothing to make.
+//! Tokens tile the text, so [`Tree::print`] returns every text unchanged, valid or not. The tree is
+//! one list in preorder; [`ElementNode`] and [`TextRun`] are views of it without own storage.
 
 use std::borrow::Cow;
 
@@ -12,8 +12,9 @@ use crate::syntax::lexer::{RAW_CLOSE, RAW_OPEN, TokenKind};
 use crate::syntax::tag::Tag;
 use crate::syntax::whitespace::is_blank;
 
-/// One token of the tree: where it begins, and the index behind its last descendant (on a closer,
-/// the index of its opener). Its text ends where the next token begins.
+/// The start of one token and the index after its last descendant.
+///
+/// A closing tag has the index of its opening tag instead. The token ends at the start of the next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     start: u32,
@@ -22,7 +23,7 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// Offsets and indices are below 4 GiB, which [`crate::parse`] checks.
+    /// Creates a slot; offsets and indices are below 4 GiB, which [`crate::parse`] checks.
     pub(crate) fn new(kind: TokenKind, start: usize, end: usize) -> Self {
         Self {
             start: u32::try_from(start).unwrap_or(u32::MAX),
@@ -44,7 +45,9 @@ impl Slot {
     }
 }
 
-/// A parsed text. It borrows the text and adds 12 bytes for each token.
+/// A parsed text.
+///
+/// It borrows the text and adds 12 bytes for each token.
 #[derive(Clone, Debug)]
 pub struct Tree<'a> {
     text: &'a str,
@@ -54,10 +57,11 @@ pub struct Tree<'a> {
 
 /// One token: a part of the text that is not divided further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SyntaxToken {
-    /// What it is.
+    /// Kind of the token.
     pub kind: TokenKind,
-    /// Where it is.
+    /// Span of the token.
     pub span: Span,
 }
 
@@ -79,23 +83,24 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The text that was parsed.
+    /// Returns the parsed text.
     pub fn source(&self) -> &'a str {
         self.text
     }
 
-    /// What is wrong with the text, in the order of the text. Of many findings of one kind the
-    /// first are kept.
+    /// Returns the errors and warnings in the order of the text.
+    ///
+    /// Of many findings of one kind only the first are kept.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }
 
-    /// Whether a diagnostic is an error.
+    /// Returns whether a diagnostic is an error.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }
 
-    /// The tokens, which tile the text.
+    /// Returns the tokens, which tile the text.
     pub fn tokens(&self) -> impl Iterator<Item = SyntaxToken> + '_ {
         self.slots
             .iter()
@@ -106,7 +111,7 @@ impl<'a> Tree<'a> {
             })
     }
 
-    /// The text of all tokens in order: equal to [`Tree::source`] for every text.
+    /// Returns the joined text of all tokens, always equal to [`Tree::source`].
     pub fn print(&self) -> String {
         let mut printed = String::with_capacity(self.text.len());
         for token in self.tokens() {
@@ -115,14 +120,15 @@ impl<'a> Tree<'a> {
         printed
     }
 
-    /// The top-level elements, and text that stands between them by mistake. White space between
-    /// elements is left out.
+    /// Returns the top-level elements and misplaced text between them.
+    ///
+    /// White space between elements is omitted.
     pub fn children(&self) -> impl Iterator<Item = Child<'_>> {
         self.content()
             .filter(|child| !matches!(child, Child::Text(run) if run.is_blank()))
     }
 
-    /// The same with the white space between elements, for a text that stands inside a message.
+    /// Returns the children including white space, for a text inside a message.
     pub(crate) fn content(&self) -> Children<'_> {
         Children {
             tree: self,
@@ -131,7 +137,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The top-level elements.
+    /// Returns the top-level elements.
     pub fn elements(&self) -> impl Iterator<Item = ElementNode<'_>> {
         self.children().filter_map(|child| match child {
             Child::Node(node) => Some(node),
@@ -173,12 +179,12 @@ impl<'t> ElementNode<'t> {
         }
     }
 
-    /// Its place in the list of tokens.
+    /// Returns its index in the list of tokens.
     pub(crate) fn index(&self) -> usize {
         self.index
     }
 
-    /// Whether it is a node of that very tree.
+    /// Returns whether it belongs to that tree (by identity).
     pub(crate) fn is_in(&self, tree: &Tree<'_>) -> bool {
         std::ptr::eq(
             std::ptr::from_ref(self.tree).cast::<()>(),
@@ -186,17 +192,17 @@ impl<'t> ElementNode<'t> {
         )
     }
 
-    /// The text of the whole document.
+    /// Returns the text of the whole document.
     pub(crate) fn document(&self) -> &'t str {
         self.tree.text
     }
 
-    /// Its name.
+    /// Returns its tag.
     pub fn tag(&self) -> Tag {
         self.tag
     }
 
-    /// The whole element, from `<` to the end of its closer.
+    /// Returns the span from `<` to the end of its closing tag.
     pub fn span(&self) -> Span {
         let start = self.opener().start;
         let end = self
@@ -207,17 +213,17 @@ impl<'t> ElementNode<'t> {
         Span::new(start, end)
     }
 
-    /// The text of the whole element.
+    /// Returns the text of the whole element.
     pub fn source(&self) -> &'t str {
         self.tree.slice(self.span())
     }
 
-    /// Its opening tag.
+    /// Returns the span of its opening tag.
     pub fn opener(&self) -> Span {
         self.tree.span(self.index)
     }
 
-    /// Its closing tag; `None` if it is self-closing or never closed.
+    /// Returns the span of its closing tag; `None` if self-closing or never closed.
     pub fn closer(&self) -> Option<Span> {
         let last = self.end() - 1;
         let slot = self.tree.slots.get(last)?;
@@ -225,14 +231,15 @@ impl<'t> ElementNode<'t> {
         closes.then(|| self.tree.span(last))
     }
 
-    /// Whether it is written `<name …/>`.
+    /// Returns whether it is written `<name …/>`.
     pub fn is_self_closing(&self) -> bool {
         let slot = self.tree.slots.get(self.index);
         slot.is_some_and(|slot| matches!(slot.kind, TokenKind::Empty(_)))
     }
 
-    /// Whether something is wrong with its opening tag, so that its attributes may be no attributes.
-    /// Logarithmic in the number of findings, which come in the order of the text.
+    /// Returns whether its opening tag has an error, so that its attributes are unreliable.
+    ///
+    /// Logarithmic in the number of findings, which are in the order of the text.
     pub(crate) fn has_tag_error(&self) -> bool {
         let opener = self.opener();
         let found = self.tree.diagnostics();
@@ -242,7 +249,7 @@ impl<'t> ElementNode<'t> {
             .is_some_and(|finding| finding.primary.start < opener.end)
     }
 
-    /// Its attributes in order, duplicates included.
+    /// Returns its attributes in order, duplicates included.
     pub fn attributes(&self) -> Attributes<'t> {
         let opener = self.opener();
         let text = self.tree.slice(opener);
@@ -258,24 +265,26 @@ impl<'t> ElementNode<'t> {
         )
     }
 
-    /// The last attribute of that name, which is the one that counts.
+    /// Returns the last attribute of that name, which is the effective one.
     pub fn attribute(&self, name: &str) -> Option<Attribute<'t>> {
         self.attributes()
             .filter(|attribute| attribute.name() == name)
             .last()
     }
 
-    /// The decoded value of the last attribute of that name; empty for a flag.
+    /// Returns the decoded value of the last attribute of that name; empty for a flag.
     pub fn value(&self, name: &str) -> Option<Cow<'t, str>> {
         self.attribute(name).map(|attribute| attribute.value())
     }
 
-    /// Whether there is an attribute of that name, with whatever value.
+    /// Returns whether an attribute of that name exists, with any value.
     pub fn has(&self, name: &str) -> bool {
         self.attributes().any(|attribute| attribute.name() == name)
     }
 
-    /// Its elements and texts in order. Adjacent text, RAW blocks included, is one child.
+    /// Returns its elements and texts in order.
+    ///
+    /// Adjacent text, RAW blocks included, is one child.
     pub fn children(&self) -> Children<'t> {
         Children {
             tree: self.tree,
@@ -322,7 +331,7 @@ impl<'t> Iterator for Children<'t> {
     }
 }
 
-/// Text between two tags: plain text and RAW blocks, with comments between that are no part of it.
+/// Text between two tags: plain text and RAW blocks, without the comments between them.
 #[derive(Clone, Copy, Debug)]
 pub struct TextRun<'t> {
     tree: &'t Tree<'t>,
@@ -332,17 +341,18 @@ pub struct TextRun<'t> {
 
 /// One piece of a [`TextRun`].
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct TextPiece<'t> {
-    /// What it says, without RAW delimiters.
+    /// Its text, without RAW delimiters.
     pub text: &'t str,
     /// Whether it is a RAW block.
     pub raw: bool,
-    /// Where it is, delimiters included.
+    /// Its span, delimiters included.
     pub span: Span,
 }
 
 impl<'t> TextRun<'t> {
-    /// The run of text tokens that begins at slot `start`, if one does.
+    /// Returns the run of text tokens that begins at slot `start`.
     pub(crate) fn at(tree: &'t Tree<'t>, start: usize, limit: usize) -> Option<Self> {
         let slots = tree.slots.get(start..limit)?;
         let length = slots
@@ -365,7 +375,7 @@ impl<'t> TextRun<'t> {
         self.end
     }
 
-    /// The pieces that make up the text.
+    /// Returns the pieces of the run.
     pub fn pieces(&self) -> impl Iterator<Item = TextPiece<'t>> + use<'t> {
         let tree = self.tree;
         (self.start..self.end).filter_map(move |index| {
@@ -390,7 +400,7 @@ impl<'t> TextRun<'t> {
         })
     }
 
-    /// What the run says: its pieces joined, nothing trimmed.
+    /// Returns the joined text of its pieces, untrimmed.
     pub fn content(&self) -> Cow<'t, str> {
         let mut pieces = self.pieces();
         let Some(first) = pieces.next() else {
@@ -403,7 +413,7 @@ impl<'t> TextRun<'t> {
         Cow::Owned([first.text, second.text, &rest].concat())
     }
 
-    /// What the RAW blocks say, if everything else in the run is white space.
+    /// Returns the content of its RAW blocks, if the remaining text is white space.
     pub fn payload(&self) -> Option<Cow<'t, str>> {
         let mut blocks = self.pieces().filter(|piece| piece.raw);
         let first = blocks.next()?;
@@ -417,12 +427,12 @@ impl<'t> TextRun<'t> {
         Some(Cow::Owned([first.text, second.text, &rest].concat()))
     }
 
-    /// Whether it says nothing but white space.
+    /// Returns whether it consists of white space.
     pub fn is_blank(&self) -> bool {
         self.pieces().all(|piece| is_blank(piece.text))
     }
 
-    /// From its first piece to its last.
+    /// Returns the span from its first piece to its last.
     pub fn span(&self) -> Span {
         let mut pieces = self.pieces().map(|piece| piece.span);
         let first = pieces

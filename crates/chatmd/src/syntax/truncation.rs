@@ -3,8 +3,10 @@
 use crate::syntax::tag::Tag;
 use crate::syntax::whitespace::skip_spaces;
 
-/// Whether a RAW block without an end looks as if writing had ended in it: it has taken in neither
-/// the closing tag of its element nor another entry. Arguments that were cut are none.
+/// Returns whether writing apparently ended inside an unterminated RAW block.
+///
+/// The block then contains neither the closing tag of its element nor another entry. A tool call is
+/// excluded: truncated arguments are not arguments.
 pub(crate) fn is_cut(block: &str, tag: Tag) -> bool {
     tag.is_entry()
         && tag != Tag::ToolCall
@@ -12,7 +14,7 @@ pub(crate) fn is_cut(block: &str, tag: Tag) -> bool {
         && !holds_entry(block)
 }
 
-/// Whether a line of a text begins with the tag of an entry, opening or closing.
+/// Returns whether a line begins with the opening or closing tag of an entry.
 pub(crate) fn holds_entry(text: &str) -> bool {
     let bytes = text.as_bytes();
     memchr::memchr_iter(b'\n', bytes).any(|end| {

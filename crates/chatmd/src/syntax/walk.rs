@@ -1,29 +1,30 @@
-//! A tree from its first token to its last, without recursion: whatever writes a tree down goes
-//! this way, so the depth of a text costs it nothing.
+//! Traversal of a tree in document order, without recursion.
+//!
+//! All serialisers use it, so their stack does not grow with the depth of a text.
 
 use crate::syntax::lexer::TokenKind;
 use crate::syntax::tag::Tag;
 use crate::syntax::tree::{ElementNode, TextRun, Tree};
 
-/// What comes next in a tree.
+/// One step of a traversal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step<'t> {
     /// An element begins.
     Enter(ElementNode<'t>),
     /// The innermost element ends.
     Leave,
-    /// Text, which may consist of comments and trivia only.
+    /// Text, possibly of comments and trivia only.
     Text(TextRun<'t>),
-    /// A closer that closes nothing.
+    /// A closing tag without an opening tag.
     Stray(Tag),
 }
 
-/// The steps through a tree; each element that is entered is left again.
+/// An iterator over the steps of a traversal; every `Enter` has a `Leave`.
 #[derive(Debug)]
 pub(crate) struct Walk<'t> {
     tree: &'t Tree<'t>,
     at: usize,
-    /// Where the open elements end, outermost first.
+    /// Ends of the open elements, outermost first.
     ends: Vec<usize>,
 }
 
@@ -36,7 +37,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// How many elements are open.
+    /// Returns the number of open elements.
     pub(crate) fn depth(&self) -> usize {
         self.ends.len()
     }

@@ -4,19 +4,19 @@ use std::fmt;
 
 use logue_source::DiagnosticCode;
 
-/// Why something cannot be had.
+/// The reason why requested data is not available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorldError {
-    /// The kind of reason.
+    /// Kind of the reason.
     pub kind: WorldErrorKind,
-    /// The reason in one sentence without a full stop.
+    /// Reason in one sentence without a period.
     pub message: String,
-    /// What to do, each in one sentence.
+    /// Remedies, each in one sentence.
     pub help: Vec<String>,
 }
 
 impl WorldError {
-    /// An error of that kind.
+    /// Creates an error of that kind.
     pub fn new(kind: WorldErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -25,7 +25,7 @@ impl WorldError {
         }
     }
 
-    /// The same with one more piece of advice.
+    /// Adds a remedy.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help.push(help.into());
@@ -41,34 +41,34 @@ impl fmt::Display for WorldError {
 
 impl std::error::Error for WorldError {}
 
-/// Kinds of reasons why something cannot be had.
+/// The kind of a [`WorldError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WorldErrorKind {
-    /// There is no such document.
+    /// The document was not found.
     NotFound,
     /// The path leads out of the roots.
     OutsideRoots,
     /// The document is not UTF-8 text.
     NotUtf8,
-    /// The document is larger than allowed.
+    /// The document exceeds the size limit.
     TooLarge,
-    /// This world does not give anything of that kind.
+    /// The world does not support such requests.
     Unsupported,
-    /// Nobody allowed this world to ask that host.
+    /// Access to the host is not permitted.
     Denied,
-    /// An agent cannot be run, or failed.
+    /// The agent cannot run, or failed.
     Agent,
-    /// A payload file of the transcript (ChatMD §7.3) is not there.
+    /// A payload file of the transcript (ChatMD §7.3) is missing.
     PayloadMissing,
-    /// A payload file is named by what it holds, and holds something else.
+    /// The content of a payload file does not match the hash in its name.
     PayloadChanged,
-    /// Anything else.
+    /// Any other reason.
     Other,
 }
 
 impl WorldErrorKind {
-    /// The code that a diagnostic about it carries.
+    /// Returns the code of diagnostics with this reason.
     pub const fn code(self) -> DiagnosticCode {
         match self {
             Self::NotFound | Self::Other => DiagnosticCode::MdDocumentUnreadable,

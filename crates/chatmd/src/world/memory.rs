@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::world::error::{WorldError, WorldErrorKind, unsupported};
 use crate::world::port::{DocumentRequest, DocumentText, ImportRequest, ImportedText, World};
 
-/// A world whose documents are in memory. A leading `./` of a path means nothing.
+/// A world with documents in memory; a leading `./` of a path is ignored.
 ///
 /// ```
 /// use chatmd::{DocumentRequest, DocumentText, MemoryWorld, World};
@@ -21,12 +21,12 @@ pub struct MemoryWorld {
 }
 
 impl MemoryWorld {
-    /// A world without documents.
+    /// Creates a world without documents.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same with one more document.
+    /// Adds a document.
     #[must_use]
     pub fn with(mut self, path: impl Into<String>, text: impl Into<String>) -> Self {
         self.insert(path, text);
@@ -43,13 +43,13 @@ impl MemoryWorld {
 impl World for MemoryWorld {
     fn document(&mut self, request: &DocumentRequest<'_>) -> Result<DocumentText, WorldError> {
         if !request.local {
-            return Err(unsupported("only local documents are at hand"));
+            return Err(unsupported("remote documents are not supported"));
         }
         self.documents
             .get(without_dot(request.src))
             .cloned()
             .map(DocumentText::from)
-            .ok_or_else(|| WorldError::new(WorldErrorKind::NotFound, "there is no such document"))
+            .ok_or_else(|| WorldError::new(WorldErrorKind::NotFound, "document not found"))
     }
 
     fn import(&mut self, request: &ImportRequest<'_>) -> Result<ImportedText, WorldError> {
@@ -62,18 +62,18 @@ impl World for MemoryWorld {
             }),
             None => Err(WorldError::new(
                 WorldErrorKind::NotFound,
-                "there is no such document",
+                "document not found",
             )),
         }
     }
 }
 
-/// `src` as seen from the folder of `importer`, without `.` and `..`.
+/// Resolves `src` against the directory of `importer`, without `.` and `..`.
 fn resolve(importer: Option<&str>, src: &str) -> String {
-    let folder = importer.and_then(|path| path.rsplit_once('/'));
-    let folder = folder.map_or("", |(folder, _)| folder);
+    let directory = importer.and_then(|path| path.rsplit_once('/'));
+    let directory = directory.map_or("", |(directory, _)| directory);
     let mut steps: Vec<&str> = Vec::new();
-    for step in folder.split('/').chain(src.split('/')) {
+    for step in directory.split('/').chain(src.split('/')) {
         match step {
             "" | "." => {}
             ".." => {

@@ -1,8 +1,7 @@
-//! What reading and evaluating a document ask of the world outside it.
+//! The port to external data that reading and evaluating a document require.
 //!
-//! The crate itself reads nothing. Whoever evaluates a document hands in a [`World`], or drives an
-//! [`crate::Evaluator`] with answers from elsewhere;
-//! [`MemoryWorld`] is the one for tests and examples.
+//! The crate itself does no I/O. The caller passes a [`World`], or drives an [`crate::Evaluator`]
+//! with its own responses. [`MemoryWorld`] is the implementation for tests and examples.
 
 pub(crate) mod error;
 mod memory;

@@ -4,55 +4,56 @@ use logue_message::ContentBlock;
 
 use crate::world::error::{WorldError, unsupported};
 
-/// Gives what a document needs: texts, pictures, answers of agents.
+/// A source of external data: texts, images, answers of agents.
 pub trait World {
-    /// The text of a document.
+    /// Returns the text of a document.
     ///
     /// # Errors
-    /// The document cannot be had; evaluation reports it where the document is named.
+    /// Returns an error if the document is not available. Evaluation reports it at the element.
     fn document(&mut self, request: &DocumentRequest<'_>) -> Result<DocumentText, WorldError>;
 
-    /// The text that an import names.
+    /// Returns the text of an import.
     ///
     /// # Errors
-    /// The text cannot be had; a world that does not say otherwise has none.
+    /// Returns an error if the text is not available. The default implementation always does.
     fn import(&mut self, request: &ImportRequest<'_>) -> Result<ImportedText, WorldError> {
         Err(unsupported(&format!(
-            "{}: imports are not at hand",
+            "{}: imports are not supported",
             request.src
         )))
     }
 
-    /// A picture from a file.
+    /// Returns an image file.
     ///
     /// # Errors
-    /// The picture cannot be had; a world that does not say otherwise has none.
+    /// Returns an error if the image is not available. The default implementation always does.
     fn image(&mut self, request: &ImageRequest<'_>) -> Result<ImageData, WorldError> {
         Err(unsupported(&format!(
-            "{}: pictures are not at hand",
+            "{}: images are not supported",
             request.src
         )))
     }
 
-    /// What an agent says last when it is told something.
+    /// Runs an agent and returns its last answer.
     ///
     /// # Errors
-    /// The agent cannot be run, or failed; a world that does not say otherwise runs none.
+    /// Returns an error if the agent cannot run or fails. The default implementation always does.
     fn agent(&mut self, request: &AgentRequest<'_>) -> Result<String, WorldError> {
         Err(unsupported(&format!(
-            "{}: agents are not run here",
+            "{}: agents are not supported",
             request.src
         )))
     }
 
-    /// What [`ImportedText::id`] is for the document itself, so that an import of it is known as a
-    /// cycle at once.
+    /// Returns the [`ImportedText::id`] of the document itself.
+    ///
+    /// With it, an import of the document is detected as a cycle at once.
     fn root_id(&self) -> Option<String> {
         None
     }
 }
 
-/// A request for the text that an `<import>` names (ChatMD §9).
+/// A request for the text of an `<import>` (ChatMD §9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImportRequest<'a> {
     /// The path, as written; relative to the importing file.
@@ -61,13 +62,14 @@ pub struct ImportRequest<'a> {
     pub importer: Option<&'a str>,
 }
 
-/// The text that an import names.
+/// The text of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportedText {
-    /// What it is: equal for two imports of the same file. Given back as
-    /// [`ImportRequest::importer`] for the imports in it.
+    /// Identity of the file: equal for two imports of it.
+    ///
+    /// It becomes the [`ImportRequest::importer`] of nested imports.
     pub id: String,
-    /// What reports call it.
+    /// Name in reports.
     pub name: String,
     /// The text.
     pub text: String,
@@ -79,16 +81,16 @@ pub struct ImportedText {
 pub struct DocumentRequest<'a> {
     /// Path or address, as written.
     pub src: &'a str,
-    /// Whether it is a file rather than an address.
+    /// Whether `src` is a path instead of an address.
     pub local: bool,
-    /// Whether HTML becomes plain text; wins over `markdown`.
+    /// Whether HTML is converted to plain text; takes precedence over `markdown`.
     pub strip: bool,
-    /// Whether HTML becomes Markdown.
+    /// Whether HTML is converted to Markdown.
     pub markdown: bool,
 }
 
 impl<'a> DocumentRequest<'a> {
-    /// A request for the file `src` as it is.
+    /// Creates a request for the unconverted file `src`.
     pub fn local(src: &'a str) -> Self {
         Self {
             src,
@@ -102,9 +104,9 @@ impl<'a> DocumentRequest<'a> {
 /// The text of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DocumentText {
-    /// The text, as it is.
+    /// The unconverted text.
     pub text: String,
-    /// Its media type, such as `text/html`, where the world knows it.
+    /// Media type, such as `text/html`, if known.
     pub media_type: Option<String>,
 }
 
@@ -117,7 +119,7 @@ impl From<String> for DocumentText {
     }
 }
 
-/// A request for a picture from a file: the `src` of an `<img local>` (ChatMD §8.2).
+/// A request for an image file: the `src` of an `<img local>` (ChatMD §8.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImageRequest<'a> {
@@ -126,29 +128,29 @@ pub struct ImageRequest<'a> {
 }
 
 impl<'a> ImageRequest<'a> {
-    /// A request for the file `src`.
+    /// Creates a request for the file `src`.
     pub fn local(src: &'a str) -> Self {
         Self { src }
     }
 }
 
-/// A picture.
+/// The data of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageData {
-    /// Its media type, such as `image/png`.
+    /// Media type, such as `image/png`.
     pub media_type: String,
-    /// Its bytes in base64.
+    /// Bytes in base64.
     pub base64: String,
 }
 
-/// A request for an agent's answer: an `<agent>` and what stands in it (ChatMD §8.3).
+/// A request for the answer of an agent: an `<agent>` and its content (ChatMD §8.3).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct AgentRequest<'a> {
     /// The prompt: path or address, as written.
     pub src: &'a str,
-    /// Whether it is a file rather than an address.
+    /// Whether `src` is a path instead of an address.
     pub local: bool,
-    /// What the agent is told; empty if nothing is.
+    /// Input of the agent; may be empty.
     pub input: Vec<ContentBlock>,
 }

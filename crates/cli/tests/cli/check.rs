@@ -11,7 +11,7 @@ fn findings_are_shown_with_place_and_remedy() {
     let ran = run(folder.path(), ["check", "prompt.md"]);
     assert_eq!((ran.status, ran.stdout.as_str()), (8, ""));
     assert_snapshot!(ran.stderr, @r"
-    error[E-MD-MISMATCHED-TAG]: `</assistant>` stands where `<user>` is open
+    error[E-MD-MISMATCHED-TAG]: `</assistant>` does not match the open `<user>`
      --> prompt.md:2:1
       |
     1 | <user>hello

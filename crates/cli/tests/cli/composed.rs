@@ -46,7 +46,7 @@ fn an_error_in_an_imported_file_is_shown_there() {
         ["run", "--no-write", "-m", "echo:", "prompt.md"],
     );
     assert_eq!(ran.status, 3);
-    let shown = "there is no built-in tool \"flly\"\n --> sub/tools.md:2:1\n";
+    let shown = "unknown built-in tool \"flly\"\n --> sub/tools.md:2:1\n";
     assert!(ran.stderr.contains(shown), "{}", ran.stderr);
     assert!(
         ran.stderr.contains("imported at prompt.md:2:1"),

@@ -74,18 +74,18 @@ fn whatever_is_not_carried_is_listed() {
     transcript: `id` of a `<config>` dropped
     transcript: `show_tool_call` of a `<config>` dropped
     transcript: the summaries of a `<reasoning>` joined to one
-    transcript: line 3: this `<config>` has no effect, because the first one counts
-    transcript: line 8: the model does not see this `<doc>`, because it stands outside every message
+    transcript: line 3: this `<config>` has no effect; the first one is used
+    transcript: line 8: `<doc>` outside every message is not sent to the model
     transcript: line 9: an import is not expanded
     transcript: line 10: an import is not expanded
     transcript: line 12: a document is not fetched
     transcript: line 12: a picture is not fetched
     transcript: line 12: an agent is not run, and what it is told is dropped
-    transcript: line 12: the model does not see this `<summary>`, because it stands inside `<user>`
+    transcript: line 12: `<summary>` inside `<user>` is not sent to the model
     transcript: line 14: a `<reasoning>` without words dropped
     transcript: line 17: the `type` of a response becomes that of its call
     transcript: line 17: a document is not fetched
-    transcript: line 20: the model does not see this message of the assistant, because it is empty
+    transcript: line 20: empty assistant message is not sent to the model
     message 3: an image dropped
     ");
     let strict = run(

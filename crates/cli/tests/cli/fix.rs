@@ -53,10 +53,10 @@ fn without_write_the_repairs_are_only_told() {
     let ran = run(folder.path(), ["fix", "a.md"]);
     assert_eq!(ran.status, 8);
     assert_snapshot!(ran.stdout, @r"
-    a.md:3:1: put the text of a summary that quotes tags into RAW blocks: a summary is text, and the tags that it quotes are read as elements
-    a.md:8:2: end `<doc>` in `/>`: a tag without its slash stays open and swallows what follows
-    a.md:13:2: take the indentation out of the text of `<assistant>`: the tabs were added when the text was saved
-    a.md:19:1: remove an empty `<user>`: the model would see an empty message
+    a.md:3:1: put the text of a summary that quotes tags into RAW blocks: the tags that a summary quotes are read as elements
+    a.md:8:2: end `<doc>` in `/>`: a tag without its slash stays open and contains the following text
+    a.md:13:2: remove the indentation of the text of `<assistant>`: the tabs were added when the text was saved
+    a.md:19:1: remove an empty `<user>`: an empty message would be sent to the model
     ");
     assert_snapshot!(ran.stderr, @"1 file would be repaired with --write, 0 unchanged");
     assert_eq!(contents(folder.path()).len(), 1);
@@ -97,9 +97,9 @@ fn what_cannot_be_repaired_is_told_and_the_rest_is_repaired() {
     let folder = folder(&[("a.md", text)]);
     let ran = run(folder.path(), ["fix", "--write", "a.md"]);
     assert_eq!(ran.status, 8);
-    assert_snapshot!(ran.stdout, @"a.md:1:11: put `<tool>`, which is only mentioned, into a RAW block: the model does not see a tag that means nothing where it stands");
+    assert_snapshot!(ran.stdout, @"a.md:1:11: put the mentioned tag `<tool>` into a RAW block: a tag without a meaning in its place is not sent to the model");
     assert_snapshot!(ran.stderr, @r"
-    error[E-MD-MISMATCHED-TAG]: `</assistant>` stands where `<user>` is open
+    error[E-MD-MISMATCHED-TAG]: `</assistant>` does not match the open `<user>`
      --> a.md:2:8
       |
     2 | <user>x</assistant>

@@ -29,7 +29,7 @@ fn missing_files_are_named_where_they_are_named_first() {
         .filter(|line| line.starts_with("warning") || line.contains("-->"))
         .collect();
     assert_snapshot!(told.join("\n"), @r#"
-    warning[missing-file]: the import "rules.md" cannot be read: rules.md: there is no such file or folder
+    warning[missing-file]: cannot read the import "rules.md": rules.md: there is no such file or folder
      --> in/prompt.md:1:1
     warning[missing-file]: the prompt "agents/t.md" does not exist
      --> in/prompt.md:2:1

@@ -103,14 +103,14 @@ fn what_is_not_allowed_is_never_asked_for() {
         reports.push_str(&ran.stderr.replace(&host, "HOST"));
     }
     assert_snapshot!(reports, @r#"
-    error[E-NETWORK-DENIED]: the document "http://HOST/" cannot be read: http://HOST/: the network is off for prompts
+    error[E-NETWORK-DENIED]: cannot read the document "http://HOST/": http://HOST/: the network is off for prompts
      --> prompt.md:2:7
       |
     2 | <user><doc src="http://HOST/"/></user>
       |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
       = help: --allow-host HOST and `[network] hosts` in logue.toml allow a host; for a file add `local`
-    error[E-NETWORK-DENIED]: the document "http://HOST/" cannot be read: http://HOST/ was not fetched: the network is off for `HOST`
+    error[E-NETWORK-DENIED]: cannot read the document "http://HOST/": http://HOST/ was not fetched: the network is off for `HOST`
      --> prompt.md:2:7
       |
     2 | <user><doc src="http://HOST/"/></user>
@@ -154,21 +154,21 @@ fn a_page_may_fail_redirect_elsewhere_or_be_no_text() {
         reports.push_str(&ran.stderr.replace(host, "HOST"));
     }
     assert_snapshot!(reports, @r#"
-    error[E-MD-DOCUMENT-UNREADABLE]: the document "http://HOST/" cannot be read: http://HOST/ answered 404 Not Found
+    error[E-MD-DOCUMENT-UNREADABLE]: cannot read the document "http://HOST/": http://HOST/ answered 404 Not Found
      --> prompt.md:2:7
       |
     2 | <user><doc src="http://HOST/"/></user>
       |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
       = help: check the address
-    error[E-NETWORK-DENIED]: the document "http://HOST/" cannot be read: http://HOST/ redirects: http://169.254.169.254/latest/meta-data was not fetched: the network is off for `169.254.169.254`
+    error[E-NETWORK-DENIED]: cannot read the document "http://HOST/": http://HOST/ redirects: http://169.254.169.254/latest/meta-data was not fetched: the network is off for `169.254.169.254`
      --> prompt.md:2:7
       |
     2 | <user><doc src="http://HOST/"/></user>
       |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
       = help: if it may be fetched, give `--allow-host 169.254.169.254`, or add "169.254.169.254" to `hosts` under [network] in logue.toml
-    error[E-SOURCE-NOT-UTF8]: the document "http://HOST/" cannot be read: http://HOST/: is not text, but of the type image/png
+    error[E-SOURCE-NOT-UTF8]: cannot read the document "http://HOST/": http://HOST/: is not text, but of the type image/png
      --> prompt.md:2:7
       |
     2 | <user><doc src="http://HOST/"/></user>
@@ -221,14 +221,14 @@ fn an_agent_from_afar_has_nothing_of_this_machine() {
         reports.push_str(&ran.stderr.replace(&host, "HOST"));
     }
     assert_snapshot!(reports, @r#"
-    error[E-MD-AGENT-FAILED]: the agent "http://HOST/a.chatmd" gave no answer: http://HOST/a.chatmd:2:7: the document "secret.txt" cannot be read: secret.txt: is outside the folders that may be read (E-OUTSIDE-ROOTS)
+    error[E-MD-AGENT-FAILED]: no answer of the agent "http://HOST/a.chatmd": http://HOST/a.chatmd:2:7: cannot read the document "secret.txt": secret.txt: is outside the folders that may be read (E-OUTSIDE-ROOTS)
      --> prompt.md:2:7
       |
     2 | <user><agent src="http://HOST/a.chatmd">hi</agent></user>
       |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
       = help: save it to a file; `logue check` shows what is wrong with it
-    error[E-MD-AGENT-FAILED]: the agent "http://HOST/a.chatmd" gave no answer: a prompt from the network may declare no tools
+    error[E-MD-AGENT-FAILED]: no answer of the agent "http://HOST/a.chatmd": a prompt from the network may declare no tools
      --> prompt.md:2:7
       |
     2 | <user><agent src="http://HOST/a.chatmd">hi</agent></user>

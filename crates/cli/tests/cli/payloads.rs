@@ -25,7 +25,7 @@ fn a_missing_payload_is_an_error_where_it_is_named() {
         assert_eq!((ran.status, ran.stdout.as_str()), (3, ""));
         insta::allow_duplicates! {
         assert_snapshot!(ran.stderr, @r#"
-        error[E-MD-PAYLOAD-MISSING]: the document "./.chatmd/0.tool-call-result.c1.json" cannot be read: ./.chatmd/0.tool-call-result.c1.json: there is no such payload beside the transcript
+        error[E-MD-PAYLOAD-MISSING]: cannot read the document "./.chatmd/0.tool-call-result.c1.json": ./.chatmd/0.tool-call-result.c1.json: there is no such payload beside the transcript
          --> p.chatmd:7:3
           |
         7 |   <doc src="./.chatmd/0.tool-call-result.c1.json" local/>
@@ -50,7 +50,7 @@ fn a_changed_payload_is_an_error_where_it_is_named() {
     let ran = run(folder.path(), ["run", "p.chatmd", "and now?"]);
     assert_eq!((ran.status, ran.stdout.as_str()), (3, ""));
     assert_snapshot!(ran.stderr, @r#"
-    error[E-MD-PAYLOAD-CHANGED]: the document "./.chatmd/sha256-b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9.txt" cannot be read: ./.chatmd/sha256-b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9.txt: the payload was changed after the transcript named it
+    error[E-MD-PAYLOAD-CHANGED]: cannot read the document "./.chatmd/sha256-b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9.txt": ./.chatmd/sha256-b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9.txt: the payload was changed after the transcript named it
      --> p.chatmd:7:3
       |
     7 |   <doc src="./.chatmd/sha256-b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9.txt" local/>
