@@ -6,7 +6,7 @@
 //! one need not build the others.
 #![forbid(unsafe_code)]
 
-#[path = "../../../crates/o200k/tests/peers/texts.rs"]
+#[path = "../../../crates/o200k/tests/o200k/texts.rs"]
 mod texts;
 
 use std::hint::black_box;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use logue_harness::ErrorBucket;
-use logue_source::visible;
+use logue_source::escape_untrusted;
 
 /// The exit status of the program. The numbers are part of its interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,9 +119,13 @@ impl Failure {
             return report.clone();
         }
         // Servers and file names may say anything; only our own codes may drive the terminal.
-        let mut text = format!("error[{}]: {}\n", self.code, visible(&self.message));
+        let mut text = format!(
+            "error[{}]: {}\n",
+            self.code,
+            escape_untrusted(&self.message)
+        );
         for help in &self.help {
-            text.push_str(&format!("  = help: {}\n", visible(help)));
+            text.push_str(&format!("  = help: {}\n", escape_untrusted(help)));
         }
         text
     }

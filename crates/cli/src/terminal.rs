@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use logue_source::{ColorMode, visible};
+use logue_source::{ColorMode, escape_untrusted};
 
 use crate::exit::{Exit, Failure};
 
@@ -34,7 +34,7 @@ fn style(terminal: bool) -> ColorMode {
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if out.is_terminal() {
-        out.write_all(visible(text).as_bytes())?;
+        out.write_all(escape_untrusted(text).as_bytes())?;
     } else {
         out.write_all(text.as_bytes())?;
     }

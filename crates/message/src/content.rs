@@ -1,9 +1,9 @@
-//! What a message says: nothing, a string, or a list of blocks, kept in the form it came in.
+//! Message content: absent, a string or a list of blocks, kept in its original form.
 
 /// The content of a message.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Content {
-    /// No content at all, as an assistant message that only calls tools may have.
+    /// No content, as in an assistant message that only calls tools.
     #[default]
     Absent,
     /// One string.
@@ -13,7 +13,7 @@ pub enum Content {
 }
 
 impl Content {
-    /// Whether there is nothing in it: absent, an empty string or an empty list.
+    /// Returns whether the content is absent, an empty string or an empty list.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Absent => true,
@@ -41,7 +41,9 @@ impl From<Vec<ContentBlock>> for Content {
     }
 }
 
-/// One piece of content. Opaque values (signatures, encrypted thinking) are kept verbatim.
+/// A content block.
+///
+/// Opaque values (signatures, encrypted reasoning) are kept verbatim.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ContentBlock {
@@ -49,29 +51,31 @@ pub enum ContentBlock {
     Text {
         /// The text; not empty in a valid message.
         text: String,
-        /// A provider's signature over it.
+        /// A provider's signature over the text.
         signature: Option<String>,
-        /// Whether it is a preamble: words for the user that come before tool calls
-        /// (OpenChatML 2.2 §6, `intent=preamble`).
+        /// Whether the text is a preamble for the user, before tool calls.
+        ///
+        /// Written `intent=preamble` in OpenChatML 2.2 §6.
         preamble: bool,
     },
-    /// A picture.
+    /// An image.
     Image {
-        /// Where it is.
+        /// The location of the image data.
         source: ImageSource,
-        /// Its media type, such as `image/png`; required for inline data.
+        /// The media type, such as `image/png`; required for inline data.
         media_type: Option<String>,
-        /// How closely the model should look.
+        /// The level of detail at which the model reads the image.
         detail: Option<ImageDetail>,
     },
-    /// Private reasoning. Never shown to a user.
+    /// Private reasoning, never shown to a user.
     ///
     /// Adjacent blocks with the same id are the parts of one reasoning item; the last one is signed.
     Thinking {
-        /// The reasoning; not empty in a valid message, unless it is signed: some providers give only
-        /// the signature.
+        /// The reasoning.
+        ///
+        /// Empty in a valid message only if signed: some providers send only the signature.
         text: String,
-        /// A provider's signature over it.
+        /// A provider's signature over the reasoning.
         signature: Option<String>,
         /// The provider's id of the reasoning item.
         id: Option<String>,
@@ -84,7 +88,7 @@ pub enum ContentBlock {
 }
 
 impl ContentBlock {
-    /// A block of plain visible text.
+    /// Creates a block of plain visible text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text {
             text: text.into(),
@@ -93,7 +97,7 @@ impl ContentBlock {
         }
     }
 
-    /// A block of private reasoning.
+    /// Creates a block of private reasoning.
     pub fn thinking(text: impl Into<String>) -> Self {
         Self::Thinking {
             text: text.into(),
@@ -102,34 +106,34 @@ impl ContentBlock {
         }
     }
 
-    /// Whether the block is private reasoning, readable or not.
+    /// Returns whether the block is private reasoning, readable or not.
     pub fn is_reasoning(&self) -> bool {
         matches!(self, Self::Thinking { .. } | Self::RedactedThinking { .. })
     }
 }
 
-/// Where a picture is.
+/// The location of image data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImageSource {
-    /// At an address that the provider fetches.
+    /// A URL that the provider fetches.
     Url(String),
-    /// In the message, as base64.
+    /// Base64 data in the message.
     Inline(String),
 }
 
-/// How closely a model looks at a picture.
+/// The level of detail at which a model reads an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageDetail {
     /// The provider decides.
     Auto,
-    /// Coarsely.
+    /// Low resolution.
     Low,
-    /// Closely.
+    /// High resolution.
     High,
 }
 
 impl ImageDetail {
-    /// The word that wire formats use.
+    /// Returns the word that wire formats use.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -138,7 +142,7 @@ impl ImageDetail {
         }
     }
 
-    /// The detail that a word names.
+    /// Parses a word of a wire format.
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "auto" => Self::Auto,

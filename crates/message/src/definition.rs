@@ -1,22 +1,22 @@
-//! What a model is told of a tool.
+//! The declaration of a tool.
 
 use serde_json::Value;
 
-/// The declaration of one tool, as a provider is sent it.
+/// The declaration of one tool in a provider request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolDefinition {
-    /// The name that the model calls.
+    /// The name of the tool in calls.
     pub name: String,
-    /// What the tool does, for the model.
+    /// The purpose of the tool, written for the model.
     pub description: String,
     /// JSON Schema of the arguments; its root is an object.
     pub parameters: Value,
-    /// Whether the provider shall hold the model to the schema exactly.
+    /// Whether the provider should enforce the schema exactly.
     pub strict: bool,
 }
 
 impl ToolDefinition {
-    /// A definition that is not strict.
+    /// Creates a definition that is not strict.
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Self {
         Self {
             name: name.into(),

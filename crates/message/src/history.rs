@@ -1,43 +1,43 @@
-//! A history that every provider accepts.
+//! Repair of histories that providers reject.
 //!
-//! Providers refuse a request in which a tool call has no result directly behind it, or a result
-//! has no call. Transcripts get into that state: a crash between a call and its result, a hand
-//! edit, results written in the order in which they came. [`repair_history`] gives the request
-//! form of such a transcript and says what it changed, and never touches the transcript.
+//! Providers reject a request in which a tool call lacks a result immediately after it, or a result
+//! lacks a call. A crash between call and result, an edit by hand, or results in order of arrival
+//! bring a transcript into that state. [`repair_history`] returns the request form of such a
+//! transcript with a list of changes. The transcript itself stays unchanged.
 
 use std::collections::BTreeMap;
 
 use crate::{ChatMessage, Role};
 
-/// What the history needed to be valid.
+/// A change that makes a history valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HistoryRepair {
-    /// A call had no result: one was made that says that the outcome is unknown.
+    /// A call had no result; a synthetic result reports an unknown outcome.
     Cancelled {
-        /// The call.
+        /// The id of the call.
         call_id: String,
-        /// Its tool.
+        /// The name of its tool.
         name: String,
     },
-    /// A result had no call before it, and was left out.
+    /// A result had no earlier call and was removed.
     Orphan {
-        /// The call that it names.
+        /// The id of the missing call.
         call_id: String,
     },
 }
 
-/// The text of the synthetic result of a call whose outcome is unknown (`E-TOOL-CANCELLED`,
-/// OpenChatML 2.2 §14).
+/// The result text of a call with unknown outcome (`E-TOOL-CANCELLED`, OpenChatML 2.2 §14).
 pub(crate) const CANCELLED: &str = "E-TOOL-CANCELLED: the run was interrupted before this call's \
      result was recorded. Its outcome is unknown: it may have run or not.";
 
-/// Puts each tool result directly behind the message that calls it, in call order, gives a
-/// synthetic `E-TOOL-CANCELLED` result to a call without one, and leaves out results without a
-/// call. Linear in the number of messages.
+/// Returns a history in which every call is followed by its result.
+///
+/// Moves each tool result to the position after its call, in call order. Adds a synthetic
+/// `E-TOOL-CANCELLED` result to a call without one, and removes results without a call. Linear in
+/// the number of messages, except for a logarithmic factor.
 pub fn repair_history(messages: Vec<ChatMessage>) -> (Vec<ChatMessage>, Vec<HistoryRepair>) {
-    // Ids may repeat across turns, so results are claimed by the nearest earlier call: each id
-    // holds a queue of the results that come before the next call with the same id.
+    // Ids may repeat across turns, so a result belongs to the nearest earlier call with its id.
     let mut open: BTreeMap<String, usize> = BTreeMap::new();
     let mut results: BTreeMap<usize, BTreeMap<String, ChatMessage>> = BTreeMap::new();
     let mut repairs = Vec::new();

@@ -1,7 +1,7 @@
-//! Messages as JSON: the shape that the harness contract and the program's `--json` use.
+//! The JSON form of messages, for the harness contract and the program's `--json`.
 //!
-//! Tool arguments are a JSON object where their text is one, `null` where it is empty, and stand
-//! beside it verbatim (`arguments_text`) wherever the object alone would not give the text back.
+//! Tool arguments are a JSON object if their text is one, and `null` if it is empty. The field
+//! `arguments_text` holds the verbatim text if the object alone would not reproduce it.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl ChatMessage {
-    /// The message as a JSON object.
+    /// Returns the message as a JSON object.
     pub fn to_json(&self) -> Value {
         let mut object = Map::new();
         object.insert("role".into(), json!(self.role.as_str()));
@@ -39,11 +39,13 @@ impl ChatMessage {
         Value::Object(object)
     }
 
-    /// The message that a JSON object describes. Its shape is not validated; see
-    /// [`ChatMessage::validate`].
+    /// Parses a message from a JSON object.
+    ///
+    /// The rules of its role are not checked; see [`ChatMessage::validate`].
     ///
     /// # Errors
-    /// A sentence that names the field at fault.
+    ///
+    /// Returns a message that names the invalid field.
     pub fn from_json(value: &Value) -> Result<Self, String> {
         let object = value.as_object().ok_or("a message must be an object")?;
         let word = string(object, "role")?.ok_or("role: is required")?;

@@ -1,9 +1,11 @@
-//! The hub that every format maps to.
+//! Chat messages, tool calls and tool definitions, independent of any format.
 //!
-//! A [`ChatMessage`] is what a provider is sent and what a session remembers: a role, content and
-//! tool calls, with the rules of which combination a role may have ([`ChatMessage::validate`]).
-//! OpenChatML frames, ChatMD elements and wire formats each know how to become one and how to be
-//! made from one; none of them knows another. [`ToolDefinition`] is the same for tools.
+//! A [`ChatMessage`] is the unit of provider requests and session histories: a role, content and
+//! tool calls. [`ChatMessage::validate`] checks which combination a role permits. OpenChatML
+//! frames, ChatMD elements and wire formats convert to and from this type, and never to each other.
+//! [`ToolDefinition`] has the same purpose for tools.
+//!
+//! # Examples
 //!
 //! ```
 //! use logue_message::{ChatMessage, ToolCall};
@@ -13,6 +15,11 @@
 //! assert!(message.validate().is_ok());
 //! assert!(ChatMessage::user("").validate().is_err());
 //! ```
+//!
+//! # Features
+//!
+//! - `schema`: validation of values against JSON Schemas, in the module `schema`. Off by default,
+//!   because it adds the crate `jsonschema` and its dependencies.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

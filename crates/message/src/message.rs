@@ -1,14 +1,15 @@
-//! One message of a conversation.
+//! A message of a conversation and its role.
 
 use crate::{Content, ContentBlock, ToolCall};
 
-/// Who speaks. Four roles, as model providers know them; the finer rank of an instruction is its
-/// [`InstructionRank`].
+/// The author of a message, in the four roles of model providers.
+///
+/// [`InstructionRank`] is the finer rank of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Instructions.
     System,
-    /// The person, or the program that stands for one.
+    /// The person, or a program in place of one.
     User,
     /// The model.
     Assistant,
@@ -17,7 +18,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The word that wire formats use.
+    /// Returns the word that wire formats use.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -27,7 +28,7 @@ impl Role {
         }
     }
 
-    /// The role that a word names, if it names one of the four.
+    /// Parses one of the four words of wire formats.
     pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "system" => Self::System,
@@ -45,33 +46,34 @@ impl std::fmt::Display for Role {
     }
 }
 
-/// The rank of an instruction: `system > developer > user > assistant > tool`
-/// (OpenChatML 2.2 §4). No conversion ever raises it.
+/// The rank of an instruction: `system > developer > user > assistant > tool`.
+///
+/// Defined by OpenChatML 2.2 §4. No conversion raises it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum InstructionRank {
-    /// A tool's output.
+    /// The output of a tool.
     Tool,
-    /// The model's own words.
+    /// The text of the model.
     Assistant,
-    /// The person.
+    /// The text of the user.
     User,
-    /// Whoever built the application.
+    /// An instruction of the application's developer.
     Developer,
-    /// Whoever runs the model.
+    /// An instruction of the model's operator.
     System,
 }
 
-/// One message.
+/// One message of a conversation.
 ///
-/// A developer message is a system message whose [`InstructionRank`] is `Developer`, so that a provider
-/// which knows the role gets it back and one which does not still sees an instruction.
+/// A developer message is a system message whose [`InstructionRank`] is `Developer`. A provider with
+/// a developer role gets that role; any other provider still gets an instruction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChatMessage {
-    /// Who speaks.
+    /// The author.
     pub role: Role,
-    /// Whether a system message comes from the developer rather than from the system.
+    /// Whether a system message has developer rank rather than system rank.
     pub developer: bool,
-    /// What is said.
+    /// The content.
     pub content: Content,
     /// The tools that an assistant message calls, in order.
     pub tool_calls: Vec<ToolCall>,
@@ -82,7 +84,7 @@ pub struct ChatMessage {
 }
 
 impl ChatMessage {
-    /// A message of `role` with text content.
+    /// Creates a message of `role`.
     pub fn new(role: Role, content: impl Into<Content>) -> Self {
         Self {
             role,
@@ -94,12 +96,12 @@ impl ChatMessage {
         }
     }
 
-    /// A system message.
+    /// Creates a system message.
     pub fn system(content: impl Into<Content>) -> Self {
         Self::new(Role::System, content)
     }
 
-    /// A developer message.
+    /// Creates a developer message.
     pub fn developer(content: impl Into<Content>) -> Self {
         Self {
             developer: true,
@@ -107,17 +109,17 @@ impl ChatMessage {
         }
     }
 
-    /// A user message.
+    /// Creates a user message.
     pub fn user(content: impl Into<Content>) -> Self {
         Self::new(Role::User, content)
     }
 
-    /// An assistant message.
+    /// Creates an assistant message.
     pub fn assistant(content: impl Into<Content>) -> Self {
         Self::new(Role::Assistant, content)
     }
 
-    /// The result of the call `tool_call_id`.
+    /// Creates the result of the call `tool_call_id`.
     pub fn tool(tool_call_id: impl Into<String>, content: impl Into<Content>) -> Self {
         Self {
             tool_call_id: Some(tool_call_id.into()),
@@ -125,21 +127,21 @@ impl ChatMessage {
         }
     }
 
-    /// The same with tool calls.
+    /// Sets the tool calls.
     #[must_use]
     pub fn with_tool_calls(mut self, tool_calls: Vec<ToolCall>) -> Self {
         self.tool_calls = tool_calls;
         self
     }
 
-    /// The same with a name.
+    /// Sets the name.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// The rank of what the message says.
+    /// Returns the instruction rank of the message.
     pub fn rank(&self) -> InstructionRank {
         match self.role {
             Role::System if self.developer => InstructionRank::Developer,
@@ -150,8 +152,9 @@ impl ChatMessage {
         }
     }
 
-    /// The visible text: a plain string, or the text blocks joined with nothing between. Thinking
-    /// is never part of it.
+    /// Returns the visible text, without reasoning.
+    ///
+    /// Text blocks are concatenated without a separator.
     pub fn text(&self) -> String {
         match &self.content {
             Content::Absent => String::new(),

@@ -1,29 +1,29 @@
-//! A tool call and its arguments, kept as the text that the model produced.
+//! A tool call and its arguments, kept verbatim.
 //!
-//! Models produce arguments as JSON text, sometimes broken JSON. The text is what is stored,
-//! recorded and sent back, because a re-serialised object would neither be what was said nor hit a
-//! provider's prompt cache; [`Arguments::object`] gives the parsed form to whoever runs the call.
+//! Models produce arguments as JSON text, sometimes invalid JSON. The text is stored, recorded and
+//! sent back unchanged, because a re-serialised object would differ from the original and miss a
+//! provider's prompt cache. [`Arguments::object`] parses the text.
 
 use serde_json::{Map, Value};
 
-/// Whether a call is a function call or a provider's "custom" call with free-form input.
+/// The kind of a call: function, or a provider's "custom" call with free text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum CallKind {
-    /// JSON arguments.
+    /// A call with JSON arguments.
     #[default]
     Function,
-    /// Free text (`type="custom_tool_call"` in ChatMD §7.1).
+    /// A call with free text (`type="custom_tool_call"` in ChatMD §7.1).
     Custom,
 }
 
 /// A call of one tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCall {
-    /// Unique within its message; kept verbatim.
+    /// The id, unique within its message; kept verbatim.
     pub id: String,
     /// The tool's name, without a `functions.` prefix.
     pub name: String,
-    /// What it is called with.
+    /// The arguments.
     pub arguments: Arguments,
     /// Function or custom.
     pub kind: CallKind,
@@ -32,7 +32,7 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// A function call.
+    /// Creates a function call.
     pub fn new(
         id: impl Into<String>,
         name: impl Into<String>,
@@ -53,26 +53,29 @@ impl ToolCall {
 pub struct Arguments(String);
 
 impl Arguments {
-    /// Arguments from the text that a model produced, valid or not.
+    /// Creates arguments from the text of a model, valid or not.
     pub fn from_text(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// Arguments from an object, written as compact JSON in the object's own order.
+    /// Creates arguments from an object, as compact JSON in the object's order.
     pub fn from_object(object: &Map<String, Value>) -> Self {
         Self(Value::Object(object.clone()).to_string())
     }
 
-    /// The verbatim text.
+    /// Returns the verbatim text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The arguments as an object. Empty text counts as an empty object, because several servers
-    /// send it for tools without parameters.
+    /// Parses the arguments as an object.
+    ///
+    /// Empty text counts as an empty object, because several servers send it for tools without
+    /// parameters.
     ///
     /// # Errors
-    /// The text is not JSON, or is JSON but no object.
+    ///
+    /// Returns [`ArgumentsError`] if the text is invalid JSON or not an object.
     pub fn object(&self) -> Result<Map<String, Value>, ArgumentsError> {
         if self.0.trim().is_empty() {
             return Ok(Map::new());
@@ -100,7 +103,7 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// Why arguments are no object.
+/// The reason why arguments are not a JSON object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArgumentsError {
     reason: String,

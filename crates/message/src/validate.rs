@@ -1,4 +1,4 @@
-//! Which role may say what.
+//! Rules for the content of each role.
 //!
 //! | role | content | tool calls | tool call id |
 //! |---|---|---|---|
@@ -11,13 +11,12 @@ use std::collections::BTreeSet;
 
 use crate::{ChatMessage, Content, ContentBlock, ImageSource, Role};
 
-/// A combination of role and content that no conversation may hold
-/// (category `chat_message_shape_invalid`).
+/// An invalid combination of role and content (category `chat_message_shape_invalid`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShapeError {
-    /// The field at fault, such as `content[1].text`.
+    /// The invalid field, such as `content[1].text`.
     pub field: String,
-    /// What is wrong with it.
+    /// The violated rule.
     pub reason: String,
 }
 
@@ -45,7 +44,8 @@ impl ChatMessage {
     /// Checks the message against the rules of its role.
     ///
     /// # Errors
-    /// The first rule that it breaks, naming the field.
+    ///
+    /// Returns [`ShapeError`] for the first violated rule.
     pub fn validate(&self) -> Result<(), ShapeError> {
         if self.developer && self.role != Role::System {
             return Err(ShapeError::new(
@@ -60,7 +60,7 @@ impl ChatMessage {
                     Content::Text(text) if !text.is_empty() => Ok(()),
                     Content::Blocks(_) => Err(ShapeError::new(
                         "content",
-                        "a system message holds text, not blocks",
+                        "a system message must be text, not blocks",
                     )),
                     _ => Err(ShapeError::new(
                         "content",
@@ -73,7 +73,7 @@ impl ChatMessage {
                 self.require_content()?;
                 self.check_blocks(|block| match block {
                     ContentBlock::Text { .. } | ContentBlock::Image { .. } => Ok(()),
-                    _ => Err("a user message holds text and images only"),
+                    _ => Err("a user message can contain only text and images"),
                 })
             }
             Role::Assistant => {
@@ -88,7 +88,9 @@ impl ChatMessage {
                     self.require_content()?;
                 }
                 self.check_blocks(|block| match block {
-                    ContentBlock::Image { .. } => Err("an assistant message cannot hold an image"),
+                    ContentBlock::Image { .. } => {
+                        Err("an assistant message cannot contain an image")
+                    }
                     _ => Ok(()),
                 })
             }
@@ -102,12 +104,12 @@ impl ChatMessage {
                 if self.tool_call_id.as_deref().unwrap_or_default().is_empty() {
                     return Err(ShapeError::new(
                         "tool_call_id",
-                        "a tool message names the call that it answers",
+                        "a tool message requires the id of its call",
                     ));
                 }
                 match &self.content {
                     Content::Text(_) => Ok(()),
-                    _ => Err(ShapeError::new("content", "a tool message holds text")),
+                    _ => Err(ShapeError::new("content", "a tool message must be text")),
                 }
             }
         }
@@ -175,7 +177,7 @@ impl ChatMessage {
             let field = |name: &str| format!("content[{index}]{name}");
             allowed(block).map_err(|reason| ShapeError::new(field(""), reason))?;
             match block {
-                // Thoughts may be known by their signature alone: some providers show no more.
+                // Signed reasoning may be empty: some providers send only the signature.
                 ContentBlock::Text { text, .. }
                 | ContentBlock::Thinking {
                     text,

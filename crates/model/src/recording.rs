@@ -10,7 +10,7 @@
 //! (ids, signatures, encrypted parts) is left out of a recording.
 
 use logue_message::{ChatMessage, ToolDefinition};
-use logue_source::{LineIndex, Severity};
+use logue_source::{LineIndex, Severity, escape_untrusted};
 use openchatml::{Channel, FrameBuf, FrameRole, frames_from_messages, messages_from_frames, parse};
 use serde_json::{Map, Value};
 
@@ -369,19 +369,11 @@ fn quoted(side: &str, body: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A line as a report may show it: cut, and with control characters made visible.
+/// Returns a line for a report: escaped, and cut to its maximum length.
 fn shown(line: &str) -> String {
-    let mut text = String::new();
-    for (count, character) in line.chars().enumerate() {
-        if count == 160 {
-            text.push('…');
-            break;
-        }
-        if character.is_control() {
-            text.extend(character.escape_default());
-        } else {
-            text.push(character);
-        }
+    let text = escape_untrusted(line);
+    match text.char_indices().nth(160) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.into_owned(),
     }
-    text
 }

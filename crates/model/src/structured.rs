@@ -177,10 +177,7 @@ fn invalid(message: String, answer: ChatMessage) -> ProviderError {
 }
 
 fn no_json(error: &serde_json::Error) -> Violation {
-    Violation {
-        path: String::new(),
-        message: format!("it is not JSON and nothing else ({error})"),
-    }
+    Violation::new("", format!("it is not JSON and nothing else ({error})"))
 }
 
 /// What is in a block of code, if a text is one; else the text without white space around it.

@@ -1,65 +1,65 @@
-//! What the pieces seen last became that are no token by themselves.
+//! A cache of recently merged pieces.
 //!
-//! Texts repeat their words, and to merge one takes longer than anything else. A piece of up to
-//! sixteen bytes that became up to three tokens is kept with them in one place that its hash names;
-//! another piece of the same place drives it out. Thus most of these pieces cost one look at memory
-//! that is near, and none of them waits for a lock, for the cache belongs to one encoder.
+//! Texts repeat their words, and merging is the most expensive step. The cache stores pieces of up
+//! to sixteen bytes and three tokens in a slot selected by their hash; a new piece replaces the
+//! previous one of its slot. Most of these pieces then cost one access to near memory. Each encoder
+//! owns its cache, so there are no locks.
 
 use crate::index::Key;
 
-/// Places of the largest cache: half a megabyte.
-const MOST_PLACES: usize = 1 << 14;
+/// Slots of the largest cache, half a megabyte.
+const MAX_SLOTS: usize = 1 << 14;
 
 #[derive(Clone)]
 pub(crate) struct Cache {
-    /// As many as a power of two.
+    /// The slots; their number is a power of two.
     entries: Vec<Entry>,
 }
 
 impl Cache {
-    /// A cache that is worth its making for a text of this length.
+    /// Creates a cache in proportion to the length of a text.
     pub(crate) fn for_text(bytes: usize) -> Self {
-        let places = (bytes / 32).clamp(16, MOST_PLACES).next_power_of_two();
+        let slots = (bytes / 32).clamp(16, MAX_SLOTS).next_power_of_two();
         Self {
-            entries: vec![Entry::default(); places],
+            entries: vec![Entry::default(); slots],
         }
     }
 
-    /// The largest cache, for any number of texts.
+    /// Creates the largest cache, for any number of texts.
     pub(crate) fn largest() -> Self {
         Self {
-            entries: vec![Entry::default(); MOST_PLACES],
+            entries: vec![Entry::default(); MAX_SLOTS],
         }
     }
 
-    /// The place of a piece, which may hold another one.
+    /// Returns the slot of a piece, which may hold another piece.
     #[inline]
-    pub(crate) fn place(&mut self, key: &Key) -> &mut Entry {
-        let place = (key.state >> 40) as usize & (self.entries.len() - 1);
-        &mut self.entries[place]
+    pub(crate) fn slot(&mut self, key: &Key) -> &mut Entry {
+        let slot = (key.state >> 40) as usize & (self.entries.len() - 1);
+        &mut self.entries[slot]
     }
 }
 
-/// A piece and its tokens; no piece if its length is zero.
+/// A piece and its tokens; a length of zero marks an empty entry.
 ///
-/// It lies in one line of memory.
+/// The alignment keeps an entry within one cache line.
 #[derive(Clone, Copy, Default)]
 #[repr(align(32))]
 pub(crate) struct Entry {
     words: [u64; 2],
-    ids: [u32; Entry::MOST_IDS],
+    ids: [u32; Entry::MAX_IDS],
     length: u8,
     count: u8,
 }
 
 impl Entry {
-    /// Tokens that an entry has room for.
-    pub(crate) const MOST_IDS: usize = 3;
+    /// Maximum number of tokens of an entry.
+    pub(crate) const MAX_IDS: usize = 3;
 
-    /// The tokens of the piece, if it is this one's.
+    /// Returns the tokens of a piece if this is its entry.
     #[inline]
-    pub(crate) fn of(&self, key: &Key) -> Option<&[u32]> {
-        // Word by word: comparing the arrays would read both words of the key, just stored, at once.
+    pub(crate) fn tokens_of(&self, key: &Key) -> Option<&[u32]> {
+        // Word by word: comparing arrays would load both words of the key, just stored, as one vector.
         let [first, second] = self.words;
         let differs = (first ^ key.words[0]) | (second ^ key.words[1]);
         if differs == 0 && usize::from(self.length) == key.length {
@@ -69,9 +69,9 @@ impl Entry {
         }
     }
 
-    /// Keeps the tokens of a piece, unless they are too many.
+    /// Stores the tokens of a piece, unless there are too many.
     #[inline]
-    pub(crate) fn keep(&mut self, key: &Key, ids: &[u32]) {
+    pub(crate) fn store(&mut self, key: &Key, ids: &[u32]) {
         let (Ok(length), Ok(count)) = (u8::try_from(key.length), u8::try_from(ids.len())) else {
             return;
         };

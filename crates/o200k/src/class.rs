@@ -1,8 +1,8 @@
-//! The classes of characters that the splitting pattern of o200k tells apart.
+//! The character classes of the o200k splitting pattern.
 //!
-//! Each character has exactly one class, a single bit, so that a set of classes is a mask. The
-//! generated table holds the class of every code point in two stages; the Unicode version is that
-//! of the peers whose output this crate reproduces (16.0, see the `README`).
+//! Each character has exactly one class, a single bit, so a set of classes is a mask. The generated
+//! table maps code points to classes in two stages. Its Unicode version, 16.0, is that of the
+//! encoders whose output this crate reproduces.
 
 /// Upper and title case letters: `Lu`, `Lt`.
 pub(crate) const UPPER: u8 = 1;
@@ -24,7 +24,7 @@ pub(crate) const OTHER: u8 = 128;
 /// Every letter.
 pub(crate) const LETTER: u8 = UPPER | LOWER | CASELESS;
 
-/// The class of a byte of ASCII; zero for the bytes of longer characters.
+/// Returns the class of an ASCII byte; zero for bytes of longer characters.
 #[inline]
 pub(crate) const fn ascii(byte: u8) -> u8 {
     ASCII[byte as usize]
@@ -51,5 +51,5 @@ const ASCII: [u8; 256] = {
 pub(crate) const BLOCK: usize = 128;
 /// Entries of the first stage.
 pub(crate) const BLOCKS: usize = 0x11_0000 / BLOCK;
-/// Different blocks, that is, the second stage's length in blocks.
+/// Distinct blocks, the length of the second stage in blocks.
 pub(crate) const DISTINCT: usize = 230;

@@ -1,4 +1,4 @@
-//! Ids to bytes and text.
+//! Decoding of token ids to bytes and text.
 
 use std::fmt;
 use std::string::FromUtf8Error;
@@ -7,26 +7,26 @@ use crate::table;
 
 /// An id that is not in the vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnknownId(
+pub struct UnknownTokenId(
     /// The id.
     pub u32,
 );
 
-impl fmt::Display for UnknownId {
+impl fmt::Display for UnknownTokenId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} is no id of o200k_harmony", self.0)
+        write!(formatter, "{} is not a token id of o200k_harmony", self.0)
     }
 }
 
-impl std::error::Error for UnknownId {}
+impl std::error::Error for UnknownTokenId {}
 
-/// Why ids are no text.
+/// An error of [`decode_text`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeError {
     /// An id is not in the vocabulary.
-    UnknownId(UnknownId),
-    /// The bytes are not UTF-8; they can be had from the error.
+    UnknownId(UnknownTokenId),
+    /// The bytes are invalid UTF-8; the error contains them.
     Utf8(FromUtf8Error),
 }
 
@@ -41,8 +41,8 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-impl From<UnknownId> for DecodeError {
-    fn from(error: UnknownId) -> Self {
+impl From<UnknownTokenId> for DecodeError {
+    fn from(error: UnknownTokenId) -> Self {
         Self::UnknownId(error)
     }
 }
@@ -53,7 +53,9 @@ impl From<FromUtf8Error> for DecodeError {
     }
 }
 
-/// The bytes of a token; of a special, its name. Nothing if there is no such id.
+/// Returns the bytes of a token; for a special, its name.
+///
+/// Returns `None` if the id is unknown.
 ///
 /// ```
 /// assert_eq!(logue_o200k::token_bytes(13225), Some(&b"Hello"[..]));
@@ -64,7 +66,9 @@ pub fn token_bytes(id: u32) -> Option<&'static [u8]> {
     table::token(id)
 }
 
-/// The ordinary token of exactly these bytes, if there is one. Specials are never found.
+/// Returns the ordinary token of exactly these bytes.
+///
+/// Specials are never found.
 ///
 /// ```
 /// assert_eq!(logue_o200k::token_id(b"Hello"), Some(13225));
@@ -77,38 +81,41 @@ pub fn token_id(bytes: &[u8]) -> Option<u32> {
     crate::index::find(bytes, 0, bytes.len())
 }
 
-/// The bytes of all `ids`, one after the other. They need not be UTF-8, for a token can end within
-/// a character.
+/// Decodes `ids` to bytes.
 ///
-/// In the result, a special's name and text that looks like it are the same.
+/// The bytes may be invalid UTF-8, because a token can end within a character. In the result, the
+/// name of a special and equal ordinary text are indistinguishable.
 ///
 /// # Errors
-/// [`UnknownId`] names the first id that is not in the vocabulary.
+///
+/// Returns [`UnknownTokenId`] with the first id that is not in the vocabulary.
 ///
 /// ```
-/// use logue_o200k::{UnknownId, decode};
+/// use logue_o200k::{UnknownTokenId, decode};
 ///
 /// assert_eq!(decode(&[13225, 11, 2375, 0]), Ok(b"Hello, world!".to_vec()));
-/// assert_eq!(decode(&[13225, 999_999]), Err(UnknownId(999_999)));
+/// assert_eq!(decode(&[13225, 999_999]), Err(UnknownTokenId(999_999)));
 /// ```
-pub fn decode(ids: &[u32]) -> Result<Vec<u8>, UnknownId> {
-    /// Bytes that are copied at once: a fixed number is faster than the right one.
+pub fn decode(ids: &[u32]) -> Result<Vec<u8>, UnknownTokenId> {
+    /// Bytes per copy; a constant is faster than the exact length.
     const STRIDE: usize = 16;
     let mut length = 0;
     for &id in ids {
-        let (begin, end) = table::bounds(id).ok_or(UnknownId(id))?;
+        let (begin, end) = table::bounds(id).ok_or(UnknownTokenId(id))?;
         length += end - begin;
     }
     let mut bytes = vec![0; length + STRIDE];
     let all = table::bytes();
     let mut at = 0;
     for &id in ids {
-        let (begin, end) = table::bounds(id).ok_or(UnknownId(id))?;
+        let (begin, end) = table::bounds(id).ok_or(UnknownTokenId(id))?;
         let next = at + (end - begin);
         let source = all
             .get(begin..)
-            .and_then(|rest| rest.first_chunk::<STRIDE>());
-        let target = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut());
+            .and_then(|remaining| remaining.first_chunk::<STRIDE>());
+        let target = bytes
+            .get_mut(at..)
+            .and_then(|remaining| remaining.first_chunk_mut());
         match (source, target) {
             (Some(source), Some(target)) if next - at <= STRIDE => *target = *source,
             // A long token, or one of the last in the table.
@@ -120,10 +127,11 @@ pub fn decode(ids: &[u32]) -> Result<Vec<u8>, UnknownId> {
     Ok(bytes)
 }
 
-/// The text of `ids`.
+/// Decodes `ids` to text.
 ///
 /// # Errors
-/// [`DecodeError`] if an id is not in the vocabulary or the bytes are not UTF-8.
+///
+/// Returns [`DecodeError`] if an id is not in the vocabulary or the bytes are invalid UTF-8.
 ///
 /// ```
 /// use logue_o200k::{DecodeError, decode_text, encode};
@@ -138,8 +146,9 @@ pub fn decode_text(ids: &[u32]) -> Result<String, DecodeError> {
     Ok(String::from_utf8(decode(ids)?)?)
 }
 
-/// The text of `ids`, whatever they are: an id that is not in the vocabulary, and each sequence of
-/// bytes that is no character, becomes one U+FFFD.
+/// Decodes `ids` to text without errors.
+///
+/// An unknown id and each invalid sequence of bytes become one U+FFFD.
 ///
 /// ```
 /// use logue_o200k::decode_lossy;
@@ -156,11 +165,11 @@ pub fn decode_lossy(ids: &[u32]) -> String {
     text
 }
 
-/// Text from ids that arrive one by one.
+/// A decoder for ids that arrive one by one.
 ///
-/// Each id gives the text that is complete with it; the bytes of a character whose rest has yet to
-/// come are held back, at most three. All parts together are what [`decode_lossy`] gives. A push
-/// allocates nothing once the longest part has been seen.
+/// Each push returns the text completed by the id. The bytes of an incomplete character, at most
+/// three, are held back. All parts together equal the result of [`decode_lossy`]. A push allocates
+/// only if its text is longer than any before.
 ///
 /// ```
 /// use logue_o200k::{TextStream, encode};
@@ -172,18 +181,18 @@ pub fn decode_lossy(ids: &[u32]) -> String {
 /// }
 /// text.push_str(stream.finish());
 /// assert_eq!(text, "na\u{EF}ve \u{1F98A}");
-/// # Ok::<(), logue_o200k::UnknownId>(())
+/// # Ok::<(), logue_o200k::UnknownTokenId>(())
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct TextStream {
-    /// The beginning of a character, and while a token is read, its bytes.
+    /// The bytes of an incomplete character; during a push, also those of the token.
     held: Vec<u8>,
     /// The text of the last push.
     part: String,
 }
 
 impl TextStream {
-    /// A stream before its first id.
+    /// Creates an empty stream.
     pub const fn new() -> Self {
         Self {
             held: Vec::new(),
@@ -191,20 +200,23 @@ impl TextStream {
         }
     }
 
-    /// The text that is complete with this id; it can be empty. Bytes that are no character become
-    /// U+FFFD.
+    /// Returns the text completed by this id, possibly empty.
+    ///
+    /// Invalid bytes become U+FFFD.
     ///
     /// # Errors
-    /// [`UnknownId`] if the id is not in the vocabulary; the stream is as it was before.
-    pub fn push(&mut self, id: u32) -> Result<&str, UnknownId> {
-        let token = table::token(id).ok_or(UnknownId(id))?;
+    ///
+    /// Returns [`UnknownTokenId`] if the id is not in the vocabulary. The stream stays unchanged.
+    pub fn push(&mut self, id: u32) -> Result<&str, UnknownTokenId> {
+        let token = table::token(id).ok_or(UnknownTokenId(id))?;
         self.part.clear();
         self.take(token);
         Ok(&self.part)
     }
 
-    /// [`push`](Self::push), where an id that is not in the vocabulary becomes U+FFFD. It ends a
-    /// character that was held back.
+    /// Returns the text completed by this id; an unknown id becomes U+FFFD.
+    ///
+    /// An unknown id ends an incomplete character.
     pub fn push_lossy(&mut self, id: u32) -> &str {
         self.part.clear();
         if let Some(token) = table::token(id) {
@@ -216,15 +228,16 @@ impl TextStream {
         &self.part
     }
 
-    /// The end: U+FFFD if a character has been left incomplete, else nothing. The stream can be
-    /// used again for other ids.
+    /// Ends the text; returns U+FFFD if a character is incomplete, else nothing.
+    ///
+    /// The stream can be reused afterwards.
     pub fn finish(&mut self) -> &str {
         self.part.clear();
         self.drop_held();
         &self.part
     }
 
-    /// Whether the beginning of a character is held back.
+    /// Returns whether a character is incomplete.
     pub fn is_incomplete(&self) -> bool {
         !self.held.is_empty()
     }
@@ -239,8 +252,8 @@ impl TextStream {
         self.held.extend_from_slice(token);
         let mut done = 0;
         loop {
-            let rest = self.held.get(done..).unwrap_or_default();
-            let error = match std::str::from_utf8(rest) {
+            let remaining = self.held.get(done..).unwrap_or_default();
+            let error = match std::str::from_utf8(remaining) {
                 Ok(text) => {
                     self.part.push_str(text);
                     done += text.len();
@@ -248,7 +261,7 @@ impl TextStream {
                 }
                 Err(error) => error,
             };
-            let valid = rest.get(..error.valid_up_to()).unwrap_or_default();
+            let valid = remaining.get(..error.valid_up_to()).unwrap_or_default();
             self.part
                 .push_str(std::str::from_utf8(valid).unwrap_or_default());
             done += valid.len();

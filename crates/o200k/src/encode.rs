@@ -1,20 +1,20 @@
-//! Text to ids.
+//! Encoding of text to token ids.
 
 use std::fmt;
 
-use crate::brief;
 use crate::cache::{Cache, Entry};
 use crate::hash::EMPTY;
 use crate::index::{self, Key};
 use crate::merge::Merger;
-use crate::pieces::piece_end;
+use crate::merge_long::LongMerger;
+use crate::merge_short;
+use crate::pretokenize::piece_end;
 use crate::special::{self, SpecialSet};
-use crate::windows::Windows;
 
-/// The tokens of `text`, all of it ordinary: what looks like a special is text and never becomes
-/// a special's id.
+/// Encodes ordinary text.
 ///
-/// Time is linear in realistic text, and n log n in the worst.
+/// Text that looks like a special never becomes the id of one. Time is linear for realistic text and
+/// n log n in the worst case.
 ///
 /// ```
 /// let ids = logue_o200k::encode("Hello, world!");
@@ -26,7 +26,7 @@ pub fn encode(text: &str) -> Vec<u32> {
     Encoder::for_text(text).encode(text)
 }
 
-/// [`encode`], appending to a list that is there already.
+/// Encodes ordinary text and appends its ids to a list.
 ///
 /// ```
 /// let mut ids = vec![logue_o200k::special::START];
@@ -37,10 +37,10 @@ pub fn encode_into(text: &str, ids: &mut Vec<u32>) {
     Encoder::for_text(text).encode_into(text, ids);
 }
 
-/// The tokens of `text`, in which the names of the specials in `allowed` are those specials.
+/// Encodes text in which the names of the specials in `allowed` become specials.
 ///
-/// The text between two of them is encoded as if it stood alone. The names of other specials are
-/// ordinary text.
+/// The text between two specials is encoded separately. The names of other specials are ordinary
+/// text.
 ///
 /// ```
 /// use logue_o200k::{SpecialSet, encode_with_specials, special};
@@ -56,7 +56,7 @@ pub fn encode_with_specials(text: &str, allowed: &SpecialSet) -> Vec<u32> {
     Encoder::for_text(text).encode_with_specials(text, allowed)
 }
 
-/// How many tokens [`encode`] gives, without keeping them.
+/// Counts the tokens of [`encode`] without storing them.
 ///
 /// ```
 /// assert_eq!(logue_o200k::count("Hello, world!"), 4);
@@ -66,7 +66,7 @@ pub fn count(text: &str) -> usize {
     Encoder::for_text(text).count(text)
 }
 
-/// How many tokens [`encode_with_specials`] gives, without keeping them.
+/// Counts the tokens of [`encode_with_specials`] without storing them.
 ///
 /// ```
 /// use logue_o200k::{SpecialSet, count_with_specials};
@@ -78,10 +78,10 @@ pub fn count_with_specials(text: &str, allowed: &SpecialSet) -> usize {
     Encoder::for_text(text).count_with_specials(text, allowed)
 }
 
-/// An encoder for many texts: what it learns of one speeds up the next.
+/// An encoder for many texts, with a cache of merged pieces.
 ///
-/// It gives what the functions of the same names give. For short texts, such as the messages of a
-/// conversation, it is up to twice as fast; it takes half a megabyte.
+/// The results equal those of the free functions. For short texts, such as the messages of a
+/// conversation, it is up to twice as fast. It uses half a megabyte of memory.
 ///
 /// ```
 /// use logue_o200k::Encoder;
@@ -94,23 +94,23 @@ pub fn count_with_specials(text: &str, allowed: &SpecialSet) -> usize {
 pub struct Encoder {
     cache: Cache,
     merger: Merger,
-    windows: Windows,
+    long_merger: LongMerger,
 }
 
-/// Bytes of the longest piece that is merged as a whole at once.
-const LONG: usize = 64;
+/// Length above which a piece is merged in parts, in bytes.
+const MAX_UNSPLIT_LEN: usize = 64;
 
 impl Encoder {
-    /// An encoder that has seen nothing yet.
+    /// Creates an encoder with an empty cache.
     pub fn new() -> Self {
         Self {
             cache: Cache::largest(),
             merger: Merger::new(),
-            windows: Windows::default(),
+            long_merger: LongMerger::default(),
         }
     }
 
-    /// The tokens of an ordinary text, as the function [`encode`] gives them.
+    /// Encodes ordinary text, like the function [`encode`].
     ///
     /// ```
     /// let mut encoder = logue_o200k::Encoder::new();
@@ -122,7 +122,7 @@ impl Encoder {
         ids
     }
 
-    /// The tokens of an ordinary text, appended as the function [`encode_into`] does.
+    /// Encodes ordinary text and appends its ids, like the function [`encode_into`].
     ///
     /// ```
     /// let mut ids = vec![logue_o200k::special::START];
@@ -133,7 +133,7 @@ impl Encoder {
         self.each(text, &mut |id| ids.push(id));
     }
 
-    /// The tokens of a text with specials, as the function [`encode_with_specials`] gives them.
+    /// Encodes text with specials, like the function [`encode_with_specials`].
     ///
     /// ```
     /// use logue_o200k::{Encoder, SpecialSet, special};
@@ -147,7 +147,7 @@ impl Encoder {
         ids
     }
 
-    /// The number of tokens of an ordinary text, as the function [`count`] gives it.
+    /// Counts the tokens of ordinary text, like the function [`count`].
     ///
     /// ```
     /// assert_eq!(logue_o200k::Encoder::new().count("Hello, world!"), 4);
@@ -158,8 +158,7 @@ impl Encoder {
         count
     }
 
-    /// The number of tokens of a text with specials, as the function [`count_with_specials`] gives
-    /// it.
+    /// Counts the tokens of text with specials, like the function [`count_with_specials`].
     ///
     /// ```
     /// use logue_o200k::{Encoder, SpecialSet};
@@ -172,12 +171,12 @@ impl Encoder {
         count
     }
 
-    /// An encoder for one text.
+    /// Creates an encoder for one text.
     fn for_text(text: &str) -> Self {
         Self {
             cache: Cache::for_text(text.len()),
             merger: Merger::new(),
-            windows: Windows::default(),
+            long_merger: LongMerger::default(),
         }
     }
 
@@ -191,13 +190,13 @@ impl Encoder {
         self.each(text.get(at..).unwrap_or_default(), sink);
     }
 
-    /// Gives the tokens of an ordinary text to `sink`, in order.
+    /// Passes the tokens of ordinary text to `sink`, in order.
     fn each(&mut self, text: &str, sink: &mut impl FnMut(u32)) {
         let text = text.as_bytes();
         let mut at = 0;
         while at < text.len() {
             let end = piece_end(text, at);
-            if end - at <= Key::LONGEST {
+            if end - at <= Key::MAX_LEN {
                 self.short(text, at, end, sink);
             } else if let Some(id) = index::find(text, at, end) {
                 sink(id);
@@ -208,10 +207,10 @@ impl Encoder {
         }
     }
 
-    /// Gives the tokens of a piece that is none and cannot be kept to `sink`.
+    /// Passes the tokens of a piece too long for the cache to `sink`.
     fn long(&mut self, text: &[u8], start: usize, end: usize, sink: &mut impl FnMut(u32)) {
-        if end - start > LONG
-            && let Some(ids) = self.windows.merge(&mut self.cache, text, start, end)
+        if end - start > MAX_UNSPLIT_LEN
+            && let Some(ids) = self.long_merger.merge(&mut self.cache, text, start, end)
         {
             for &id in ids {
                 sink(id);
@@ -221,7 +220,7 @@ impl Encoder {
         }
     }
 
-    /// Gives the tokens of a piece that can be kept to `sink`.
+    /// Passes the tokens of a piece that fits into the cache to `sink`.
     #[inline]
     fn short(&mut self, text: &[u8], start: usize, end: usize, sink: &mut impl FnMut(u32)) {
         let key = Key::new(text, start, end);
@@ -230,15 +229,15 @@ impl Encoder {
             sink(id);
             return;
         }
-        let place = self.cache.place(&key);
-        if let Some(ids) = place.of(&key) {
+        let slot = self.cache.slot(&key);
+        if let Some(ids) = slot.tokens_of(&key) {
             for &id in ids {
                 sink(id);
             }
         } else {
-            let mut ids = [0; Entry::MOST_IDS];
+            let mut ids = [0; Entry::MAX_IDS];
             let mut count = 0;
-            brief::merge(&key, |id| {
+            merge_short::merge(&key, |id| {
                 if let Some(room) = ids.get_mut(count) {
                     *room = id;
                 }
@@ -246,7 +245,7 @@ impl Encoder {
                 sink(id);
             });
             if let Some(ids) = ids.get(..count) {
-                place.keep(&key, ids);
+                slot.store(&key, ids);
             }
         }
     }
@@ -264,7 +263,7 @@ impl fmt::Debug for Encoder {
     }
 }
 
-/// Room for the tokens of most texts.
+/// Returns a capacity that suffices for the tokens of most texts.
 fn capacity(text: &str) -> usize {
     text.len() / 4 + 1
 }

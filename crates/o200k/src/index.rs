@@ -1,16 +1,16 @@
-//! Which token some bytes are.
+//! Look-up of tokens by their bytes.
 //!
-//! Three indexes, by the length of the bytes. Tokens of up to sixteen bytes lie in lines of memory:
-//! a line holds the bytes of a few tokens as words, then an entry for each, its length above its id,
-//! then a word of bits. The hash names the line where a token belongs. If that is full, the token
-//! is in the next one that is not, and each line on the way has a bit set for its hash. Thus nearly
-//! every look-up, of what is a token and of what is none, is one look at one line. Longer tokens are
-//! few: the index has only their ids, and their bytes are compared where all bytes lie.
+//! There are three indexes, by length. Tokens of up to sixteen bytes are in lines of memory: a line
+//! contains the bytes of a few tokens as words, then one entry per token (its length above its id),
+//! then a word of bits. The hash selects the line of a token. If the line is full, the token is in
+//! the next line with room, and each full line on the way has a bit set for the hash. Nearly every
+//! look-up, successful or not, therefore reads one line. Longer tokens are few: their index has only
+//! ids, and their bytes are compared with the vocabulary.
 
 use crate::hash::{
     self, EMPTY, ID_BITS, MIDDLE_LINES, MIDDLE_ROOM, SHORT_LINES, SHORT_ROOM, SLOTS,
 };
-use crate::table::{self, LINE, LONG, LONGEST, MIDDLE, SHORT};
+use crate::table::{self, LINE, LONG, MAX_TOKEN_LEN, MIDDLE, SHORT};
 
 const ID_MASK: u32 = (1 << ID_BITS) - 1;
 
@@ -23,26 +23,28 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Bytes of the longest key.
-    pub(crate) const LONGEST: usize = 16;
+    /// Maximum length of a key in bytes.
+    pub(crate) const MAX_LEN: usize = 16;
 
-    /// The key of `text[start..end]`, one to sixteen bytes.
+    /// Creates the key of `text[start..end]`, one to sixteen bytes.
     #[inline]
     pub(crate) fn new(text: &[u8], start: usize, end: usize) -> Self {
         let first = hash::word(text, start);
-        Self::of_words(first, || hash::word(text, start + 8), end - start)
+        Self::from_words(first, || hash::word(text, start + 8), end - start)
     }
 
-    /// The key of the first `length` bytes of `bytes`, one to sixteen.
+    /// Creates the key of the first `length` bytes of `bytes`, one to sixteen.
     #[inline]
-    pub(crate) fn of(bytes: u128, length: usize) -> Self {
+    pub(crate) fn from_bytes(bytes: u128, length: usize) -> Self {
         let [first, second] = halves(bytes);
-        Self::of_words(first, || second, length)
+        Self::from_words(first, || second, length)
     }
 
-    /// The key of the first `length` bytes of two words, of which the second may not be needed.
+    /// Creates the key of the first `length` bytes of two words.
+    ///
+    /// The second word is read only if needed.
     #[inline]
-    fn of_words(first: u64, second: impl FnOnce() -> u64, length: usize) -> Self {
+    fn from_words(first: u64, second: impl FnOnce() -> u64, length: usize) -> Self {
         let begin = hash::begin(length);
         if length <= 8 {
             let first = first & hash::mask(length);
@@ -61,13 +63,13 @@ impl Key {
         }
     }
 
-    /// The bytes, the first one lowest.
+    /// Returns the bytes as a little-endian number.
     #[inline]
     pub(crate) fn bytes(&self) -> u128 {
         u128::from(self.words[0]) | u128::from(self.words[1]) << 64
     }
 
-    /// The ordinary token of these bytes, or `EMPTY`.
+    /// Returns the ordinary token of these bytes, or `EMPTY`.
     #[inline]
     pub(crate) fn id(&self) -> u32 {
         if self.length <= 8 {
@@ -84,22 +86,23 @@ fn halves(bytes: u128) -> [u64; 2] {
     [bytes as u64, (bytes >> 64) as u64]
 }
 
-/// The ordinary token whose bytes are `text[start..end]`, at least one, if there is such a token.
+/// Returns the ordinary token with the bytes `text[start..end]`, at least one byte.
+///
 /// Constant time.
 #[inline]
 pub(crate) fn find(text: &[u8], start: usize, end: usize) -> Option<u32> {
     let length = end - start;
-    if length <= Key::LONGEST {
+    if length <= Key::MAX_LEN {
         let id = Key::new(text, start, end).id();
         (id != EMPTY).then_some(id)
-    } else if length <= LONGEST {
+    } else if length <= MAX_TOKEN_LEN {
         long(text, start, end)
     } else {
         None
     }
 }
 
-/// The token of up to eight bytes, which are this word, or `EMPTY`.
+/// Returns the token whose up to eight bytes are this word, or `EMPTY`.
 #[inline]
 fn short(word: u64, length: usize, state: u64) -> u32 {
     let mut at = hash::place(state, SHORT_LINES);
@@ -120,7 +123,7 @@ fn short(word: u64, length: usize, state: u64) -> u32 {
     }
 }
 
-/// The token of nine to sixteen bytes, or `EMPTY`.
+/// Returns the token of nine to sixteen bytes, or `EMPTY`.
 #[inline]
 fn middle(bytes: u128, length: usize, state: u64) -> u32 {
     let mut at = hash::place(state, MIDDLE_LINES);
@@ -141,11 +144,11 @@ fn middle(bytes: u128, length: usize, state: u64) -> u32 {
     }
 }
 
-/// The token of a line with room for so many whose words are the `same`, a bit each, or `EMPTY`;
-/// and whether it is to be sought in the next line. The length tells apart what ends in zeros.
+/// Returns the matching token of a line and whether to read the next line.
 ///
-/// All words are compared before, and no branch depends on the answer, since neither which of them
-/// it is nor whether it is any can be foreseen.
+/// The token is `EMPTY` without a match. `same` has a bit for each of the `ROOM` words that equals the searched word. The length separates
+/// tokens that end in zeros. All words are compared before, and no branch depends on the result,
+/// because the result is unpredictable.
 #[inline]
 fn token_of<const ROOM: usize>(
     line: &[u8; LINE],
@@ -155,14 +158,14 @@ fn token_of<const ROOM: usize>(
 ) -> (u32, bool) {
     let (parts, _) = line.as_chunks::<4>();
     let part = |at: usize| u32::from_le_bytes(parts.get(at).copied().unwrap_or_default());
-    // Without any, the bits after the last entry: they are there, and not taken.
+    // Without a match this reads the bits after the last entry, which are not used.
     let entry = part(LINE / 4 - 1 - ROOM + (same | 1 << ROOM).trailing_zeros() as usize);
     let found = same != 0 && (entry >> ID_BITS) as usize == length;
     let passed = !found && part(LINE / 4 - 1) & hash::passed(state) != 0;
     (if found { entry & ID_MASK } else { EMPTY }, passed)
 }
 
-/// The token of more than sixteen bytes, `text[start..end]`.
+/// Returns the token `text[start..end]` of more than sixteen bytes.
 fn long(text: &[u8], start: usize, end: usize) -> Option<u32> {
     let state = hash::hash(text, start, end - start);
     let tag = hash::tag(state);

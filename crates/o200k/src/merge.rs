@@ -1,9 +1,9 @@
-//! A piece that is no token by itself becomes several.
+//! The BPE merge of a piece into tokens.
 //!
-//! The piece begins as single bytes. Of all neighbours that together are a token, those with the
-//! lowest id are joined, the leftmost first, until no two neighbours are a token. Two ways lead to
-//! the same result: a short piece keeps all pairs in an array and looks for the smallest each time,
-//! a long one keeps them in a heap, so that a hundred kilobytes of one letter cost n log n.
+//! The piece begins as single bytes. Of all neighbours that together form a token, those with the
+//! lowest id are joined, the leftmost first, until no two neighbours form a token. A short piece
+//! keeps all pairs in an array and searches the smallest each time. A long piece keeps them in a
+//! heap, so that a hundred kilobytes of one letter cost n log n.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,30 +12,31 @@ use crate::hash::EMPTY;
 use crate::index::find;
 use crate::table::{byte_id, pair_id};
 
-/// Bytes of the longest piece that takes the short way: a bit each in a word.
+/// Maximum length of a short piece in bytes; each has a bit in a word.
 const SHORT: usize = 1 << PLACE_BITS;
 const PLACE_BITS: u32 = 6;
 
-/// Room for merging, kept from piece to piece.
+/// Buffers for merging, reused from piece to piece.
 #[derive(Clone)]
 pub(crate) struct Merger {
-    /// For each byte where a part begins, what joining it with the next part gives, as
-    /// `id * SHORT + place`, or `i32::MAX`. The smallest entry is thus the next to join.
+    /// The join of each part with the next, at the first byte of the part.
+    ///
+    /// A join is `id * SHORT + place`, or `i32::MAX`, so the smallest one is next.
     joins: [i32; SHORT],
-    /// For each byte where a part begins, the part's id.
+    /// The id of each part, at its first byte.
     ids: [u32; SHORT],
     long: Option<Box<Long>>,
 }
 
 #[derive(Clone, Default)]
 struct Long {
-    /// For each byte where a part begins, the part's length; elsewhere zero.
+    /// The length of each part at its first byte; zero elsewhere.
     ahead: Vec<u8>,
-    /// For each byte where a part ends, the part's length.
+    /// The length of each part at its last byte.
     back: Vec<u8>,
-    /// For each byte where a part begins, the id that joining it with the next gives, or `NONE`.
+    /// The joined id of each part and the next, at its first byte.
     joins: Vec<u32>,
-    /// Joins by id, then place. An entry that `joins` no longer confirms is out of date.
+    /// Joins by id, then place; an entry that differs from `joins` is outdated.
     heap: BinaryHeap<Reverse<u64>>,
 }
 
@@ -51,7 +52,7 @@ impl Merger {
         }
     }
 
-    /// Gives the tokens of `text[start..end]` to `sink`, in order.
+    /// Passes the tokens of `text[start..end]` to `sink`, in order.
     pub(crate) fn merge(
         &mut self,
         text: &[u8],
@@ -87,11 +88,11 @@ impl Merger {
         let padded = length.next_multiple_of(8);
         self.joins[length..padded].fill(i32::MAX);
 
-        // A set bit is a part's first byte.
+        // A set bit marks the first byte of a part.
         let mut parts = u64::MAX >> (SHORT - length);
         let after = |parts: u64, at: usize| match (parts >> at) >> 1 {
             0 => length,
-            rest => at + 1 + rest.trailing_zeros() as usize,
+            following => at + 1 + following.trailing_zeros() as usize,
         };
         loop {
             let least = smallest(&self.joins[..padded]);
@@ -122,7 +123,7 @@ impl Merger {
     }
 }
 
-/// A join of a short piece: the id above the place, of which a signed word has room for both.
+/// Packs a join of a short piece: the id above the place, in a signed word.
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
@@ -138,8 +139,9 @@ fn unpack(join: i32) -> (u32, usize) {
     (join >> PLACE_BITS, join as usize % SHORT)
 }
 
-/// The smallest of some joins, as many as a multiple of eight: lane by lane, which becomes vector
-/// code.
+/// Returns the smallest join; their number is a multiple of eight.
+///
+/// Works lane by lane, which compiles to vector code.
 fn smallest(joins: &[i32]) -> i32 {
     let mut lanes = [i32::MAX; 8];
     for chunk in joins.as_chunks::<8>().0 {
@@ -188,10 +190,10 @@ impl Long {
             } else {
                 next
             };
-            self.look(text, start, at, next, after);
+            self.record_join(text, start, at, next, after);
             if at > 0 {
                 let previous = at - usize::from(self.back[at - 1]);
-                self.look(text, start, previous, at, next);
+                self.record_join(text, start, previous, at, next);
             }
         }
         let mut at = 0;
@@ -202,9 +204,9 @@ impl Long {
         }
     }
 
-    /// Notes what the part at `at` and the one from `middle` to `end` give together.
+    /// Records the join of the part at `at` with the part from `middle` to `end`.
     #[inline]
-    fn look(&mut self, text: &[u8], start: usize, at: usize, middle: usize, end: usize) {
+    fn record_join(&mut self, text: &[u8], start: usize, at: usize, middle: usize, end: usize) {
         let id = if middle < end {
             find(text, start + at, start + end)
         } else {

@@ -1,38 +1,38 @@
-//! The specials: ids that stand for structure, and never for ordinary text.
+//! The special tokens: ids for structure, never for ordinary text.
 
 use std::ops::RangeInclusive;
 
 use crate::table::{self, FIRST_SPECIAL, LAST_SPECIAL};
 
-/// `<|startoftext|>`
+/// The id of `<|startoftext|>`.
 pub const START_OF_TEXT: u32 = 199_998;
-/// `<|endoftext|>`
+/// The id of `<|endoftext|>`.
 pub const END_OF_TEXT: u32 = 199_999;
-/// `<|return|>`: the model is done.
+/// The id of `<|return|>`, which ends the answer of the model.
 pub const RETURN: u32 = 200_002;
-/// `<|constrain|>`: a content type follows.
+/// The id of `<|constrain|>`, before a content type.
 pub const CONSTRAIN: u32 = 200_003;
-/// `<|channel|>`: a channel's name follows.
+/// The id of `<|channel|>`, before the name of a channel.
 pub const CHANNEL: u32 = 200_005;
-/// `<|start|>`: a message's header follows.
+/// The id of `<|start|>`, before the header of a message.
 pub const START: u32 = 200_006;
-/// `<|end|>`: the message ends.
+/// The id of `<|end|>`, which ends a message.
 pub const END: u32 = 200_007;
-/// `<|message|>`: the header ends, the body follows.
+/// The id of `<|message|>`, between header and body.
 pub const MESSAGE: u32 = 200_008;
-/// `<|call|>`: the message ends and calls a tool.
+/// The id of `<|call|>`, which ends a message that calls a tool.
 pub const CALL: u32 = 200_012;
 
-/// How many specials there are: 1,091.
+/// The number of specials, 1,091.
 pub const COUNT: usize = (LAST_SPECIAL - FIRST_SPECIAL) as usize + 1;
 
 /// The ids of all specials, `199998..=201088`.
 pub const IDS: RangeInclusive<u32> = FIRST_SPECIAL..=LAST_SPECIAL;
 
-/// Bytes of the longest name.
-pub(crate) const LONGEST_NAME: usize = "<|reserved_200000|>".len();
+/// Maximum length of a name in bytes.
+pub(crate) const MAX_NAME_LEN: usize = "<|reserved_200000|>".len();
 
-/// Whether `id` is a special.
+/// Returns whether `id` is a special.
 ///
 /// ```
 /// use logue_o200k::special;
@@ -45,7 +45,9 @@ pub const fn is_special(id: u32) -> bool {
     *IDS.start() <= id && id <= *IDS.end()
 }
 
-/// The name of a special, such as `<|start|>`, or nothing if `id` is none.
+/// Returns the name of a special, such as `<|start|>`.
+///
+/// Returns `None` if `id` is not a special.
 ///
 /// ```
 /// use logue_o200k::special;
@@ -61,7 +63,7 @@ pub fn name(id: u32) -> Option<&'static str> {
     std::str::from_utf8(table::token(id)?).ok()
 }
 
-/// The special of this name, angle brackets and bars included.
+/// Returns the special with this name, angle brackets and bars included.
 ///
 /// ```
 /// use logue_o200k::special;
@@ -95,12 +97,12 @@ pub(crate) fn id_of(name: &[u8]) -> Option<u32> {
             id
         }
     };
-    // The table has the last word: a reserved id that got a name is not reserved any more, and a
-    // number has one spelling.
+    // The table decides: a reserved id with a name is no longer reserved, and a number has one
+    // spelling.
     (table::token(id)? == name).then_some(id)
 }
 
-/// A set of specials: which of them a text may contain as such.
+/// A set of specials that a text may contain.
 ///
 /// ```
 /// use logue_o200k::SpecialSet;
@@ -116,7 +118,7 @@ pub struct SpecialSet {
 }
 
 impl SpecialSet {
-    /// No special.
+    /// The empty set.
     pub const NONE: Self = Self {
         bits: [0; COUNT.div_ceil(64)],
     };
@@ -132,8 +134,10 @@ impl SpecialSet {
         set
     };
 
-    /// The specials that Harmony messages are made of: `<|start|>`, `<|channel|>`, `<|constrain|>`,
-    /// `<|message|>`, `<|end|>`, `<|call|>`, `<|return|>`.
+    /// The specials of Harmony messages.
+    ///
+    /// These are `<|start|>`, `<|channel|>`, `<|constrain|>`, `<|message|>`, `<|end|>`, `<|call|>` and
+    /// `<|return|>`.
     pub const HARMONY: Self = Self::NONE
         .with(START)
         .with(CHANNEL)
@@ -143,7 +147,7 @@ impl SpecialSet {
         .with(CALL)
         .with(RETURN);
 
-    /// The set with `id` in it; the same set if `id` is no special.
+    /// Adds `id` to the set, if it is a special.
     #[must_use]
     pub const fn with(mut self, id: u32) -> Self {
         if is_special(id) {
@@ -153,7 +157,7 @@ impl SpecialSet {
         self
     }
 
-    /// Whether `id` is in the set.
+    /// Returns whether `id` is in the set.
     pub const fn contains(&self, id: u32) -> bool {
         if !is_special(id) {
             return false;
@@ -162,7 +166,7 @@ impl SpecialSet {
         self.bits[place / 64] & (1 << (place % 64)) != 0
     }
 
-    /// The members, smallest first.
+    /// Returns the members in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         IDS.filter(|&id| self.contains(id))
     }
@@ -173,7 +177,7 @@ impl SpecialSet {
 }
 
 impl FromIterator<u32> for SpecialSet {
-    /// The set of those ids that are specials.
+    /// Collects the specials among the ids.
     fn from_iter<I: IntoIterator<Item = u32>>(ids: I) -> Self {
         ids.into_iter().fold(Self::NONE, Self::with)
     }
@@ -185,16 +189,16 @@ impl std::fmt::Debug for SpecialSet {
     }
 }
 
-/// The first special of `allowed` in `text` from byte `from` on: where it begins, and its id.
+/// Returns the first special of `allowed` in `text` from byte `from`, with its offset.
 pub(crate) fn next_in(text: &str, from: usize, allowed: &SpecialSet) -> Option<(usize, u32)> {
     if allowed.is_empty() {
         return None;
     }
-    let rest = text.get(from..)?;
-    rest.match_indices("<|").find_map(|(at, _)| {
-        let bytes = rest.as_bytes().get(at..)?;
-        let bytes = bytes.get(..LONGEST_NAME).unwrap_or(bytes);
-        // The end of the name; `<|>` has none of its own, its bar belongs to the opening.
+    let remaining = text.get(from..)?;
+    remaining.match_indices("<|").find_map(|(at, _)| {
+        let bytes = remaining.as_bytes().get(at..)?;
+        let bytes = bytes.get(..MAX_NAME_LEN).unwrap_or(bytes);
+        // The end of the name. The bar of `<|>` belongs to the opening.
         let end = bytes.windows(2).skip(2).position(|pair| pair == b"|>")? + 4;
         let id = id_of(bytes.get(..end)?)?;
         allowed.contains(id).then_some((from + at, id))

@@ -1,50 +1,50 @@
-//! The vocabulary as it lies in the file.
+//! The vocabulary file and its layout.
 //!
 //! `data/o200k.bin` is linked into the program and read in place: nothing is built, copied or
-//! checked when it is first used. Its parts, all little-endian, one after the other:
+//! checked at first use. Its consecutive parts are little-endian:
 //!
-//! | part | entries | what |
+//! | part | entries | content |
 //! |---|---|---|
 //! | short | `SHORT_LINES` × 64 bytes | the tokens of one to eight bytes, with their bytes |
 //! | middle | `MIDDLE_LINES` × 64 bytes | the tokens of nine to sixteen bytes, with their bytes |
 //! | long | `SLOTS` × 4 bytes | longer tokens; a slot is a tag of the hash above an id, or `EMPTY` |
-//! | pairs | 65,536 × 4 bytes | the token of each two bytes, the first one counting more, or `EMPTY` |
-//! | offsets | `VOCABULARY` + 1, × 4 bytes | where the bytes of each id begin, and where the last end |
-//! | class blocks | `BLOCKS` × 1 byte | which block of classes a block of code points has |
+//! | pairs | 65,536 × 4 bytes | the token of each two bytes, big-endian, or `EMPTY` |
+//! | offsets | (`VOCABULARY` + 1) × 4 bytes | the start of the bytes of each id, and the end of the last |
+//! | class blocks | `BLOCKS` × 1 byte | the block of classes of each block of code points |
 //! | classes | `DISTINCT` × `BLOCK` bytes | the class of each code point of a block |
-//! | bytes | the rest | the bytes of all tokens in the order of ids, specials last |
+//! | bytes | to the end | the bytes of all tokens in the order of ids, specials last |
 //!
-//! The first three are indexes, which `index` explains. Specials have bytes but no place in an
-//! index, so no text can be looked up to one.
+//! The first three are the indexes of `index`. Specials have bytes but no entry in an index, so no
+//! look-up of text returns one.
 //!
 //! `cargo xtask codegen o200k` writes the file and, with `--check`, verifies it.
 
 use crate::class::{BLOCK, BLOCKS, DISTINCT};
 use crate::hash::{EMPTY, MIDDLE_LINES, SHORT_LINES, SLOTS};
 
-/// The first id that is a special; the ids below it are ordinary tokens.
+/// The first special; all ids below are ordinary tokens.
 pub(crate) const FIRST_SPECIAL: u32 = 199_998;
 
-/// The last id that is a special, and of all.
+/// The last special, which is the last id.
 pub(crate) const LAST_SPECIAL: u32 = 201_088;
 
-/// Ids of the vocabulary, specials included.
+/// The number of ids, specials included.
 pub(crate) const VOCABULARY: usize = LAST_SPECIAL as usize + 1;
 
-/// Bytes of the longest token.
-pub(crate) const LONGEST: usize = 128;
+/// Maximum length of a token in bytes.
+pub(crate) const MAX_TOKEN_LEN: usize = 128;
 
-/// Different sequences of two bytes.
+/// The number of sequences of two bytes.
 const PAIRS: usize = 1 << 16;
 
-/// Bytes at an address that is a multiple of 64, so that each line of an index is one of memory.
+/// Bytes aligned to 64, so that each index line is one cache line.
 #[repr(C, align(64))]
 struct InLines<B: ?Sized>(B);
 
 static IN_LINES: &InLines<[u8]> = &InLines(*include_bytes!("../data/o200k.bin"));
 static FILE: &[u8] = &IN_LINES.0;
 
-/// Bytes of a line.
+/// Length of a line in bytes.
 pub(crate) const LINE: usize = 64;
 
 const MIDDLE_AT: usize = SHORT_LINES * LINE;
@@ -79,7 +79,9 @@ const fn chunked<const SIZE: usize, const N: usize>(at: usize) -> &'static [[u8;
     }
 }
 
-/// The tokens of single bytes: the first of the vocabulary, but not in the order of the bytes.
+/// Returns the tokens of single bytes.
+///
+/// They are the first of the vocabulary, but not in the order of the bytes.
 const fn byte_ids() -> [u32; 256] {
     let (first, _) = BYTES.split_at(256);
     let mut ids = [EMPTY; 256];
@@ -91,19 +93,19 @@ const fn byte_ids() -> [u32; 256] {
     ids
 }
 
-/// The token of a single byte; every byte is one.
+/// Returns the token of a single byte; every byte has one.
 #[inline]
 pub(crate) fn byte_id(byte: u8) -> u32 {
     BYTE_IDS[usize::from(byte)]
 }
 
-/// The token of two bytes, or `EMPTY`.
+/// Returns the token of two bytes, or `EMPTY`.
 #[inline]
 pub(crate) fn pair_id(bytes: [u8; 2]) -> u32 {
     u32::from_le_bytes(PAIR_IDS[usize::from(u16::from_be_bytes(bytes))])
 }
 
-/// Where the bytes of `id` begin and end, if there is such an id.
+/// Returns the range of the bytes of `id` in [`bytes`].
 #[inline]
 pub(crate) fn bounds(id: u32) -> Option<(usize, usize)> {
     let id = id as usize;
@@ -115,20 +117,20 @@ pub(crate) fn bounds(id: u32) -> Option<(usize, usize)> {
     ))
 }
 
-/// The bytes of all tokens, for those who read them by [`bounds`].
+/// Returns the bytes of all tokens, indexed by [`bounds`].
 #[inline]
 pub(crate) fn bytes() -> &'static [u8] {
     BYTES
 }
 
-/// The bytes of a token, if there is such an id.
+/// Returns the bytes of a token.
 #[inline]
 pub(crate) fn token(id: u32) -> Option<&'static [u8]> {
     let (begin, end) = bounds(id)?;
     BYTES.get(begin..end)
 }
 
-/// The class of a code point.
+/// Returns the class of a code point.
 #[inline]
 pub(crate) fn class(code_point: u32) -> u8 {
     let code_point = code_point as usize;

@@ -1,12 +1,12 @@
-//! The stable codes, all in one place.
+//! The stable codes of findings.
 //!
-//! A code never changes its meaning and is never used again for another one. Errors of a language
-//! are written `E-…`, warnings in lower case. Each has a page `docs/errors/CODE.md`; a test holds
-//! the two lists against each other.
+//! A code never changes its meaning and is never reused. Errors of languages and tools are written
+//! `E-UPPER`, warnings in kebab case; the categories of providers and sessions, which other crates
+//! define, in snake case. Each code has a page `docs/errors/CODE.md`; a test compares both lists.
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $variant:ident = $text:literal,)+) => {
-        /// A stable code of a finding.
+        /// The stable code of a finding.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum DiagnosticCode {
@@ -17,14 +17,14 @@ macro_rules! codes {
             /// Every code, in the order of its declaration.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The code as it is printed and as its page is named.
+            /// Returns the printed code, which is also the name of its page.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $text,)+
                 }
             }
 
-            /// What a finding of this code says, in one sentence.
+            /// Returns the meaning of the code in one sentence.
             ///
             /// ```
             /// use logue_source::DiagnosticCode;
@@ -48,7 +48,7 @@ codes! {
     SourceTooLarge = "E-SOURCE-TOO-LARGE",
     /// The text is not valid UTF-8.
     SourceNotUtf8 = "E-SOURCE-NOT-UTF8",
-    /// A configuration file is malformed or names a setting that nobody knows.
+    /// A configuration file is malformed or names an unknown setting.
     ConfigInvalid = "E-CONFIG-INVALID",
 
     // OpenChatML 2.2 §14.
@@ -58,7 +58,7 @@ codes! {
     ParseChannelMissing = "E-PARSE-CHANNEL-MISSING",
     /// A body does not parse as its `<|constrain|>` type.
     BodyConstraintViolation = "E-BODY-CONSTRAINT-VIOLATION",
-    /// The arguments of a tool call are missing or invalid, or its id does not match.
+    /// A tool call has missing or invalid arguments, or an unmatched id.
     CallSchema = "E-CALL-SCHEMA",
     /// A tool exceeded its deadline.
     ToolTimeout = "E-TOOL-TIMEOUT",
@@ -66,25 +66,25 @@ codes! {
     ToolCancelled = "E-TOOL-CANCELLED",
     /// A frame or stream ended without its stop token.
     StreamTruncated = "E-STREAM-TRUNCATED",
-    /// Something asked to display hidden content.
+    /// A caller asked to display hidden content.
     PermVisibility = "E-PERM-VISIBILITY",
 
-    // OpenChatML, our own.
-    /// The document names a version that is not read.
+    // OpenChatML, specific to Logue.
+    /// The document names an unsupported version.
     ParseVersion = "E-PARSE-VERSION",
-    /// Text stands between frames.
+    /// Text occurs between frames.
     ParseStrayText = "E-PARSE-STRAY-TEXT",
-    /// A control token stands in a body, where it has no meaning.
+    /// A control token occurs in a body, where it has no meaning.
     ParseStrayToken = "E-PARSE-STRAY-TOKEN",
     /// A frame ends in a token that is not allowed on it.
     ParseTerminator = "E-PARSE-TERMINATOR",
     /// An attribute of a frame is repeated, contradicts itself or is unknown.
     AttributeConflict = "attribute-conflict",
-    /// A header that a model emitted malformed is read as what it was meant to be.
+    /// A malformed header from a model is read as its probable meaning.
     HeaderRepaired = "header-repaired",
     /// A transcript has no document header and is read as a fragment.
     FragmentWithoutHeader = "fragment-without-header",
-    /// A tool is called on a channel where it may not be called.
+    /// A tool is called on a channel that permits no calls.
     CallOutsideCommentary = "call-outside-commentary",
     /// Private reasoning is addressed to a tool.
     AnalysisToTool = "analysis-to-tool",
@@ -92,23 +92,23 @@ codes! {
     OutsideCapabilities = "outside-capabilities",
     /// The declaration of a tool cannot be read.
     InvalidToolDeclaration = "invalid-tool-declaration",
-    /// A marker of private reasoning stands outside `analysis`.
+    /// A marker of private reasoning occurs outside `analysis`.
     ReasoningOutsideAnalysis = "reasoning-outside-analysis",
-    /// A value cannot be written in the format asked for.
+    /// A value cannot be written in the requested format.
     WriteRefused = "E-WRITE-REFUSED",
-    /// A text that should be JSON is not.
+    /// A text that should be JSON is not valid JSON.
     JsonSyntax = "E-JSON-SYNTAX",
-    /// JSON that is no conversation of the form that it is read as.
+    /// A JSON value is not a conversation in the expected form.
     JsonShape = "E-JSON-SHAPE",
-    /// A control token, or what another dialect takes for one, stands in what somebody said.
+    /// The text of a message contains a control token of some dialect.
     HiddenControlToken = "hidden-control-token",
 
     // ChatMD.
-    /// Text or unknown markup stands outside every element.
+    /// Text or unknown markup occurs outside every element.
     MdTopLevelText = "E-MD-TOP-LEVEL-TEXT",
     /// An element is never closed.
     MdUnclosedTag = "E-MD-UNCLOSED-TAG",
-    /// A closing tag closes nothing.
+    /// A closing tag has no open element.
     MdUnexpectedClosingTag = "E-MD-UNEXPECTED-CLOSING-TAG",
     /// A closing tag names another element than the open one.
     MdMismatchedTag = "E-MD-MISMATCHED-TAG",
@@ -118,41 +118,41 @@ codes! {
     MdUnterminatedRaw = "E-MD-UNTERMINATED-RAW",
     /// A comment has no `-->`.
     MdUnterminatedComment = "E-MD-UNTERMINATED-COMMENT",
-    /// An element lacks an attribute that it needs.
+    /// An element lacks a required attribute.
     MdMissingAttribute = "E-MD-MISSING-ATTRIBUTE",
-    /// An element lacks the content that it needs.
+    /// An element lacks required content.
     MdMissingContent = "E-MD-MISSING-CONTENT",
-    /// An attribute value is not of the kind that it must be.
+    /// An attribute value has the wrong type.
     MdInvalidAttribute = "E-MD-INVALID-ATTRIBUTE",
     /// A tool declaration breaks the rules of ChatMD §5.5.
     MdToolDeclaration = "E-MD-TOOL-DECLARATION",
     /// Two declarations expose the same tool name.
     MdDuplicateTool = "E-MD-DUPLICATE-TOOL",
-    /// A summary, which is text, holds an element.
+    /// A summary, which is plain text, contains an element.
     MdSummaryElement = "E-MD-SUMMARY-ELEMENT",
-    /// A built-in tool that nobody knows.
+    /// A declaration names an unknown built-in tool.
     MdUnknownTool = "E-MD-UNKNOWN-TOOL",
     /// A message has a role that is not one of the five.
     MdUnknownRole = "E-MD-UNKNOWN-ROLE",
     /// A document named by `<doc>` cannot be read.
     MdDocumentUnreadable = "E-MD-DOCUMENT-UNREADABLE",
-    /// A payload file that a tool call or response names is not there.
+    /// A payload file of a tool call or response does not exist.
     MdPayloadMissing = "E-MD-PAYLOAD-MISSING",
-    /// A payload file holds something else than when the transcript named it.
+    /// A payload file changed after the transcript named it.
     MdPayloadChanged = "E-MD-PAYLOAD-CHANGED",
     /// A text imports itself, directly or through others.
     MdImportCycle = "E-MD-IMPORT-CYCLE",
     /// Imports are nested too deeply, too many or too large.
     MdImportLimit = "E-MD-IMPORT-LIMIT",
-    /// An agent that a prompt names cannot be run, or failed.
+    /// An agent of a prompt cannot run, or failed.
     MdAgentFailed = "E-MD-AGENT-FAILED",
-    /// A path leads out of the roots.
+    /// A path leads outside the roots.
     OutsideRoots = "E-OUTSIDE-ROOTS",
-    /// A prompt names an address of a host that nobody allowed.
+    /// A prompt names a host that is not allowed.
     NetworkDenied = "E-NETWORK-DENIED",
-    /// A command is not run because it cannot be confined as it has to be.
+    /// A command is not run because its required sandbox is unavailable.
     SandboxUnavailable = "E-SANDBOX-UNAVAILABLE",
-    /// A tool used more memory, output or processes than it may.
+    /// A tool exceeded its limit of memory, output or processes.
     ToolLimitExceeded = "E-TOOL-LIMIT-EXCEEDED",
     /// A tool declaration names an invalid MCP server address.
     McpDeclarationInvalid = "E-MCP-DECLARATION-INVALID",
@@ -162,11 +162,11 @@ codes! {
     McpToolNotFound = "E-MCP-TOOL-NOT-FOUND",
     /// An MCP server cannot be reached, or failed during a call.
     McpServerFailed = "E-MCP-SERVER-FAILED",
-    /// Something that the language has and this version does not run yet.
+    /// A feature of the language that this version does not support.
     MdUnsupported = "E-MD-UNSUPPORTED",
-    /// A built-in of another program that Logue does not have.
+    /// A built-in of another program that Logue does not provide.
     ToolUnsupported = "tool-unsupported",
-    /// Content that the model will not see.
+    /// Content that is not sent to the model.
     ContentDropped = "content-dropped",
     /// A tool call without a response.
     CallWithoutResponse = "call-without-response",
@@ -174,15 +174,15 @@ codes! {
     ResponseWithoutCall = "response-without-call",
     /// An id that is used twice.
     DuplicateId = "duplicate-id",
-    /// A `<config>` behind the first one, which is the one that counts.
+    /// A later `<config>` has no effect, because the first one counts.
     ConfigIgnored = "config-ignored",
-    /// An attribute that its element does not have.
+    /// An attribute that its element does not define.
     UnknownAttribute = "unknown-attribute",
-    /// An attribute that is given twice with different values.
+    /// An attribute occurs twice with different values.
     RepeatedAttribute = "repeated-attribute",
-    /// A flag with a value that means off, although a flag is on wherever it is given.
+    /// A flag has a value that means "off", but its presence means "on".
     FlagAttributeHasValue = "flag-attribute-has-value",
-    /// The status of an answer that has no id.
+    /// A status belongs to an answer without an id.
     StatusWithoutId = "status-without-id",
     /// A model with an empty name.
     EmptyModel = "empty-model",

@@ -1,20 +1,20 @@
-//! One finding about a text, with its position and what to do about it.
+//! A finding about a text, with its position and its remedy.
 
 use crate::{DiagnosticCode, Span};
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
-    /// Worth knowing; nothing is wrong.
+    /// Information; the text breaks no rule.
     Note,
-    /// The text is usable, but something in it is probably not meant so.
+    /// The text is usable, but part of it is probably a mistake.
     Warning,
     /// The text breaks a rule of its language.
     Error,
 }
 
 impl Severity {
-    /// The word that reports and JSON use: `error`, `warning` or `note`.
+    /// Returns the word for reports and JSON: `error`, `warning` or `note`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -24,36 +24,48 @@ impl Severity {
     }
 }
 
-/// A second place that explains a finding.
+/// A second position that explains a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Label {
-    /// Where.
+    /// The position.
     pub span: Span,
-    /// What is there.
+    /// The explanation.
     pub text: String,
 }
 
-/// One finding: what is wrong, where, and what to do.
+impl Label {
+    /// Creates a label.
+    pub fn new(span: Span, text: impl Into<String>) -> Self {
+        Self {
+            span,
+            text: text.into(),
+        }
+    }
+}
+
+/// A finding: the violation, its position and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Diagnostic {
     /// The stable code; its page is `docs/errors/CODE.md`.
     pub code: DiagnosticCode,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// What is wrong, in one sentence without a full stop.
+    /// The violation, in one sentence without a full stop.
     pub message: String,
     /// The offending text.
     pub primary: Span,
-    /// What should have stood there, as a noun: reports print it under the text, behind "expected".
+    /// The expected text as a noun, printed under the source after "expected".
     pub expected: Option<String>,
-    /// Other places that explain it.
+    /// Other positions that explain the finding.
     pub labels: Vec<Label>,
-    /// What to do, each in one sentence.
+    /// Remedies, each in one sentence.
     pub help: Vec<String>,
 }
 
 impl Diagnostic {
-    /// A finding of the given severity.
+    /// Creates a finding of the given severity.
     pub fn new(
         severity: Severity,
         code: DiagnosticCode,
@@ -71,41 +83,38 @@ impl Diagnostic {
         }
     }
 
-    /// An error.
+    /// Creates an error.
     pub fn error(code: DiagnosticCode, message: impl Into<String>, primary: Span) -> Self {
         Self::new(Severity::Error, code, message, primary)
     }
 
-    /// A warning.
+    /// Creates a warning.
     pub fn warning(code: DiagnosticCode, message: impl Into<String>, primary: Span) -> Self {
         Self::new(Severity::Warning, code, message, primary)
     }
 
-    /// The same with what was expected at the offending text, as a noun: "a closing quote".
+    /// Sets the expected text, as a noun: "a closing quote".
     #[must_use]
     pub fn with_expected(mut self, expected: impl Into<String>) -> Self {
         self.expected = Some(expected.into());
         self
     }
 
-    /// The same with a second place.
+    /// Adds a second position.
     #[must_use]
     pub fn with_label(mut self, span: Span, text: impl Into<String>) -> Self {
-        self.labels.push(Label {
-            span,
-            text: text.into(),
-        });
+        self.labels.push(Label::new(span, text));
         self
     }
 
-    /// The same with one more piece of advice.
+    /// Adds a remedy.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help.push(help.into());
         self
     }
 
-    /// Whether this is an error.
+    /// Returns whether this is an error.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }

@@ -1,16 +1,19 @@
 //! Byte offsets to lines and columns.
 
-/// A place as people name it. Both numbers count from 1; the column counts characters, and an
-/// invalid UTF-8 byte counts as one.
+/// A line and a column, both counted from 1.
+///
+/// The column counts characters; an invalid UTF-8 byte counts as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LineColumn {
-    /// Line, from 1.
+    /// The line, from 1.
     pub line: usize,
-    /// Column in characters, from 1.
+    /// The column in characters, from 1.
     pub column: usize,
 }
 
-/// The line starts of one text: built once in linear time, asked in logarithmic time.
+/// The line starts of one text.
+///
+/// Built in linear time, queried in logarithmic time.
 #[derive(Clone, Debug)]
 pub struct LineIndex {
     starts: Vec<usize>,
@@ -18,7 +21,9 @@ pub struct LineIndex {
 }
 
 impl LineIndex {
-    /// Indexes `text`. A line ends at `\n`; a `\r` before it belongs to the line.
+    /// Indexes `text`.
+    ///
+    /// A line ends at `\n`; a `\r` before it belongs to the line.
     pub fn new(text: &[u8]) -> Self {
         let starts = std::iter::once(0).chain(memchr::memchr_iter(b'\n', text).map(|at| at + 1));
         Self {
@@ -27,28 +32,32 @@ impl LineIndex {
         }
     }
 
-    /// Number of lines; a text that ends in a newline has an empty last one.
+    /// Returns the number of lines; a final newline starts an empty last line.
     pub fn line_count(&self) -> usize {
         self.starts.len()
     }
 
-    /// The zero-based number of the line that holds `offset`; offsets behind the end belong to the
-    /// last line.
+    /// Returns the zero-based number of the line that contains `offset`.
+    ///
+    /// Offsets after the end belong to the last line.
     pub fn line_of(&self, offset: usize) -> usize {
         self.starts
             .partition_point(|start| *start <= offset)
             .saturating_sub(1)
     }
 
-    /// Byte range of the zero-based line, its newline included; `None` behind the last line.
+    /// Returns the byte range of the zero-based line, its newline included.
+    ///
+    /// Returns `None` if there is no such line.
     pub fn line_range(&self, line: usize) -> Option<std::ops::Range<usize>> {
         let start = *self.starts.get(line)?;
         let end = self.starts.get(line + 1).copied().unwrap_or(self.len);
         Some(start..end)
     }
 
-    /// Line and column of `offset` in `text`, which must be the indexed text. Offsets behind the
-    /// end give the end.
+    /// Returns the line and column of `offset` in `text`, the indexed text.
+    ///
+    /// Offsets after the end give the end.
     pub fn line_column(&self, text: &[u8], offset: usize) -> LineColumn {
         let offset = offset.min(self.len).min(text.len());
         let line = self.line_of(offset);
@@ -60,7 +69,7 @@ impl LineIndex {
     }
 }
 
-/// Characters of `bytes`, where each byte that is no part of valid UTF-8 counts as one.
+/// Counts the characters of `bytes`; each byte outside valid UTF-8 is one.
 fn count_characters(bytes: &[u8]) -> usize {
     bytes
         .utf8_chunks()

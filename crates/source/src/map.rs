@@ -1,12 +1,12 @@
-//! Several texts as one: a document and what it imports.
+//! A document and its imports in one address space.
 //!
-//! Each text gets a stretch of one address space, so a [`Span`] alone says which text it is in, and
-//! everything that handles spans handles several texts without knowing it. The first text begins at
-//! 0: for a document that imports nothing, nothing changes.
+//! Each text has its own range of addresses, so a [`Span`] identifies its text, and code for spans
+//! needs no change for several texts. The first text begins at address 0: in a document without
+//! imports, addresses are offsets.
 
 use crate::{ColorMode, Diagnostic, Label, LineColumn, Source, Span};
 
-/// Texts in one address space, each with the place that imported it.
+/// Texts in one address space, each with the position of its import.
 ///
 /// ```
 /// use logue_source::{DiagnosticCode, Diagnostic, SourceMap, Span, ColorMode};
@@ -32,26 +32,29 @@ struct File<'a> {
 }
 
 impl<'a> SourceMap<'a> {
-    /// A map without texts.
+    /// Creates an empty map.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A map of one text.
+    /// Creates a map of one text.
     pub fn single(name: impl Into<String>, text: &'a [u8]) -> Self {
         let mut map = Self::new();
         map.push(name, text, None);
         map
     }
 
-    /// The address of the first byte of a text that follows one of `length` bytes at `base`. One
-    /// address lies between two texts, so that the end of one is not the begin of the next.
+    /// Returns the base address after a text of `length` bytes at `base`.
+    ///
+    /// One unused address separates two texts, so the end of one is not the start of the next.
     pub const fn next_base(base: usize, length: usize) -> usize {
         base + length + 1
     }
 
-    /// Adds a text and gives the address of its first byte. `imported_at` is the address of the
-    /// import that named it. Linear in the length of the text.
+    /// Adds a text and returns the address of its first byte.
+    ///
+    /// `imported_at` is the address of the import that names the text. Linear in the length of the
+    /// text.
     pub fn push(
         &mut self,
         name: impl Into<String>,
@@ -69,13 +72,15 @@ impl<'a> SourceMap<'a> {
         base
     }
 
-    /// The text that holds an address, and the offset in it. Logarithmic in the number of texts.
+    /// Returns the text at an address and the offset in that text.
+    ///
+    /// Logarithmic in the number of texts.
     pub fn locate(&self, address: usize) -> Option<(&Source<'a>, usize)> {
         let file = self.file(address)?;
         Some((&file.source, address - file.base))
     }
 
-    /// `name:line:column` of an address.
+    /// Returns `name:line:column` of an address.
     pub fn place(&self, address: usize) -> String {
         match self.locate(address) {
             Some((source, offset)) => source.place(offset),
@@ -83,13 +88,16 @@ impl<'a> SourceMap<'a> {
         }
     }
 
-    /// The imports that led to the text that holds an address, the nearest first, as
-    /// `name:line:column`. Empty for the first text.
+    /// Returns the imports that lead to an address, the nearest first.
+    ///
+    /// Each import has the form `name:line:column`. The first text has none.
     pub fn import_chain(&self, address: usize) -> Vec<String> {
         self.imports_to(address).map(|at| self.place(at)).collect()
     }
 
-    /// The addresses of those imports. An import stands before what it imports, so they end.
+    /// Yields the addresses of the imports that lead to an address.
+    ///
+    /// An import has a lower address than its text, so the sequence ends.
     fn imports_to(&self, address: usize) -> impl Iterator<Item = usize> + '_ {
         std::iter::successors(Some(address), |&at| {
             let import = self.file(at)?.imported_at?;
@@ -98,15 +106,16 @@ impl<'a> SourceMap<'a> {
         .skip(1)
     }
 
-    /// Line and column of an address in its text.
+    /// Returns the line and column of an address in its text.
     pub fn line_column(&self, address: usize) -> Option<LineColumn> {
         let (source, offset) = self.locate(address)?;
         Some(source.line_column(offset))
     }
 
-    /// The text that a finding is in, and the finding with the offsets of that text: for reports
-    /// that know one text at a time. What it says of other texts, and the imports that led there,
-    /// come first among its advice.
+    /// Returns the text of a finding, and the finding with offsets into that text.
+    ///
+    /// For report formats with one text per finding. Labels in other texts and the chain of imports
+    /// become the first remedies.
     pub fn resolve(&self, diagnostic: &Diagnostic) -> Option<(&Source<'a>, Diagnostic)> {
         let file = self.file(diagnostic.primary.start)?;
         let (mut local, notes) = self.localise(diagnostic, file);
@@ -114,7 +123,7 @@ impl<'a> SourceMap<'a> {
         Some((&file.source, local))
     }
 
-    /// The report of a finding in whichever text it is, with the imports that led there.
+    /// Renders a finding and the chain of imports that leads to its text.
     pub fn render(&self, diagnostic: &Diagnostic, style: ColorMode) -> String {
         let Some(file) = self.file(diagnostic.primary.start) else {
             return format!("{}: {}\n", diagnostic.code, diagnostic.message);
@@ -123,7 +132,7 @@ impl<'a> SourceMap<'a> {
         file.source.render_with(&local, &notes, style)
     }
 
-    /// The finding with the offsets of its own text, and what it says of other texts as notes.
+    /// Converts a finding to offsets into `file`; labels in other texts become notes.
     fn localise(&self, diagnostic: &Diagnostic, file: &File<'a>) -> (Diagnostic, Vec<String>) {
         let end = file.base + file.source.text().len();
         let here = |span: Span| {
@@ -141,28 +150,26 @@ impl<'a> SourceMap<'a> {
         let mut notes = Vec::new();
         for label in &diagnostic.labels {
             if (file.base..=end).contains(&label.span.start) {
-                local.labels.push(Label {
-                    span: here(label.span),
-                    text: label.text.clone(),
-                });
+                let text = label.text.clone();
+                local.labels.push(Label::new(here(label.span), text));
             } else {
                 notes.push(format!("{}: {}", self.place(label.span.start), label.text));
             }
         }
-        let is_told = |at: &usize| {
+        let is_labelled = |at: &usize| {
             diagnostic
                 .labels
                 .iter()
                 .any(|label| label.span.start == *at)
         };
         let chain = self.imports_to(diagnostic.primary.start);
-        let chain = chain.filter(|at| !is_told(at));
+        let chain = chain.filter(|at| !is_labelled(at));
         notes.extend(chain.map(|at| format!("imported at {}", self.place(at))));
         (local, notes)
     }
 
     fn file(&self, address: usize) -> Option<&File<'a>> {
-        let behind = self.files.partition_point(|file| file.base <= address);
-        self.files.get(behind.checked_sub(1)?)
+        let following = self.files.partition_point(|file| file.base <= address);
+        self.files.get(following.checked_sub(1)?)
     }
 }

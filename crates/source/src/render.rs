@@ -1,53 +1,53 @@
-//! A diagnostic and its text, as people read them.
+//! Rendering of a diagnostic with its source text.
 //!
-//! The renderer takes any bytes: text that is not UTF-8 is shown with replacement characters, a
-//! file of a gigabyte or a line of a megabyte is cut to the neighbourhood of the finding, and
-//! control characters are shown as pictures, so that a hostile file cannot drive the terminal.
+//! The renderer accepts any bytes. Invalid UTF-8 appears as replacement characters, a file of a
+//! gigabyte or a line of a megabyte is cut to the surroundings of the finding, and control
+//! characters appear as symbols, so that a hostile file cannot drive the terminal.
 
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use crate::{Diagnostic, LineColumn, LineIndex, Severity, Span, visible};
+use crate::{Diagnostic, LineColumn, LineIndex, Severity, Span, escape_untrusted};
 
-/// Bytes on each side of a finding that are shown of a line too long to show whole.
+/// Bytes quoted on each side of a finding if its line is too long.
 const LINE_REACH: usize = 120;
 
-/// Bytes of whole lines that one report may quote; lines between two places are folded.
-const WHOLE_LINES: usize = 16 * 1024;
+/// Maximum bytes of complete lines in a report; lines between two positions are folded.
+const MAX_LINES_BYTES: usize = 16 * 1024;
 
-/// Whether a report carries terminal colours.
+/// The colour mode of a rendered report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColorMode {
-    /// Text only.
+    /// Plain text.
     Plain,
-    /// With ANSI colours.
+    /// Text with ANSI colours.
     Ansi,
 }
 
-/// A text with its name and line index: what reports are made from.
+/// A named text with its line index.
 #[derive(Debug)]
 pub struct Source<'a> {
     name: String,
     text: &'a [u8],
     lines: LineIndex,
-    /// Where the first byte stands in the whole text.
-    start: Origin,
+    /// Position of the first byte in the complete text.
+    origin: Origin,
 }
 
-/// The place of a part in the text that it was cut from.
+/// The position of a fragment in its complete text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// Bytes before it.
+    /// Bytes before the fragment.
     pub offset: usize,
-    /// Its line, from 1.
+    /// Line of its first byte, from 1.
     pub line: usize,
-    /// Its column in characters, from 1.
+    /// Column of its first byte in characters, from 1.
     pub column: usize,
 }
 
 impl Default for Origin {
-    /// The begin of the text.
+    /// Returns the start of a text.
     fn default() -> Self {
         Self {
             offset: 0,
@@ -58,72 +58,78 @@ impl Default for Origin {
 }
 
 impl<'a> Source<'a> {
-    /// Indexes `text`, which reports will call `name`. Linear in the length of the text.
+    /// Indexes `text` under the name that reports print.
+    ///
+    /// Linear in the length of the text.
     pub fn new(name: impl Into<String>, text: &'a [u8]) -> Self {
         Self::fragment(name, text, Origin::default())
     }
 
-    /// A part of a longer text that was read piece by piece: reports count lines and columns from
-    /// the begin of the whole. Spans still count from the begin of the part.
+    /// Indexes a fragment of a longer text.
+    ///
+    /// Reports count lines and columns from the start of the complete text; spans count from the
+    /// start of the fragment.
     ///
     /// ```
     /// use logue_source::{Source, Origin};
     ///
-    /// let start = Origin { offset: 6, line: 3, column: 1 };
-    /// let part = Source::fragment("data.jsonl", b"{\"a\": 1}", start);
-    /// assert_eq!(part.place(1), "data.jsonl:3:2");
-    /// assert_eq!(part.offset(1), 7);
+    /// let origin = Origin { offset: 6, line: 3, column: 1 };
+    /// let fragment = Source::fragment("data.jsonl", b"{\"a\": 1}", origin);
+    /// assert_eq!(fragment.place(1), "data.jsonl:3:2");
+    /// assert_eq!(fragment.offset(1), 7);
     /// ```
-    pub fn fragment(name: impl Into<String>, text: &'a [u8], start: Origin) -> Self {
+    pub fn fragment(name: impl Into<String>, text: &'a [u8], origin: Origin) -> Self {
         Self {
-            name: visible(&name.into()).into_owned(),
+            name: escape_untrusted(&name.into()).into_owned(),
             text,
             lines: LineIndex::new(text),
-            start,
+            origin,
         }
     }
 
-    /// The name that reports use.
+    /// Returns the name that reports print, with hidden characters escaped.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn text(&self) -> &'a [u8] {
         self.text
     }
 
-    /// Line and column of a byte offset.
+    /// Returns the line and column of a byte offset.
     pub fn line_column(&self, offset: usize) -> LineColumn {
         let LineColumn { line, column } = self.lines.line_column(self.text, offset);
         LineColumn {
-            line: line + self.start.line - 1,
+            line: line + self.origin.line - 1,
             column: if line == 1 {
-                column + self.start.column - 1
+                column + self.origin.column - 1
             } else {
                 column
             },
         }
     }
 
-    /// The byte offset in the whole text.
+    /// Returns the byte offset in the complete text.
     pub const fn offset(&self, offset: usize) -> usize {
-        self.start.offset + offset
+        self.origin.offset + offset
     }
 
-    /// `name:line:column` of a byte offset.
+    /// Returns `name:line:column` of a byte offset.
     pub fn place(&self, offset: usize) -> String {
         let LineColumn { line, column } = self.line_column(offset);
         format!("{}:{line}:{column}", self.name)
     }
 
-    /// The report of one diagnostic: code, message, place, the offending text underlined, what was
-    /// expected and what to do. It ends in a newline.
+    /// Renders one diagnostic as a report that ends in a newline.
+    ///
+    /// The report contains code, message, position, the underlined text, the expected text and the
+    /// remedies.
     pub fn render(&self, diagnostic: &Diagnostic, style: ColorMode) -> String {
         self.render_with(diagnostic, &[], style)
     }
 
-    /// The same with notes behind the labels.
+    /// Renders one diagnostic with notes after the labels.
     pub(crate) fn render_with(
         &self,
         diagnostic: &Diagnostic,
@@ -136,31 +142,33 @@ impl<'a> Source<'a> {
             Severity::Note => Level::NOTE,
         };
         let title = level
-            .primary_title(visible(&diagnostic.message))
+            .primary_title(escape_untrusted(&diagnostic.message))
             .id(diagnostic.code.as_str());
         let mut group = Group::with_title(title);
-        let whole = self.lines_of(diagnostic);
-        let window = if whole.len() <= WHOLE_LINES {
-            Window::over(self, whole)
+        let lines = self.lines_of(diagnostic);
+        let window = if lines.len() <= MAX_LINES_BYTES {
+            Window::over(self, lines)
         } else {
             Window::over(self, self.reach_of(diagnostic.primary))
         };
         let mut snippet =
-            Snippet::source(window.text.as_str()).line_start(window.line + self.start.line);
-        if window.cut || self.start.column > 1 {
-            // The columns of a cut line would count from the cut, so the place is our own.
+            Snippet::source(window.text.as_str()).line_start(window.line + self.origin.line);
+        if window.is_cut || self.origin.column > 1 {
+            // The renderer would count columns from the cut, so the position is passed to it.
             let LineColumn { line, column } = self.line_column(diagnostic.primary.start);
-            let origin = annotate_snippets::Origin::path(self.name.as_str())
+            let position = annotate_snippets::Origin::path(self.name.as_str())
                 .line(line)
                 .char_column(column);
-            group = group.element(origin);
+            group = group.element(position);
         } else {
             snippet = snippet.path(self.name.as_str());
         }
         if let Some(range) = window.map(diagnostic.primary) {
             let annotation = AnnotationKind::Primary.span(range);
             snippet = snippet.annotation(match &diagnostic.expected {
-                Some(expected) => annotation.label(format!("expected {}", visible(expected))),
+                Some(expected) => {
+                    annotation.label(format!("expected {}", escape_untrusted(expected)))
+                }
                 None => annotation,
             });
         }
@@ -168,12 +176,12 @@ impl<'a> Source<'a> {
         for label in &diagnostic.labels {
             if let Some(range) = window.map(label.span) {
                 let annotation = AnnotationKind::Context.span(range);
-                snippet = snippet.annotation(annotation.label(visible(&label.text)));
+                snippet = snippet.annotation(annotation.label(escape_untrusted(&label.text)));
             } else {
                 elsewhere.push(format!(
                     "{}: {}",
                     self.place(label.span.start),
-                    visible(&label.text)
+                    escape_untrusted(&label.text)
                 ));
             }
         }
@@ -182,10 +190,10 @@ impl<'a> Source<'a> {
             group = group.element(Level::NOTE.message(note.as_str()));
         }
         for note in notes {
-            group = group.element(Level::NOTE.message(visible(note)));
+            group = group.element(Level::NOTE.message(escape_untrusted(note)));
         }
         for help in &diagnostic.help {
-            group = group.element(Level::HELP.message(visible(help)));
+            group = group.element(Level::HELP.message(escape_untrusted(help)));
         }
         let renderer = match style {
             ColorMode::Plain => Renderer::plain(),
@@ -198,7 +206,7 @@ impl<'a> Source<'a> {
 }
 
 impl Source<'_> {
-    /// The lines from the first place of a diagnostic to its last, without the last newline.
+    /// Returns the range of all lines with a label, without the last newline.
     fn lines_of(&self, diagnostic: &Diagnostic) -> Range<usize> {
         let places = || {
             let labels = diagnostic.labels.iter().map(|label| label.span);
@@ -220,7 +228,7 @@ impl Source<'_> {
         start..self.without_newline(start, end)
     }
 
-    /// The neighbourhood of a place in its line.
+    /// Returns the surroundings of a span in its line.
     fn reach_of(&self, span: Span) -> Range<usize> {
         let line = self
             .lines
@@ -241,15 +249,15 @@ impl Source<'_> {
     }
 }
 
-/// A part of the source as valid UTF-8, with the way back to its offsets.
+/// A part of the source as valid UTF-8, with a map to the original offsets.
 struct Window {
     /// Zero-based number of the first line.
     line: usize,
-    /// Whether it begins inside a line.
-    cut: bool,
-    /// The shown text.
+    /// Whether the window begins inside a line.
+    is_cut: bool,
+    /// The quoted text.
     text: String,
-    /// For each shown piece: its first byte in the source, its length there, its offset in `text`.
+    /// Source offset, source length and offset in `text` of each piece.
     pieces: Vec<(usize, usize, usize)>,
 }
 
@@ -259,7 +267,7 @@ impl Window {
         let line_start = source.lines.line_range(line).map_or(0, |line| line.start);
         let mut window = Self {
             line,
-            cut: range.start != line_start,
+            is_cut: range.start != line_start,
             text: String::new(),
             pieces: Vec::new(),
         };
@@ -280,7 +288,7 @@ impl Window {
         window
     }
 
-    /// The part of `span` that this window shows, as a range of its text.
+    /// Returns the part of `span` in this window as a range of its text.
     fn map(&self, span: Span) -> Option<Range<usize>> {
         let first = self.pieces.first()?.0;
         let last = self.pieces.last()?.0;
@@ -297,7 +305,7 @@ impl Window {
             .pieces
             .partition_point(|piece| piece.0 <= at)
             .saturating_sub(1);
-        let Some(&(from, len, shown)) = self.pieces.get(index) else {
+        let Some(&(from, len, offset)) = self.pieces.get(index) else {
             return 0;
         };
         let inside = (at - from).min(len);
@@ -305,7 +313,7 @@ impl Window {
             .pieces
             .get(index + 1)
             .map_or(self.text.len(), |next| next.2);
-        let offset = (shown + inside).min(limit);
+        let offset = (offset + inside).min(limit);
         (0..=offset)
             .rev()
             .find(|at| self.text.is_char_boundary(*at))
@@ -313,7 +321,7 @@ impl Window {
     }
 }
 
-/// The nearest offset at or below `at` that does not stand inside a character.
+/// Returns the nearest character boundary at or below `at`.
 fn floor_character(text: &[u8], at: usize) -> usize {
     let at = at.min(text.len());
     (at.saturating_sub(3)..=at)

@@ -5,22 +5,22 @@ use std::ops::Range;
 
 /// A half-open range `start..end` of byte offsets into one source text.
 ///
-/// Spans are plain numbers: they stay valid as long as the text they were made for is unchanged.
+/// Spans are plain numbers: they stay valid as long as their text is unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Span {
     /// Offset of the first byte.
     pub start: usize,
-    /// Offset behind the last byte; never below `start` in a span that a reader made.
+    /// Offset after the last byte; not below `start` in a span from a reader.
     pub end: usize,
 }
 
 impl Span {
-    /// The span `start..end`.
+    /// Creates the span `start..end`.
     pub const fn new(start: usize, end: usize) -> Self {
         Self { start, end }
     }
 
-    /// The empty span at `offset`.
+    /// Creates the empty span at `offset`.
     pub const fn empty(offset: usize) -> Self {
         Self {
             start: offset,
@@ -28,17 +28,17 @@ impl Span {
         }
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub const fn len(self) -> usize {
         self.end.saturating_sub(self.start)
     }
 
-    /// Whether the span holds no byte.
+    /// Returns whether the span contains no byte.
     pub const fn is_empty(self) -> bool {
         self.end <= self.start
     }
 
-    /// The smallest span that holds both.
+    /// Returns the smallest span that contains both.
     #[must_use]
     pub fn join(self, other: Self) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl Span {
         }
     }
 
-    /// The same span for a text in which this one's text begins at `offset`.
+    /// Returns the span shifted right by `offset` bytes.
     #[must_use]
     pub const fn shifted(self, offset: usize) -> Self {
         Self {
@@ -56,19 +56,20 @@ impl Span {
         }
     }
 
-    /// The bytes of `text` that the span covers, cut to the text's end.
+    /// Returns the covered bytes of `text`, cut at its end.
     pub fn bytes(self, text: &[u8]) -> &[u8] {
         let end = self.end.min(text.len());
         &text[self.start.min(end)..end]
     }
 
-    /// The part of `text` that the span covers; `None` where it is out of range or would cut a
-    /// character.
+    /// Returns the covered part of `text`.
+    ///
+    /// Returns `None` if the span is out of range or cuts a character.
     pub fn text(self, text: &str) -> Option<&str> {
         text.get(self.start..self.end)
     }
 
-    /// The span as a standard range.
+    /// Returns the span as a standard range.
     pub const fn range(self) -> Range<usize> {
         self.start..self.end
     }

@@ -1,13 +1,12 @@
-//! What an end user may be told of a finding.
+//! Messages for end users.
 //!
-//! Findings are for whoever wrote the text. Somebody who only uses what was built with it gets one
-//! of these sentences instead: it names no code, no file, no format and nothing that was said
-//! (OpenChatML 2.2 §14).
+//! Findings address the author of a text. A user of the finished application gets one of these
+//! sentences instead. It names no code, file or format, and quotes no message (OpenChatML 2.2 §14).
 
 use crate::DiagnosticCode;
 
 impl DiagnosticCode {
-    /// One short sentence for an end user, without any technical detail.
+    /// Returns one short sentence for an end user, without technical detail.
     ///
     /// ```
     /// use logue_source::DiagnosticCode;
@@ -43,13 +42,13 @@ impl DiagnosticCode {
             Self::CallOutsideCommentary => "A tool was used in an unexpected place.",
             Self::AnalysisToTool => "Something private was meant for a tool.",
             Self::ReasoningOutsideAnalysis => {
-                "An answer may hold text that was meant to be private."
+                "An answer may contain text that was meant to be private."
             }
             Self::OutsideCapabilities => {
                 "The conversation uses something that may not be supported."
             }
             Self::JsonSyntax | Self::JsonShape => "The conversation could not be read.",
-            Self::HiddenControlToken => "The text holds something that a model may misread.",
+            Self::HiddenControlToken => "The text contains something that a model may misread.",
             Self::InvalidToolDeclaration => "The description of a tool could not be understood.",
 
             Self::MdTopLevelText
@@ -74,10 +73,10 @@ impl DiagnosticCode {
             | Self::UndeclaredTool
             | Self::McpServerFailed => "A tool is not available.",
             Self::MdImportCycle | Self::MdImportLimit => "The prompt includes too much.",
-            Self::MdAgentFailed => "A part of the prompt could not be worked out.",
+            Self::MdAgentFailed => "A part of the prompt could not be evaluated.",
             Self::NetworkDenied => "A page may not be opened.",
             Self::SandboxUnavailable => "A tool may not be used here.",
-            Self::ToolLimitExceeded => "A tool needed more than it may have.",
+            Self::ToolLimitExceeded => "A tool used more than its limit.",
             Self::OutsideRoots => "A document may not be opened.",
             Self::MdUnsupported => "The prompt uses something that is not supported yet.",
             Self::ContentDropped => "Some content was left out.",

@@ -10,9 +10,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::escape::shown;
 use crate::output::BoundedBuffer;
 use crate::{BoxFuture, Preview, Tool, ToolInvocation, ToolResult};
+use logue_source::escape_unambiguous;
 
 /// Maximum size of a result in bytes, unless the tool sets another one.
 const MAX_OUTPUT_BYTES: usize = 100_000;
@@ -197,7 +197,7 @@ impl Tool for FnTool {
         let text = self.preview.as_ref().and_then(|preview| {
             let object = call.arguments.object().ok()?;
             let lines = preview(object).ok()?;
-            let lines: Vec<String> = lines.split('\n').map(shown).collect();
+            let lines: Vec<String> = lines.split('\n').map(escape_unambiguous).collect();
             Some(Preview::new(lines.join("\n")))
         });
         Box::pin(std::future::ready(text))

@@ -17,7 +17,6 @@
 
 mod builtin;
 mod envelope;
-mod escape;
 mod fetch;
 mod fn_tool;
 #[cfg(feature = "mcp")]

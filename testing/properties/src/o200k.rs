@@ -2,7 +2,7 @@
 
 use logue_o200k::{
     Encoder, SpecialSet, TextStream, VOCABULARY_SIZE, count, decode, decode_text, encode,
-    encode_with_specials, special, split_point,
+    encode_with_specials, safe_split, special,
 };
 
 /// Encoding loses nothing and gives ids of the vocabulary; text gives no special, and with the
@@ -51,7 +51,7 @@ pub fn o200k(data: &[u8]) {
 
 /// At the last places where a text may be cut, its parts have the tokens of the whole.
 fn cut_anywhere_safe(text: &str, ids: &[u32], with_specials: &[u32]) {
-    let places = std::iter::successors(split_point(text), |at| split_point(&text[..*at]));
+    let places = std::iter::successors(safe_split(text), |at| safe_split(&text[..*at]));
     for at in places.take(4) {
         let (left, right) = text.split_at(at);
         assert_eq!([encode(left), encode(right)].concat(), ids, "cut at {at}");

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use logue_source::{Diagnostic, DiagnosticCode, Origin, Severity, Source, Span, visible};
+use logue_source::{Diagnostic, DiagnosticCode, Origin, Severity, Source, Span, escape_untrusted};
 use openchatml::scan::{ScanFormat, TokenHit, TokenScanner};
 use serde_json::json;
 
@@ -175,7 +175,10 @@ impl Tally {
         }
         if found.is_escaped {
             let place = source.place(span.start);
-            complain(&format!("{place}: {}\n", visible(&diagnostic.message)));
+            complain(&format!(
+                "{place}: {}\n",
+                escape_untrusted(&diagnostic.message)
+            ));
             return Ok(());
         }
         complain(&format!("{}\n", source.render(&diagnostic, error_style())));

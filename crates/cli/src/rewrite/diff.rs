@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use logue_source::{ColorMode, visible};
+use logue_source::{ColorMode, escape_untrusted};
 use similar::TextDiff;
 
 /// How long the shortest diff is looked for; then a longer one is shown.
@@ -30,8 +30,8 @@ fn coloured(line: &str) -> String {
         [b'-', ..] => "\x1b[31m",
         [b'+', ..] => "\x1b[32m",
         [b'@', ..] => "\x1b[36m",
-        _ => return visible(line).into_owned(),
+        _ => return escape_untrusted(line).into_owned(),
     };
     let text = line.trim_end_matches('\n');
-    format!("{colour}{}\x1b[0m\n", visible(text))
+    format!("{colour}{}\x1b[0m\n", escape_untrusted(text))
 }

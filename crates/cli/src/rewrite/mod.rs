@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use logue_agent::{TranscriptError, TranscriptFile, into_text, read_all, read_bytes};
-use logue_source::{Diagnostic, Source, visible};
+use logue_source::{Diagnostic, Source, escape_untrusted};
 use serde_json::{Value, json};
 
 use crate::exit::{Exit, Failure};
@@ -328,7 +328,7 @@ impl Work<'_> {
 fn leave(name: &str) {
     complain(&format!(
         "note: {} is left as it is: it is no ChatMD; `logue convert` writes it anew\n",
-        visible(name)
+        escape_untrusted(name)
     ));
 }
 

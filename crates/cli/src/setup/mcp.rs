@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use logue_source::visible;
+use logue_source::escape_untrusted;
 use logue_tools::mcp::{CatalogCache, LogFn, McpOptions, McpServers, McpSettings, TokenStore};
 use logue_tools::{Fetcher, HostRule};
 use toml::Spanned;
@@ -20,7 +20,7 @@ pub(crate) fn servers(config: &Config, network: Option<Arc<Fetcher>>) -> Arc<Mcp
     let notice: LogFn = Arc::new(|text| {
         complain(&format!(
             "warning[E-MCP-SERVER-FAILED]: {}\n",
-            visible(text)
+            escape_untrusted(text)
         ));
     });
     servers_with(config, network, notice)

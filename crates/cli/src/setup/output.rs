@@ -11,7 +11,7 @@ use logue_graph::SignalDescriptor;
 use logue_harness::chat::CompletedTurn;
 use logue_message::{ChatMessage, Role, ToolCall};
 use logue_model::FinishReason;
-use logue_source::visible;
+use logue_source::escape_untrusted;
 use serde_json::{Value, json};
 
 use crate::exit::{Exit, Failure};
@@ -65,7 +65,7 @@ impl Output {
         } else {
             complain(&format!(
                 "waiting: another run is writing to {}\n",
-                visible(&file)
+                escape_untrusted(&file)
             ));
         }
     }
@@ -85,7 +85,7 @@ impl Output {
         } else {
             complain(&format!(
                 "the prompt is run in these words; {file} stays as it is:\n\n{}\n",
-                visible(prompt)
+                escape_untrusted(prompt)
             ));
         }
     }
@@ -103,7 +103,7 @@ impl Output {
             complain(&format!(
                 "warning[prompt_not_trusted]: {0} is not trusted, so a person is asked about its tools; \
                  `logue trust {0}` trusts it\n",
-                visible(file)
+                escape_untrusted(file)
             ));
         }
     }
@@ -115,7 +115,7 @@ impl Output {
         } else {
             complain(&format!(
                 "warning[approval_expired]: nobody decided about {} in time, so its calls are not run\n",
-                visible(signal_id)
+                escape_untrusted(signal_id)
             ));
         }
     }
@@ -178,9 +178,9 @@ impl Output {
         let previews = previews(descriptor.metadata.as_ref());
         complain(&format!(
             "{}\n{}\n  {}\n",
-            visible(pending),
-            visible(&previews),
-            visible(command)
+            escape_untrusted(pending),
+            escape_untrusted(&previews),
+            escape_untrusted(command)
         ));
     }
 
@@ -195,7 +195,7 @@ impl Output {
             }
             None => String::new(),
         };
-        complain(&format!("cancelled.{}\n", visible(&kept)));
+        complain(&format!("cancelled.{}\n", escape_untrusted(&kept)));
     }
 
     pub(crate) fn failed(&self, failure: &Failure) {
@@ -259,7 +259,7 @@ impl Output {
                 complain(&format!(
                     "asking again in {} (attempt {attempt} failed: {category}: {})\n",
                     shown_wait(wait),
-                    visible(message)
+                    escape_untrusted(message)
                 ));
                 self.busy("waiting".to_owned());
             }
@@ -268,13 +268,13 @@ impl Output {
                 self.end_line();
                 complain(&format!(
                     "asking again: the answer does not meet the schema: {}\n",
-                    visible(reason)
+                    escape_untrusted(reason)
                 ));
                 self.busy("thinking".to_owned());
             }
             TurnEvent::Calling(name) => {
                 self.end_line();
-                self.busy(format!("calling {}", visible(name)));
+                self.busy(format!("calling {}", escape_untrusted(name)));
             }
             TurnEvent::Delta(text) if self.streams => {
                 self.rest();
@@ -292,8 +292,8 @@ impl Output {
                 self.rest();
                 complain(&format!(
                     "warning: what `{}` is called with is not checked: {}\n",
-                    visible(tool),
-                    visible(why)
+                    escape_untrusted(tool),
+                    escape_untrusted(why)
                 ));
             }
             TurnEvent::ToolStarted(call) => self.busy(described(call)),
@@ -413,5 +413,5 @@ fn described(call: &ToolCall) -> String {
         Some((at, _)) => format!("{}…", &arguments[..at]),
         None => arguments,
     };
-    visible(&format!("{} {short}", call.name)).into_owned()
+    escape_untrusted(&format!("{} {short}", call.name)).into_owned()
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use logue_agent::{Answer, Asker, Authority, Question};
 use logue_harness::BoxFuture;
-use logue_source::visible;
+use logue_source::{escape_unambiguous, escape_untrusted};
 
 use crate::setup::output::Output;
 use crate::terminal::complain;
@@ -60,7 +60,7 @@ impl Terminal {
         loop {
             complain(&format!(
                 "Run {}? [y/N/a/d/e/?] ",
-                visible(&tool.replace(['\n', '\t'], " "))
+                escape_unambiguous(tool.replace(['\n', '\t'], " "))
             ));
             let Some(line) = line().await else {
                 complain("\n");
@@ -132,10 +132,12 @@ impl Said {
 
 /// What a call would do, as text of any length.
 fn described(question: &Question<'_>) -> String {
-    match question.preview {
-        Some(preview) => preview.text.clone(),
-        None => question.call.arguments.as_str().to_owned(),
+    // A preview is escaped by its tool; arguments are verbatim.
+    if let Some(preview) = question.preview {
+        return preview.text.clone();
     }
+    let lines = question.call.arguments.as_str().lines();
+    lines.map(escape_unambiguous).collect::<Vec<_>>().join("\n")
 }
 
 fn shown(question: &Question<'_>, what: &str, all: bool) -> String {
@@ -144,11 +146,14 @@ fn shown(question: &Question<'_>, what: &str, all: bool) -> String {
         Authority::NotTrusted { .. } => "The prompt is not trusted. ",
         _ => "",
     };
-    let mut text = format!("\n{why}The model wants to call {}:\n", visible(&name));
+    let mut text = format!(
+        "\n{why}The model wants to call {}:\n",
+        escape_unambiguous(name)
+    );
     let lines: Vec<&str> = what.lines().collect();
     let most = if all { lines.len() } else { LINES };
     for line in lines.iter().take(most) {
-        let line = visible(line);
+        let line = escape_untrusted(line);
         let end = line.char_indices().nth(WIDTH).filter(|_| !all);
         match end {
             Some((at, _)) => {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use logue_agent::{Grant, TrustFile};
 use logue_harness::Clock as _;
-use logue_source::visible;
+use logue_source::escape_unambiguous;
 
 use crate::exit::Failure;
 use crate::setup::config::Config;
@@ -113,5 +113,5 @@ impl Question<'_> {
 
 /// Text from a prompt on one line.
 pub(crate) fn single(text: &str) -> String {
-    visible(&text.replace(['\n', '\t'], " ")).into_owned()
+    escape_unambiguous(text.replace(['\n', '\t'], " "))
 }

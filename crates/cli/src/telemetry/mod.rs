@@ -36,6 +36,6 @@ pub(crate) fn finish() {
 }
 
 fn warn(why: &str) {
-    let why = logue_source::visible(why);
+    let why = logue_source::escape_untrusted(why);
     complain(&format!("warning: spans are not exported: {why}\n"));
 }

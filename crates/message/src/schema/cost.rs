@@ -1,9 +1,9 @@
-//! How long holding a value against a schema can take, known before it is done.
+//! An upper bound for the cost of a validation, computed before it starts.
 //!
-//! A schema that uses a part of itself twice at every level takes twice as long with every level of
-//! the value: thirty lines are enough for years. So the schema is read as a plan of steps, each of
-//! which looks at the same place of the value (`allOf`, `$ref`, …) or one level deeper (`properties`,
-//! `items`, …), and the steps are counted for the depth that a value has.
+//! A schema that applies part of itself twice per level doubles its cost with each level of the
+//! value; thirty lines suffice for years. The schema is therefore read as a plan of steps. A step
+//! applies to the same position of the value (`allOf`, `$ref`, …) or one level deeper (`properties`,
+//! `items`, …), and the steps are counted for the depth of the value.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +11,22 @@ use serde_json::Value;
 
 use super::SchemaError;
 
-/// Steps that one check may take.
-const STEPS: u64 = 20_000_000;
+/// Maximum steps of one validation.
+const MAX_STEPS: u64 = 20_000_000;
 
-/// Schemas that may be in work at once, as each is a part of the stack.
-const NESTED: u64 = 500;
+/// Maximum schemas in evaluation at once; each uses part of the stack.
+const MAX_NESTED: u64 = 500;
 
-/// Levels of one schema.
-const LEVELS: usize = 150;
+/// Maximum levels of one schema.
+const MAX_LEVELS: usize = 150;
 
-/// Keywords with one schema for the same place.
+/// Keywords with one schema for the same position.
 const SAME: [&str; 4] = ["not", "if", "then", "else"];
-/// Keywords with a list of schemas for the same place.
+/// Keywords with a list of schemas for the same position.
 const SAME_LIST: [&str; 3] = ["allOf", "anyOf", "oneOf"];
-/// Keywords with named schemas for the same place.
+/// Keywords with named schemas for the same position.
 const SAME_MAP: [&str; 2] = ["dependentSchemas", "dependencies"];
-/// Keywords with one schema for what is inside.
+/// Keywords with one schema for the children.
 const INSIDE: [&str; 7] = [
     "items",
     "additionalItems",
@@ -36,40 +36,40 @@ const INSIDE: [&str; 7] = [
     "unevaluatedItems",
     "unevaluatedProperties",
 ];
-/// Keywords with a list of schemas for what is inside, one of which applies.
+/// Keywords with a list of schemas, of which one applies to each child.
 const INSIDE_LIST: [&str; 2] = ["prefixItems", "items"];
 /// Keywords with references.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// Whether a check is to be made.
+/// The result of the cost estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CostCheck {
-    Fair,
-    TooHigh,
+    Acceptable,
+    Excessive,
 }
 
-/// The steps of a schema, each by its number.
+/// The numbered steps of a schema.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     steps: Vec<Step>,
 }
 
-/// What is looked at from one schema on.
+/// The schemas that one schema applies.
 #[derive(Clone, Debug, Default)]
 struct Step {
-    /// Where in the schema.
+    /// The JSON pointer of the schema.
     path: String,
-    /// Further schemas for the same place.
+    /// Further schemas for the same position.
     same: Vec<usize>,
-    /// Schemas for what is inside, all of which apply.
+    /// Schemas for the children, all of which apply.
     inside: Vec<usize>,
-    /// Groups of schemas for what is inside, of each of which one applies.
+    /// Groups of schemas for the children; one of each group applies.
     one_inside: Vec<Vec<usize>>,
 }
 
 impl Plan {
     /// Reads a schema.
-    pub(super) fn of(schema: &Value) -> Result<Self, SchemaError> {
+    pub(super) fn new(schema: &Value) -> Result<Self, SchemaError> {
         let mut reader = Reader {
             root: schema,
             steps: Vec::new(),
@@ -79,14 +79,14 @@ impl Plan {
         let plan = Self {
             steps: reader.steps,
         };
-        plan.refuse_endless()?;
+        plan.reject_endless()?;
         Ok(plan)
     }
 
-    /// Whether a value can be checked.
+    /// Estimates the cost for a value.
     pub(super) fn cost(&self, value: &Value) -> CostCheck {
         let (depth, size) = measure(value);
-        // What each schema costs at one place of the value, by the levels that are below it.
+        // The cost of each schema at one position, by the levels below that position.
         let mut below = vec![Work::default(); self.steps.len()];
         for _ in 0..=depth {
             let mut here = vec![None; self.steps.len()];
@@ -95,16 +95,18 @@ impl Plan {
             }
             below = here.into_iter().map(Option::unwrap_or_default).collect();
         }
-        let whole = below.first().copied().unwrap_or_default();
-        if whole.steps.saturating_mul(size) > STEPS || whole.nested > NESTED {
-            CostCheck::TooHigh
+        let total = below.first().copied().unwrap_or_default();
+        if total.steps.saturating_mul(size) > MAX_STEPS || total.nested > MAX_NESTED {
+            CostCheck::Excessive
         } else {
-            CostCheck::Fair
+            CostCheck::Acceptable
         }
     }
 
-    /// What a schema costs at one place, given the costs one level deeper. No schema leads to itself
-    /// at the same place, and none leads far, so this ends.
+    /// Returns the cost of a schema at one position.
+    ///
+    /// `below` holds the costs one level deeper. The recursion ends, because no schema leads to
+    /// itself at the same position and chains have a maximum length.
     fn count(&self, step: usize, below: &[Work], here: &mut [Option<Work>]) -> Work {
         if let Some(known) = here.get(step).copied().flatten() {
             return known;
@@ -133,8 +135,8 @@ impl Plan {
         work
     }
 
-    /// Looks for schemas that lead to themselves, or far, without going on in the value.
-    fn refuse_endless(&self) -> Result<(), SchemaError> {
+    /// Rejects schemas with cycles or long chains at the same position.
+    fn reject_endless(&self) -> Result<(), SchemaError> {
         let mut marks = vec![Mark::New; self.steps.len()];
         for first in 0..self.steps.len() {
             let mut path = vec![(first, 0)];
@@ -154,7 +156,7 @@ impl Plan {
                         None => Mark::Ends(1 + Self::longest(this, &marks)),
                     },
                 };
-                if matches!(now, Mark::Ends(length) if length > LEVELS) {
+                if matches!(now, Mark::Ends(length) if length > MAX_LEVELS) {
                     return Err(too_long(this.path.clone()));
                 }
                 if let Some(mark) = marks.get_mut(step) {
@@ -174,12 +176,12 @@ impl Plan {
     }
 }
 
-/// What it takes to hold a place of a value against a schema.
+/// The cost of one schema at one position.
 #[derive(Clone, Copy, Debug, Default)]
 struct Work {
-    /// Schemas that are looked at.
+    /// Evaluated schemas.
     steps: u64,
-    /// How many of them are being looked at at the same time, each for the sake of another.
+    /// Maximum nesting of their evaluation.
     nested: u64,
 }
 
@@ -199,24 +201,24 @@ impl Work {
     }
 }
 
-/// What is known of a schema while endless ones are looked for.
+/// The state of a schema during the search for cycles.
 #[derive(Clone, Copy, Debug)]
 enum Mark {
     New,
-    /// It is on the path that is being followed.
+    /// The schema is on the current path.
     Open,
-    /// It comes to an end after so many schemas at the same place.
+    /// The chain from the schema ends after this number of schemas.
     Ends(usize),
 }
 
 fn too_long(path: String) -> SchemaError {
     SchemaError::Invalid {
         path,
-        message: format!("it has more than {LEVELS} levels"),
+        message: format!("it has more than {MAX_LEVELS} levels"),
     }
 }
 
-/// Levels of a value, and how many values are in it.
+/// Returns the depth of a value and the number of values in it.
 fn measure(value: &Value) -> (usize, u64) {
     let (mut deepest, mut size) = (0, 0);
     let mut stack = vec![(value, 0)];
@@ -235,7 +237,7 @@ fn measure(value: &Value) -> (usize, u64) {
 struct Reader<'a> {
     root: &'a Value,
     steps: Vec<Step>,
-    /// The step of each schema that was met, by its path.
+    /// The step of each visited schema by JSON pointer.
     known: BTreeMap<String, usize>,
 }
 
@@ -249,7 +251,7 @@ impl<'a> Reader<'a> {
         if let Some(known) = self.known.get(&path) {
             return Ok(*known);
         }
-        if level > LEVELS {
+        if level > MAX_LEVELS {
             return Err(too_long(path));
         }
         let number = self.steps.len();
@@ -264,7 +266,7 @@ impl<'a> Reader<'a> {
         if !path.is_empty() && object.get("$id").is_some_and(Value::is_string) {
             return Err(SchemaError::Invalid {
                 path,
-                message: "a schema inside of another one may not have an `$id`".to_owned(),
+                message: "a nested schema cannot have an `$id`".to_owned(),
             });
         }
         let mut step = Step {
@@ -327,7 +329,7 @@ impl<'a> Reader<'a> {
             .collect()
     }
 
-    /// What a reference names: a place in the schema, by pointer.
+    /// Returns the target of a reference and its JSON pointer.
     fn target(&self, reference: &str, place: &str) -> Result<(&'a Value, String), SchemaError> {
         let remote = || SchemaError::Remote {
             path: place.to_owned(),
@@ -340,22 +342,22 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A name as a part of a JSON pointer.
+/// Escapes a name for a JSON pointer.
 fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// A fragment without its percent escapes.
+/// Decodes the percent escapes of a fragment.
 fn unescaped(fragment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(fragment.len());
-    let mut rest = fragment.bytes();
-    while let Some(byte) = rest.next() {
+    let mut remaining = fragment.bytes();
+    while let Some(byte) = remaining.next() {
         if byte != b'%' {
             bytes.push(byte);
             continue;
         }
         let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
-        let (high, low) = (digit(rest.next())?, digit(rest.next())?);
+        let (high, low) = (digit(remaining.next())?, digit(remaining.next())?);
         bytes.push(u8::try_from(high * 16 + low).ok()?);
     }
     String::from_utf8(bytes).ok()

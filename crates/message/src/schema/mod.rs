@@ -1,9 +1,8 @@
-//! What a model says, held against a JSON Schema.
+//! Validation of values against JSON Schemas.
 //!
-//! A schema comes from a prompt, a file or a server, and the value from a model, so neither is
-//! trusted: nothing is fetched, regular expressions may only take so many steps, and a schema whose
-//! check could take long is refused or not followed. Drafts 4 to 2020-12 are known, by `$schema`; a
-//! schema that names none is one of 2020-12.
+//! Schemas come from prompts, files and servers, values from models, so both are untrusted. Nothing
+//! is fetched, regular expressions have a step limit, and a schema with excessive validation cost is
+//! rejected. `$schema` selects a draft from 4 to 2020-12; the default is 2020-12.
 //!
 //! ```
 //! use logue_message::schema::Schema;
@@ -21,35 +20,46 @@ use cost::{CostCheck, Plan};
 
 mod cost;
 
-/// Bytes that a schema may have as JSON.
+/// Maximum size of a schema as JSON, in bytes.
 pub const MAX_SCHEMA_BYTES: usize = 256 * 1024;
 
-/// Faults that are told of one value.
+/// Maximum number of violations reported for one value.
 pub const MAX_VIOLATIONS: usize = 20;
 
-/// Characters of one fault's message.
-const MESSAGE_CHARS: usize = 300;
+/// Maximum length of the message of a violation, in characters.
+const MAX_MESSAGE_CHARS: usize = 300;
 
-/// Steps back that one match of a regular expression may take.
-const BACKTRACKS: usize = 10_000;
+/// Maximum backtracking steps of one regular expression match.
+const MAX_BACKTRACKS: usize = 10_000;
 
-/// Bytes that one compiled regular expression may have.
-const PATTERN_BYTES: usize = 1024 * 1024;
+/// Maximum size of a compiled regular expression, in bytes.
+const MAX_PATTERN_BYTES: usize = 1024 * 1024;
 
-/// A schema that is ready to be held against values.
+/// A compiled JSON Schema.
 #[derive(Clone, Debug)]
 pub struct Schema {
     validator: Validator,
     plan: Plan,
 }
 
-/// A place at which a value is not what its schema asks for.
+/// A schema violation at a position in the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Violation {
-    /// Where in the value, as a JSON pointer; empty for the whole value.
+    /// The position as a JSON pointer; empty for the value itself.
     pub path: String,
-    /// What is wrong there. It holds nothing of the value but the names of its properties.
+    /// The violated rule; of the value it quotes only property names.
     pub message: String,
+}
+
+impl Violation {
+    /// Creates a violation at a JSON pointer.
+    pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            message: message.into(),
+        }
+    }
 }
 
 impl std::fmt::Display for Violation {
@@ -61,26 +71,26 @@ impl std::fmt::Display for Violation {
     }
 }
 
-/// Why a schema is of no use.
+/// An error of [`Schema::compile`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SchemaError {
-    /// It is larger than [`MAX_SCHEMA_BYTES`].
+    /// The schema is larger than [`MAX_SCHEMA_BYTES`].
     TooLarge(usize),
-    /// It refers to something that is not in it, at a JSON pointer.
+    /// A reference leads outside the schema.
     Remote {
-        /// Where the reference is.
+        /// The JSON pointer to the reference.
         path: String,
-        /// What it names.
+        /// The target of the reference.
         reference: String,
     },
-    /// It refers to itself without going on in the value, at a JSON pointer.
+    /// The schema at this JSON pointer refers to itself endlessly.
     Endless(String),
-    /// It is no schema, at a JSON pointer.
+    /// Part of the schema is invalid.
     Invalid {
-        /// Where.
+        /// The JSON pointer to the part.
         path: String,
-        /// What is wrong.
+        /// The violated rule.
         message: String,
     },
 }
@@ -90,16 +100,18 @@ impl std::fmt::Display for SchemaError {
         match self {
             Self::TooLarge(bytes) => write!(
                 f,
-                "the schema has {bytes} bytes, and {MAX_SCHEMA_BYTES} are the most"
+                "the schema has {bytes} bytes, more than the maximum of {MAX_SCHEMA_BYTES}"
             ),
             Self::Remote { path, reference } => write!(
                 f,
-                "`{reference}` at `#{path}` is not in the schema itself, and nothing is fetched"
+                "`{reference}` at `#{path}` is not part of the schema, and nothing is fetched"
             ),
             Self::Endless(path) => {
-                write!(f, "the schema at `#{path}` refers to itself without an end")
+                write!(f, "the schema at `#{path}` refers to itself endlessly")
             }
-            Self::Invalid { path, message } => write!(f, "no JSON Schema at `#{path}`: {message}"),
+            Self::Invalid { path, message } => {
+                write!(f, "invalid JSON Schema at `#{path}`: {message}")
+            }
         }
     }
 }
@@ -107,19 +119,20 @@ impl std::fmt::Display for SchemaError {
 impl std::error::Error for SchemaError {}
 
 impl Schema {
-    /// Reads a schema. Costs time in the order of its size.
+    /// Compiles a schema, in time linear in its size.
     ///
     /// # Errors
-    /// It is no JSON Schema, is too large, or refers to something outside of it.
+    ///
+    /// Returns [`SchemaError`] if the schema is invalid, too large, endless or not self-contained.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         let bytes = schema.to_string().len();
         if bytes > MAX_SCHEMA_BYTES {
             return Err(SchemaError::TooLarge(bytes));
         }
-        let plan = Plan::of(schema)?;
+        let plan = Plan::new(schema)?;
         let patterns = PatternOptions::fancy_regex()
-            .backtrack_limit(BACKTRACKS)
-            .size_limit(PATTERN_BYTES);
+            .backtrack_limit(MAX_BACKTRACKS)
+            .size_limit(MAX_PATTERN_BYTES);
         let validator = jsonschema::options()
             .offline()
             .with_pattern_options(patterns)
@@ -131,16 +144,19 @@ impl Schema {
         Ok(Self { validator, plan })
     }
 
-    /// Where a value is not what the schema asks for, as it is found; at most [`MAX_VIOLATIONS`] places.
+    /// Returns whether a value has no violation.
+    pub fn is_valid(&self, value: &Value) -> bool {
+        self.plan.cost(value) == CostCheck::Acceptable && self.validator.is_valid(value)
+    }
+
+    /// Returns the violations of a value, at most [`MAX_VIOLATIONS`].
     ///
-    /// A value that would take too long to check has one fault that says so: a schema can branch at
-    /// each level of a deep value.
+    /// A schema can branch at each level of a deep value. A value with excessive validation cost has
+    /// a single violation that reports the cost.
     pub fn violations(&self, value: &Value) -> Vec<Violation> {
-        if self.plan.cost(value) == CostCheck::TooHigh {
-            return vec![Violation {
-                path: String::new(),
-                message: "the value is nested too deeply to be held against its schema".to_owned(),
-            }];
+        if self.plan.cost(value) == CostCheck::Excessive {
+            let message = "the value is nested too deeply for its schema";
+            return vec![Violation::new("", message)];
         }
         let errors = self.validator.iter_errors(value).take(MAX_VIOLATIONS);
         errors
@@ -152,9 +168,9 @@ impl Schema {
     }
 }
 
-/// A message of a bounded length.
+/// Cuts a message to the maximum length.
 fn clipped(message: &str) -> String {
-    match message.char_indices().nth(MESSAGE_CHARS) {
+    match message.char_indices().nth(MAX_MESSAGE_CHARS) {
         Some((at, _)) => format!("{}…", message.get(..at).unwrap_or_default()),
         None => message.to_owned(),
     }

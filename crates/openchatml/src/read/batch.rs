@@ -133,16 +133,14 @@ impl std::fmt::Display for StrictError<'_> {
 impl std::error::Error for StrictError<'_> {}
 
 /// Strict reading wants a document header (OpenChatML 2.2 §2).
-pub(crate) fn missing_is_an_error(finding: Diagnostic) -> Diagnostic {
+pub(crate) fn missing_is_an_error(mut finding: Diagnostic) -> Diagnostic {
     if finding.code != DiagnosticCode::FragmentWithoutHeader {
         return finding;
     }
-    Diagnostic {
-        code: DiagnosticCode::ParseHeader,
-        severity: Severity::Error,
-        message: "the transcript has no document header".to_owned(),
-        ..finding
-    }
+    finding.code = DiagnosticCode::ParseHeader;
+    finding.severity = Severity::Error;
+    "the transcript has no document header".clone_into(&mut finding.message);
+    finding
 }
 
 /// Bytes of a frame, about; for the first guess at how many there are.

@@ -6,10 +6,10 @@ use std::time::Duration;
 use logue_message::{Arguments, ToolDefinition};
 use serde_json::{Value, json};
 
-use crate::escape::shown;
 use crate::sandbox::Sandbox;
 use crate::shell::{Program, ShellOptions, outcome};
 use crate::{BoxFuture, Preview, Roots, Tool, ToolInvocation, ToolResult};
+use logue_source::escape_unambiguous;
 
 /// Where Python is looked for when no folder of `PATH` has one that the sandbox can read.
 const USUAL: &str = "/usr/bin:/usr/local/bin:/bin";
@@ -101,10 +101,10 @@ impl Tool for Python {
     fn preview<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, Option<Preview>> {
         let text = match code(call.arguments) {
             Ok(code) => {
-                let lines: Vec<String> = code.lines().map(shown).collect();
+                let lines: Vec<String> = code.lines().map(escape_unambiguous).collect();
                 format!("Runs this in Python:\n{}\n", lines.join("\n"))
             }
-            Err(why) => format!("The call would fail: {}\n", shown(&why)),
+            Err(why) => format!("The call would fail: {}\n", escape_unambiguous(why)),
         };
         Box::pin(std::future::ready(Some(Preview::new(text))))
     }

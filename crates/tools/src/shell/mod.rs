@@ -25,9 +25,9 @@ pub(crate) use program::Program;
 pub(crate) use report::outcome;
 pub use words::{CommandError, command_words};
 
-use crate::escape::{quoted, shown};
 use crate::sandbox::Sandbox;
 use crate::{BoxFuture, Preview, Roots, Tool, ToolInvocation, ToolResult};
+use logue_source::{escape_unambiguous, quote_word};
 
 /// What one run of a command may cost, and what it may see.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -188,9 +188,9 @@ impl Tool for ShellTool {
             Ok(arguments) => {
                 let line = line(self.command.iter().chain(&arguments));
                 let folder = self.folder.to_string_lossy();
-                format!("Runs in {}:\n{line}\n", quoted(&folder))
+                format!("Runs in {}:\n{line}\n", quote_word(&folder))
             }
-            Err(why) => format!("The call would fail: {}\n", shown(&why)),
+            Err(why) => format!("The call would fail: {}\n", escape_unambiguous(why)),
         };
         Box::pin(std::future::ready(Some(Preview::new(text))))
     }
@@ -198,7 +198,7 @@ impl Tool for ShellTool {
 
 /// Words as a person reads them.
 fn line<'a>(words: impl Iterator<Item = &'a String>) -> String {
-    let words: Vec<String> = words.map(|word| quoted(word)).collect();
+    let words: Vec<String> = words.map(|word| quote_word(word)).collect();
     words.join(" ")
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline, group_diff_ops};
 
-use crate::escape::show;
+use logue_source::escape_unambiguous;
 
 /// Lines around a change.
 const AROUND: usize = 3;
@@ -106,9 +106,10 @@ impl Bounded {
             self.missing += 1;
             return;
         }
-        show(mark, &mut self.text);
+        self.text.push_str(&escape_unambiguous(mark));
         let cut = line.len().saturating_sub(LINE);
-        show(line.get(..LINE).unwrap_or(line), &mut self.text);
+        let line = line.get(..LINE).unwrap_or(line);
+        self.text.push_str(&escape_unambiguous(line));
         if cut > 0 {
             self.text
                 .push_str(&format!(" [{cut} more bytes of this line are not shown]"));

@@ -8,8 +8,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::diff::{Bounded, Difference};
 use super::{Change, LARGEST, commit};
-use crate::escape::shown;
 use crate::{AccessScope, Preview};
+use logue_source::escape_unambiguous;
 
 /// Bytes of a preview.
 const SHOWN: usize = 128 * 1024;
@@ -63,8 +63,11 @@ impl Plan {
             Ok((plan, before)) => {
                 Preview::new(plan.text(&before, scope)).with_fingerprint(plan.fingerprint(&before))
             }
-            Err(why) => Preview::new(format!("The call would fail: {}\n", shown(&why)))
-                .with_fingerprint(FAILS),
+            Err(why) => Preview::new(format!(
+                "The call would fail: {}\n",
+                escape_unambiguous(why)
+            ))
+            .with_fingerprint(FAILS),
         }
     }
 
@@ -160,7 +163,7 @@ impl Before {
 fn one(change: &Change, before: &Before, scope: &AccessScope, out: &mut Bounded) {
     let target = &change.target;
     let name = name(change, scope);
-    let asked = shown(&target.asked);
+    let asked = escape_unambiguous(&target.asked);
     let lead = if name == asked {
         name.clone()
     } else {
@@ -210,7 +213,5 @@ fn is_text(content: &[u8]) -> bool {
 fn name(change: &Change, scope: &AccessScope) -> String {
     let real = &change.target.real;
     let below = real.strip_prefix(scope.roots.base()).unwrap_or(real);
-    let mut name = String::new();
-    crate::escape::show(below.as_os_str().as_encoded_bytes(), &mut name);
-    name
+    escape_unambiguous(below.as_os_str().as_encoded_bytes())
 }

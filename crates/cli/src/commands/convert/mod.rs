@@ -17,7 +17,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget};
-use logue_source::{Origin, Source, Span, visible};
+use logue_source::{Origin, Source, Span, escape_untrusted};
 use openchatml::Loss;
 use openchatml::convert::{ConvertError, ConvertOptions};
 use openchatml::project;
@@ -202,7 +202,7 @@ impl Converter<'_> {
             Some(form) => form,
             None if job.found => {
                 if json {
-                    let name = visible(&name);
+                    let name = escape_untrusted(&name);
                     complain(&format!("{name}: passed over, as it is no conversation\n"));
                 }
                 return Ok(());

@@ -1,6 +1,6 @@
 //! What is said about a conversion: losses, findings, refusals.
 
-use logue_source::{Diagnostic, Origin, Source, visible};
+use logue_source::{Diagnostic, Origin, Source, escape_untrusted};
 use openchatml::{Loss, LossTarget};
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ pub(super) struct Which<'a> {
 impl Which<'_> {
     /// `file`, or `file:12`.
     fn place(&self) -> String {
-        let name = visible(self.name);
+        let name = escape_untrusted(self.name);
         if self.one_of_many {
             format!("{name}:{}", self.start.line)
         } else {
@@ -101,7 +101,10 @@ impl Report {
             ));
         }
         for loss in losses {
-            complain(&format!("{place}: {}\n", visible(&loss.to_string())));
+            complain(&format!(
+                "{place}: {}\n",
+                escape_untrusted(&loss.to_string())
+            ));
         }
         if let Outcome::Refused(why) = outcome {
             let failure = Failure::user("E-WRITE-REFUSED", format!("{place}: {why}"));

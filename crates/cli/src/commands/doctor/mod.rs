@@ -9,7 +9,7 @@ mod programs;
 mod sandbox;
 mod settings;
 
-use logue_source::{ColorMode, visible};
+use logue_source::{ColorMode, escape_untrusted};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::DoctorArgs;
@@ -120,13 +120,13 @@ fn as_text(findings: &[Finding], style: ColorMode) -> String {
         };
         // Servers and file names may say anything; only our own codes may drive the terminal.
         let mut lines = finding.said.lines();
-        let first = visible(lines.next().unwrap_or_default()).into_owned();
+        let first = escape_untrusted(lines.next().unwrap_or_default()).into_owned();
         text.push_str(&format!("{word} {:<9} {first}\n", finding.check));
         for line in lines {
-            text.push_str(&format!("{:15}{}\n", "", visible(line)));
+            text.push_str(&format!("{:15}{}\n", "", escape_untrusted(line)));
         }
         for help in &finding.help {
-            text.push_str(&format!("{:15}= help: {}\n", "", visible(help)));
+            text.push_str(&format!("{:15}= help: {}\n", "", escape_untrusted(help)));
         }
     }
     let count = |standing| {

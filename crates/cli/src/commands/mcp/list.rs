@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use chatmd::{ToolKind, load};
 use logue_agent::read_bytes;
-use logue_source::visible;
+use logue_source::escape_untrusted;
 use logue_tools::mcp::LogFn;
 use logue_tools::{ServerToolRequest, ToolServers as _};
 use serde_json::json;
@@ -37,7 +37,10 @@ pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, Failure> {
         let failed = Arc::clone(&failed);
         Arc::new(move |text| {
             failed.store(true, Ordering::Relaxed);
-            complain(&format!("error[E-MCP-SERVER-FAILED]: {}\n", visible(text)));
+            complain(&format!(
+                "error[E-MCP-SERVER-FAILED]: {}\n",
+                escape_untrusted(text)
+            ));
         })
     };
     let servers = servers_with(&config, network, notice);
@@ -60,7 +63,7 @@ pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, Failure> {
                     error.help.into_iter().fold(failure, Failure::with_help)
                 })?;
                 if !arguments.json {
-                    text.push_str(&format!("{}\n", visible(&wanted.server)));
+                    text.push_str(&format!("{}\n", escape_untrusted(&wanted.server)));
                 }
                 for tool in source.tools().await {
                     text.push_str(&line(&wanted.server, tool.definition(), arguments.json));
@@ -105,7 +108,7 @@ fn line(server: &str, tool: &logue_message::ToolDefinition, as_json: bool) -> St
         .flat_map(|object| object.keys().map(String::as_str))
         .collect();
     let line = format!("  {}({})  {first}", tool.name, names.join(", "));
-    format!("{}\n", visible(line.trim_end()))
+    format!("{}\n", escape_untrusted(line.trim_end()))
 }
 
 /// The servers that a prompt and what it imports declare.

@@ -1,6 +1,6 @@
 //! `logue mcp login`: a token for a server, through a browser.
 
-use logue_source::visible;
+use logue_source::escape_untrusted;
 use logue_tools::mcp;
 
 use crate::arguments::McpLoginArgs;
@@ -28,7 +28,12 @@ pub(super) fn login(arguments: &McpLoginArgs) -> Result<Exit, Failure> {
         .map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;
     let ended = runtime.block_on(async {
         let secrets = || format!("{}{}", new_id(), new_id()).replace('-', "");
-        let show = |url: &str| complain(&format!("open this in a browser:\n{}\n", visible(url)));
+        let show = |url: &str| {
+            complain(&format!(
+                "open this in a browser:\n{}\n",
+                escape_untrusted(url)
+            ));
+        };
         let login = mcp::login(&network, &arguments.url, &settings, &store, secrets, show);
         tokio::select! {
             biased;

@@ -15,7 +15,7 @@ use logue_agent::{
     Refinement,
 };
 use logue_server::{BearerToken, HttpOptions, PromptHost, PromptServer, ServeOptions};
-use logue_source::visible;
+use logue_source::escape_untrusted;
 use tokio::net::TcpListener;
 
 use crate::arguments::{Asking, McpServeArgs, TrustArgs};
@@ -124,7 +124,7 @@ async fn over_http(
             Some(Ok(file)) => {
                 complain(&format!(
                     "the token is in {}\n",
-                    visible(&file.display().to_string())
+                    escape_untrusted(&file.display().to_string())
                 ));
                 kept = Some(Kept(file));
             }

@@ -3,7 +3,7 @@
 use logue_harness::store::{
     SessionFilter, SharedStore, Suspension, SuspensionFilter, SuspensionStatus,
 };
-use logue_source::{ColorMode, visible};
+use logue_source::{ColorMode, escape_untrusted};
 use serde_json::{Value, json};
 
 use crate::arguments::ListArgs;
@@ -63,11 +63,11 @@ pub(super) async fn list(store: SharedStore, arguments: &ListArgs) -> Result<Exi
         }
         let agent = info.labels.get(AGENT).and_then(Value::as_str);
         [
-            visible(&info.session).into_owned(),
+            escape_untrusted(&info.session).into_owned(),
             info.seq.to_string(),
             ago(info.updated_at),
-            visible(&state.join(", ")).into_owned(),
-            visible(agent.unwrap_or_default()).into_owned(),
+            escape_untrusted(&state.join(", ")).into_owned(),
+            escape_untrusted(agent.unwrap_or_default()).into_owned(),
         ]
     });
     let style = output_style();

@@ -10,7 +10,7 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 
 use logue_harness::store::{SessionInfo, SharedStore};
 use logue_harness::{Clock as _, Timestamp};
-use logue_source::visible;
+use logue_source::escape_untrusted;
 use serde_json::json;
 
 use crate::arguments::{RmArgs, SessionsCommand, StoreArgs, VerifyArgs};
@@ -85,7 +85,7 @@ async fn remove(store: SharedStore, arguments: &RmArgs) -> Result<Exit, Failure>
     for session in &arguments.sessions {
         let info = known(&store, session).await?;
         if !arguments.yes && !agreed(&info)? {
-            complain(&format!("{} stays.\n", visible(session)));
+            complain(&format!("{} stays.\n", escape_untrusted(session)));
             continue;
         }
         let removed = store.delete(session).await;
@@ -100,7 +100,10 @@ fn agreed(info: &SessionInfo) -> Result<bool, Failure> {
         let message = format!("`{}` is removed only if somebody says so", info.session);
         return Err(Failure::new(Exit::Usage, "usage", message).with_help("say so: --yes"));
     }
-    let (name, messages) = (visible(&info.session), counted(info.seq, "message"));
+    let (name, messages) = (
+        escape_untrusted(&info.session),
+        counted(info.seq, "message"),
+    );
     complain(&format!(
         "Remove {name} with its {messages} for good? [y/N] "
     ));

@@ -5,7 +5,7 @@ use logue_harness::store::{
     SuspensionStatus, Work,
 };
 use logue_message::{ChatMessage, Role};
-use logue_source::{ColorMode, visible};
+use logue_source::{ColorMode, escape_untrusted};
 use serde_json::{Value, json};
 
 use crate::arguments::ShowArgs;
@@ -186,7 +186,7 @@ pub(super) fn said(text: &mut String, message: &Value, style: ColorMode) {
 }
 
 pub(super) fn heading(text: &mut String, what: &str, style: ColorMode) {
-    let what = visible(what);
+    let what = escape_untrusted(what);
     text.push_str(&match style {
         ColorMode::Ansi => format!("\u{1b}[1m── {what}\u{1b}[0m\n"),
         ColorMode::Plain => format!("── {what}\n"),
@@ -195,7 +195,7 @@ pub(super) fn heading(text: &mut String, what: &str, style: ColorMode) {
 
 pub(super) fn body(text: &mut String, what: &str) {
     if !what.is_empty() {
-        text.push_str(&visible(what));
+        text.push_str(&escape_untrusted(what));
         text.push_str(if what.ends_with('\n') { "\n" } else { "\n\n" });
     }
 }

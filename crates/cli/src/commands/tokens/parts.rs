@@ -1,13 +1,13 @@
 //! A file of any length as parts that are encoded one by one.
 //!
-//! The parts are cut where the tokens do not change by it ([`split_point`]), so memory is bounded
+//! The parts are cut where the tokens do not change by it ([`safe_split`]), so memory is bounded
 //! by the longest stretch without words or lines.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use logue_o200k::split_point;
+use logue_o200k::safe_split;
 
 use crate::exit::Failure;
 use crate::token_ids::{is_stdin, name};
@@ -112,7 +112,7 @@ impl Text {
         if self.held.len() < self.enough.max(BLOCK) {
             return None;
         }
-        let Some(at) = split_point(&self.held) else {
+        let Some(at) = safe_split(&self.held) else {
             // Looking again at every block would look at the same text many times.
             self.enough = self.held.len() * 2;
             return None;

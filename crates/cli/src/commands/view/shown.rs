@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io;
 
-use logue_source::{ColorMode, visible};
+use logue_source::{ColorMode, escape_untrusted};
 use serde_json::{Map, Value, json};
 
 use crate::commands::view::fold::{SAID, TRAFFIC, fold, size};
@@ -121,7 +121,7 @@ pub(super) fn print_messages(messages: &[Shown], full: bool) -> io::Result<()> {
     for (number, message) in messages.iter().enumerate() {
         let mut text = String::from(if number == 0 { "" } else { "\n" });
         let heading = message.heading();
-        let heading = visible(&heading);
+        let heading = escape_untrusted(&heading);
         if colour {
             text.push_str(&format!("\u{1b}[{}m{heading}\u{1b}[0m\n", message.colour()));
         } else {
@@ -129,7 +129,7 @@ pub(super) fn print_messages(messages: &[Shown], full: bool) -> io::Result<()> {
         }
         // The end of a line in files of other systems is nothing to be seen.
         let body = message.body(full).replace("\r\n", "\n");
-        text.push_str(&visible(&body));
+        text.push_str(&escape_untrusted(&body));
         if !text.ends_with('\n') {
             text.push('\n');
         }

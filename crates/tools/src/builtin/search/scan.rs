@@ -11,7 +11,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use super::SearchLimits;
 use super::walk::{Step, Walk};
 use crate::Roots;
-use crate::escape::show;
+use logue_source::escape_unambiguous;
 
 /// Bytes that a compiled expression may need.
 const COMPILED: usize = 1024 * 1024;
@@ -315,9 +315,7 @@ impl<'a> Scan<'a> {
     /// How the model names the file: below the first root, or by its whole path.
     fn name(&self, path: &Path) -> String {
         let below = path.strip_prefix(self.roots.base()).unwrap_or(path);
-        let mut name = String::new();
-        show(below.as_os_str().as_encoded_bytes(), &mut name);
-        name
+        escape_unambiguous(below.as_os_str().as_encoded_bytes())
     }
 
     fn told(mut self, stopped: Option<Stop>) -> String {

@@ -1,4 +1,4 @@
-//! Texts for comparing encoders: random ones from a seed, and ones that are hard on purpose.
+//! Texts for comparing encoders: random ones from a seed, and difficult ones.
 
 /// A small generator of random numbers; the same seed gives the same texts.
 pub(crate) struct Random(u64);

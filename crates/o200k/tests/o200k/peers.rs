@@ -1,12 +1,12 @@
-//! Token for token what `tiktoken-rs` gives. `bench/peers` compares with more encoders, and longer.
+//! Comparison with `tiktoken-rs`, token by token.
+//!
+//! `bench/peers` compares with more encoders and longer texts.
 
-mod texts;
-
+use crate::texts::{self, Random};
 use logue_o200k::{SpecialSet, decode_text, encode, encode_with_specials};
-use texts::Random;
 use tiktoken_rs::{CoreBPE, o200k_harmony_singleton};
 
-/// What `encode` gives is what the peer gives, and decodes to the text.
+/// Asserts that `encode` equals the peer and decodes to the text.
 fn compare(peer: &CoreBPE, text: &str) {
     let ids = encode(text);
     assert_eq!(ids, peer.encode_ordinary(text), "{text:?}");

@@ -1,5 +1,4 @@
-//! Messages through the public interface: shapes, JSON, repaired histories.
-#![allow(clippy::unwrap_used, reason = "tests")]
+//! Messages: rules of roles, JSON, repaired histories.
 
 use logue_message::{
     ChatMessage, Content, ContentBlock, HistoryRepair, ImageSource, Role, ToolCall, repair_history,

@@ -1,9 +1,9 @@
-//! A text that is cut where it may be has the tokens of the whole.
+//! Safe splits keep the tokens of the complete text.
 
-use logue_o200k::{SpecialSet, encode, encode_with_specials, split_point};
+use logue_o200k::{SpecialSet, encode, encode_with_specials, safe_split};
 use proptest::prelude::*;
 
-/// Text of what pieces are made of.
+/// Generates text from the parts of pieces.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => "[a-zA-Z]{1,5}",
@@ -18,9 +18,9 @@ fn text() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
 
-/// Every place where the text may be cut: the last one, the last one before it, and so on.
+/// Returns every safe split, from the last to the first.
 fn places(text: &str) -> Vec<usize> {
-    std::iter::successors(split_point(text), |at| split_point(&text[..*at])).collect()
+    std::iter::successors(safe_split(text), |at| safe_split(&text[..*at])).collect()
 }
 
 proptest! {
@@ -58,6 +58,6 @@ fn a_place_is_behind_a_line_or_before_a_word() {
         ("世界。\nb", Some(10)),
     ];
     for (text, expected) in cases {
-        assert_eq!(split_point(text), expected, "{text:?}");
+        assert_eq!(safe_split(text), expected, "{text:?}");
     }
 }

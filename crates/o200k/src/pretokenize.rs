@@ -1,41 +1,41 @@
-//! Where the pieces of a text end.
+//! The pre-tokenizer: boundaries of pieces in a text.
 //!
 //! A text is first cut into pieces (words with their leading space, numbers of up to three digits,
-//! runs of punctuation or white space), then each piece becomes tokens by itself. The pattern that
-//! defines the pieces is seven alternatives, of which the first that matches wins:
+//! runs of punctuation or white space), then each piece is encoded separately. The pattern of a
+//! piece has seven alternatives, of which the first match counts:
 //!
-//! 1. a leading character that is no letter, number or line end, if there is one; upper case and
-//!    caseless letters and marks; then at least one lower case or caseless letter or mark; then a
-//!    contraction such as `'ll`, if there is one;
-//! 2. the same with at least one of the first kind of letters and any number of the second;
+//! 1. an optional leading character other than a letter, number or line end; upper case and caseless
+//!    letters and marks; then at least one lower case or caseless letter or mark; then an optional
+//!    contraction such as `'ll`;
+//! 2. as above, with at least one letter of the first kind and any number of the second;
 //! 3. one to three numbers;
-//! 4. a space if there is one, then punctuation, then line ends and slashes;
+//! 4. an optional space, then punctuation, then line ends and slashes;
 //! 5. white space up to its last line end;
-//! 6. white space, except the last character before something else;
+//! 6. white space, except the last character before another class;
 //! 7. white space.
 //!
-//! The functions below give what a backtracking matcher would give, reading each character a
-//! bounded number of times: where a matcher would step back, they remember the place while they go
-//! forward.
+//! The functions below equal a backtracking matcher but read each character a bounded number of
+//! times: they record the position to which a matcher would step back.
 
 use crate::class::{CASELESS, LETTER, LINE_END, LOWER, MARK, NUMBER, OTHER, SPACE, UPPER, ascii};
-use crate::quick::quick_end;
+use crate::split_fast::fast_piece_end;
 use crate::table;
 
-/// What may stand in the first part of a word.
+/// Classes of the first part of a word.
 const HEAD: u8 = UPPER | CASELESS | MARK;
-/// What may stand in the second part of a word.
+/// Classes of the second part of a word.
 const TAIL: u8 = LOWER | CASELESS | MARK;
-/// What may stand in both.
+/// Classes of both parts.
 const BOTH: u8 = CASELESS | MARK;
 const SIGN: u8 = OTHER | MARK;
 const WHITE: u8 = SPACE | LINE_END;
 
-/// The end of the piece that begins at `at`, which is a character's boundary before the end of
-/// `text`.
+/// Returns the end of the piece that begins at `at`.
+///
+/// `at` is a character boundary before the end of `text`.
 #[inline]
 pub(crate) fn piece_end(text: &[u8], at: usize) -> usize {
-    quick_end(text, at).unwrap_or_else(|| any_end(text, at))
+    fast_piece_end(text, at).unwrap_or_else(|| any_end(text, at))
 }
 
 fn any_end(text: &[u8], at: usize) -> usize {
@@ -51,7 +51,7 @@ fn any_end(text: &[u8], at: usize) -> usize {
             return contraction(text, end);
         }
         if class & MARK != 0 {
-            // With the mark as leading character there was no second part; the mark itself is one.
+            // With the mark as leading character there is no second part; the mark itself is one.
             return word_without_lead(text, at);
         }
         if let Word::Head(end) = word(text, next) {
@@ -70,7 +70,9 @@ fn any_end(text: &[u8], at: usize) -> usize {
     white(text, at)
 }
 
-/// The class of the character at `at` and where the next one begins; no class at the end.
+/// Returns the class of the character at `at` and the next boundary.
+///
+/// The class is zero at the end of the text.
 #[inline]
 fn step(text: &[u8], at: usize) -> (u8, usize) {
     let Some(&byte) = text.get(at) else {
@@ -82,7 +84,7 @@ fn step(text: &[u8], at: usize) -> (u8, usize) {
     long_step(text, at, byte)
 }
 
-/// [`step`] for a character of two to four bytes.
+/// Implements [`step`] for a character of two to four bytes.
 #[inline]
 fn long_step(text: &[u8], at: usize, lead: u8) -> (u8, usize) {
     let part = |offset: usize| u32::from(text.get(at + offset).copied().unwrap_or_default() & 0x3F);
@@ -98,7 +100,7 @@ fn long_step(text: &[u8], at: usize, lead: u8) -> (u8, usize) {
     (table::class(code_point), next)
 }
 
-/// The end of the characters of the classes in `mask` from `at` on.
+/// Returns the end of the run of characters from `at` with a class in `mask`.
 #[inline]
 fn run(text: &[u8], mut at: usize, mask: u8) -> usize {
     loop {
@@ -110,7 +112,7 @@ fn run(text: &[u8], mut at: usize, mask: u8) -> usize {
     }
 }
 
-/// A word without leading character and contraction: what alternatives 1 and 2 make of a place.
+/// A match of alternatives 1 and 2 without leading character and contraction.
 enum Word {
     /// Alternative 1 matches up to here.
     Whole(usize),
@@ -122,7 +124,7 @@ enum Word {
 #[inline]
 fn word(text: &[u8], start: usize) -> Word {
     let mut at = start;
-    // The end of the last character so far that may also stand in the second part.
+    // The end of the last character so far that can also be in the second part.
     let mut both = None;
     loop {
         let (class, next) = step(text, at);
@@ -144,7 +146,7 @@ fn word(text: &[u8], start: usize) -> Word {
     }
 }
 
-/// The end of a piece whose first character is a letter, or a mark that leads no word.
+/// Returns the end of a word without a leading character.
 #[inline]
 fn word_without_lead(text: &[u8], at: usize) -> usize {
     match word(text, at) {
@@ -153,8 +155,10 @@ fn word_without_lead(text: &[u8], at: usize) -> usize {
     }
 }
 
-/// `at`, or the end of the contraction there: `'s`, `'t`, `'re`, `'ve`, `'m`, `'ll`, `'d` in either
-/// case, where the long s counts as an s.
+/// Returns the end of the contraction at `at`, or `at`.
+///
+/// Contractions are `'s`, `'t`, `'re`, `'ve`, `'m`, `'ll`, `'d` in either case; the long s counts as
+/// an s.
 #[inline]
 fn contraction(text: &[u8], at: usize) -> usize {
     if text.get(at) != Some(&b'\'') {
@@ -170,7 +174,7 @@ fn contraction(text: &[u8], at: usize) -> usize {
     }
 }
 
-/// The end of a number whose first character ends at `at`: two more at most.
+/// Returns the end of a number after its first character: at most two more.
 #[inline]
 fn number(text: &[u8], mut at: usize) -> usize {
     for _ in 0..2 {
@@ -183,7 +187,9 @@ fn number(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The end of punctuation whose first character ends at `at`, with line ends and slashes after it.
+/// Returns the end of punctuation after its first character.
+///
+/// Line ends and slashes after the punctuation belong to it.
 #[inline]
 fn signs(text: &[u8], at: usize) -> usize {
     let mut at = run(text, at, SIGN);
@@ -193,7 +199,7 @@ fn signs(text: &[u8], at: usize) -> usize {
     at
 }
 
-/// The end of a piece of white space.
+/// Returns the end of a piece of white space.
 #[inline]
 fn white(text: &[u8], start: usize) -> usize {
     let mut at = start;

@@ -1,21 +1,25 @@
-//! Values against schemas: what is wrong with them, and what no schema can make expensive.
+//! Validation against schemas, and the limits of its cost.
 
 use logue_message::schema::{MAX_VIOLATIONS, Schema, SchemaError};
 use serde_json::{Value, json};
 
-fn told(schema: &Value, value: &Value) -> Vec<String> {
+fn violations(schema: &Value, value: &Value) -> Vec<String> {
     let schema = match Schema::compile(schema) {
         Ok(schema) => schema,
         Err(error) => panic!("{error}"),
     };
-    let faults = schema.violations(value);
-    let mut told: Vec<_> = faults.iter().map(ToString::to_string).collect();
-    told.sort();
-    told
+    let mut violations: Vec<_> = schema
+        .violations(value)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(schema.is_valid(value), violations.is_empty());
+    violations.sort();
+    violations
 }
 
 #[test]
-fn a_fault_has_its_place_and_says_what_is_wrong() {
+fn a_violation_has_a_position_and_a_message() {
     let schema = json!({
         "type": "object",
         "required": ["name"],
@@ -29,7 +33,7 @@ fn a_fault_has_its_place_and_says_what_is_wrong() {
             "next": {"$ref": "#"},
         },
     });
-    for (value, faults) in [
+    for (value, expected) in [
         (json!({"name": "Ada", "age": 3, "tags": ["a", "b"]}), vec![]),
         (json!({"name": "Ada", "next": {"name": "Eve"}}), vec![]),
         (json!({}), vec![r#""name" is a required property"#]),
@@ -58,27 +62,27 @@ fn a_fault_has_its_place_and_says_what_is_wrong() {
             vec!["Additional properties are not allowed ('more' was unexpected)"],
         ),
     ] {
-        assert_eq!(told(&schema, &value), faults, "{value}");
+        assert_eq!(violations(&schema, &value), expected, "{value}");
     }
 }
 
 #[test]
-fn drafts_are_known_by_their_names() {
-    // `exclusiveMinimum` was a switch once and is a number now.
+fn drafts_are_selected_by_name() {
+    // `exclusiveMinimum` is a boolean in draft 4 and a number since draft 6.
     let four = json!({"$schema": "http://json-schema.org/draft-04/schema#",
         "minimum": 1, "exclusiveMinimum": true});
     let now = json!({"exclusiveMinimum": 1});
     for schema in [four, now] {
-        assert_eq!(told(&schema, &json!(1)).len(), 1, "{schema}");
-        assert_eq!(told(&schema, &json!(2)).len(), 0, "{schema}");
+        assert_eq!(violations(&schema, &json!(1)).len(), 1, "{schema}");
+        assert_eq!(violations(&schema, &json!(2)).len(), 0, "{schema}");
     }
 }
 
 #[test]
-fn what_is_no_schema_is_refused_with_its_place() {
+fn an_invalid_schema_is_rejected_with_its_position() {
     let long = "x".repeat(300_000);
     for (schema, words) in [
-        (json!({"type": "objekt"}), "no JSON Schema at `#/type`"),
+        (json!({"type": "objekt"}), "invalid JSON Schema at `#/type`"),
         (
             json!({"properties": {"a": {"minimum": "3"}}}),
             "`#/properties/a/minimum`",
@@ -95,18 +99,18 @@ fn what_is_no_schema_is_refused_with_its_place() {
         ),
         (
             json!({"$ref": "#/$defs/nowhere"}),
-            "is not in the schema itself",
+            "is not part of the schema",
         ),
         (
             json!({"$schema": "https://example.com/meta"}),
-            "no JSON Schema",
+            "invalid JSON Schema",
         ),
         (json!({"$ref": "#"}), "refers to itself"),
         (json!({"description": long}), "256"),
-        (json!(3), "no JSON Schema"),
+        (json!(3), "invalid JSON Schema"),
     ] {
         let words = if words == "256" {
-            "262144 are the most"
+            "maximum of 262144"
         } else {
             words
         };
@@ -116,7 +120,7 @@ fn what_is_no_schema_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_schema_that_goes_round_is_refused() {
+fn a_cyclic_schema_is_rejected() {
     let round = json!({
         "$ref": "#/$defs/a",
         "$defs": {
@@ -131,8 +135,8 @@ fn a_schema_that_goes_round_is_refused() {
 }
 
 #[test]
-fn a_schema_that_branches_at_every_level_costs_no_years() {
-    // At the same place: every definition uses the next one twice.
+fn a_schema_that_branches_at_every_level_has_bounded_cost() {
+    // At the same position: every definition uses the next one twice.
     let mut definitions = serde_json::Map::new();
     for n in 0..60 {
         let next = json!({"$ref": format!("#/$defs/d{}", n + 1)});
@@ -140,9 +144,9 @@ fn a_schema_that_branches_at_every_level_costs_no_years() {
     }
     definitions.insert("d60".to_owned(), json!({"type": "string"}));
     let wide = json!({"$ref": "#/$defs/d0", "$defs": definitions});
-    assert!(told(&wide, &json!(1))[0].contains("nested too deeply"));
+    assert!(violations(&wide, &json!(1))[0].contains("nested too deeply"));
 
-    // Deeper in the value: a level is looked at twice for each look at the one above.
+    // Deeper in the value: a level is evaluated twice for each evaluation of the level above.
     let deep = json!({
         "properties": {"x": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}},
         "additionalProperties": {"type": "string"},
@@ -151,11 +155,11 @@ fn a_schema_that_branches_at_every_level_costs_no_years() {
     for _ in 0..5 {
         value = json!({"x": value});
     }
-    assert_eq!(told(&deep, &value), Vec::<String>::new());
+    assert_eq!(violations(&deep, &value), Vec::<String>::new());
     for _ in 0..60 {
         value = json!({"x": value});
     }
-    assert!(told(&deep, &value)[0].contains("nested too deeply"));
+    assert!(violations(&deep, &value)[0].contains("nested too deeply"));
 }
 
 #[test]
@@ -171,18 +175,18 @@ fn a_tree_may_be_as_deep_as_json_may() {
     for _ in 0..120 {
         value = json!({"left": value, "right": 2});
     }
-    assert_eq!(told(&tree, &value), Vec::<String>::new());
+    assert_eq!(violations(&tree, &value), Vec::<String>::new());
 }
 
 #[test]
-fn a_long_chain_of_references_does_not_end_the_program() {
+fn a_long_chain_of_references_does_not_overflow_the_stack() {
     let mut definitions = serde_json::Map::new();
     for n in 0..3_000 {
         let next = json!({"$ref": format!("#/$defs/d{}", n + 1)});
         definitions.insert(format!("d{n}"), next);
     }
     definitions.insert("d3000".to_owned(), json!({"type": "string"}));
-    // In the order of the definitions, and in the other one.
+    // In the order of the definitions, and reversed.
     let forwards = json!({"$ref": "#/$defs/d0", "$defs": definitions});
     let names = (0..=3_000)
         .rev()
@@ -195,17 +199,21 @@ fn a_long_chain_of_references_does_not_end_the_program() {
 }
 
 #[test]
-fn an_expression_that_goes_back_for_ever_is_given_up() {
+fn an_expression_that_backtracks_endlessly_is_stopped() {
     let schema = json!({"type": "string", "pattern": r"^(?=(a+)+$)\1b$"});
-    let faults = told(&schema, &json!("a".repeat(10_000)));
-    assert_eq!(faults.len(), 1, "{faults:?}");
+    let violations = violations(&schema, &json!("a".repeat(10_000)));
+    assert_eq!(violations.len(), 1, "{violations:?}");
 }
 
 #[test]
-fn faults_are_few_and_short() {
+fn violations_are_few_and_short() {
     let schema = json!({"items": {"enum": ["x".repeat(1_000)]}});
     let value = Value::Array(vec![json!(0); 1_000]);
-    let faults = told(&schema, &value);
-    assert_eq!(faults.len(), MAX_VIOLATIONS);
-    assert!(faults.iter().all(|fault| fault.chars().count() < 320));
+    let violations = violations(&schema, &value);
+    assert_eq!(violations.len(), MAX_VIOLATIONS);
+    assert!(
+        violations
+            .iter()
+            .all(|violation| violation.chars().count() < 320)
+    );
 }

@@ -1,27 +1,28 @@
-//! Merging a piece of up to sixteen bytes, which is what nearly every piece has.
+//! The BPE merge of pieces of up to sixteen bytes, which are nearly all pieces.
 //!
-//! The way is that of `merge`, but the piece lies in registers and the joins of its neighbours in
-//! sixteen places, of which the smallest is found without a branch.
+//! The algorithm is that of `merge`, with the piece in registers and the joins of neighbours in
+//! sixteen slots. The smallest slot is found without a branch.
 
 use crate::hash::EMPTY;
 use crate::index::Key;
 use crate::table::{byte_id, pair_id};
 
-/// Places of a piece.
-const PLACES: usize = Key::LONGEST;
-/// Bits of a join that hold the place; above them is the id.
+/// Slots of a piece.
+const PLACES: usize = Key::MAX_LEN;
+/// Bits of a join for the slot; the id is above them.
 const PLACE_BITS: u32 = 4;
-/// The join of two neighbours that are no token. Larger than any other; like all of them, a double
-/// word, because the processor finds the smallest of these one by one faster than it reads what was
-/// just written as vectors.
+/// The join of two neighbours that do not form a token, larger than any other.
+///
+/// Joins are double words: a scalar minimum over them is faster than a vector load of words that
+/// were just stored.
 const NONE: u64 = u64::MAX;
 
-/// Gives the tokens of a piece to `sink`, in order.
+/// Passes the tokens of a piece to `sink`, in order.
 pub(crate) fn merge(piece: &Key, mut sink: impl FnMut(u32)) {
     let length = piece.length;
     let bytes = piece.bytes();
     let join = |from: usize, to: usize| {
-        let id = Key::of(bytes >> (from * 8), to - from).id();
+        let id = Key::from_bytes(bytes >> (from * 8), to - from).id();
         pack(id, from)
     };
     let all = bytes.to_le_bytes();
@@ -35,7 +36,7 @@ pub(crate) fn merge(piece: &Key, mut sink: impl FnMut(u32)) {
         *entry = pack(pair_id(*pair), at);
     }
 
-    // A set bit is a part's first byte; the one behind the piece ends the last part.
+    // A set bit marks the first byte of a part; the bit after the piece ends the last part.
     let mut parts = (2_u32 << length) - 1;
     loop {
         let least = smallest(&joins);
@@ -66,7 +67,7 @@ pub(crate) fn merge(piece: &Key, mut sink: impl FnMut(u32)) {
     }
 }
 
-/// The place of the first part after `at`.
+/// Returns the slot of the first part after `at`.
 #[inline]
 fn after(parts: u32, at: usize) -> usize {
     (parts & (u32::MAX << 1 << at)).trailing_zeros() as usize
@@ -84,7 +85,7 @@ fn pack(id: u32, at: usize) -> u64 {
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "an id and a place have 22 bits"
+    reason = "an id and a slot have 22 bits"
 )]
 fn unpack(join: u64) -> (u32, usize) {
     ((join >> PLACE_BITS) as u32, join as usize % PLACES)

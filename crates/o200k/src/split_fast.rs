@@ -1,24 +1,26 @@
-//! Where most pieces end, eight bytes at a time.
+//! The fast path of the pre-tokenizer, eight bytes at a time.
 //!
-//! Most pieces are ASCII: a word with the space before it, up to three digits, a few signs. Their
-//! ends are found here in one word of memory without a loop over its bytes. Whatever is not so
-//! simple is left to `pieces`, whose rules these are.
+//! Most pieces are ASCII: a word with the space before it, up to three digits, a few signs. This
+//! module finds their ends in one word of memory without a loop over its bytes. It implements a
+//! subset of the rules of `pretokenize`, which handles all other pieces.
 
 use crate::class::{LETTER, LOWER, NUMBER, OTHER, SPACE, UPPER, ascii};
 
-/// The highest bit of each byte, in which the functions below answer.
+/// The highest bit of each byte, which holds the results of the functions below.
 const HIGH: u64 = 0x8080_8080_8080_8080;
 /// A one in each byte.
 const ONES: u64 = 0x0101_0101_0101_0101;
 
-/// The end of the piece that begins at `at`, if it is a simple one that ends well before the text.
+/// Returns the end of a simple piece that begins at `at`.
+///
+/// Returns `None` for other pieces, and near the end of the text.
 #[inline]
-pub(crate) fn quick_end(text: &[u8], at: usize) -> Option<usize> {
+pub(crate) fn fast_piece_end(text: &[u8], at: usize) -> Option<usize> {
     let bytes = u64::from_le_bytes(*text.get(at..)?.first_chunk()?);
     let first = ascii(byte(bytes, 0));
     let second = ascii(byte(bytes, 1));
     if second & LETTER != 0 && first & (LETTER | SPACE | OTHER) != 0 {
-        // A capital may only stand where no small letter came before it.
+        // A capital is part of the word only if no small letter precedes it.
         let head = usize::from(second & UPPER != 0 && first & LOWER == 0);
         return word(text, at, bytes, 1 + head);
     }
@@ -39,7 +41,7 @@ pub(crate) fn quick_end(text: &[u8], at: usize) -> Option<usize> {
     None
 }
 
-/// The end of a word of which `head` characters are known, if small letters follow them.
+/// Returns the end of a word if small letters follow its first `head` characters.
 #[inline]
 fn word(text: &[u8], at: usize, bytes: u64, head: usize) -> Option<usize> {
     let others = !small(bytes) & HIGH & (u64::MAX << (head * 8));
@@ -59,11 +61,11 @@ fn word(text: &[u8], at: usize, bytes: u64, head: usize) -> Option<usize> {
             }
         }
     }
-    // Letters beyond ASCII go on, and an apostrophe may begin a contraction.
+    // Letters beyond ASCII continue the word, and an apostrophe may begin a contraction.
     (next < 0x80 && next != b'\'').then_some(end)
 }
 
-/// The end of up to three digits, of which the first is known.
+/// Returns the end of up to three digits.
 #[inline]
 fn number(at: usize, bytes: u64) -> Option<usize> {
     let others = !digits(bytes) & 0x8080_8080;
@@ -71,7 +73,7 @@ fn number(at: usize, bytes: u64) -> Option<usize> {
     (length == 3 || byte(bytes, length) < 0x80).then_some(at + length)
 }
 
-/// The end of signs of which `known` characters are known, the first of them maybe a space.
+/// Returns the end of signs after the first `known` characters.
 #[inline]
 fn signs(text: &[u8], at: usize, bytes: u64, known: usize) -> Option<usize> {
     let letters = small(bytes | (ONES * 0x20));
@@ -94,12 +96,9 @@ fn signs(text: &[u8], at: usize, bytes: u64, known: usize) -> Option<usize> {
     Some(end)
 }
 
-/// The byte at a place of a word; zero if the word has no such place.
+/// Returns a byte of a word; zero after its end.
 #[inline]
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "one byte is what is wanted"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "selects one byte")]
 const fn byte(bytes: u64, place: usize) -> u8 {
     if place < 8 {
         (bytes >> (place * 8)) as u8
@@ -108,25 +107,25 @@ const fn byte(bytes: u64, place: usize) -> u8 {
     }
 }
 
-/// The place of the first byte whose bit is set, or eight.
+/// Returns the index of the first byte whose bit is set, or eight.
 #[inline]
 const fn first_of(bits: u64) -> usize {
     bits.trailing_zeros() as usize / 8
 }
 
-/// The bytes that are `least` or more, and less than 128.
+/// Marks the bytes from `least` to 127.
 #[inline]
 const fn at_least(bytes: u64, least: u64) -> u64 {
     ((bytes & !HIGH) + ONES * (0x80 - least)) & !bytes
 }
 
-/// The small letters.
+/// Marks the small letters.
 #[inline]
 const fn small(bytes: u64) -> u64 {
     at_least(bytes, 0x61) & !at_least(bytes, 0x7B)
 }
 
-/// The digits.
+/// Marks the digits.
 #[inline]
 const fn digits(bytes: u64) -> u64 {
     at_least(bytes, 0x30) & !at_least(bytes, 0x3A)

@@ -1,4 +1,4 @@
-//! The specials by number and name, and that no ordinary text becomes one.
+//! Specials by number and name; ordinary text never becomes one.
 
 use logue_o200k::special::{self, IDS, is_special};
 use logue_o200k::{
@@ -19,7 +19,7 @@ const NAMED: [(u32, &str); 9] = [
     (200_012, "<|call|>"),
 ];
 
-/// What the vocabulary says of an id, from its definition.
+/// Returns the expected name of a special.
 fn expected(id: u32) -> String {
     let named = NAMED.iter().find(|&&(named, _)| named == id);
     named.map_or_else(

@@ -1,5 +1,4 @@
-//! Reports as people see them.
-#![allow(clippy::unwrap_used, reason = "tests")]
+//! Rendered reports.
 
 use insta::assert_snapshot;
 use logue_source::{ColorMode, Diagnostic, DiagnosticCode, Source, Span};

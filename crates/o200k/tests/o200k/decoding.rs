@@ -1,12 +1,12 @@
-//! Ids to bytes and text, at once and one by one.
+//! Decoding of ids, all at once and one by one.
 
 use logue_o200k::{
-    DecodeError, TextStream, UnknownId, VOCABULARY_SIZE, decode, decode_lossy, decode_text, encode,
-    token_bytes, token_id,
+    DecodeError, TextStream, UnknownTokenId, VOCABULARY_SIZE, decode, decode_lossy, decode_text,
+    encode, token_bytes, token_id,
 };
 use proptest::prelude::*;
 
-/// Any id, often one of a part of a character or none at all.
+/// Generates ids; many are part of a character or unknown.
 fn ids() -> impl Strategy<Value = Vec<u32>> {
     let id = prop_oneof![
         4 => 0..201_089_u32,
@@ -43,13 +43,13 @@ fn every_byte_is_a_token() {
 #[test]
 fn an_unknown_id_is_an_error_with_its_number() {
     for id in [201_089, 201_090, 1 << 18, u32::MAX] {
-        assert_eq!(decode(&[13225, id, 0]), Err(UnknownId(id)));
+        assert_eq!(decode(&[13225, id, 0]), Err(UnknownTokenId(id)));
         let error = decode_text(&[13225, id]);
-        assert_eq!(error, Err(DecodeError::UnknownId(UnknownId(id))));
+        assert_eq!(error, Err(DecodeError::UnknownId(UnknownTokenId(id))));
         assert_eq!(token_bytes(id), None);
         assert_eq!(decode_lossy(&[13225, id, 0]), "Hello\u{FFFD}!");
     }
-    let message = UnknownId(201_089).to_string();
+    let message = UnknownTokenId(201_089).to_string();
     assert_eq!(message, "201089 is no id of o200k_harmony");
 }
 
@@ -84,7 +84,7 @@ fn an_unknown_id_leaves_a_stream_as_it_was() {
         .map(|byte| token_id(&[byte]).unwrap_or_default());
     let mut stream = TextStream::new();
     assert_eq!(stream.push(bytes.next().unwrap_or_default()), Ok(""));
-    assert_eq!(stream.push(u32::MAX), Err(UnknownId(u32::MAX)));
+    assert_eq!(stream.push(u32::MAX), Err(UnknownTokenId(u32::MAX)));
     assert!(stream.is_incomplete());
     assert_eq!(stream.push(bytes.next().unwrap_or_default()), Ok("é"));
 }
@@ -113,7 +113,7 @@ proptest! {
         let joined: Option<Vec<&[u8]>> = ids.iter().map(|&id| token_bytes(id)).collect();
         match (decode(&ids), joined) {
             (Ok(bytes), Some(joined)) => prop_assert_eq!(bytes, joined.concat()),
-            (Err(UnknownId(id)), None) => {
+            (Err(UnknownTokenId(id)), None) => {
                 let first = ids.iter().find(|&&id| token_bytes(id).is_none());
                 prop_assert_eq!(Some(&id), first);
             }
