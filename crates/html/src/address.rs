@@ -1,18 +1,19 @@
-//! Addresses of links and images: which are kept, how they are written, and where they lead from a
-//! page whose own address is known (RFC 3986 §5.2).
+//! Addresses of links and images: filtering, escaping and resolution (RFC 3986 §5.2).
 
-/// Bytes of an address that is kept: longer ones are data, not addresses.
-const LONGEST: usize = 2_048;
+/// Maximum length of an address in bytes; longer ones are data.
+const MAX_ADDRESS_LEN: usize = 2_048;
 
-/// What a link may lead to. Everything else would run, or is data.
+/// The schemes of permitted links; all others execute code or are data.
 const SCHEMES: [&str; 6] = ["http", "https", "mailto", "tel", "ftp", "ftps"];
 
-/// The address as it may stand in Markdown, resolved against `base`; `None` if it is dropped.
+/// Returns an address for Markdown, resolved against `base`.
+///
+/// Returns `None` if the address is not permitted.
 pub(crate) fn keep(written: &str, base: Option<&str>) -> Option<String> {
-    if written.len() > LONGEST {
+    if written.len() > MAX_ADDRESS_LEN {
         return None;
     }
-    // A browser drops these, so `java\nscript:` is a scheme.
+    // Browsers remove these characters, so `java\nscript:` is a scheme.
     let meant: String = written
         .trim_matches(|character: char| character <= ' ')
         .chars()
@@ -33,7 +34,9 @@ pub(crate) fn keep(written: &str, base: Option<&str>) -> Option<String> {
     }
 }
 
-/// Where the reference leads from the base. A base that is no address with a host changes nothing.
+/// Resolves a reference against a base.
+///
+/// Returns the reference unchanged if the base has no host.
 pub(crate) fn resolve(base: &str, reference: &str) -> String {
     let whole = || reference.to_owned();
     if split_scheme(reference).is_some() {
@@ -77,7 +80,7 @@ pub(crate) fn resolve(base: &str, reference: &str) -> String {
     format!("{scheme}://{authority}{path}{rest}")
 }
 
-/// The scheme before a colon, and what follows the colon.
+/// Splits an address into its scheme and the text after the colon.
 fn split_scheme(address: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = address.split_once(':')?;
     let sound = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
@@ -89,7 +92,7 @@ fn split_at_any<'a>(text: &'a str, ends: &[char]) -> (&'a str, &'a str) {
     text.split_at(text.find(ends).unwrap_or(text.len()))
 }
 
-/// A path without `.` and `..`, which cannot climb above its beginning.
+/// Removes `.` and `..` from a path, without climbing above its root.
 fn without_dots(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let segments: Vec<&str> = path.split('/').skip(1).collect();
@@ -110,7 +113,7 @@ fn without_dots(path: &str) -> String {
     format!("/{}", kept.join("/"))
 }
 
-/// Encodes what would end the address in Markdown, and what no address holds.
+/// Percent-encodes characters that end an address in Markdown or are invalid in one.
 fn escape(address: &str) -> String {
     let mut out = String::with_capacity(address.len());
     for character in address.chars() {

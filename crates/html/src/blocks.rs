@@ -2,10 +2,10 @@
 
 use crate::escape;
 
-/// Quotes and items that are open within each other; further ones add no indentation.
-const DEEPEST: usize = 16;
+/// Maximum nesting of quotes and items; deeper ones add no indentation.
+const MAX_DEPTH: usize = 16;
 
-/// What indents the lines of the blocks in it.
+/// An open element that indents its lines.
 #[derive(Debug)]
 enum Container {
     Quote,
@@ -15,23 +15,23 @@ enum Container {
     },
     Item {
         marker: String,
-        /// Whether the marker stands in the output already.
+        /// Whether the output contains the marker.
         written: bool,
     },
 }
 
-/// What stands between two blocks.
+/// The separator between two blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Gap {
+pub(crate) enum Separator {
     /// A line end.
     Line,
     /// An empty line.
     Blank,
 }
 
-/// Which containers an end tag means.
+/// The container that an end tag closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Closes {
+pub(crate) enum ContainerKind {
     Quote,
     List,
     Item,
@@ -44,12 +44,12 @@ pub(crate) struct Blocks {
     limit: usize,
     cut: bool,
     containers: Vec<Container>,
-    /// Containers that were opened beyond the deepest.
+    /// Open containers beyond the maximum nesting.
     beyond: usize,
-    /// How many containers the last block and the next one share.
+    /// The number of containers that the last and the next block share.
     shared: usize,
-    gap: Gap,
-    /// Whether the outermost list has shown an item: then the next one follows on the next line.
+    gap: Separator,
+    /// Whether the outermost list has an item; the next item then needs no blank line.
     in_list: bool,
 }
 
@@ -63,12 +63,12 @@ impl Blocks {
             containers: Vec::new(),
             beyond: 0,
             shared: 0,
-            gap: Gap::Line,
+            gap: Separator::Line,
             in_list: false,
         }
     }
 
-    /// Bytes that may still come.
+    /// Returns the remaining bytes.
     pub(crate) fn room(&self) -> usize {
         self.limit.saturating_sub(self.out.len())
     }
@@ -82,7 +82,7 @@ impl Blocks {
         self.open(Container::List { next: first });
     }
 
-    /// Opens an item of the innermost list; the item before it ends here.
+    /// Opens an item of the innermost list and closes the previous item.
     pub(crate) fn open_item(&mut self) {
         let list = self.innermost_list();
         if let Some(Container::Item { .. }) = list.and_then(|at| self.containers.get(at + 1))
@@ -90,7 +90,7 @@ impl Blocks {
         {
             self.truncate(list.map_or(0, |at| at + 1));
         }
-        // An item in no list ends the one before it too.
+        // An item outside a list also closes the previous item.
         let is_item = |container: &Container| matches!(container, Container::Item { .. });
         if list.is_none()
             && let Some(at) = self.containers.iter().position(is_item)
@@ -114,15 +114,15 @@ impl Blocks {
     }
 
     fn open(&mut self, container: Container) {
-        if self.containers.len() < DEEPEST {
+        if self.containers.len() < MAX_DEPTH {
             self.containers.push(container);
         } else {
             self.beyond = self.beyond.saturating_add(1);
         }
     }
 
-    /// Closes the innermost container of a kind and what is open within it.
-    pub(crate) fn close(&mut self, kind: Closes) {
+    /// Closes the innermost container of a kind, with its open contents.
+    pub(crate) fn close(&mut self, kind: ContainerKind) {
         if self.beyond > 0 {
             self.beyond -= 1;
             return;
@@ -130,23 +130,23 @@ impl Blocks {
         let is = |container: &Container| {
             matches!(
                 (kind, container),
-                (Closes::Quote, Container::Quote)
-                    | (Closes::List, Container::List { .. })
-                    | (Closes::Item, Container::Item { .. })
+                (ContainerKind::Quote, Container::Quote)
+                    | (ContainerKind::List, Container::List { .. })
+                    | (ContainerKind::Item, Container::Item { .. })
             )
         };
-        // An item's end does not reach out of its list.
+        // The end of an item does not close its list.
         let reach = match kind {
-            Closes::Item => self.innermost_list().unwrap_or(0),
-            Closes::Quote | Closes::List => 0,
+            ContainerKind::Item => self.innermost_list().unwrap_or(0),
+            ContainerKind::Quote | ContainerKind::List => 0,
         };
         let found = self.containers.iter().rposition(is);
         if let Some(at) = found.filter(|at| *at >= reach) {
             self.truncate(at);
         }
-        if kind == Closes::List && !self.in_some_list() {
+        if kind == ContainerKind::List && !self.in_some_list() {
             self.in_list = false;
-            self.gap = Gap::Blank;
+            self.gap = Separator::Blank;
         }
     }
 
@@ -165,15 +165,15 @@ impl Blocks {
         self.innermost_list().is_some()
     }
 
-    /// Says that the next block keeps this distance at least.
-    pub(crate) fn keep(&mut self, gap: Gap) {
+    /// Requires at least this separator before the next block.
+    pub(crate) fn require(&mut self, gap: Separator) {
         self.gap = self.gap.max(gap);
     }
 
-    /// A paragraph: its lines are text and marks.
+    /// Writes a paragraph of text and marks.
     pub(crate) fn paragraph(&mut self, text: &str) {
         if self.markdown {
-            self.keep(Gap::Blank);
+            self.require(Separator::Blank);
             self.write(text.split('\n').map(escape::line_start));
         } else {
             self.write(text.split('\n').map(str::to_owned));
@@ -181,10 +181,10 @@ impl Blocks {
     }
 
     pub(crate) fn heading(&mut self, level: u8, text: &str) {
-        self.keep(Gap::Blank);
+        self.require(Separator::Blank);
         let line = if self.markdown {
             let marks = "#".repeat(usize::from(level));
-            // A heading's own closing marks would be cut off.
+            // Markdown removes closing marks of a heading.
             match text.strip_suffix('#') {
                 Some(before) => format!("{marks} {before}\\#"),
                 None => format!("{marks} {text}"),
@@ -193,21 +193,21 @@ impl Blocks {
             text.to_owned()
         };
         self.write(std::iter::once(line));
-        self.keep(Gap::Blank);
+        self.require(Separator::Blank);
     }
 
     pub(crate) fn rule(&mut self) {
-        self.keep(Gap::Blank);
-        // At the beginning it would look like a header.
+        self.require(Separator::Blank);
+        // At the start of the output a rule would look like a header.
         if self.markdown && !self.out.is_empty() {
             self.write(std::iter::once("---".to_owned()));
-            self.keep(Gap::Blank);
+            self.require(Separator::Blank);
         }
     }
 
-    /// Lines as they are, in a fence.
+    /// Writes unchanged lines in a fence.
     pub(crate) fn code(&mut self, text: &str, language: &str) {
-        self.keep(Gap::Blank);
+        self.require(Separator::Blank);
         if self.markdown {
             let fence = "`".repeat(3.max(escape::longest_run(text) + 1));
             let first = std::iter::once(format!("{fence}{language}"));
@@ -216,14 +216,14 @@ impl Blocks {
         } else {
             self.write(text.split('\n').map(str::to_owned));
         }
-        self.keep(Gap::Blank);
+        self.require(Separator::Blank);
     }
 
-    /// Lines that are whole already, as those of a table.
+    /// Writes complete lines, such as those of a table.
     pub(crate) fn lines(&mut self, lines: impl Iterator<Item = String>) {
-        self.keep(Gap::Blank);
+        self.require(Separator::Blank);
         self.write(lines);
-        self.keep(Gap::Blank);
+        self.require(Separator::Blank);
     }
 
     fn write(&mut self, lines: impl Iterator<Item = String>) {
@@ -234,7 +234,7 @@ impl Blocks {
         if !self.out.is_empty() {
             let tight = begins_item && self.in_list;
             self.out.push('\n');
-            if self.gap == Gap::Blank && !tight {
+            if self.gap == Separator::Blank && !tight {
                 let mut blank = self.prefix(self.shared);
                 blank.truncate(blank.trim_end().len());
                 self.out.push_str(&blank);
@@ -263,10 +263,10 @@ impl Blocks {
             }
         }
         self.shared = self.containers.len();
-        self.gap = Gap::Line;
+        self.gap = Separator::Line;
     }
 
-    /// What stands before the first line of a block: it shows the markers that wait.
+    /// Returns the prefix of the first line of a block, with pending markers.
     fn first_prefix(&mut self) -> String {
         let mut prefix = String::new();
         for container in &mut self.containers {
@@ -286,7 +286,7 @@ impl Blocks {
         prefix
     }
 
-    /// What stands before the other lines, of the outermost containers.
+    /// Returns the prefix of the other lines for the outermost containers.
     fn prefix(&self, containers: usize) -> String {
         let mut prefix = String::new();
         for container in self.containers.iter().take(containers) {
@@ -299,7 +299,7 @@ impl Blocks {
         prefix
     }
 
-    /// The output, and whether the limit cut it.
+    /// Returns the output and whether the limit cut it.
     pub(crate) fn finish(mut self) -> (String, bool) {
         if self.out.len() > self.limit {
             self.cut = true;

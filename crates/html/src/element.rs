@@ -1,15 +1,15 @@
-//! What an element means for the text: a block, a mark, a container, or nothing to show.
+//! The role of an element: block, mark, container or hidden.
 
 use std::borrow::Cow;
 
-/// The part that an element plays.
+/// The role of an element in the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Nothing: its content is shown where it stands.
+    /// The content is part of the surrounding text.
     Inline,
-    /// It stands on lines of its own.
+    /// The content has lines of its own.
     Block,
-    /// So does it, with space around.
+    /// The content has lines of its own, with blank lines around.
     Paragraph,
     Heading(u8),
     Break,
@@ -22,21 +22,21 @@ pub(crate) enum Role {
     Row,
     Cell,
     HeadCell,
-    /// A part of a table that holds rows.
+    /// A group of rows in a table.
     Section,
     Link,
     Image,
     Mark(Mark),
     Code,
-    /// Its content is the title of the page.
+    /// The content is the title of the page.
     Title,
-    /// Its content is not shown. All of them but `template` and `svg` hold raw text.
+    /// The content is hidden; except in `template` and `svg`, it is raw text.
     Hidden,
-    /// Where the links of the page count from.
+    /// The base address of the links.
     Base,
 }
 
-/// A mark around a piece of a line.
+/// A mark around part of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     Emphasis,
@@ -44,7 +44,7 @@ pub(crate) enum Mark {
     Strike,
 }
 
-/// The part that the element of this name (in lower case) plays.
+/// Returns the role of an element by its name in lower case.
 pub(crate) fn role(name: &str) -> Role {
     match name {
         "p" | "dl" | "figure" | "fieldset" | "details" | "caption" => Role::Paragraph,
@@ -83,7 +83,7 @@ pub(crate) fn role(name: &str) -> Role {
     }
 }
 
-/// Whether an element cannot be part of a drawing: then the drawing was never closed.
+/// Returns whether an element cannot occur in a drawing, so the drawing is unclosed.
 pub(crate) fn leaves_svg(role: Role) -> bool {
     matches!(
         role,
@@ -99,9 +99,9 @@ pub(crate) fn leaves_svg(role: Role) -> bool {
     )
 }
 
-/// The language that the classes of a code block name: `language-rust`, `lang-rust`.
+/// Returns the language from the classes of a code block, such as `language-rust`.
 pub(crate) fn language(classes: Option<Cow<'_, str>>) -> Option<String> {
-    const LONGEST: usize = 32;
+    const MAX_LANGUAGE_LEN: usize = 32;
     let classes = classes?;
     let named = classes.split_ascii_whitespace().find_map(|class| {
         ["language-", "lang-", "highlight-source-"]
@@ -109,6 +109,6 @@ pub(crate) fn language(classes: Option<Cow<'_, str>>) -> Option<String> {
             .find_map(|prefix| class.strip_prefix(prefix))
     })?;
     let sound = |byte: u8| byte.is_ascii_alphanumeric() || b"+#._-".contains(&byte);
-    let good = !named.is_empty() && named.len() <= LONGEST && named.bytes().all(sound);
+    let good = !named.is_empty() && named.len() <= MAX_LANGUAGE_LEN && named.bytes().all(sound);
     good.then(|| named.to_owned())
 }

@@ -1,21 +1,21 @@
 //! Character references: `&amp;`, `&#38;`, `&#x26;`.
 //!
 //! The rules are those of the HTML standard (§13.2.5.72): names with their semicolon, the 106 old
-//! names also without it, numbers in both bases, and the corrections for numbers that mean no
-//! character. Each reference costs a bounded amount of work, whatever follows the ampersand.
+//! names also without it, numbers in both bases, and the corrections for numbers that are not
+//! characters. Each reference costs a bounded amount of work.
 
 use std::borrow::Cow;
 
 /// `NAME HEX [HEX]` on each line, sorted by the bytes of the name.
 const NAMES: &str = include_str!("../data/entities.txt");
 
-/// The longest name that the standard knows.
-const LONGEST: usize = 31;
+/// Maximum length of a name.
+const MAX_NAME_LEN: usize = 31;
 
-/// Names that count without a semicolon too, each at most this long.
-const LONGEST_OLD: usize = 6;
+/// Maximum length of a name that is valid without a semicolon.
+const MAX_OLD_NAME_LEN: usize = 6;
 
-/// Sorted by their bytes.
+/// Names that are valid without a semicolon, sorted by bytes.
 const OLD: [&str; 106] = [
     "AElig", "AMP", "Aacute", "Acirc", "Agrave", "Aring", "Atilde", "Auml", "COPY", "Ccedil",
     "ETH", "Eacute", "Ecirc", "Egrave", "Euml", "GT", "Iacute", "Icirc", "Igrave", "Iuml", "LT",
@@ -30,7 +30,7 @@ const OLD: [&str; 106] = [
     "yacute", "yen", "yuml",
 ];
 
-/// What the numbers 0x80 to 0x9F mean: people wrote windows-1252.
+/// The characters of the numbers 0x80 to 0x9F, which are windows-1252 in practice.
 const WINDOWS_1252: [char; 32] = [
     '\u{20AC}', '\u{81}', '\u{201A}', '\u{192}', '\u{201E}', '\u{2026}', '\u{2020}', '\u{2021}',
     '\u{2C6}', '\u{2030}', '\u{160}', '\u{2039}', '\u{152}', '\u{8D}', '\u{17D}', '\u{8F}',
@@ -38,15 +38,15 @@ const WINDOWS_1252: [char; 32] = [
     '\u{2DC}', '\u{2122}', '\u{161}', '\u{203A}', '\u{153}', '\u{9D}', '\u{17E}', '\u{178}',
 ];
 
-/// Where a text stands: in an attribute an old name may be part of a query string.
+/// The context of a text; in attributes, old names may belong to queries.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum EntityContext {
     Text,
     Attribute,
 }
 
-/// The text with its references replaced, and with line ends as HTML has them.
-pub(crate) fn decode(text: &str, place: Place) -> Cow<'_, str> {
+/// Replaces references and normalizes line ends.
+pub(crate) fn decode(text: &str, context: EntityContext) -> Cow<'_, str> {
     let special = |byte: u8| byte == b'&' || byte == b'\r';
     let Some(first) = text.bytes().position(special) else {
         return Cow::Borrowed(text);
@@ -62,7 +62,7 @@ pub(crate) fn decode(text: &str, place: Place) -> Cow<'_, str> {
             out.push('\n');
             rest = after.strip_prefix('\n').unwrap_or(after);
         } else if let Some(after) = marked.strip_prefix('&') {
-            let used = reference(after, place, &mut out);
+            let used = reference(after, context, &mut out);
             if used == 0 {
                 out.push('&');
             }
@@ -73,8 +73,10 @@ pub(crate) fn decode(text: &str, place: Place) -> Cow<'_, str> {
     }
 }
 
-/// Appends what the reference behind an ampersand means; the bytes that it takes, 0 for none.
-fn reference(text: &str, place: Place, out: &mut String) -> usize {
+/// Appends the characters of a reference and returns its length.
+///
+/// `text` begins after the ampersand. The length is 0 without a reference.
+fn reference(text: &str, context: EntityContext, out: &mut String) -> usize {
     if let Some(number) = text.strip_prefix('#') {
         return match number.strip_prefix(['x', 'X']) {
             Some(digits) => numeric(digits, 16, 2, out),
@@ -83,7 +85,7 @@ fn reference(text: &str, place: Place, out: &mut String) -> usize {
     }
     let length = text
         .bytes()
-        .take(LONGEST + 1)
+        .take(MAX_NAME_LEN + 1)
         .take_while(u8::is_ascii_alphanumeric)
         .count();
     let name = text.get(..length).unwrap_or_default();
@@ -93,7 +95,7 @@ fn reference(text: &str, place: Place, out: &mut String) -> usize {
         push_value(value, out);
         return length + 1;
     }
-    for length in (2..=length.min(LONGEST_OLD)).rev() {
+    for length in (2..=length.min(MAX_OLD_NAME_LEN)).rev() {
         let Some(name) = text.get(..length) else {
             continue;
         };
@@ -101,20 +103,20 @@ fn reference(text: &str, place: Place, out: &mut String) -> usize {
             continue;
         }
         let next = text.as_bytes().get(length);
-        let goes_on = next.is_some_and(|next| next.is_ascii_alphanumeric() || *next == b'=');
-        if place == Place::Attribute && goes_on {
+        let continues = next.is_some_and(|next| next.is_ascii_alphanumeric() || *next == b'=');
+        if context == EntityContext::Attribute && continues {
             return 0;
         }
         if let Some(value) = value(name) {
             push_value(value, out);
-            // `&amp;` came by above; what is here has no semicolon.
+            // Names with a semicolon are handled above.
             return length;
         }
     }
     0
 }
 
-/// Appends the character of a number; `before` bytes stood before its digits.
+/// Appends the character of a number whose digits begin after `before` bytes.
 fn numeric(digits: &str, base: u32, before: usize, out: &mut String) -> usize {
     let mut number = 0_u32;
     let mut length = 0;
@@ -149,7 +151,7 @@ fn push_value(value: &str, out: &mut String) {
     out.extend(numbers.filter_map(|hex| char::from_u32(u32::from_str_radix(hex, 16).ok()?)));
 }
 
-/// Looks a name up by halving the table.
+/// Finds a name by binary search.
 fn value(name: &str) -> Option<&'static str> {
     let mut table = NAMES;
     while !table.is_empty() {

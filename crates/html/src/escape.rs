@@ -1,6 +1,8 @@
-//! How characters are written so that Markdown reads them as characters.
+//! Escaping of characters for Markdown.
 
-/// Appends a word (no white space in it) so that nothing in it begins a mark, a link, code, an
+/// Appends a word and escapes Markdown syntax in it.
+///
+/// The word contains no white space. Escaped are characters that begin a mark, a link, code, an
 /// element or a reference.
 pub(crate) fn word(word: &str, out: &mut String) {
     let mut before = out.chars().next_back();
@@ -9,7 +11,7 @@ pub(crate) fn word(word: &str, out: &mut String) {
         let next = characters.peek().copied();
         let escaped = match character {
             '\\' | '`' | '*' | '[' | ']' | '<' | '~' => true,
-            // Between letters it never begins a mark.
+            // An underscore between letters never begins a mark.
             '_' => {
                 !(before.is_some_and(char::is_alphanumeric)
                     && next.is_some_and(char::is_alphanumeric))
@@ -25,7 +27,7 @@ pub(crate) fn word(word: &str, out: &mut String) {
     }
 }
 
-/// Appends code in enough backticks.
+/// Appends code in a sufficient number of backticks.
 pub(crate) fn code(code: &str, out: &mut String) {
     let fence = "`".repeat(longest_run(code) + 1);
     let pad = if code.starts_with('`') || code.ends_with('`') {
@@ -33,14 +35,14 @@ pub(crate) fn code(code: &str, out: &mut String) {
     } else {
         ""
     };
-    // A backtick right before would lengthen the fence.
+    // A backtick immediately before would lengthen the fence.
     if out.ends_with('`') {
         out.push(' ');
     }
     out.extend([&fence, pad, code, pad, &fence]);
 }
 
-/// The longest run of backticks.
+/// Returns the length of the longest run of backticks.
 pub(crate) fn longest_run(text: &str) -> usize {
     let (mut longest, mut run) = (0, 0);
     for byte in text.bytes() {
@@ -50,7 +52,9 @@ pub(crate) fn longest_run(text: &str) -> usize {
     longest
 }
 
-/// A line of a paragraph so that its beginning begins no list, heading, quote, rule or table.
+/// Escapes the start of a paragraph line.
+///
+/// Without the escape it could begin a list, heading, quote, rule or table.
 pub(crate) fn line_start(line: &str) -> String {
     let escape_at = |at: usize| {
         let (before, after) = line.split_at_checked(at).unwrap_or((line, ""));
@@ -67,8 +71,8 @@ pub(crate) fn line_start(line: &str) -> String {
         Some(':') if next == Some('-') => escape_at(0),
         Some('0'..='9') => {
             let digits = line.bytes().take_while(u8::is_ascii_digit).count();
-            let rest = line.get(digits..).unwrap_or_default();
-            let after = rest.strip_prefix(['.', ')']);
+            let following = line.get(digits..).unwrap_or_default();
+            let after = following.strip_prefix(['.', ')']);
             match after {
                 Some(after) if after.is_empty() || after.starts_with([' ', '\\']) => {
                     escape_at(digits)

@@ -1,50 +1,49 @@
-//! One line of text in the making: words, marks, links and code, with white space collapsed.
+//! The current line of text: words, marks, links and code, with collapsed white space.
 //!
-//! Marks are written when the first character in them comes and are taken back when none does, so
-//! that no mark stands around nothing and none has white space on its inner side, which Markdown
-//! would not read as a mark.
+//! A mark is written with its first character and omitted if it has none. Marks are therefore never
+//! empty and have no white space on their inner side, which Markdown would not read as a mark.
 
 use crate::element::Mark;
 use crate::escape;
 
-/// Marks that may be open within each other; further ones are ignored.
-const DEEPEST: usize = 16;
+/// Maximum nesting of marks; deeper ones are ignored.
+const MAX_DEPTH: usize = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Span {
     Mark(Mark),
-    /// A link and where it leads.
+    /// A link with its target.
     Link(String),
 }
 
 #[derive(Debug)]
 struct Open {
     span: Span,
-    /// Whether its beginning is in the text already.
+    /// Whether the text contains its start.
     written: bool,
 }
 
-/// The text of a block as far as it has come.
+/// The text of an unfinished block.
 #[derive(Debug)]
 pub(crate) struct Inline {
     markdown: bool,
-    /// Bytes behind which nothing more is taken of one text.
+    /// Maximum bytes taken from one text.
     limit: usize,
     text: String,
-    /// White space that counts if something follows on the same line.
+    /// Whether white space is pending; it counts if text follows on the line.
     space: bool,
-    /// Line breaks that count if something follows.
+    /// Whether a line break is pending; it counts if text follows.
     breaks: bool,
     open: Vec<Open>,
-    /// The end of the text, and the mark that was closed there.
+    /// The end of the text and the mark closed at that position.
     closed: Option<(usize, Mark)>,
-    /// Code in the making.
+    /// Unfinished code.
     code: Option<String>,
-    /// Where links lead that are written as their numbers; `None` if they are written in full.
+    /// The targets of numbered links; `None` if links are written in full.
     links: Option<Links>,
 }
 
-/// The links of a page by their numbers.
+/// The numbered links of a page.
 #[derive(Debug, Default)]
 struct Links {
     addresses: Vec<String>,
@@ -66,7 +65,7 @@ impl Inline {
         }
     }
 
-    /// The addresses of the links that are written as numbers.
+    /// Returns the targets of numbered links.
     pub(crate) fn take_links(&mut self) -> Vec<String> {
         let links = self.links.as_mut();
         links.map_or_else(Vec::new, |links| std::mem::take(&mut links.addresses))
@@ -76,12 +75,12 @@ impl Inline {
         self.text.is_empty() && self.code.as_ref().is_none_or(|code| code.trim().is_empty())
     }
 
-    /// Bytes held.
+    /// Returns the length of the text in bytes.
     pub(crate) fn len(&self) -> usize {
         self.text.len() + self.code.as_ref().map_or(0, String::len)
     }
 
-    /// Adds characters; white space becomes one space, and none at the edges of a line.
+    /// Appends text with collapsed white space, without white space at line edges.
     pub(crate) fn push(&mut self, text: &str) {
         let mut words =
             text.split(|character: char| character.is_whitespace() || character.is_control());
@@ -121,7 +120,7 @@ impl Inline {
         }
     }
 
-    /// Writes what waits for something to follow.
+    /// Writes pending breaks, spaces and marks.
     fn begin(&mut self) {
         if self.breaks && !self.text.is_empty() {
             self.text
@@ -136,7 +135,7 @@ impl Inline {
                 open.written = true;
                 match &open.span {
                     Span::Mark(mark) => match self.closed {
-                        // `<b>a</b><b>c</b>` is one mark: two in a row would read as none.
+                        // `<b>a</b><b>c</b>` is one mark: Markdown does not read two adjacent ones.
                         Some((end, other)) if end == self.text.len() && other == *mark => {
                             self.text.truncate(end - sign(*mark).len());
                         }
@@ -170,7 +169,7 @@ impl Inline {
     }
 
     pub(crate) fn open(&mut self, span: Span) {
-        if !self.markdown || self.code.is_some() || self.open.len() >= DEEPEST {
+        if !self.markdown || self.code.is_some() || self.open.len() >= MAX_DEPTH {
             return;
         }
         let full = |links: &Links| links.bytes > self.limit;
@@ -184,7 +183,7 @@ impl Inline {
         }
     }
 
-    /// Closes the innermost open span that `is` it, and what is open within.
+    /// Closes the innermost open span that matches, with its open contents.
     pub(crate) fn close(&mut self, is: impl Fn(&Span) -> bool) {
         if self.code.is_some() {
             return;
@@ -220,7 +219,7 @@ impl Inline {
         }
     }
 
-    /// Ends the code; in a table's cell a bar is set so that it does not end the cell.
+    /// Ends the code; in a cell, code with a bar and backslash becomes text.
     pub(crate) fn close_code(&mut self, in_cell: bool) {
         let Some(code) = self.code.take() else {
             return;
@@ -263,8 +262,9 @@ impl Inline {
         }
     }
 
-    /// The text so far, with every span closed that has something in it. Those that have nothing
-    /// yet stay open: what they mark comes in the next block.
+    /// Takes the text and closes every span with content.
+    ///
+    /// Spans without content stay open for the next block.
     pub(crate) fn take(&mut self, in_cell: bool) -> String {
         self.close_code(in_cell);
         self.breaks = false;

@@ -1,54 +1,92 @@
-//! Hostile HTML to readable text or Markdown.
+//! Conversion of hostile HTML to readable text or Markdown.
 //!
-//! A page comes from anywhere and may be anything: broken, endless, nested two hundred thousand
-//! deep. So there is no tree here and no recursion. [`tokens`] splits the text into tags and
-//! characters, and one pass over them writes the output: [`strip`] gives the words on lines,
-//! [`to_markdown`] keeps headings, lists, links, code, quotes and tables. Both are linear in the
-//! page, hold no more than their output, and stop at a limit.
+//! Pages are untrusted: malformed, endless or nested two hundred thousand levels deep. The crate
+//! builds no tree and does not recurse. [`tokens`] splits a page into tags and characters, and one
+//! pass over them writes the output. [`to_text`] writes words on lines; [`to_markdown`] keeps
+//! headings, lists, links, code, quotes and tables. Both are linear in the page, use no more memory
+//! than their output, and stop at a limit.
 //!
-//! Scripts, styles, templates and the like are not shown; characters of the page that Markdown
-//! would read as structure are escaped, so what looks like a heading is one.
+//! Scripts, styles, templates and similar elements are omitted. Characters of the page that Markdown
+//! would read as structure are escaped.
+//!
+//! # Examples
 //!
 //! ```
-//! use logue_html::{Options, to_markdown};
+//! use logue_html::{HtmlOptions, to_markdown};
 //!
 //! let page = "<title>News</title><h1>Today</h1><p>All <b>well</b>, <a href=/more>more</a>.";
-//! let options = Options { base: Some("https://example.org/a/b".into()), ..Options::default() };
+//! let options = HtmlOptions::new().with_base("https://example.org/a/b");
 //! let found = to_markdown(page, &options);
 //! assert_eq!(found.title.as_deref(), Some("News"));
 //! assert_eq!(found.text, "# Today\n\nAll **well**, [more](https://example.org/more).");
 //! ```
+//!
+//! # Features
+//!
+//! The crate has no features. It performs no I/O and contains no unsafe code.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod address;
 mod blocks;
+mod charset;
+mod detect;
 mod element;
 mod entity;
 mod escape;
 mod inline;
 mod page;
-mod sniff;
 mod table;
 mod token;
 
-pub use sniff::{decode, is_html};
+pub use charset::decode;
+pub use detect::is_html;
 pub use token::{Attributes, Tag, Token, Tokens, tokens};
 
-/// How a page is read.
+/// The options of a conversion.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Bytes of output; what would follow is dropped. 1 MiB by default.
+#[non_exhaustive]
+pub struct HtmlOptions {
+    /// Maximum output in bytes; the remainder is dropped. The default is 1 MiB.
     pub output_bytes: usize,
-    /// The page's own address. Relative links are written as they are without one.
+    /// The address of the page; without one, relative links stay relative.
     pub base: Option<String>,
-    /// Whether a link in Markdown is written as `【3†its words】` with its place in [`Text::links`],
-    /// and a picture as its text. The page's own `【` and `】` become `[` and `]` then, so nothing in
-    /// it looks like a link that is none.
+    /// Whether links in Markdown are numbers: `【3†words】`.
+    ///
+    /// The number is an index of [`ExtractedText::links`]. Images become their alternative text. The
+    /// page's own `【` and `】` become `[` and `]`, so ordinary text cannot imitate a link.
     pub number_links: bool,
 }
 
-impl Default for Options {
+impl HtmlOptions {
+    /// Creates the default options.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the maximum output in bytes.
+    #[must_use]
+    pub fn with_output_bytes(mut self, output_bytes: usize) -> Self {
+        self.output_bytes = output_bytes;
+        self
+    }
+
+    /// Sets the address of the page.
+    #[must_use]
+    pub fn with_base(mut self, base: impl Into<String>) -> Self {
+        self.base = Some(base.into());
+        self
+    }
+
+    /// Writes links in Markdown as numbers.
+    #[must_use]
+    pub fn with_numbered_links(mut self) -> Self {
+        self.number_links = true;
+        self
+    }
+}
+
+impl Default for HtmlOptions {
     fn default() -> Self {
         Self {
             output_bytes: 1024 * 1024,
@@ -58,37 +96,42 @@ impl Default for Options {
     }
 }
 
-/// What a page says.
+/// The text extracted from a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Text {
+#[non_exhaustive]
+pub struct ExtractedText {
     /// The text, without white space at its ends.
     pub text: String,
     /// The content of `<title>`, on one line, at most 1 KiB of it.
     pub title: Option<String>,
-    /// Where the numbered links lead, by their numbers; together no more bytes than the text may
-    /// have.
+    /// The targets of numbered links, by number.
+    ///
+    /// Their total length has the same limit as the text.
     pub links: Vec<String>,
-    /// Whether the limit cut it.
+    /// Whether the limit cut the text.
     pub cut: bool,
 }
 
-/// The words of a page: blocks on lines of their own, items of lists with their markers, cells of a
-/// row separated by tabs, preformatted text as it is. Nothing is escaped. Linear in the page.
+/// Converts a page to plain text.
+///
+/// Each block begins a line, list items have markers, the cells of a row are separated by tabs, and
+/// preformatted text is unchanged. Nothing is escaped. Linear in the page.
 ///
 /// ```
-/// use logue_html::{Options, strip};
+/// use logue_html::{HtmlOptions, to_text};
 ///
 /// let page = "<p>One &amp; two<script>no()</script></p><ul><li>three</ul>";
-/// assert_eq!(strip(page, &Options::default()).text, "One & two\n\n- three");
+/// assert_eq!(to_text(page, &HtmlOptions::default()).text, "One & two\n\n- three");
 /// ```
-pub fn strip(html: &str, options: &Options) -> Text {
+pub fn to_text(html: &str, options: &HtmlOptions) -> ExtractedText {
     page::read(html, false, options)
 }
 
-/// A page as Markdown (`CommonMark` and pipe tables). Linear in the page.
+/// Converts a page to Markdown (`CommonMark` and pipe tables).
 ///
-/// Links to anything but `http`, `https`, `mailto`, `tel` and `ftp` lose their address and keep
-/// their words; images without a usable address are their text.
-pub fn to_markdown(html: &str, options: &Options) -> Text {
+/// Links with schemes other than `http`, `https`, `mailto`, `tel`, `ftp` and `ftps` lose their
+/// address and keep their words. Images without a usable address become their alternative text.
+/// Linear in the page.
+pub fn to_markdown(html: &str, options: &HtmlOptions) -> ExtractedText {
     page::read(html, true, options)
 }

@@ -1,27 +1,27 @@
-//! The sink: tokens in, blocks out, in one pass.
+//! The token sink, which writes blocks in one pass.
 //!
-//! There is no tree. What is open is known only as far as it changes the text: marks and links of
-//! the line in the making, quotes and lists around it, the table whose cells are collected. Each of
-//! these is bounded, so depth and wrong nesting cost nothing.
+//! There is no tree. Open elements are tracked only if they change the text: marks and links of the
+//! current line, quotes and lists around it, the table whose cells are collected. Each of these is
+//! bounded, so depth and invalid nesting have no cost.
 
 use std::borrow::Cow;
 
 use crate::address;
-use crate::blocks::{Blocks, Closes, Gap};
+use crate::blocks::{Blocks, ContainerKind, Separator};
 use crate::element::{self, Role};
 use crate::inline::{Inline, Span};
 use crate::table::Table;
 use crate::token::{Tag, Token, tokens};
-use crate::{Options, Text};
+use crate::{ExtractedText, HtmlOptions};
 
-/// Tables that are open within each other; further ones are text.
-const TABLES: usize = 16;
+/// Maximum nesting of tables; deeper ones are text.
+const MAX_TABLE_DEPTH: usize = 16;
 
-/// Bytes of a title that are kept.
-const TITLE: usize = 1_024;
+/// Maximum length of a title in bytes.
+const MAX_TITLE_LEN: usize = 1_024;
 
-/// Reads a page to its end, or as far as the limit lets it.
-pub(crate) fn read(html: &str, markdown: bool, options: &Options) -> Text {
+/// Reads a page up to its end or the limit.
+pub(crate) fn read(html: &str, markdown: bool, options: &HtmlOptions) -> ExtractedText {
     let mut page = Page {
         markdown,
         limit: options.output_bytes,
@@ -51,11 +51,11 @@ pub(crate) fn read(html: &str, markdown: bool, options: &Options) -> Text {
     page.finish(cut)
 }
 
-/// Content that is not shown where it stands.
+/// Content that is omitted at its position.
 #[derive(Debug, PartialEq, Eq)]
 enum Hidden {
     Nothing,
-    /// Until this element has ended as often as it began.
+    /// The content of this element, with its nesting depth.
     Element(String, usize),
     Title,
 }
@@ -63,7 +63,7 @@ enum Hidden {
 #[derive(Debug)]
 struct Preformatted {
     text: String,
-    /// Whether there is more than white space in it.
+    /// Whether the text contains more than white space.
     begun: bool,
     language: Option<String>,
 }
@@ -73,7 +73,7 @@ struct Preformatted {
 enum Grid {
     /// Its cells are collected.
     Cells(Table),
-    /// It holds blocks or tables, so it only lays them out: its cells are blocks.
+    /// It contains blocks or tables, so its cells are written as blocks.
     Layout,
 }
 
@@ -84,19 +84,19 @@ struct Page {
     base: Option<String>,
     blocks: Blocks,
     inline: Inline,
-    /// Whether the brackets of numbered links are not the page's to write.
+    /// Whether the brackets of numbered links are reserved.
     brackets: bool,
     heading: Option<u8>,
     code: Option<Preformatted>,
     tables: Vec<Grid>,
-    /// Columns that the open cell spans.
+    /// The column span of the open cell.
     span: usize,
     hidden: Hidden,
     title: Option<String>,
 }
 
 impl Page {
-    /// Whether what is held would not fit any more.
+    /// Returns whether the pending text exceeds the remaining space.
     fn is_full(&self) -> bool {
         let code = self.code.as_ref().map_or(0, |code| code.text.len());
         let cells = match self.tables.last() {
@@ -113,7 +113,7 @@ impl Page {
             Hidden::Title => {
                 if self.title.is_none() {
                     let mut title = text.split_whitespace().collect::<Vec<_>>().join(" ");
-                    let end = (0..=TITLE.min(title.len())).rev();
+                    let end = (0..=MAX_TITLE_LEN.min(title.len())).rev();
                     let end = end.into_iter().find(|at| title.is_char_boundary(*at));
                     title.truncate(end.unwrap_or(0));
                     self.title = Some(title).filter(|title| !title.is_empty());
@@ -133,7 +133,7 @@ impl Page {
             '\u{A0}' => ' ',
             _ => character,
         };
-        // No more is kept than what can be shown.
+        // Text beyond the limit is not stored.
         for character in text.chars().filter(sound).map(plain) {
             code.begun |= !character.is_whitespace();
             code.text.push(character);
@@ -173,8 +173,8 @@ impl Page {
         }
         match role {
             Role::Inline => {}
-            Role::Block => self.block(Gap::Line),
-            Role::Paragraph => self.block(Gap::Blank),
+            Role::Block => self.block(Separator::Line),
+            Role::Paragraph => self.block(Separator::Blank),
             Role::Heading(level) => {
                 self.block_content();
                 self.heading = Some(level);
@@ -196,7 +196,7 @@ impl Page {
             }
             Role::Quote => {
                 self.block_content();
-                self.blocks.keep(Gap::Blank);
+                self.blocks.require(Separator::Blank);
                 self.blocks.open_quote();
             }
             Role::List => {
@@ -282,22 +282,22 @@ impl Page {
             return;
         }
         match role {
-            Role::Block => self.block(Gap::Line),
-            Role::Paragraph => self.block(Gap::Blank),
+            Role::Block => self.block(Separator::Line),
+            Role::Paragraph => self.block(Separator::Blank),
             Role::Heading(_) => self.flush(),
             Role::Preformatted => self.end_code(),
             Role::Quote => {
                 self.flush();
-                self.blocks.close(Closes::Quote);
-                self.blocks.keep(Gap::Blank);
+                self.blocks.close(ContainerKind::Quote);
+                self.blocks.require(Separator::Blank);
             }
             Role::List => {
                 self.flush();
-                self.blocks.close(Closes::List);
+                self.blocks.close(ContainerKind::List);
             }
             Role::Item => {
                 self.flush();
-                self.blocks.close(Closes::Item);
+                self.blocks.close(ContainerKind::Item);
             }
             Role::Table => self.end_table(),
             Role::Row | Role::Section => self.end_row(),
@@ -308,7 +308,7 @@ impl Page {
                 let in_cell = self.in_cell();
                 self.inline.close_code(in_cell);
             }
-            // `</br>` is what people write for `<br>`.
+            // Pages contain `</br>` for `<br>`.
             Role::Break if self.in_cell() => self.inline.push_space(),
             Role::Break => self.inline.break_line(),
             Role::Inline | Role::Rule | Role::Image | Role::Title | Role::Hidden | Role::Base => {}
@@ -319,17 +319,17 @@ impl Page {
         matches!(self.tables.last(), Some(Grid::Cells(table)) if table.is_in_cell())
     }
 
-    /// Ends the block in the making; in a cell it only separates words.
-    fn block(&mut self, gap: Gap) {
+    /// Ends the current block; in a cell, only separates words.
+    fn block(&mut self, gap: Separator) {
         if self.in_cell() {
             self.inline.push_space();
             return;
         }
         self.flush();
-        self.blocks.keep(gap);
+        self.blocks.require(gap);
     }
 
-    /// Ends the block in the making for one that a cell cannot hold.
+    /// Ends the current block before a block that a cell cannot contain.
     fn block_content(&mut self) {
         self.lay_out();
         self.flush();
@@ -367,14 +367,15 @@ impl Page {
 
     fn open_table(&mut self) {
         self.block_content();
-        self.blocks.keep(Gap::Blank);
-        if self.tables.len() < TABLES {
+        self.blocks.require(Separator::Blank);
+        if self.tables.len() < MAX_TABLE_DEPTH {
             self.tables.push(Grid::Cells(Table::default()));
         }
     }
 
-    /// Turns the innermost table into one that only lays out, if something comes that it cannot
-    /// hold: a block in a cell, or words between its cells.
+    /// Converts the innermost table to layout.
+    ///
+    /// Called for content that a table cannot contain: a block in a cell, or words between cells.
     fn lay_out(&mut self) {
         let Some(Grid::Cells(table)) = self.tables.last_mut() else {
             return;
@@ -397,7 +398,7 @@ impl Page {
         match self.tables.last_mut() {
             Some(Grid::Cells(table)) => {
                 table.open_cell();
-                // What stands between cells comes before the table.
+                // Text between cells is written before the table.
                 if !self.inline.is_empty() {
                     let text = self.inline.take(false);
                     self.blocks.paragraph(&text);
@@ -423,7 +424,7 @@ impl Page {
         match self.tables.last_mut() {
             Some(Grid::Cells(table)) => table.close_row(),
             Some(Grid::Layout) => self.flush(),
-            None => self.block(Gap::Line),
+            None => self.block(Separator::Line),
         }
     }
 
@@ -437,7 +438,7 @@ impl Page {
                 None => self.write_as_text(&table),
             }
         }
-        self.blocks.keep(Gap::Blank);
+        self.blocks.require(Separator::Blank);
     }
 
     fn write_as_text(&mut self, table: &Table) {
@@ -464,21 +465,21 @@ impl Page {
         let source = tag.attribute("src").unwrap_or_default();
         let source = address::keep(&source, self.base.as_deref());
         match alt {
-            // An empty text says that the image says nothing.
+            // An empty alternative text marks a decorative image.
             Some(alt) if alt.trim().is_empty() => {}
             Some(alt) => self.inline.image(&alt, source.as_deref()),
             None => self.inline.image("", source.as_deref()),
         }
     }
 
-    fn finish(mut self, cut: bool) -> Text {
+    fn finish(mut self, cut: bool) -> ExtractedText {
         self.end_code();
         while !self.tables.is_empty() {
             self.end_table();
         }
         self.flush();
         let (text, over) = self.blocks.finish();
-        Text {
+        ExtractedText {
             links: self.inline.take_links(),
             text,
             title: self.title,

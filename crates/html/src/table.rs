@@ -1,7 +1,7 @@
-//! A table in the making: rows of cells, each on one line.
+//! An unfinished table: rows of cells, each on one line.
 
-/// Cells that one row may have; what follows joins the last one.
-const WIDEST: usize = 64;
+/// Maximum cells of a row; further cells join the last one.
+const MAX_CELLS: usize = 64;
 
 #[derive(Debug, Default)]
 pub(crate) struct Table {
@@ -12,7 +12,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Bytes held.
+    /// Returns the length of the table in bytes.
     pub(crate) fn len(&self) -> usize {
         self.bytes
     }
@@ -21,7 +21,7 @@ impl Table {
         self.cell
     }
 
-    /// Whether no cell has come yet.
+    /// Returns whether the table has no cell.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.row.as_ref().is_none_or(Vec::is_empty)
     }
@@ -35,15 +35,16 @@ impl Table {
         self.cell = true;
     }
 
-    /// Ends the open cell with its text, and leaves `empty` cells behind it for one that spans
-    /// several columns.
+    /// Ends the open cell with its text, and adds `empty` cells.
+    ///
+    /// Empty cells fill the other columns of a cell that spans several.
     pub(crate) fn close_cell(&mut self, text: String, empty: usize) {
         self.cell = false;
         self.bytes = self.bytes.saturating_add(text.len() + 4);
         let row = self.row.get_or_insert_default();
-        if row.len() < WIDEST {
+        if row.len() < MAX_CELLS {
             row.push(text);
-            let empty = empty.min(WIDEST - row.len());
+            let empty = empty.min(MAX_CELLS - row.len());
             row.extend(std::iter::repeat_n(String::new(), empty));
             self.bytes = self.bytes.saturating_add(empty * 4);
         } else if let Some(last) = row.last_mut().filter(|_| !text.is_empty()) {
@@ -61,8 +62,9 @@ impl Table {
         }
     }
 
-    /// The lines of a Markdown table; `None` if there is one column or one row only, which say
-    /// more as text.
+    /// Returns the lines of a Markdown table.
+    ///
+    /// Returns `None` for a single column or row, which is more readable as text.
     pub(crate) fn markdown(&self) -> Option<Vec<String>> {
         let columns = self.rows.iter().map(Vec::len).max()?;
         if columns < 2 || self.rows.len() < 2 {
@@ -77,7 +79,7 @@ impl Table {
                 line.push_str(" |");
             }
             if at == 0 {
-                // The first row decides how many columns there are.
+                // The first row determines the number of columns.
                 line.push_str(&"  |".repeat(columns - row.len().min(columns)));
                 lines.push(line);
                 lines.push(format!("|{}", " --- |".repeat(columns)));
@@ -88,7 +90,7 @@ impl Table {
         Some(lines)
     }
 
-    /// Each row as a line of text.
+    /// Returns each row as a line of text.
     pub(crate) fn text(&self, separator: &str) -> impl Iterator<Item = String> {
         let filled = |cell: &&String| !cell.is_empty();
         self.rows.iter().map(move |row| {
@@ -98,7 +100,7 @@ impl Table {
     }
 }
 
-/// A bar would end the cell, and so would a line end.
+/// Appends a cell; escapes bars and line ends, which would end it.
 fn push_cell(cell: &str, line: &mut String) {
     for character in cell.chars() {
         match character {

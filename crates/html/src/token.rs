@@ -1,17 +1,17 @@
-//! The tokenizer: HTML text in, tags and text out, without a tree.
+//! The tokenizer: splits HTML into tags and text, without a tree.
 //!
-//! It follows the states of the HTML standard (§13.2.5) as far as they decide where text and tags
-//! begin and end. Every byte is looked at a bounded number of times and nothing is stored: a tag
-//! knows where its attributes lie and reads them when it is asked. So one tag with a million
-//! attributes, a comment that never ends and a million tags all cost the same per byte.
+//! It follows the states of the HTML standard (§13.2.5) that determine where text and tags begin and
+//! end. Every byte is read a bounded number of times and nothing is stored: a tag refers to the text
+//! of its attributes and parses them on demand. One tag with a million attributes, an endless
+//! comment and a million tags all cost the same per byte.
 //!
-//! Comments, declarations and processing instructions are passed over.
+//! Comments, declarations and processing instructions are skipped.
 
 use std::borrow::Cow;
 
-use crate::entity::{self, Place};
+use crate::entity::{self, EntityContext};
 
-/// A piece of an HTML text.
+/// A token of HTML.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Token<'a> {
@@ -23,7 +23,7 @@ pub enum Token<'a> {
     End(Tag<'a>),
 }
 
-/// A tag as it is written.
+/// A tag as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag<'a> {
     name: &'a str,
@@ -32,26 +32,28 @@ pub struct Tag<'a> {
 }
 
 impl<'a> Tag<'a> {
-    /// The name in lower case.
+    /// Returns the name in lower case.
     pub fn name(&self) -> Cow<'a, str> {
         lower(self.name)
     }
 
-    /// Whether the tag ends in `/>`.
+    /// Returns whether the tag ends in `/>`.
     pub fn is_self_closing(&self) -> bool {
         self.self_closing
     }
 
-    /// The attributes in order, names in lower case, values decoded. A name that comes twice comes
-    /// twice here; the first one counts.
+    /// Returns the attributes in order, with names in lower case and decoded values.
+    ///
+    /// A repeated name is repeated here; the first one counts.
     pub fn attributes(&self) -> Attributes<'a> {
         Attributes {
             rest: self.attributes,
         }
     }
 
-    /// The value of an attribute whose name is given in lower case; empty if it has none.
-    /// Linear in the length of the tag.
+    /// Returns the value of an attribute by its name in lower case.
+    ///
+    /// The value is empty for an attribute without one. Linear in the length of the tag.
     pub fn attribute(&self, name: &str) -> Option<Cow<'a, str>> {
         let mut attributes = self.attributes();
         while let Some((found, value)) = attributes.raw() {
@@ -90,32 +92,32 @@ impl<'a> Iterator for Attributes<'a> {
     }
 }
 
-/// Elements whose content is characters up to their end tag.
+/// The content of elements without nested tags.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Raw {
-    /// `&amp;` is `&amp;`.
+    /// References are not decoded.
     Verbatim,
-    /// `&amp;` is `&`.
+    /// References are decoded.
     Decoded,
     /// There is no end tag.
     Plain,
 }
 
-/// The tokens of an HTML text, in order. Made by [`tokens`].
+/// An iterator over the tokens of HTML, created by [`tokens`].
 #[derive(Clone, Debug)]
 pub struct Tokens<'a> {
     rest: &'a str,
-    /// The element whose raw content comes next.
+    /// The element whose raw content follows.
     raw: Option<(&'a str, bool)>,
     plain: bool,
-    /// How deep in `<svg>` or `<math>`, where `/>` closes an element.
+    /// The nesting depth in `<svg>` or `<math>`, where `/>` closes an element.
     foreign: usize,
 }
 
-/// Splits an HTML text into its tokens. Linear in the text, and nothing is kept.
+/// Splits HTML into tokens, in linear time and constant memory.
 ///
-/// Content of `script`, `style`, `noscript`, `iframe`, `noembed`, `noframes` and `xmp` is one text
-/// that is not decoded; content of `title` and `textarea` is one text that is.
+/// The content of `script`, `style`, `noscript`, `iframe`, `noembed`, `noframes` and `xmp` is one text
+/// that is not decoded; the content of `title` and `textarea` is one text that is.
 ///
 /// ```
 /// use logue_html::{tokens, Token};
@@ -145,7 +147,7 @@ impl<'a> Iterator for Tokens<'a> {
             self.rest = rest;
             if !text.is_empty() {
                 return Some(Token::Text(if decoded {
-                    entity::decode(text, Place::Text)
+                    entity::decode(text, EntityContext::Text)
                 } else {
                     line_ends(text)
                 }));
@@ -159,7 +161,7 @@ impl<'a> Iterator for Tokens<'a> {
                 Construct::Text(length) => {
                     let (text, rest) = self.rest.split_at(length);
                     self.rest = rest;
-                    return Some(Token::Text(entity::decode(text, Place::Text)));
+                    return Some(Token::Text(entity::decode(text, EntityContext::Text)));
                 }
                 Construct::Skip(length) => {
                     self.rest = self.rest.get(length..).unwrap_or_default();
@@ -213,7 +215,7 @@ fn raw_kind(name: &str) -> Option<Raw> {
     }
 }
 
-/// Where the end tag of a raw element begins, or the end of the text.
+/// Returns the offset of the end tag of a raw element, or the length.
 fn raw_end(text: &str, name: &str) -> usize {
     let mut from = 0;
     while let Some(found) = text.get(from..).and_then(|rest| rest.find("</")) {
@@ -235,7 +237,7 @@ fn raw_end(text: &str, name: &str) -> usize {
     text.len()
 }
 
-/// What stands at the beginning of a text that is not empty.
+/// The construct at the start of a non-empty text.
 enum Construct<'a> {
     Text(usize),
     Skip(usize),
@@ -290,7 +292,7 @@ fn construct(text: &str) -> Construct<'_> {
                 };
                 return Construct::Tag { end, tag, rest };
             }
-            // A tag that never ends is no tag, and there is nothing behind it.
+            // An unterminated tag extends to the end of the text and is skipped.
             Part::Broken => return whole,
         }
     }
@@ -406,7 +408,7 @@ fn lower(name: &str) -> Cow<'_, str> {
 }
 
 fn decode_value(value: &str) -> Cow<'_, str> {
-    without_nul(entity::decode(value, Place::Attribute))
+    without_nul(entity::decode(value, EntityContext::Attribute))
 }
 
 fn without_nul(text: Cow<'_, str>) -> Cow<'_, str> {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use logue_html::Options;
+use logue_html::HtmlOptions;
 use logue_message::{Content, ContentBlock, ImageSource};
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
@@ -215,14 +215,14 @@ fn readable<'t>(doc: &DocumentRef, found: &'t DocumentText) -> Cow<'t, str> {
     if !is_html || !(doc.strip || doc.markdown) {
         return Cow::Borrowed(&found.text);
     }
-    let options = Options {
-        // The world has limited the page, and its conversion is hardly larger.
-        output_bytes: found.text.len().saturating_mul(4).max(MIN_OUTPUT),
-        base: (!doc.local).then(|| doc.src.clone()),
-        ..Options::default()
-    };
+    // The loader has limited the page; its conversion is hardly larger.
+    let limit = found.text.len().saturating_mul(4).max(MIN_OUTPUT);
+    let mut options = HtmlOptions::new().with_output_bytes(limit);
+    if !doc.local {
+        options = options.with_base(&doc.src);
+    }
     let read = if doc.strip {
-        logue_html::strip(&found.text, &options)
+        logue_html::to_text(&found.text, &options)
     } else {
         logue_html::to_markdown(&found.text, &options)
     };

@@ -1,15 +1,16 @@
-//! Pages of one construct, many times over or one inside the other. None of these tests takes the
-//! time: work that grows with the square of these pages would not end today.
+//! Pages of one construct, repeated or nested.
+//!
+//! No test measures time: quadratic work on these pages would exceed any test timeout.
 
-use logue_html::{Options, strip, to_markdown};
+use logue_html::{HtmlOptions, to_markdown, to_text};
 
 const BYTES: usize = 400_000;
 
 fn read(html: &str) {
-    let options = Options::default();
+    let options = HtmlOptions::default();
     let found = to_markdown(html, &options);
     assert!(found.text.len() <= options.output_bytes);
-    assert!(strip(html, &options).text.len() <= options.output_bytes);
+    assert!(to_text(html, &options).text.len() <= options.output_bytes);
 }
 
 #[test]
@@ -44,7 +45,7 @@ fn two_hundred_thousand_elements_inside_each_other() {
         read(&format!("{html}{}", format!("</{close}>").repeat(200_000)));
     }
     let deep = "<div>".repeat(200_000) + "word" + &"</div>".repeat(200_000);
-    assert_eq!(to_markdown(&deep, &Options::default()).text, "word");
+    assert_eq!(to_markdown(&deep, &HtmlOptions::default()).text, "word");
 }
 
 #[test]
@@ -143,7 +144,10 @@ fn a_tag_with_very_many_attributes() {
         html.push_str(&format!(" a{number}"));
     }
     html.push_str(" href=x>word</a>");
-    assert_eq!(to_markdown(&html, &Options::default()).text, "[word](x)");
+    assert_eq!(
+        to_markdown(&html, &HtmlOptions::default()).text,
+        "[word](x)"
+    );
 }
 
 #[test]
@@ -153,16 +157,10 @@ fn an_address_that_many_links_share_is_not_multiplied_past_the_limit() {
         "x".repeat(2_000),
         "<a href=y>z</a>".repeat(50_000)
     );
-    let options = Options {
-        base: Some("http://a/".to_owned()),
-        ..Options::default()
-    };
+    let options = HtmlOptions::new().with_base("http://a/");
     let found = to_markdown(&html, &options);
     assert!(found.cut && found.text.len() <= options.output_bytes);
-    let numbered = Options {
-        number_links: true,
-        ..options
-    };
+    let numbered = options.with_numbered_links();
     let found = to_markdown(&html, &numbered);
     let addresses: usize = found.links.iter().map(String::len).sum();
     assert!(addresses <= numbered.output_bytes + 4_096, "{addresses}");

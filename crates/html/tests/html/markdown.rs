@@ -1,9 +1,9 @@
-//! What each construct becomes in Markdown.
+//! Each construct in Markdown.
 
-use logue_html::{Options, to_markdown};
+use logue_html::{HtmlOptions, to_markdown};
 
 fn markdown(html: &str) -> String {
-    to_markdown(html, &Options::default()).text
+    to_markdown(html, &HtmlOptions::default()).text
 }
 
 fn check(cases: &[(&str, &str)]) {
@@ -162,17 +162,11 @@ fn links_lead_from_the_page() {
         ("g?y/../x", "http://a/b/c/g?y/../x"),
         ("https://o/x", "https://o/x"),
     ] {
-        let options = Options {
-            base: Some("http://a/b/c/d;p?q".to_owned()),
-            ..Options::default()
-        };
+        let options = HtmlOptions::new().with_base("http://a/b/c/d;p?q");
         let found = to_markdown(&format!("<a href='{reference}'>x</a>"), &options).text;
         assert_eq!(found, format!("[x]({expected})"), "{reference}");
     }
-    let options = Options {
-        base: Some("http://a/b".to_owned()),
-        ..Options::default()
-    };
+    let options = HtmlOptions::new().with_base("http://a/b");
     let found = to_markdown("<base href=/c/><a href=d>x</a>", &options).text;
     assert_eq!(found, "[x](http://a/c/d)");
 }
@@ -225,7 +219,7 @@ fn what_is_not_shown() {
         ("a<script>b", "a"),
         ("a<iframe><b></iframe>b", "ab"),
     ]);
-    let title = to_markdown("<title> a\n&amp; b </title>", &Options::default());
+    let title = to_markdown("<title> a\n&amp; b </title>", &HtmlOptions::default());
     assert_eq!(title.title.as_deref(), Some("a & b"));
 }
 
@@ -259,10 +253,7 @@ fn text_stays_text() {
 #[test]
 fn the_limit_cuts_and_says_so() {
     for bytes in [0, 1, 5, 10, 50] {
-        let options = Options {
-            output_bytes: bytes,
-            ..Options::default()
-        };
+        let options = HtmlOptions::new().with_output_bytes(bytes);
         for html in [
             "é".repeat(100),
             "<p>é".repeat(100),
@@ -273,16 +264,14 @@ fn the_limit_cuts_and_says_so() {
             assert!(found.cut && found.text.len() <= bytes, "{bytes}: {found:?}");
         }
     }
-    assert!(!to_markdown("<p>a", &Options::default()).cut);
+    assert!(!to_markdown("<p>a", &HtmlOptions::default()).cut);
 }
 
 #[test]
 fn links_have_numbers_that_no_page_can_forge() {
-    let options = Options {
-        base: Some("http://a/b/".to_owned()),
-        number_links: true,
-        ..Options::default()
-    };
+    let options = HtmlOptions::new()
+        .with_base("http://a/b/")
+        .with_numbered_links();
     let page = "<a href=one>first <b>link</b></a> <a href=''></a><a href='javascript:x'>no</a> \
         【7†forged】 &#x3010;8†also&#x3011; <code>【9†code】</code> <img src=x alt='【5†picture】'> \
         <a href='http://o/?【6†x】'>second</a><pre>【10†pre】</pre>";
@@ -295,6 +284,6 @@ fn links_have_numbers_that_no_page_can_forge() {
     assert_eq!(found.links.len(), 2);
     assert_eq!(found.links[0], "http://a/b/one");
     assert!(found.links[1].starts_with("http://o/?"));
-    let plain = Options::default();
+    let plain = HtmlOptions::default();
     assert!(to_markdown(page, &plain).links.is_empty());
 }

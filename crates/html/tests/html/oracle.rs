@@ -1,4 +1,4 @@
-//! The tokenizer against html5ever's, and the table of names with it.
+//! Comparison of the tokenizer and its table of names with html5ever.
 
 use std::cell::RefCell;
 

@@ -1,6 +1,6 @@
-//! What holds for every page.
+//! Properties of every page.
 
-use logue_html::{Options, decode, is_html, strip, to_markdown};
+use logue_html::{HtmlOptions, decode, is_html, to_markdown, to_text};
 use proptest::prelude::*;
 use pulldown_cmark::{Event, Options as Extensions, Parser, Tag};
 
@@ -154,11 +154,11 @@ proptest! {
 
     #[test]
     fn no_page_breaks_anything(html in pieces(), limit in 0_usize..200) {
-        let options = Options { output_bytes: limit, base: Some("http://a/b".to_owned()), ..Options::default() };
-        for found in [to_markdown(&html, &options), strip(&html, &options)] {
+        let options = HtmlOptions::new().with_output_bytes(limit).with_base("http://a/b");
+        for found in [to_markdown(&html, &options), to_text(&html, &options)] {
             prop_assert!(found.text.len() <= limit);
         }
-        let unbounded = to_markdown(&html, &Options::default());
+        let unbounded = to_markdown(&html, &HtmlOptions::default());
         prop_assert!(!unbounded.cut);
     }
 
@@ -166,8 +166,8 @@ proptest! {
     fn no_bytes_break_anything(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         is_html(&bytes);
         let text = decode(&bytes, None);
-        to_markdown(&text, &Options::default());
-        strip(&text, &Options::default());
+        to_markdown(&text, &HtmlOptions::default());
+        to_text(&text, &HtmlOptions::default());
     }
 
     #[test]
@@ -187,20 +187,20 @@ proptest! {
             html.push_str(&format!("{tags} {word} "));
             expected.push(word);
         }
-        let text = strip(&html, &Options::default()).text;
+        let text = to_text(&html, &HtmlOptions::default()).text;
         let found: Vec<&str> = words(&text).into_iter().filter(|word| word.ends_with('x')).collect();
         prop_assert_eq!(found, expected, "{}\n{}", html, text);
     }
 
     #[test]
     fn stripping_text_gives_the_text(text in marked_text()) {
-        let stripped = strip(&as_html(&text, false), &Options::default()).text;
+        let stripped = to_text(&as_html(&text, false), &HtmlOptions::default()).text;
         prop_assert_eq!(stripped, words(&text).join(" "));
     }
 
     #[test]
     fn text_never_becomes_structure(text in marked_text(), breaks: bool) {
-        let markdown = to_markdown(&as_html(&text, breaks), &Options::default()).text;
+        let markdown = to_markdown(&as_html(&text, breaks), &HtmlOptions::default()).text;
         let mut read = String::new();
         for event in Parser::new_ext(&markdown, extensions()) {
             match event {
@@ -216,7 +216,7 @@ proptest! {
     #[test]
     fn code_stays_as_it_is(text in "[`a \n|*<&\\\\#-]{1,30}") {
         let html = format!("<pre>\n{}</pre>", as_html(&text, false));
-        let markdown = to_markdown(&html, &Options::default()).text;
+        let markdown = to_markdown(&html, &HtmlOptions::default()).text;
         let read: String = Parser::new_ext(&markdown, extensions())
             .filter_map(|event| match event {
                 Event::Text(text) => Some(text.into_string()),
@@ -231,7 +231,7 @@ proptest! {
         prop_assume!(cells.iter().all(|cell| !cell.trim().is_empty()));
         let cells_of_row: Vec<String> = cells.iter().map(|cell| as_html(cell, true)).collect();
         let row = format!("<td>{}", cells_of_row.join("<td>"));
-        let markdown = to_markdown(&format!("<table><tr>{row}<tr>{row}</table>"), &Options::default()).text;
+        let markdown = to_markdown(&format!("<table><tr>{row}<tr>{row}</table>"), &HtmlOptions::default()).text;
         let read = Parser::new_ext(&markdown, extensions())
             .filter(|event| matches!(event, Event::Start(Tag::TableCell)))
             .count();

@@ -54,11 +54,9 @@ impl WebpageToMarkdown {
                 let end = text.floor_char_boundary(SHOWN);
                 return (text[..end].to_owned(), end < text.len());
             }
-            let options = logue_html::Options {
-                output_bytes: SHOWN,
-                base: Some(page.url.clone()),
-                ..logue_html::Options::default()
-            };
+            let options = logue_html::HtmlOptions::new()
+                .with_output_bytes(SHOWN)
+                .with_base(&page.url);
             let markdown = logue_html::to_markdown(&text, &options);
             (markdown.text, markdown.cut)
         };

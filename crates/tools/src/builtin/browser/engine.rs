@@ -153,9 +153,6 @@ fn member<'v>(value: &'v Value, place: &str) -> Option<&'v Value> {
 
 /// Words of a result, which may hold elements, on one line.
 fn plain(text: &str) -> String {
-    let options = logue_html::Options {
-        output_bytes: SNIPPET,
-        ..logue_html::Options::default()
-    };
-    one_line(&logue_html::strip(text, &options).text)
+    let options = logue_html::HtmlOptions::new().with_output_bytes(SNIPPET);
+    one_line(&logue_html::to_text(text, &options).text)
 }

@@ -63,11 +63,10 @@ impl Page {
         let checksum = sha256(&fetched.bytes);
         let text = fetched.text();
         if fetched.is_html() && !as_source {
-            let options = logue_html::Options {
-                output_bytes: TEXT,
-                base: Some(url.clone()),
-                number_links: true,
-            };
+            let options = logue_html::HtmlOptions::new()
+                .with_output_bytes(TEXT)
+                .with_base(&url)
+                .with_numbered_links();
             let found = logue_html::to_markdown(&text, &options);
             let title = found.title.as_deref().map(one_line).unwrap_or_default();
             return Ok(Self {

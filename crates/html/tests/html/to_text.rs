@@ -1,6 +1,6 @@
-//! What each construct becomes as plain text.
+//! Each construct as plain text.
 
-use logue_html::{Options, strip};
+use logue_html::{HtmlOptions, to_text};
 
 #[test]
 fn words_on_lines() {
@@ -19,6 +19,10 @@ fn words_on_lines() {
         ("<script>x</script>&lt;b&gt;", "<b>"),
         ("# a <br>- b", "# a\n- b"),
     ] {
-        assert_eq!(strip(html, &Options::default()).text, expected, "{html}");
+        assert_eq!(
+            to_text(html, &HtmlOptions::default()).text,
+            expected,
+            "{html}"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What bytes are taken for.
+//! Detection of HTML and of encodings.
 
 use logue_html::{decode, is_html};
 
