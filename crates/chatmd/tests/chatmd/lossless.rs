@@ -1,4 +1,4 @@
-//! Every text comes back from its tree, and no text is slow or deep enough to hurt.
+//! A tree prints its text unchanged, in linear time and at any depth.
 
 use chatmd::{Document, MemoryWorld, TokenKind, check, evaluate, parse};
 use proptest::prelude::*;
@@ -180,7 +180,7 @@ fn repetition_stays_linear() {
     }
 }
 
-/// Tags that are only found wanting at their end, and hold what could begin more such tags.
+/// Tags whose error is found at their end, and that contain further such tags.
 #[test]
 fn tags_that_end_badly_stay_linear() {
     const SIZE: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! What is written reads back byte by byte, and nothing in it becomes an element of its own.
+//! Written elements read back byte by byte, and their content stays content.
 
 use chatmd::{Document, Element, MemoryWorld, check, evaluate, parse, write};
 use logue_message::{CallKind, ChatMessage, Content, ContentBlock};

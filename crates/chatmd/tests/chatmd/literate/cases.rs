@@ -4,12 +4,14 @@
 pub(crate) struct Case {
     pub(crate) title: String,
     pub(crate) text: String,
-    /// The blocks behind the text: their kinds and what they say.
+    /// The blocks after the text: their kinds and contents.
     pub(crate) blocks: Vec<(String, String)>,
 }
 
-/// A block begins with a line of at least three backticks and a word, and ends with the same
-/// number of them.
+/// Returns the cases of a document.
+///
+/// A block begins with a line of at least three backticks and a word, and ends with the same number
+/// of backticks.
 pub(crate) fn cases(suite: &str) -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     let mut seen_text = false;

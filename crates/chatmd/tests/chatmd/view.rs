@@ -1,4 +1,4 @@
-//! What elements say, and what is reported about those that say it wrongly.
+//! The typed view, and the findings about its elements.
 
 use chatmd::{BUILTINS, ContentItem, Document, Element, MessageRole, Tag, ToolKind, check, parse};
 use logue_message::CallKind;

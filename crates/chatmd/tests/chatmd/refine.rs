@@ -1,4 +1,4 @@
-//! When a prompt asks to be rewritten, and what a rewritten one may not change.
+//! Requests for refinement, and forbidden changes of a rewritten prompt.
 
 use chatmd::{parse, refine};
 
@@ -108,7 +108,7 @@ fn only_words_may_change() {
                 let found = found.unwrap_or_default();
                 assert!(
                     found.starts_with(reason)
-                        || reason.starts_with("it is no valid")
+                        || reason.starts_with("it is not a valid")
                             && found.starts_with("it is not a valid prompt"),
                     "{found}"
                 );

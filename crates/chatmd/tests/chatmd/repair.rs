@@ -1,4 +1,4 @@
-//! Damaged transcripts become readable, and nothing that anybody said is lost.
+//! Damaged transcripts become readable without a loss of content.
 
 use chatmd::{ContentItem, Document, Element, RepairKind, check, parse, repair, write};
 use proptest::prelude::*;
@@ -88,7 +88,7 @@ fn summaries_that_quote_tags_become_blocks() {
             assert_repairs(&two, &expected, &["summary"]);
         }
     }
-    // Where everything stands on one line, the first tag that can be the end is.
+    // In a text of one line, the first possible end tag is the end.
     assert_repairs(
         "<user>x</user><reasoning id=\"r\"><summary>a <tool/> b</summary><summary>c</summary></reasoning>",
         "<user>x</user><reasoning id=\"r\"><summary>RAW|a <tool/> b|RAW</summary><summary>c</summary></reasoning>",
@@ -225,7 +225,7 @@ fn the_last_element_is_closed_where_that_is_safe() {
         );
     }
     for end in [
-        // Arguments that were cut are no arguments.
+        // Truncated arguments are not arguments.
         format!("{CALL}\nRAW|{{\"a\":"),
         CALL.to_owned(),
         // The block was left open long before the end.
@@ -353,7 +353,7 @@ fn comments(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Holds that a repair keeps every byte that is no white space, but for removed messages.
+/// Asserts that a repair keeps all bytes except white space and removed messages.
 fn assert_keeps_everything(text: &str) {
     let repaired = repair(text);
     let mut given = text.to_owned();

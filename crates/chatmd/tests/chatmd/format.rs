@@ -1,4 +1,4 @@
-//! Formatting changes layout and nothing else, and what is formatted stays as it is.
+//! Formatting changes layout only, and is idempotent.
 
 use chatmd::{Agent, ContentItem, Document, Element, check, format, parse, write};
 use logue_source::Span;

@@ -1,4 +1,4 @@
-//! What a document names is found wherever it stands.
+//! References of a document are found in every place.
 
 use chatmd::{Document, ReferenceKind, parse};
 

@@ -1,9 +1,9 @@
-//! What is readable and yet probably not meant so: each finding with the text that it points at.
+//! Warnings about readable text that is probably a mistake.
 
 use chatmd::check;
 use logue_source::Severity;
 
-/// The code of each finding and the text that it points at; nothing here is an error.
+/// Returns the code and the text of each finding, none of which is an error.
 fn findings(text: &str) -> Vec<(&'static str, &str)> {
     check(text)
         .iter()
@@ -105,7 +105,7 @@ fn attributes_with_an_effect_are_left_alone() {
     }
 }
 
-/// What the model does not see at all need not be told twice.
+/// Omitted content is reported once.
 #[test]
 fn attributes_of_what_is_dropped_are_not_looked_at() {
     assert_eq!(
@@ -302,12 +302,13 @@ fn hundreds_of_unused_tools_are_one_note() {
     let found = check(&text);
     assert_eq!(found.len(), 1);
     assert!(found[0].labels.len() < 50);
-    let told = found[0].help.join("\n");
-    assert!(told.contains("279 more tools"), "{told}");
+    let help = found[0].help.join("\n");
+    assert!(help.contains("279 more tools"), "{help}");
 }
 
-/// What somebody meant is looked for in the findings that are shown only: every name with every
-/// other would take minutes here.
+/// Spelling suggestions are computed for shown findings only.
+///
+/// Comparing every name with every other would take minutes here.
 #[test]
 fn thousands_of_unknown_names_are_compared_only_where_it_is_shown() {
     let mut text = String::new();

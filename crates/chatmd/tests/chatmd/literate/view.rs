@@ -1,5 +1,7 @@
-//! The typed view as lines: the element and how it is written, its attributes, then its content in
-//! brackets. Texts are in quotes, `= "…"` is what their RAW blocks say alone.
+//! Printing the typed view, one line per element.
+//!
+//! A line has the element and its tag, its attributes, and its content in brackets. Texts are in
+//! quotes, and `= "…"` is the content of their RAW blocks.
 
 use std::fmt::Write as _;
 

@@ -19,7 +19,7 @@ fn nodes<'t>(tree: &'t Tree<'_>) -> Vec<ElementNode<'t>> {
     found
 }
 
-/// What becomes of an attribute.
+/// A change of an attribute.
 #[derive(Clone, Copy)]
 enum To {
     Value(&'static str),
@@ -216,7 +216,7 @@ fn what_cannot_be_done_is_refused() {
     ));
 }
 
-/// Documents whose nodes stand in all kinds of text.
+/// Documents with elements in all kinds of text.
 fn document() -> impl Strategy<Value = String> {
     let text = prop::sample::select(vec![
         "",
@@ -257,7 +257,7 @@ fn document() -> impl Strategy<Value = String> {
     })
 }
 
-/// A node as its tag, its attributes and whether it is the one that was changed.
+/// The tag and attributes of an element, and whether it was changed.
 fn described(text: &str) -> Vec<String> {
     let tree = parse(text);
     nodes(&tree)

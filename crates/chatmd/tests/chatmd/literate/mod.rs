@@ -1,17 +1,17 @@
-//! Cases as documents: in `conformance/chatmd/`, each heading has a text and what is expected of
-//! it. The first code block under a heading is the text without its last newline; with the word
-//! `escaped` behind its fence, escapes of Rust's string literals in it are read. The other blocks
-//! say what is expected, each of one kind:
+//! Cases as Markdown documents in `conformance/chatmd/`.
 //!
-//! - `tree`: the raw tree, as `Tree::outline` shows it,
-//! - `findings`: what `check` finds: severity, code, place and the text there, then what was
-//!   expected and the help; without such a block nothing may be found but attributes and tools
-//!   whose names are made up, as most names in cases are,
-//! - `view`: the typed view, one line for each element (see `view.rs`),
-//! - `file NAME`: no expectation, but a file that the text may name; where there is one, imports
-//!   are expanded before anything but the tree is looked at, and findings name their file,
-//! - `sent`: the messages that the text means, as JSON.
-#![expect(clippy::unwrap_used, reason = "a test that unwraps nothing has failed")]
+//! Each heading has a text and its expectations. The first code block of a heading is the text
+//! without its last newline. With the word `escaped` after its fence, it may contain escapes of Rust
+//! string literals. Each of the other blocks is an expectation:
+//!
+//! - `tree`: the raw tree in the form of `Tree::outline`.
+//! - `findings`: the findings of `check` with severity, code, position and text, then expectation and
+//!   help. Without such a block, only findings about unknown attributes and tools are accepted,
+//!   because most names in cases are invented.
+//! - `view`: the typed view, one line per element (see `view.rs`).
+//! - `file NAME`: not an expectation, but a file that the text may refer to. With one, imports are
+//!   expanded for all expectations except the tree, and findings name their file.
+//! - `sent`: the messages of the evaluation as JSON.
 
 mod cases;
 mod view;
@@ -26,7 +26,7 @@ use cases::{Case, cases};
 #[test]
 fn elements() {
     run(
-        include_str!("../../../../conformance/chatmd/elements.md"),
+        include_str!("../../../../../conformance/chatmd/elements.md"),
         20,
     );
 }
@@ -34,20 +34,20 @@ fn elements() {
 #[test]
 fn attributes() {
     run(
-        include_str!("../../../../conformance/chatmd/attributes.md"),
+        include_str!("../../../../../conformance/chatmd/attributes.md"),
         30,
     );
 }
 
 #[test]
 fn raw_blocks() {
-    run(include_str!("../../../../conformance/chatmd/raw.md"), 20);
+    run(include_str!("../../../../../conformance/chatmd/raw.md"), 20);
 }
 
 #[test]
 fn comments() {
     run(
-        include_str!("../../../../conformance/chatmd/comments.md"),
+        include_str!("../../../../../conformance/chatmd/comments.md"),
         10,
     );
 }
@@ -55,7 +55,7 @@ fn comments() {
 #[test]
 fn unknown_markup() {
     run(
-        include_str!("../../../../conformance/chatmd/unknown-markup.md"),
+        include_str!("../../../../../conformance/chatmd/unknown-markup.md"),
         20,
     );
 }
@@ -63,7 +63,7 @@ fn unknown_markup() {
 #[test]
 fn malformed() {
     run(
-        include_str!("../../../../conformance/chatmd/malformed.md"),
+        include_str!("../../../../../conformance/chatmd/malformed.md"),
         25,
     );
 }
@@ -71,7 +71,7 @@ fn malformed() {
 #[test]
 fn messages() {
     run(
-        include_str!("../../../../conformance/chatmd/messages.md"),
+        include_str!("../../../../../conformance/chatmd/messages.md"),
         15,
     );
 }
@@ -79,24 +79,33 @@ fn messages() {
 #[test]
 fn imports() {
     run(
-        include_str!("../../../../conformance/chatmd/imports.md"),
+        include_str!("../../../../../conformance/chatmd/imports.md"),
         15,
     );
 }
 
 #[test]
 fn config() {
-    run(include_str!("../../../../conformance/chatmd/config.md"), 12);
+    run(
+        include_str!("../../../../../conformance/chatmd/config.md"),
+        12,
+    );
 }
 
 #[test]
 fn tools() {
-    run(include_str!("../../../../conformance/chatmd/tools.md"), 20);
+    run(
+        include_str!("../../../../../conformance/chatmd/tools.md"),
+        20,
+    );
 }
 
 #[test]
 fn calls_and_reasoning() {
-    run(include_str!("../../../../conformance/chatmd/calls.md"), 20);
+    run(
+        include_str!("../../../../../conformance/chatmd/calls.md"),
+        20,
+    );
 }
 
 fn run(suite: &str, at_least: usize) {
@@ -119,7 +128,7 @@ fn run(suite: &str, at_least: usize) {
     assert!(all.len() >= at_least, "only {} cases were found", all.len());
 }
 
-/// What is found of the kinds that a case has.
+/// Returns the actual results of the kinds that a case expects.
 fn dump(case: &Case) -> Vec<(String, String)> {
     let text = case.text.as_str();
     let tree = parse(text);
@@ -169,7 +178,7 @@ fn dump(case: &Case) -> Vec<(String, String)> {
     found
 }
 
-/// All findings for a case that asks for them, else those that are not about made-up names.
+/// Returns all findings, or without an expectation those about known names.
 fn of_interest(findings: &[Diagnostic], asks: bool) -> Vec<Diagnostic> {
     let made_up = |finding: &Diagnostic| {
         matches!(

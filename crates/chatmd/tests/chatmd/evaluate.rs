@@ -1,4 +1,4 @@
-//! What a model is sent.
+//! Evaluation: the messages that are sent to a model.
 
 use chatmd::{
     AgentRequest, Document, DocumentRequest, DocumentText, Evaluation, EvaluationRequest,
@@ -352,7 +352,7 @@ fn what_does_not_depend_on_one_another_is_asked_for_at_once() {
     }
     let second = evaluator.requests();
     assert_eq!(names(&second), ["2"]);
-    // What nobody answers is an error at its place.
+    // A request without a response is an error at its element.
     let evaluation = evaluator.finish();
     assert_eq!(evaluation.diagnostics.len(), 1);
     assert_eq!(
@@ -412,7 +412,7 @@ fn html_becomes_text_or_markdown_where_that_is_asked_for() {
             "<doc src=\"p.html\" local strip markdown/>",
             "One\n\ntwo three",
         ),
-        // What is no page stays as it is.
+        // Text other than HTML stays unchanged.
         ("<doc src=\"a.txt\" local strip/>", plain),
         ("<doc src=\"a.txt\" local markdown/>", plain),
     ] {

@@ -1,4 +1,4 @@
-//! What is markup and what is text, and what is said about markup that does not fit together.
+//! Markup, text, and the errors of markup that does not nest.
 
 use chatmd::{Child, Tag, Tree, parse};
 use logue_source::{ColorMode, DiagnosticCode, Source};
@@ -375,7 +375,7 @@ fn an_open_quote_that_a_later_tag_closes_is_reported() {
             "\"z/>",
             "doc a=\"x > y\" b=\"z\"\ndoc c=\" d\" e=\"f\"\n",
         ),
-        // Nothing in the value is a tag, but behind it something is left over: a quote, a tag.
+        // The value contains no tag, but a quote or a tag is left over after it.
         (
             "<user a=\"b>hi <i t=\" c\"> yo</user>",
             "\"b>",
