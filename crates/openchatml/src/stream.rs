@@ -32,12 +32,9 @@ use crate::read::preamble;
 use crate::syntax::findings::Findings;
 use crate::syntax::offset_slice::OffsetSlice;
 use crate::syntax::rules::Rules;
-use crate::syntax::scanner::opener;
 use crate::syntax::token::ControlToken;
+use crate::syntax::token_stream::TokenStream;
 use emit::{Emitter, Sink};
-
-/// Bytes of a piece that is searched without setting up.
-const SHORT: usize = 64;
 
 /// Bytes of a frame's header that are kept; what is behind them is not read.
 const KEPT: usize = MAX_FRAME_HEADER + 64;
@@ -129,16 +126,16 @@ impl Stream {
             }
             return;
         }
-        self.feed(bytes, sink);
+        self.feed_frames(bytes, sink);
     }
 
     /// The end of the text.
     pub fn finish(mut self, sink: &mut impl FnMut(Event<'_>)) {
+        let sink: &mut Sink<'_> = sink;
         if let Some(preamble) = self.preamble.take() {
             self.open(&preamble, sink);
         }
-        let held = std::mem::take(&mut self.held);
-        self.text(&held, sink);
+        self.release(sink);
         match self.literal {
             Literal::Held { open, from } => self.lose(open, from, sink),
             Literal::Open { open } => {
@@ -164,89 +161,12 @@ impl Stream {
         self.at = read.frames_from;
         let mut told = self.emitter.to(self.at, sink);
         told.opened(read.header.as_ref(), findings);
-        self.feed(preamble.get(read.frames_from..).unwrap_or_default(), sink);
+        self.feed_frames(preamble.get(read.frames_from..).unwrap_or_default(), sink);
     }
 
-    fn feed(&mut self, mut bytes: &[u8], sink: &mut Sink<'_>) {
-        if self.emitter.is_stopped() {
-            return;
-        }
-        while !self.held.is_empty() {
-            let Some((next, rest)) = bytes.split_first() else {
-                return;
-            };
-            self.held.push(*next);
-            if let Some(token) = self.token_at(&self.held) {
-                self.held.clear();
-                bytes = rest;
-                self.token(token, sink);
-            } else if ControlToken::may_become(&self.held) {
-                bytes = rest;
-            } else {
-                self.held.pop();
-                let held = std::mem::take(&mut self.held);
-                self.text(&held, sink);
-                self.held = held;
-                self.held.clear();
-            }
-        }
-        self.scan(bytes, sink);
-    }
-
-    fn token_at(&self, text: &[u8]) -> Option<ControlToken> {
-        ControlToken::at(text).filter(|token| self.rules.has(*token))
-    }
-
-    fn scan(&mut self, bytes: &[u8], sink: &mut Sink<'_>) {
-        let mut from = 0;
-        let mut search = 0;
-        while let Some(rest) = bytes.get(search..) {
-            let found = find(rest);
-            let Some(at) = found.map(|found| search + found) else {
-                break;
-            };
-            let candidate = bytes.get(at..).unwrap_or_default();
-            if let Some(token) = self.token_at(candidate) {
-                self.text(bytes.get(from..at).unwrap_or_default(), sink);
-                self.token(token, sink);
-                from = at + token.as_str().len();
-                search = from;
-            } else if ControlToken::may_become(candidate) {
-                self.text(bytes.get(from..at).unwrap_or_default(), sink);
-                self.held.extend_from_slice(candidate);
-                return;
-            } else {
-                search = at + 2;
-            }
-        }
-        let rest = bytes.get(from..).unwrap_or_default();
-        match rest.split_last() {
-            Some((b'<', text)) => {
-                self.text(text, sink);
-                self.held.push(b'<');
-            }
-            _ => self.text(rest, sink),
-        }
-    }
-
-    /// Text that is certain to be none of a token.
-    fn text(&mut self, bytes: &[u8], sink: &mut Sink<'_>) {
-        let Some(last) = bytes.last() else {
-            return;
-        };
-        self.bracket = *last == b'<';
-        let at = self.at;
-        self.at += bytes.len();
-        let Literal::Held { open, from } = self.literal else {
-            self.told(bytes, at, sink);
-            return;
-        };
-        let room = MAX_LITERAL_HELD.saturating_sub(self.block.len());
-        self.block
-            .extend_from_slice(bytes.get(..room).unwrap_or(bytes));
-        if let Some(rest) = bytes.get(room..).filter(|rest| !rest.is_empty()) {
-            self.lose(open, from, sink);
-            self.told(rest, at + room, sink);
+    fn feed_frames(&mut self, bytes: &[u8], sink: &mut Sink<'_>) {
+        if !self.emitter.is_stopped() {
+            self.feed(bytes, sink);
         }
     }
 
@@ -278,8 +198,77 @@ impl Stream {
         self.block = Vec::new();
     }
 
-    /// What spells a token, and is one unless it is escaped or in a literal block.
-    fn token(&mut self, token: ControlToken, sink: &mut Sink<'_>) {
+    /// A token that counts.
+    fn control(&mut self, token: ControlToken, at: Span, sink: &mut Sink<'_>) {
+        self.at = at.end;
+        if token == ControlToken::Literal {
+            self.literal = match self.machine.state() {
+                State::Body => Literal::Open { open: at },
+                _ => Literal::Opaque,
+            };
+        }
+        let window = OffsetSlice::new(&self.header, self.header_from);
+        let mut told = self.emitter.to(at.start, sink);
+        let means_nothing = matches!(
+            token,
+            ControlToken::Message | ControlToken::Constrain | ControlToken::EndLiteral
+        );
+        if means_nothing && self.machine.state() == State::Body {
+            told.delta(token.as_str().as_bytes());
+        }
+        self.machine.token(window, token, at, &mut told);
+        told.flush();
+        if token == ControlToken::Start {
+            self.header.clear();
+            self.header_from = at.start;
+        }
+        if matches!(self.machine.state(), State::Header { .. }) {
+            self.keep(token.as_str().as_bytes());
+        }
+    }
+}
+
+impl<'s> TokenStream<Sink<'s>> for Stream {
+    type Token = ControlToken;
+
+    fn held(&mut self) -> &mut Vec<u8> {
+        &mut self.held
+    }
+
+    fn token_at(&self, text: &[u8]) -> Option<ControlToken> {
+        ControlToken::at(text).filter(|token| self.rules.has(*token))
+    }
+
+    fn may_become_token(&self, text: &[u8]) -> bool {
+        ControlToken::may_become(text)
+    }
+
+    fn token_len(token: ControlToken) -> usize {
+        token.as_str().len()
+    }
+
+    fn text(&mut self, bytes: &[u8], sink: &mut Sink<'s>) {
+        let Some(last) = bytes.last() else {
+            return;
+        };
+        self.bracket = *last == b'<';
+        let at = self.at;
+        self.at += bytes.len();
+        let Literal::Held { open, from } = self.literal else {
+            self.told(bytes, at, sink);
+            return;
+        };
+        let room = MAX_LITERAL_HELD.saturating_sub(self.block.len());
+        self.block
+            .extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        if let Some(rest) = bytes.get(room..).filter(|rest| !rest.is_empty()) {
+            self.lose(open, from, sink);
+            self.told(rest, at + room, sink);
+        }
+    }
+
+    // A token is text if it is escaped or inside a literal block.
+    fn token(&mut self, token: ControlToken, sink: &mut Sink<'s>) {
         let bytes = token.as_str().as_bytes();
         let at = Span::new(self.at, self.at + bytes.len());
         let escaped = std::mem::take(&mut self.bracket) && self.rules.escapes();
@@ -319,43 +308,4 @@ impl Stream {
             Literal::Held { .. } | Literal::Opaque => self.text(bytes, sink),
         }
     }
-
-    /// A token that counts.
-    fn control(&mut self, token: ControlToken, at: Span, sink: &mut Sink<'_>) {
-        self.at = at.end;
-        if token == ControlToken::Literal {
-            self.literal = match self.machine.state() {
-                State::Body => Literal::Open { open: at },
-                _ => Literal::Opaque,
-            };
-        }
-        let window = OffsetSlice::new(&self.header, self.header_from);
-        let mut told = self.emitter.to(at.start, sink);
-        let means_nothing = matches!(
-            token,
-            ControlToken::Message | ControlToken::Constrain | ControlToken::EndLiteral
-        );
-        if means_nothing && self.machine.state() == State::Body {
-            told.delta(token.as_str().as_bytes());
-        }
-        self.machine.token(window, token, at, &mut told);
-        told.flush();
-        if token == ControlToken::Start {
-            self.header.clear();
-            self.header_from = at.start;
-        }
-        if matches!(self.machine.state(), State::Header { .. }) {
-            self.keep(token.as_str().as_bytes());
-        }
-    }
-}
-
-/// The first `<|`. In a few bytes the search for it costs more to set up than to look for its first
-/// byte.
-fn find(bytes: &[u8]) -> Option<usize> {
-    if bytes.len() > SHORT {
-        return opener().find(bytes);
-    }
-    let mut brackets = memchr::memchr_iter(b'<', bytes);
-    brackets.find(|at| bytes.get(at + 1) == Some(&b'|'))
 }

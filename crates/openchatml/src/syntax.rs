@@ -7,5 +7,6 @@ pub(crate) mod offset_slice;
 pub(crate) mod rules;
 pub(crate) mod scanner;
 pub(crate) mod token;
+pub(crate) mod token_stream;
 pub(crate) mod utf8;
 pub(crate) mod vocabulary;

@@ -4,7 +4,7 @@ use crate::ControlToken;
 
 /// A token that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Control {
+pub(crate) enum Control {
     /// One of the nine.
     Token(ControlToken),
     /// `<|endoftext|>`: the model stopped without ending its message.
@@ -14,7 +14,7 @@ pub(super) enum Control {
 const END_OF_TEXT: &str = "<|endoftext|>";
 
 impl Control {
-    pub(super) const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Token(token) => token.as_str(),
             Self::EndOfText => END_OF_TEXT,
@@ -22,7 +22,7 @@ impl Control {
     }
 
     /// The token that `text` begins with.
-    pub(super) fn at(text: &[u8]) -> Option<Self> {
+    pub(crate) fn at(text: &[u8]) -> Option<Self> {
         if let Some(token) = ControlToken::at(text) {
             return Some(Self::Token(token));
         }
@@ -31,7 +31,7 @@ impl Control {
     }
 
     /// Whether more text could make `text` a token.
-    pub(super) fn may_become(text: &[u8]) -> bool {
+    pub(crate) fn may_become(text: &[u8]) -> bool {
         let longer = |token: &str| token.len() > text.len() && token.as_bytes().starts_with(text);
         ControlToken::ALL.iter().any(|token| longer(token.as_str())) || longer(END_OF_TEXT)
     }

@@ -10,16 +10,13 @@
 //! that does not come in time, the message is cut there and the rest is hidden.
 
 use logue_source::Span;
-use memchr::memmem;
 
 use super::control::Control;
 use super::event::{Event, HarmonyReadOptions};
 use super::machine::{Machine, Sink};
 use crate::ControlToken;
 use crate::limits::MAX_FRAME_HEADER;
-
-/// Bytes of a piece that is searched without setting up.
-const SHORT: usize = 64;
+use crate::syntax::token_stream::TokenStream;
 
 /// Reads Harmony text as it arrives.
 ///
@@ -48,7 +45,6 @@ const SHORT: usize = 64;
 #[derive(Debug)]
 pub struct Stream {
     machine: Machine,
-    finder: memmem::Finder<'static>,
     /// What may be the beginning of a token.
     held: Vec<u8>,
     /// Whether a `<` of the text stands directly before what comes next.
@@ -79,7 +75,6 @@ impl Stream {
     pub fn new(options: HarmonyReadOptions) -> Self {
         Self {
             machine: Machine::new(options),
-            finder: memmem::Finder::new(b"<|"),
             held: Vec::with_capacity(ControlToken::EndLiteral.as_str().len()),
             bracket: false,
             at: 0,
@@ -89,85 +84,51 @@ impl Stream {
         }
     }
 
-    /// The next bytes of the text.
-    pub fn push(&mut self, mut bytes: &[u8], sink: &mut impl FnMut(Event<'_>)) {
-        while !self.held.is_empty() {
-            let Some((next, rest)) = bytes.split_first() else {
-                return;
-            };
-            self.held.push(*next);
-            if let Some(control) = Control::at(&self.held) {
-                self.held.clear();
-                bytes = rest;
-                self.control(control, sink);
-            } else if Control::may_become(&self.held) {
-                bytes = rest;
-            } else {
-                self.held.pop();
-                let held = std::mem::take(&mut self.held);
-                self.text(&held, sink);
-                self.held = held;
-                self.held.clear();
-            }
-        }
-        self.scan(bytes, sink);
+    /// Reads the next chunk of the text.
+    pub fn push(&mut self, bytes: &[u8], sink: &mut impl FnMut(Event<'_>)) {
+        let sink: &mut Sink<'_> = sink;
+        self.feed(bytes, sink);
     }
 
     /// The end of the text.
     pub fn finish(mut self, sink: &mut impl FnMut(Event<'_>)) {
-        let held = std::mem::take(&mut self.held);
-        self.text(&held, sink);
-        match self.literal {
-            Literal::Outside | Literal::Lost | Literal::Open => {}
-            Literal::Held => self.lose(sink),
+        let sink: &mut Sink<'_> = sink;
+        self.release(sink);
+        if self.literal == Literal::Held {
+            self.lose(sink);
         }
         self.machine.finish(self.at, sink);
     }
 
-    fn scan(&mut self, bytes: &[u8], sink: &mut Sink<'_>) {
-        let mut from = 0;
-        let mut search = 0;
-        while let Some(rest) = bytes.get(search..) {
-            let found = self.find(rest);
-            let Some(at) = found.map(|found| search + found) else {
-                break;
-            };
-            let candidate = bytes.get(at..).unwrap_or_default();
-            if let Some(control) = Control::at(candidate) {
-                self.text(bytes.get(from..at).unwrap_or_default(), sink);
-                self.control(control, sink);
-                from = at + control.as_str().len();
-                search = from;
-            } else if Control::may_become(candidate) {
-                self.text(bytes.get(from..at).unwrap_or_default(), sink);
-                self.held.extend_from_slice(candidate);
-                return;
-            } else {
-                search = at + 2;
-            }
-        }
-        let rest = bytes.get(from..).unwrap_or_default();
-        match rest.split_last() {
-            Some((b'<', text)) => {
-                self.text(text, sink);
-                self.held.push(b'<');
-            }
-            _ => self.text(rest, sink),
-        }
+    /// The literal block that is held does not close in time.
+    fn lose(&mut self, sink: &mut Sink<'_>) {
+        self.literal = Literal::Lost;
+        self.machine
+            .unclosed_literal(self.block_from, &self.block, sink);
+        self.block.clear();
+    }
+}
+
+impl<'s> TokenStream<Sink<'s>> for Stream {
+    type Token = Control;
+
+    fn held(&mut self) -> &mut Vec<u8> {
+        &mut self.held
     }
 
-    /// The first `<|`. In a few bytes the search for it costs more to set up than to look for its
-    /// first byte.
-    fn find(&self, bytes: &[u8]) -> Option<usize> {
-        if bytes.len() > SHORT {
-            return self.finder.find(bytes);
-        }
-        let mut brackets = memchr::memchr_iter(b'<', bytes);
-        brackets.find(|at| bytes.get(at + 1) == Some(&b'|'))
+    fn token_at(&self, text: &[u8]) -> Option<Control> {
+        Control::at(text)
     }
 
-    /// Text that is certain to be none of a token.
-    fn text(&mut self, bytes: &[u8], sink: &mut Sink<'_>) {
+    fn may_become_token(&self, text: &[u8]) -> bool {
+        Control::may_become(text)
+    }
+
+    fn token_len(token: Control) -> usize {
+        token.as_str().len()
+    }
+
+    fn text(&mut self, bytes: &[u8], sink: &mut Sink<'s>) {
         let Some(last) = bytes.last() else {
             return;
         };
@@ -187,16 +148,8 @@ impl Stream {
         }
     }
 
-    /// The literal block that is held does not close in time.
-    fn lose(&mut self, sink: &mut Sink<'_>) {
-        self.literal = Literal::Lost;
-        self.machine
-            .unclosed_literal(self.block_from, &self.block, sink);
-        self.block.clear();
-    }
-
-    /// What spells a token, and is one unless it is escaped or in a literal block.
-    fn control(&mut self, control: Control, sink: &mut Sink<'_>) {
+    // A token is text if it is escaped or inside a literal block.
+    fn token(&mut self, control: Control, sink: &mut Sink<'s>) {
         let bytes = control.as_str().as_bytes();
         let at = Span::new(self.at, self.at + bytes.len());
         match (self.literal, control) {

@@ -87,19 +87,9 @@ impl BoundEmitter<'_, '_> {
             return;
         }
         let Self { emitter, sink, .. } = self;
-        // Nearly all text is whole characters: those need no decoder.
-        if emitter.decoder.held() == 0
-            && let Ok(text) = std::str::from_utf8(bytes)
-        {
-            if !text.is_empty() {
-                sink(Event::Delta(text));
-            }
-            return;
-        }
-        emitter.decoder.push(bytes, &mut |piece| match piece {
-            Piece::Text(text) => sink(Event::Delta(text)),
-            Piece::Bad(_) => sink(Event::Delta("\u{FFFD}")),
-        });
+        emitter
+            .decoder
+            .push_lossy(bytes, &mut |text| sink(Event::Delta(text)));
     }
 
     /// Tells the findings that have come up. In strict mode the first error is the last thing told,

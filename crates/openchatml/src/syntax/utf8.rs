@@ -15,6 +15,16 @@ pub(crate) enum Piece<'p> {
     Bad(usize),
 }
 
+impl Piece<'_> {
+    /// Returns the text, or U+FFFD for invalid bytes.
+    pub(crate) const fn lossy(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::Bad(_) => "\u{FFFD}",
+        }
+    }
+}
+
 impl Decoder {
     /// Gives `bytes` as text, with exactly the replacements that decoding everything at once gives.
     pub(crate) fn push(&mut self, mut bytes: &[u8], out: &mut dyn FnMut(Piece<'_>)) {
@@ -63,6 +73,20 @@ impl Decoder {
             out(Piece::Bad(bad));
             bytes = rest.get(bad..).unwrap_or_default();
         }
+    }
+
+    /// Decodes `bytes` and passes each invalid sequence on as U+FFFD.
+    pub(crate) fn push_lossy(&mut self, bytes: &[u8], out: &mut impl FnMut(&str)) {
+        // Nearly all chunks are whole characters and need no decoder.
+        if self.length == 0
+            && let Ok(text) = std::str::from_utf8(bytes)
+        {
+            if !text.is_empty() {
+                out(text);
+            }
+            return;
+        }
+        self.push(bytes, &mut |piece| out(piece.lossy()));
     }
 
     /// How many bytes of a character are held.

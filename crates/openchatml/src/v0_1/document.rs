@@ -10,6 +10,7 @@ use super::marker::Thought;
 use super::stream::Stream;
 use super::task::Task;
 use crate::limits::MAX_DIAGNOSTICS;
+use crate::syntax::token_stream::TokenStream;
 
 /// What [`parse`] gives: the messages and the findings of one source.
 #[derive(Debug)]

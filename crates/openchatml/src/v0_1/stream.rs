@@ -1,12 +1,12 @@
 //! 0.1 as it arrives: tokens in bytes, events out.
 
 use logue_source::{Diagnostic, Span};
-use memchr::memmem;
 
 use super::event::{Event, Function, LegacyReadOptions, MessageEnd, MessageHeader, TextKind};
 use super::machine::{Handler, Machine};
 use super::marker::{Marker, Thought};
-use crate::syntax::utf8::{Decoder, Piece};
+use crate::syntax::token_stream::TokenStream;
+use crate::syntax::utf8::Decoder;
 
 /// Reads OpenChatML 0.1 or plain `ChatML` as it arrives.
 ///
@@ -37,7 +37,6 @@ pub struct Stream {
     decoder: Decoder,
     /// What the text is whose last character is not whole.
     kind: TextKind,
-    finder: memmem::Finder<'static>,
     /// What may be the beginning of a token.
     held: Vec<u8>,
     /// Bytes before what comes next, `held` not counted.
@@ -51,7 +50,6 @@ impl Stream {
             machine: Machine::new(options),
             decoder: Decoder::default(),
             kind: TextKind::Text,
-            finder: memmem::Finder::new(b"<|"),
             held: Vec::with_capacity(Marker::FunctionOutput.as_str().len()),
             at: 0,
         }
@@ -80,77 +78,39 @@ impl Stream {
         self.end(&mut out);
     }
 
-    /// The next bytes, told to `out`.
-    pub(super) fn feed(&mut self, mut bytes: &[u8], out: &mut impl Handler) {
-        let plain = self.machine.is_plain();
-        while !self.held.is_empty() {
-            let Some((next, rest)) = bytes.split_first() else {
-                return;
-            };
-            self.held.push(*next);
-            if let Some(mark) = Marker::at(&self.held, plain) {
-                self.held.clear();
-                bytes = rest;
-                self.mark(mark, out);
-            } else if Marker::may_become(&self.held, plain) {
-                bytes = rest;
-            } else {
-                self.held.pop();
-                let held = std::mem::take(&mut self.held);
-                self.text(&held, out);
-                self.held = held;
-                self.held.clear();
-            }
-        }
-        self.scan(bytes, out);
-    }
-
     /// The end of the text, told to `out`.
     pub(super) fn end(&mut self, out: &mut impl Handler) {
-        let held = std::mem::take(&mut self.held);
-        self.text(&held, out);
+        self.release(out);
         self.machine.finish(self.at, out);
     }
+}
 
-    fn scan(&mut self, bytes: &[u8], out: &mut impl Handler) {
-        let plain = self.machine.is_plain();
-        let mut from = 0;
-        let mut search = 0;
-        while let Some(rest) = bytes.get(search..) {
-            let found = self.finder.find(rest);
-            let Some(at) = found.map(|found| search + found) else {
-                break;
-            };
-            let candidate = bytes.get(at..).unwrap_or_default();
-            if let Some(mark) = Marker::at(candidate, plain) {
-                self.text(bytes.get(from..at).unwrap_or_default(), out);
-                self.mark(mark, out);
-                from = at + mark.as_str().len();
-                search = from;
-            } else if Marker::may_become(candidate, plain) {
-                self.text(bytes.get(from..at).unwrap_or_default(), out);
-                self.held.extend_from_slice(candidate);
-                return;
-            } else {
-                search = at + 2;
-            }
-        }
-        let rest = bytes.get(from..).unwrap_or_default();
-        if let Some(text) = rest.strip_suffix(b"<") {
-            self.text(text, out);
-            self.held.push(b'<');
-        } else {
-            self.text(rest, out);
-        }
+impl<H: Handler> TokenStream<H> for Stream {
+    type Token = Marker;
+
+    fn held(&mut self) -> &mut Vec<u8> {
+        &mut self.held
     }
 
-    fn text(&mut self, bytes: &[u8], out: &mut impl Handler) {
+    fn token_at(&self, text: &[u8]) -> Option<Marker> {
+        Marker::at(text, self.machine.is_plain())
+    }
+
+    fn may_become_token(&self, text: &[u8]) -> bool {
+        Marker::may_become(text, self.machine.is_plain())
+    }
+
+    fn token_len(token: Marker) -> usize {
+        token.as_str().len()
+    }
+
+    fn text(&mut self, bytes: &[u8], out: &mut H) {
         let at = self.at;
         self.at += bytes.len();
         self.machine.text(bytes, at, out);
     }
 
-    fn mark(&mut self, mark: Marker, out: &mut impl Handler) {
+    fn token(&mut self, mark: Marker, out: &mut H) {
         let at = Span::new(self.at, self.at + mark.as_str().len());
         self.at = at.end;
         self.machine.mark(mark, at, out);
@@ -172,22 +132,15 @@ impl<F: FnMut(Event<'_>)> Handler for EventEmitter<'_, F> {
     fn text(&mut self, kind: TextKind, text: &[u8], _at: usize) {
         *self.kind = kind;
         let sink = &mut *self.sink;
-        self.decoder.push(text, &mut |piece| match piece {
-            Piece::Text(text) => sink(Event::Delta { kind, text }),
-            Piece::Bad(_) => sink(Event::Delta {
-                kind,
-                text: "\u{FFFD}",
-            }),
-        });
+        self.decoder
+            .push_lossy(text, &mut |text| sink(Event::Delta { kind, text }));
     }
 
     fn close(&mut self) {
         let (kind, sink) = (*self.kind, &mut *self.sink);
-        self.decoder.flush(&mut |_| {
-            sink(Event::Delta {
-                kind,
-                text: "\u{FFFD}",
-            });
+        self.decoder.flush(&mut |piece| {
+            let text = piece.lossy();
+            sink(Event::Delta { kind, text });
         });
     }
 
