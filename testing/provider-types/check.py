@@ -24,7 +24,7 @@ from typing_extensions import is_typeddict
 
 def forbid_unknown_keys(package):
     """Makes each request type of a package refuse keys that it does not name, and read lists at
-    once: an `Iterable` would be looked at only when somebody goes through it."""
+    once: an `Iterable` would be validated only during iteration."""
     for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         module = importlib.import_module(found.name)
         if hasattr(module, "Iterable"):

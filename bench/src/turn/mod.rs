@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use logue_agent::{Agent, NoListener, NoTranscript, TurnEnd};
 use logue_message::ChatMessage;
-use logue_model::{ChatCompletions, ChatOptions, Limits, Provider};
+use logue_model::{EndpointOptions, HttpProvider, Provider, WireFormat};
 use logue_tools::{AccessScope, Builtin, Roots};
 use serde_json::json;
 
@@ -52,11 +52,8 @@ pub(crate) fn table(program: &Path, peer: Option<&Path>) -> Result<(), Failed> {
 
 /// Turns of one provider, beside the same exchanges over a bare socket.
 fn in_process(address: SocketAddr, folder: &Path) -> Result<(), Failed> {
-    let provider: Arc<dyn Provider> = Arc::new(ChatCompletions::new(ChatOptions {
-        base_url: format!("http://{address}/v1"),
-        api_key: None,
-        limits: Limits::default(),
-    })?);
+    let options = EndpointOptions::new(format!("http://{address}/v1"));
+    let provider: Arc<dyn Provider> = Arc::new(HttpProvider::new(WireFormat::Chat, options)?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

@@ -13,7 +13,9 @@ use logue_agent::{
     Surroundings, toolbox,
 };
 use logue_message::{ChatMessage, ToolCall};
-use logue_model::{BoxFuture, EventSink, FinishReason, Provider, ProviderError, Request, Response};
+use logue_model::{
+    BoxFuture, EventHandler, FinishReason, ModelRequest, ModelResponse, Provider, ProviderError,
+};
 use logue_source::DiagnosticCode;
 use logue_tools::{Roots, ShellOptions};
 use tempfile::TempDir;
@@ -31,9 +33,9 @@ struct Parrot {
 impl Provider for Parrot {
     fn complete<'a>(
         &'a self,
-        request: &'a Request<'a>,
-        _: EventSink<'a>,
-    ) -> BoxFuture<'a, Result<Response, ProviderError>> {
+        request: &'a ModelRequest<'a>,
+        _: EventHandler<'a>,
+    ) -> BoxFuture<'a, Result<ModelResponse, ProviderError>> {
         Box::pin(async move {
             self.asked.fetch_add(1, Ordering::SeqCst);
             let now = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
@@ -46,7 +48,7 @@ impl Provider for Parrot {
                 .last()
                 .map(ChatMessage::text)
                 .unwrap_or_default();
-            Ok(Response::new(
+            Ok(ModelResponse::new(
                 ChatMessage::assistant(format!("<{text}>")),
                 FinishReason::Stop,
             ))

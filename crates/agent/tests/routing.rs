@@ -12,7 +12,7 @@ use logue_agent::{
     Transcript as _, TranscriptFile, Turn, TurnEnd, TurnEvent,
 };
 use logue_message::{ChatMessage, Role, repair_history};
-use logue_model::{ChatCompletions, ChatOptions};
+use logue_model::{EndpointOptions, HttpProvider, WireFormat};
 use logue_tools::{Roots, RouterHandle, ShellOptions, ShellTool, Tool, Toolbox};
 use serde_json::{Value, json};
 use testkit::{Answer, Delivery, ModelServer, Random, Reply};
@@ -71,12 +71,8 @@ impl Stage {
         let tool = ShellTool::new("work", command, None, &roots, options).unwrap();
         let mut toolbox = Toolbox::new();
         toolbox.add(Arc::new(tool) as Arc<dyn Tool>).unwrap();
-        let options = ChatOptions {
-            api_key: None,
-            base_url: self.server.base_url(),
-            limits: logue_model::Limits::default(),
-        };
-        let provider = Arc::new(ChatCompletions::new(options).unwrap());
+        let options = EndpointOptions::new(self.server.base_url());
+        let provider = Arc::new(HttpProvider::new(WireFormat::Chat, options).unwrap());
         let agent = Agent::builder(provider, "m").max_requests(10).build();
         let mut assistant = Assistant::from(agent.unwrap());
         assistant.toolbox = toolbox;

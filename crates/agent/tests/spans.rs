@@ -16,8 +16,8 @@ use logue_harness::store::MemoryStore;
 use logue_harness::{Clock, Timestamp};
 use logue_message::{ChatMessage, Content, ToolCall, ToolDefinition};
 use logue_model::{
-    BoxFuture, Category, Event as Heard, EventSink, FinishReason, Provider, ProviderError, Request,
-    Response, Settings, Usage,
+    BoxFuture, Category, EventHandler, FinishReason, ModelEvent as Heard, ModelRequest,
+    ModelResponse, Provider, ProviderError, SamplingSettings, Usage,
 };
 use logue_tools::{Tool, ToolInvocation, ToolResult, Toolbox};
 use serde_json::json;
@@ -152,7 +152,7 @@ impl Recorder {
 }
 
 /// A model that plays its answers one after the other.
-struct Script(Mutex<VecDeque<Result<Response, ProviderError>>>);
+struct Script(Mutex<VecDeque<Result<ModelResponse, ProviderError>>>);
 
 impl Provider for Script {
     fn name(&self) -> &'static str {
@@ -161,9 +161,9 @@ impl Provider for Script {
 
     fn complete<'a>(
         &'a self,
-        _: &'a Request<'a>,
-        events: EventSink<'a>,
-    ) -> BoxFuture<'a, Result<Response, ProviderError>> {
+        _: &'a ModelRequest<'a>,
+        events: EventHandler<'a>,
+    ) -> BoxFuture<'a, Result<ModelResponse, ProviderError>> {
         Box::pin(async move {
             events(Heard::Reasoning(format!("thinks of {MARKER}")));
             events(Heard::Text(format!("says {MARKER}")));
@@ -173,22 +173,22 @@ impl Provider for Script {
     }
 }
 
-fn says(text: &str) -> Response {
+fn says(text: &str) -> ModelResponse {
     let message = ChatMessage::assistant(format!("{text} {MARKER}"));
-    Response::new(message, FinishReason::Stop).with_usage(Some(Usage {
+    ModelResponse::new(message, FinishReason::Stop).with_usage(Some(Usage {
         input_tokens: 12,
         output_tokens: 3,
         ..Usage::default()
     }))
 }
 
-fn calls(calls: &[(&str, &str)]) -> Response {
+fn calls(calls: &[(&str, &str)]) -> ModelResponse {
     let arguments = format!("{{\"input\":\"{MARKER}\"}}");
     let calls = calls
         .iter()
         .map(|(id, name)| ToolCall::new(*id, *name, arguments.as_str()));
     let message = ChatMessage::assistant(Content::Absent).with_tool_calls(calls.collect());
-    Response::new(message, FinishReason::ToolCalls)
+    ModelResponse::new(message, FinishReason::ToolCalls)
 }
 
 /// A tool that ends as it is told to.
@@ -230,7 +230,7 @@ impl Clock for StillClock {
     }
 }
 
-fn harness(answers: impl IntoIterator<Item = Result<Response, ProviderError>>) -> ChatHarness {
+fn harness(answers: impl IntoIterator<Item = Result<ModelResponse, ProviderError>>) -> ChatHarness {
     let mut toolbox = Toolbox::new();
     for (name, outcome) in [
         ("works", ToolResult::success(MARKER)),
@@ -250,9 +250,9 @@ fn harness(answers: impl IntoIterator<Item = Result<Response, ProviderError>>) -
     let assistant = Assistant {
         provider: Arc::new(Script(Mutex::new(answers.into_iter().collect()))),
         model: "m-1".to_owned(),
-        settings: Settings {
+        settings: SamplingSettings {
             max_tokens: Some(100),
-            ..Settings::default()
+            ..SamplingSettings::default()
         },
         toolbox,
         permissions: Permissions::new().with(rule("asked", Permission::Ask)),

@@ -1,38 +1,40 @@
-//! What can go wrong with a model, in categories that never change.
+//! Provider errors and their stable categories.
 
 use std::time::Duration;
 
 use logue_message::ChatMessage;
 
-/// The kind of a failure; its text is stable and each has a page under `docs/errors`.
+/// The kind of a provider failure.
+///
+/// The text of each category is stable and has a page under `docs/errors`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Category {
-    /// The key is missing, wrong or not allowed to do this.
+    /// The API key is missing, invalid or lacks permission.
     Authentication,
-    /// The server cannot be reached, fails, or breaks off.
+    /// The server is unreachable, fails or ends the connection early.
     Unavailable,
-    /// The server does not know the model.
+    /// The server does not have the model.
     InvalidModel,
-    /// The server knows the model but has not loaded it yet.
+    /// The server has the model but has not loaded it yet.
     ModelNotLoaded,
-    /// Too many requests, or no quota left.
+    /// The account has sent too many requests or has no quota left.
     RateLimit,
-    /// The server answers something that is no answer.
+    /// The server sent something other than a valid response.
     InvalidResponse,
-    /// The server refuses the request as malformed.
+    /// The request is invalid or the server rejects it.
     InvalidRequest,
-    /// The message holds a kind of content that the provider cannot take.
+    /// A message contains content that the provider does not support.
     UnsupportedContentBlock,
-    /// The answer is not what the response schema asks for.
+    /// The response violates the response schema.
     StructuredOutputInvalid,
     /// A request differs from the recorded one.
     ReplayMismatch,
-    /// The recording holds no answer to a further request.
+    /// The recording has no response left for the request.
     ReplayExhausted,
-    /// The recording itself cannot be read.
+    /// The recording cannot be read.
     RecordingInvalid,
-    /// The recording of a live run cannot be written.
+    /// The recording cannot be written.
     RecordingWriteFailed,
 }
 
@@ -54,7 +56,7 @@ impl Category {
         Self::RecordingWriteFailed,
     ];
 
-    /// The stable text of the category.
+    /// Returns the stable text of the category.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Authentication => "provider_authentication",
@@ -73,7 +75,7 @@ impl Category {
         }
     }
 
-    /// Whether the same request may succeed later without a change.
+    /// Returns whether an unchanged request may succeed later.
     pub const fn is_transient(self) -> bool {
         matches!(
             self,
@@ -88,27 +90,29 @@ impl std::fmt::Display for Category {
     }
 }
 
-/// A failed request: its category, what happened, and what to do about it.
+/// A failed model request, with its category, cause and remedy.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 #[error("{message}")]
 pub struct ProviderError {
-    /// The stable kind.
+    /// The stable category.
     pub category: Category,
-    /// What happened, with the server's own words where it gave any.
+    /// The cause, including the server's own error text if there is one.
     pub message: String,
-    /// What to do.
+    /// The suggested remedy.
     pub help: Option<String>,
-    /// Whether the same request may succeed later without a change: as the category says, unless the
-    /// server says that waiting does not help.
+    /// Whether an unchanged request may succeed later.
+    ///
+    /// The default follows the category; a server may report that waiting does not help.
     pub transient: bool,
-    /// How long the server asks to wait.
+    /// The wait that the server requests.
     pub retry_after: Option<Duration>,
-    /// The answer, where the model gave one and only what came behind it failed.
+    /// The response, if the model gave one and a later step failed.
     pub answer: Option<Box<ChatMessage>>,
 }
 
 impl ProviderError {
-    /// An error of `category`.
+    /// Creates an error of `category`.
     pub fn new(category: Category, message: impl Into<String>) -> Self {
         Self {
             category,
@@ -120,7 +124,7 @@ impl ProviderError {
         }
     }
 
-    /// The same with what to do.
+    /// Sets the suggested remedy.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());

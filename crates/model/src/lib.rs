@@ -1,68 +1,78 @@
-//! Language models behind one trait.
+//! One interface to language models.
 //!
-//! A [`Provider`] takes a [`Request`] (messages, tools, settings) and gives a [`Response`], and
-//! tells on the way what it hears, as [`Event`]s. [`ChatCompletions`], [`Responses`], [`Anthropic`] and
-//! [`HarmonyCompletions`] ask a server in a wire format each, [`Replay`] plays a recording, and [`Recorder`] wraps
-//! another provider and makes such a recording; [`Echo`] only repeats. Every failure is a
-//! [`ProviderError`] with a stable [`Category`], whatever the server did.
+//! A [`Provider`] receives a [`ModelRequest`] (messages, tools, settings), reports [`ModelEvent`]s and
+//! returns a [`ModelResponse`]. [`HttpProvider`] reaches a server in one of the [`WireFormat`]s, and
+//! [`HarmonyCompletions`] reaches a gpt-oss model at a raw completion endpoint. [`Replay`] plays a
+//! recording, and [`Echo`] repeats the user. [`RetryProvider`], [`StructuredProvider`],
+//! [`SanitizedNames`] and [`Recorder`] wrap another provider. Every failure is a [`ProviderError`] with
+//! a stable [`Category`].
 //!
-//! The data flows one way: request → the form that the server's [`Rules`] want → wire JSON → bytes →
-//! [`AnswerReader`] → events and the assembled message. This crate knows no session, no tool and no
-//! file format but the recording's.
+//! ```
+//! use logue_message::ChatMessage;
+//! use logue_model::{Echo, ModelEvent, ModelRequest, Provider, SamplingSettings};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), logue_model::ProviderError> {
+//! let messages = [ChatMessage::user("Hello!")];
+//! let settings = SamplingSettings::default();
+//! let request = ModelRequest::new("any-model", &messages, &settings);
+//!
+//! let mut streamed = String::new();
+//! let mut handler = |event: ModelEvent| {
+//!     if let ModelEvent::Text(text) = event {
+//!         streamed.push_str(&text);
+//!     }
+//! };
+//! let response = Echo.complete(&request, &mut handler).await?;
+//! assert_eq!(response.message.text(), "Hello!");
+//! assert_eq!(streamed, "Hello!");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Data flow
+//!
+//! Request → adaptation to the [`ServerProfile`] → JSON → HTTP → bytes → [`ResponseReader`] → events and
+//! message. The crate has neither sessions nor tools, and its only file format is the [`Recording`].
+//!
+//! # Features
+//!
+//! The crate has no optional features. TLS uses `rustls` with `ring` and the system's certificates.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod answer;
-mod anthropic;
-mod assemble;
-mod chat;
-mod choosing;
-mod dialect;
-mod draft;
-mod echo;
+mod adapter;
 mod error;
-mod exchange;
-mod harmony;
 mod http;
-mod normalise;
-mod plain_names;
-mod probe;
 mod provider;
-mod record;
 mod recording;
-mod refusal;
-mod replay;
-mod responses;
-mod retry_after;
-mod retrying;
-mod rules;
+mod request;
+mod response;
 mod selection;
-mod sse;
-mod structured;
-mod validity;
+mod server;
+mod stream;
 mod wire;
 
-pub use answer::AnswerReader;
-pub use anthropic::Anthropic;
-pub use chat::{ChatCompletions, ChatOptions};
-pub use dialect::Dialect;
-pub use echo::Echo;
+pub use adapter::{Jitter, RetryBudget, RetryProvider, SanitizedNames, StructuredProvider};
 pub use error::{Category, ProviderError};
-pub use harmony::{HarmonyCompletions, HarmonyOptions, HarmonyServer, PromptForm};
-pub use http::Limits;
-pub use plain_names::PlainNames;
-pub use probe::{ServerProbe, ServerReport};
+pub use futures_util::future::BoxFuture;
+pub use http::{EndpointOptions, HttpLimits};
 pub use provider::{
-    BoxFuture, Event, EventSink, FinishReason, Provider, Request, Response, Settings, ToolChoice,
-    Usage,
+    Echo, EventHandler, HarmonyCompletions, HarmonyOptions, HttpProvider, Provider,
 };
-pub use record::{RecordError, Recorder};
-pub use recording::{Recording, RecordingError};
-pub use replay::Replay;
-pub use responses::Responses;
-pub use retrying::{Chance, RetryBudget, Retrying};
-pub use rules::{Choices, Effort, Proof, ReasoningReplay, Rules, SchemaBy, SystemPlace};
+pub use recording::{RecordError, Recorder, Recording, RecordingError, Replay};
+pub use request::{ModelRequest, SamplingSettings, ToolChoice};
+pub use response::{FinishReason, ModelEvent, ModelResponse, Usage};
 pub use selection::{ModelSelection, ProviderKind};
-pub use sse::{SseDecoder, SseError};
-pub use structured::Structured;
-pub use wire::Wire;
+pub use server::{
+    EffortEncoding, ReasoningEvidence, ReasoningReplay, ServerKind, ServerProbe, ServerProfile,
+    ServerReport, StructuredOutputMode, SystemPlacement, ToolChoiceSupport,
+};
+pub use stream::{ResponseReader, SseDecoder, SseError};
+pub use wire::WireFormat;
+pub use wire::harmony::{HarmonyServer, PromptForm};
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,6 +1,8 @@
-//! Which provider a model name means.
+//! Parsing of model names with a provider prefix.
 
-/// A provider that a name can ask for by prefix.
+use crate::WireFormat;
+
+/// A provider that a name selects by its prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ProviderKind {
@@ -10,16 +12,26 @@ pub enum ProviderKind {
     Responses,
     /// A server with Anthropic Messages.
     Anthropic,
-    /// A server with `/v1/completions` and a model of the gpt-oss family.
+    /// A server with `/v1/completions` and a gpt-oss model.
     Harmony,
     /// A recording.
     Replay,
-    /// The last user message, repeated.
+    /// The last user message.
     Echo,
 }
 
 impl ProviderKind {
-    /// Whether it is a server, with an address and perhaps a key.
+    /// Returns the JSON wire format of the provider, if it has one.
+    pub const fn wire_format(self) -> Option<WireFormat> {
+        match self {
+            Self::OpenAi => Some(WireFormat::Chat),
+            Self::Responses => Some(WireFormat::Responses),
+            Self::Anthropic => Some(WireFormat::Anthropic),
+            Self::Harmony | Self::Replay | Self::Echo => None,
+        }
+    }
+
+    /// Returns whether the provider is a server with an address.
     pub const fn is_server(self) -> bool {
         matches!(
             self,
@@ -28,10 +40,10 @@ impl ProviderKind {
     }
 }
 
-/// A model name taken apart.
+/// A parsed model name.
 ///
-/// A prefix counts only if it names a provider, so `llama3:8b` is a model of the server in force,
-/// and `replay:session.ocml` is a recording.
+/// Only the prefix of a provider counts: `llama3:8b` is a model of the configured server, and
+/// `replay:session.ocml` is a recording.
 ///
 /// ```
 /// use logue_model::{ModelSelection, ProviderKind};
@@ -47,21 +59,21 @@ impl ProviderKind {
 pub struct ModelSelection {
     /// The provider.
     pub kind: ProviderKind,
-    /// The model's name there; a path for a recording.
+    /// The model name; the path for a recording.
     pub model: String,
 }
 
 impl ModelSelection {
-    /// Takes a name apart. Every string is a valid name.
+    /// Parses a name; every string is valid.
     pub fn parse(name: &str) -> Self {
-        let (prefix, rest) = name.split_once(':').unwrap_or(("", name));
+        let (prefix, model) = name.split_once(':').unwrap_or(("", name));
         let (kind, model) = match prefix {
-            "harmony" => (ProviderKind::Harmony, rest),
-            "replay" => (ProviderKind::Replay, rest),
-            "openai" => (ProviderKind::OpenAi, rest),
-            "responses" => (ProviderKind::Responses, rest),
-            "anthropic" => (ProviderKind::Anthropic, rest),
-            "echo" => (ProviderKind::Echo, rest),
+            "harmony" => (ProviderKind::Harmony, model),
+            "replay" => (ProviderKind::Replay, model),
+            "openai" => (ProviderKind::OpenAi, model),
+            "responses" => (ProviderKind::Responses, model),
+            "anthropic" => (ProviderKind::Anthropic, model),
+            "echo" => (ProviderKind::Echo, model),
             _ => (ProviderKind::OpenAi, name),
         };
         Self {

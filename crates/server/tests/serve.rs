@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use logue_agent::{Approvals, Environment, HostError, Model, Models};
-use logue_model::{Echo, EventSink, Provider, ProviderError, Request, Response};
+use logue_model::{Echo, EventHandler, ModelRequest, ModelResponse, Provider, ProviderError};
 use logue_server::{BearerToken, PromptHost, PromptServer, ServeOptions};
 use logue_tools::BoxFuture;
 use rmcp::model::{CallToolRequestParams, CallToolResult, GetPromptRequestParams, JsonObject};
@@ -35,9 +35,9 @@ impl Drop for Leaving<'_> {
 impl Provider for Crowd {
     fn complete<'a>(
         &'a self,
-        request: &'a Request<'a>,
-        events: EventSink<'a>,
-    ) -> BoxFuture<'a, Result<Response, ProviderError>> {
+        request: &'a ModelRequest<'a>,
+        events: EventHandler<'a>,
+    ) -> BoxFuture<'a, Result<ModelResponse, ProviderError>> {
         Box::pin(async move {
             let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
             let _leaving = Leaving(&self.now);

@@ -1,5 +1,6 @@
-//! Prints what each provider really sends: one line of JSON for each request, as it arrives at a
-//! server over a real socket. `check.py` holds the bodies against the providers' own packages.
+//! Prints the request bodies of each provider as JSON lines, as a server receives them.
+//!
+//! `check.py` validates the bodies with the providers' own packages.
 
 use std::error::Error;
 use std::io::{self, Write as _};
@@ -9,8 +10,8 @@ use logue_message::{
     CallKind, ChatMessage, ContentBlock, ImageDetail, ImageSource, ToolCall, ToolDefinition,
 };
 use logue_model::{
-    Anthropic, ChatCompletions, ChatOptions, Dialect, Limits, Provider, Request, Responses,
-    Settings, ToolChoice,
+    EndpointOptions, HttpProvider, ModelRequest, Provider, SamplingSettings, ServerKind,
+    ToolChoice, WireFormat,
 };
 use serde_json::{Value, json};
 use testkit::{Delivery, ModelServer, Reply};
@@ -25,14 +26,14 @@ fn main() -> ExitCode {
     match printed {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // There is nowhere left to report to if this fails.
-            let _told = writeln!(io::stderr(), "provider-types: {error}");
+            // A failure of standard error cannot be reported.
+            let _ignored = writeln!(io::stderr(), "provider-types: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// One answer that every format takes for one.
+/// A response that is valid in every format.
 const ANSWER: &str = r#"{"type":"message","object":"response","status":"completed",
     "choices":[{"message":{"content":"ok"},"finish_reason":"stop"}],
     "output":[{"type":"message","content":[{"type":"output_text","text":"ok"}]}],
@@ -41,34 +42,30 @@ const ANSWER: &str = r#"{"type":"message","object":"response","status":"complete
 async fn print_all() -> Result<(), Box<dyn Error>> {
     let reply = Reply::Body("application/json", ANSWER.as_bytes().to_vec());
     let server = ModelServer::start(vec![reply], Delivery::Whole)?;
-    let options = || ChatOptions {
-        base_url: server.base_url(),
-        api_key: None,
-        limits: Limits::default(),
-    };
+    let provider = |format| HttpProvider::new(format, EndpointOptions::new(server.base_url()));
     let mut out = io::stdout().lock();
     let mut sent = 0;
     for stream in [true, false] {
         let mut providers: Vec<(&str, Box<dyn Provider>)> = Vec::new();
-        for (_, dialect) in Dialect::ALL {
-            let chat = ChatCompletions::new(options())?.with_dialect(*dialect);
+        for (_, kind) in ServerKind::ALL {
+            let chat = provider(WireFormat::Chat)?.with_server_kind(*kind);
             providers.push(("chat", Box::new(chat.with_stream(stream))));
         }
-        for dialect in [Dialect::OpenAi, Dialect::Compatible] {
-            let responses = Responses::new(options())?.with_dialect(dialect);
+        for kind in [ServerKind::OpenAi, ServerKind::Compatible] {
+            let responses = provider(WireFormat::Responses)?.with_server_kind(kind);
             providers.push(("responses", Box::new(responses.with_stream(stream))));
         }
-        let anthropic = Anthropic::new(options())?.with_stream(stream);
+        let anthropic = provider(WireFormat::Anthropic)?.with_stream(stream);
         providers.push(("anthropic", Box::new(anthropic)));
         for (format, provider) in &providers {
             for case in cases() {
-                // What a kind of server cannot be told is not sent.
+                // A request that the kind of server does not support is not sent.
                 if ask(provider.as_ref(), &case).await.is_err() {
                     continue;
                 }
                 let received = server.received();
                 let Some(received) = received.get(sent) else {
-                    return Err("an answer came without a request".into());
+                    return Err("a response arrived without a request".into());
                 };
                 sent += 1;
                 let line = json!({"format": format, "server": provider.name(),
@@ -81,7 +78,8 @@ async fn print_all() -> Result<(), Box<dyn Error>> {
 }
 
 async fn ask(provider: &dyn Provider, case: &Case) -> Result<(), Box<dyn Error>> {
-    let mut request = Request::new("m", &case.messages, &case.settings).with_tools(&case.tools);
+    let mut request =
+        ModelRequest::new("m", &case.messages, &case.settings).with_tools(&case.tools);
     request.tool_choice = &case.tool_choice;
     request.response_schema = case.schema.as_ref();
     provider.complete(&request, &mut |_| {}).await?;
@@ -94,7 +92,7 @@ struct Case {
     name: &'static str,
     messages: Vec<ChatMessage>,
     tools: Vec<ToolDefinition>,
-    settings: Settings,
+    settings: SamplingSettings,
     tool_choice: ToolChoice,
     schema: Option<Value>,
 }
@@ -121,9 +119,9 @@ fn cases() -> Vec<Case> {
         messages: hello(),
         tools,
         schema: Some(schema()),
-        settings: Settings {
+        settings: SamplingSettings {
             reasoning_effort: effort.map(str::to_owned),
-            ..Settings::default()
+            ..SamplingSettings::default()
         },
         ..Case::default()
     };
@@ -131,33 +129,33 @@ fn cases() -> Vec<Case> {
         Case {
             name: "words",
             messages: hello(),
-            settings: Settings {
+            settings: SamplingSettings {
                 temperature: Some(0.5),
                 max_tokens: Some(64),
                 top_p: Some(0.9),
-                ..Settings::default()
+                ..SamplingSettings::default()
             },
             ..Case::default()
         },
         Case {
             name: "every setting",
             messages: hello(),
-            settings: Settings {
+            settings: SamplingSettings {
                 seed: Some(7),
                 frequency_penalty: Some(0.5),
                 presence_penalty: Some(0.5),
                 stop: vec!["END".to_owned()],
-                ..Settings::default()
+                ..SamplingSettings::default()
             },
             ..Case::default()
         },
         Case {
             name: "a limit and an end",
             messages: hello(),
-            settings: Settings {
+            settings: SamplingSettings {
                 max_tokens: Some(64),
                 stop: vec!["END".to_owned()],
-                ..Settings::default()
+                ..SamplingSettings::default()
             },
             ..Case::default()
         },
@@ -165,9 +163,9 @@ fn cases() -> Vec<Case> {
             name: "everything",
             messages: everything(),
             tools: tools(),
-            settings: Settings {
+            settings: SamplingSettings {
                 reasoning_effort: Some("high".to_owned()),
-                ..Settings::default()
+                ..SamplingSettings::default()
             },
             ..Case::default()
         },

@@ -1,10 +1,10 @@
-//! One answer of a model as the stream of a Chat Completions server.
+//! Scripted responses as streams of a Chat Completions server.
 
 use serde_json::{Value, json};
 
 use crate::Random;
 
-/// What the scripted model says.
+/// A scripted response.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
     text: String,
@@ -13,7 +13,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// An answer of text.
+    /// Creates a response of text.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -21,14 +21,14 @@ impl Answer {
         }
     }
 
-    /// The same with private reasoning before it.
+    /// Sets the reasoning before the text.
     #[must_use]
     pub fn with_reasoning(mut self, reasoning: impl Into<String>) -> Self {
         self.reasoning = reasoning.into();
         self
     }
 
-    /// The same with one more tool call.
+    /// Adds a tool call.
     #[must_use]
     pub fn with_call(
         mut self,
@@ -40,8 +40,9 @@ impl Answer {
         self
     }
 
-    /// The bytes of the event stream. Deltas are cut at random characters, and the pieces of
-    /// several calls alternate, as real servers are free to do.
+    /// Returns the bytes of the event stream.
+    ///
+    /// Deltas are split at random characters, and the pieces of several calls alternate.
     pub fn stream(&self, random: &mut Random) -> Vec<u8> {
         let mut events = vec![chunk(&json!({"role": "assistant", "content": ""}), None)];
         for piece in pieces(&self.reasoning, random) {
@@ -108,7 +109,7 @@ fn chunk(delta: &Value, finish_reason: Option<&str>) -> String {
     .to_string()
 }
 
-/// A text cut at random characters into pieces of one to five.
+/// Splits a text at random into pieces of one to five characters.
 fn pieces(text: &str, random: &mut Random) -> Vec<String> {
     let mut pieces = Vec::new();
     let mut piece = String::new();

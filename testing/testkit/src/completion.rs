@@ -1,17 +1,17 @@
-//! What a model emits, token by token, as the stream of a server of raw completions.
+//! Scripted token output as streams of a completion server.
 
 use serde_json::{Value, json};
 
-/// Which server's shape an answer has.
+/// The response shape of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
     /// vLLM with `return_token_ids`.
     VllmIds,
-    /// vLLM of before token ids were given, and servers of its kind: text with special tokens.
+    /// Older vLLM and similar servers: text with special tokens.
     VllmText,
-    /// llama.cpp's own `/completion`: ids and text, without the token at which it stopped.
+    /// The native `/completion` of llama.cpp: ids and text, without the stop token.
     Llama,
-    /// The format that all share: text.
+    /// The common format: text.
     Plain,
 }
 
@@ -25,7 +25,7 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// A completion; each piece is one event of the stream, given as its ids and as its text.
+    /// Creates a completion; each piece is one stream event, as ids and text.
     pub fn new(wire: Wire, pieces: Vec<(Vec<u32>, String)>) -> Self {
         Self {
             wire,
@@ -35,21 +35,21 @@ impl Completion {
         }
     }
 
-    /// The same, ended by the length limit.
+    /// Ends the completion at the length limit.
     #[must_use]
     pub const fn cut(mut self) -> Self {
         self.finish = "length";
         self
     }
 
-    /// The same with the id of the token at which the server stopped, which it keeps for itself.
+    /// Sets the id of the stop token, which the server omits from the output.
     #[must_use]
     pub fn stopped_at(mut self, id: u32) -> Self {
         self.stop_reason = json!(id);
         self
     }
 
-    /// The bytes of the event stream.
+    /// Returns the bytes of the event stream.
     pub fn stream(&self) -> Vec<u8> {
         let mut events: Vec<Value> = Vec::new();
         let last = self.pieces.len().saturating_sub(1);
@@ -81,7 +81,7 @@ impl Completion {
         bytes
     }
 
-    /// The whole answer as one JSON body, as a server gives it that does not stream.
+    /// Returns the response as one JSON body, without a stream.
     pub fn whole(&self) -> String {
         let ids: Vec<u32> = self
             .pieces

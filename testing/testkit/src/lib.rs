@@ -1,9 +1,9 @@
 //! A scripted model server over a real socket.
 //!
-//! It speaks the Chat Completions wire format as servers do: HTTP/1.1, chunked transfer, server-
-//! sent events with deltas; and that of raw completions ([`Completion`]). A test gives it the answers and the [`Delivery`], runs real client code
-//! against [`ModelServer::base_url`], and asks afterwards which requests came. It also misbehaves on
-//! demand: [`Reply`] lists how. A [`StallingServer`] does nothing else.
+//! [`ModelServer`] implements Chat Completions and raw completions ([`Completion`]) over HTTP/1.1 with
+//! chunked transfer and server-sent events. A test supplies the replies and the [`Delivery`], runs
+//! client code against [`ModelServer::base_url`], and inspects the received requests. [`Reply`] lists
+//! the possible failures, and a [`StallingServer`] stalls.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -1,6 +1,6 @@
-//! A scripted server of the Model Context Protocol, that misbehaves on demand.
+//! A scripted server of the Model Context Protocol with selectable failures.
 //!
-//! It writes the wire format itself: over the standard input and output of a process of its own
+//! It implements the wire format without a library: over standard input and output of a process
 //! ([`serve_stdio`]), or over HTTP on a real socket ([`McpServer`]).
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -12,34 +12,35 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// Tools that every scenario has.
+/// The tools of every scenario.
 const TOOLS: &[&str] = &["echo", "fail", "structured", "mixed", "not.safe"];
 
-/// What one server remembers.
+/// The state of a server.
 #[derive(Debug, Default)]
 struct Memory {
     lists: u32,
 }
 
-/// Serves on standard input and output until the client closes its side. The scenario says how it
-/// misbehaves; `plain` does not.
+/// Serves on standard input and output until the client closes its side.
 ///
-/// | scenario | what it does |
+/// The scenario selects a failure; `plain` has none.
+///
+/// | scenario | behavior |
 /// |---|---|
-/// | `plain`, `old` | what it should; `old` in version 2024-11-05 |
-/// | `noisy` | prints what is no message before every message, on both streams |
-/// | `exits` | ends at once, with words on standard error |
+/// | `plain`, `old` | correct; `old` in version 2024-11-05 |
+/// | `noisy` | prints an invalid message before every message, on both streams |
+/// | `exits` | exits at once, with text on standard error |
 /// | `silent` | answers nothing |
 /// | `dies` | ends in the first call |
 /// | `huge` | answers a call with 100 MB |
 /// | `liar` | answers calls under the id of another request |
-/// | `malformed` | answers calls with something that is no result |
-/// | `changing` | has another tool at each listing, and says so at each call |
+/// | `malformed` | answers calls with an invalid result |
+/// | `changing` | changes its tools at each listing, and notifies at each call |
 /// | `asking` | asks the client for a model, a person and its roots before it answers a call |
-/// | `slow` | answers no call; writes down which was cancelled |
-/// | `flood` | says things without being asked, for ever, from the first call on |
+/// | `slow` | answers no call; records the cancelled ones |
+/// | `flood` | sends unsolicited messages without end from the first call on |
 /// | `pages` | lists the same page again and again |
-/// | `parent` | starts a program that outlives it, and writes its number down |
+/// | `parent` | starts a program that outlives it, and records its process id |
 pub fn serve_stdio(scenario: &str) {
     let mut memory = Memory::default();
     let stdin = io::stdin();
@@ -90,7 +91,7 @@ pub fn serve_stdio(scenario: &str) {
     }
 }
 
-/// The answers to one message of a client.
+/// Returns the answers to one client message.
 fn answers(scenario: &str, message: &Value, memory: &mut Memory) -> Vec<Value> {
     let Some(id) = message
         .get("id")
@@ -123,7 +124,7 @@ fn answers(scenario: &str, message: &Value, memory: &mut Memory) -> Vec<Value> {
                 list["nextCursor"] = json!("again");
             }
             if scenario == "noisy" {
-                // One that nobody can read, among those that everybody can.
+                // One invalid tool among valid ones.
                 list["tools"] = json!([tool("echo"), {"name": 7}, tool("fail")]);
             }
             vec![result(list)]
@@ -181,7 +182,7 @@ fn tool(name: &str) -> Value {
     })
 }
 
-/// What programs print that were not written for this.
+/// Prints the output of a program that does not implement the protocol.
 fn noise() {
     for line in [
         "Server starting…",
@@ -201,11 +202,11 @@ fn noise() {
             .and_then(|()| out.flush()),
     );
     for _ in 0..1_000 {
-        eprint_line("a long line of a log that nobody reads, and that would fill the pipe");
+        eprint_line("a long log line that would fill an unread pipe");
     }
 }
 
-/// Asks everything that a server may ask, and answers the call with what it was told.
+/// Sends every possible server request, and answers the call with the responses.
 fn ask(stdin: &mut io::StdinLock<'_>, call: &Value) {
     let mut told = Vec::new();
     for (id, method, params) in [
@@ -233,7 +234,7 @@ fn ask(stdin: &mut io::StdinLock<'_>, call: &Value) {
     say(&result.to_string());
 }
 
-/// News, questions and other people's answers, until nobody reads them any more.
+/// Sends notifications, requests and foreign answers until the client closes the connection.
 fn flood() {
     let mut number = 0_u64;
     loop {
@@ -269,17 +270,17 @@ fn eprint_line(line: &str) {
     );
 }
 
-/// A server over HTTP. It stops when it is dropped.
+/// A server over HTTP, which stops when it is dropped.
 ///
-/// Its scenarios are those of [`serve_stdio`] that are about answers, and:
+/// It has the scenarios of [`serve_stdio`] about answers, and:
 ///
-/// | scenario | what it does |
+/// | scenario | behavior |
 /// |---|---|
-/// | `locked` | wants a token that nobody has |
-/// | `bearer` | wants the token `sesame` |
+/// | `locked` | requires an unobtainable token |
+/// | `bearer` | requires the token `sesame` |
 /// | `garbage` | answers every call with a page of HTML |
 /// | `broken` | answers every call with status 500 |
-/// | `redirects` | sends everybody to another host |
+/// | `redirects` | redirects to another host |
 /// | `silent` | answers no call |
 #[derive(Debug)]
 pub struct McpServer {
@@ -290,10 +291,10 @@ pub struct McpServer {
 }
 
 impl McpServer {
-    /// Starts a server on a free port of this machine.
+    /// Starts a server on a free local port.
     ///
     /// # Errors
-    /// No port can be had.
+    /// Returns an error if no port is available.
     pub fn start(scenario: &str) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
@@ -327,17 +328,17 @@ impl McpServer {
         })
     }
 
-    /// The address for a client.
+    /// Returns the URL for a client.
     pub fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
 
-    /// The rule that allows it.
+    /// Returns the host rule that allows the server.
     pub fn host(&self) -> String {
         self.address.to_string()
     }
 
-    /// The messages so far, in order.
+    /// Returns the received messages in order.
     pub fn received(&self) -> Vec<Value> {
         let received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
         received.clone()

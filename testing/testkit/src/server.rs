@@ -1,4 +1,4 @@
-//! The server: one thread that answers each connection by the script.
+//! The scripted server.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,46 +11,46 @@ use serde_json::Value;
 
 use crate::{Answer, Completion, Random};
 
-/// How the bytes of an answer leave the server.
+/// The chunking of a response.
 #[derive(Clone, Copy, Debug)]
 pub enum Delivery {
-    /// At once.
+    /// One chunk.
     Whole,
     /// One byte in each transfer chunk.
     ByteByByte,
-    /// Cut at random points: inside lines, inside events, inside characters.
+    /// Chunks that end at random points within lines, events and characters.
     Random(u64),
-    /// In two transfer chunks: the answer to the n-th request is cut behind its n-th byte.
+    /// Two chunks; the n-th response is split after its n-th byte.
     EverySplit,
 }
 
-/// What the server does with a request.
+/// The reaction to a request.
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// Streams an answer.
     Answer(Answer),
     /// Streams a raw completion.
     Completion(Completion),
-    /// Answers a whole response of this status, with extra header lines and a body.
+    /// Sends a response with a status, extra headers and a body.
     Status(u16, Vec<(String, String)>, String),
-    /// Sends these bytes as a successful answer of this content type, cut as the [`Delivery`] says.
+    /// Sends a successful response with a content type, chunked by the [`Delivery`].
     Body(&'static str, Vec<u8>),
-    /// Begins a successful stream, sends these bytes and closes the connection in mid-stream.
+    /// Begins a successful stream, sends these bytes and closes the connection.
     Cut(Vec<u8>),
-    /// Sends these bytes of a stream and then the same last bytes for ever.
+    /// Sends the first bytes of a stream, then the second ones without end.
     Endless(Vec<u8>, Vec<u8>),
-    /// Accepts the request and never answers.
+    /// Accepts the request and never responds.
     Silent,
 }
 
-/// A request that came.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct Received {
     /// The request line.
     pub line: String,
-    /// The header lines, names in lower case.
+    /// The headers, with names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The JSON body; `Null` if it was none.
+    /// The JSON body, or `Null` for any other body.
     pub body: Value,
 }
 
@@ -64,11 +64,12 @@ pub struct ModelServer {
 }
 
 impl ModelServer {
-    /// Starts a server on a free port of this machine. Requests get the replies in turn; further
-    /// ones get the last reply again.
+    /// Starts a server on a free local port.
+    ///
+    /// Requests receive the replies in order; later requests receive the last reply.
     ///
     /// # Errors
-    /// No port can be had.
+    /// Returns an error if no port is available.
     pub fn start(replies: Vec<Reply>, delivery: Delivery) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
@@ -84,12 +85,12 @@ impl ModelServer {
         })
     }
 
-    /// The base URL for a client.
+    /// Returns the base URL for a client.
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// The requests so far, in order.
+    /// Returns the received requests in order.
     pub fn received(&self) -> Vec<Received> {
         self.received
             .lock()
@@ -101,7 +102,7 @@ impl ModelServer {
 impl Drop for ModelServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
-        // A connection wakes the listener so that it sees the flag.
+        // A connection wakes the listener, which then reads the flag.
         drop(TcpStream::connect(self.address));
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
@@ -124,7 +125,7 @@ fn serve(
             continue;
         };
         let (log, stop) = (Arc::clone(log), Arc::clone(stop));
-        // A client that goes away in mid-answer is not the server's failure.
+        // A client may close the connection within a response.
         std::thread::spawn(move || drop(answer(stream, &replies, delivery, &log, &stop)));
     }
 }

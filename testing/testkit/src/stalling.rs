@@ -1,4 +1,4 @@
-//! A server that stops in the middle of things, and notices when its client has gone.
+//! A server that stalls and detects closed connections.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Where the server stops.
+/// The point at which the server stalls.
 #[derive(Clone, Debug)]
 pub enum Stall {
-    /// It reads the request and says nothing.
+    /// The server reads the request and sends nothing.
     Silent,
-    /// It sends these bytes and then nothing.
+    /// The server sends these bytes and then nothing.
     After(Vec<u8>),
-    /// It sends these bytes, and then the same ones after each pause, for ever.
+    /// The server sends the first bytes, then the second ones after each pause, without end.
     Drip(Vec<u8>, Vec<u8>, Duration),
 }
 
@@ -29,17 +29,17 @@ pub struct StallingServer {
 #[derive(Debug, Default)]
 struct State {
     stop: AtomicBool,
-    /// Requests whose beginning has come.
+    /// The number of requests that have begun.
     begun: AtomicUsize,
-    /// Connections that the client closed.
+    /// The number of connections that the client closed.
     closed: AtomicUsize,
 }
 
 impl StallingServer {
-    /// Starts a server that stops there at each request.
+    /// Starts a server that stalls in each request.
     ///
     /// # Errors
-    /// No port can be had.
+    /// Returns an error if no port is available.
     pub fn start(stall: Stall) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
@@ -62,17 +62,17 @@ impl StallingServer {
         })
     }
 
-    /// The base URL for a client.
+    /// Returns the base URL for a client.
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// How many requests have begun to come.
+    /// Returns the number of requests that have begun.
     pub fn begun(&self) -> usize {
         self.state.begun.load(Ordering::SeqCst)
     }
 
-    /// How many connections the client has closed.
+    /// Returns the number of connections that the client closed.
     pub fn closed(&self) -> usize {
         self.state.closed.load(Ordering::SeqCst)
     }
@@ -81,7 +81,7 @@ impl StallingServer {
 impl Drop for StallingServer {
     fn drop(&mut self) {
         self.state.stop.store(true, Ordering::SeqCst);
-        // A connection wakes the listener so that it sees the flag.
+        // A connection wakes the listener, which then reads the flag.
         drop(TcpStream::connect(self.address));
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
@@ -96,7 +96,7 @@ fn serve(mut stream: TcpStream, stall: &Stall, state: &State) {
 }
 
 /// # Errors
-/// The client went away.
+/// Returns an error if the client closed the connection.
 fn answer(stream: &mut TcpStream, stall: &Stall, state: &State) -> io::Result<()> {
     stream.set_read_timeout(Some(Duration::from_millis(5)))?;
     stream.set_nodelay(true)?;

@@ -7,7 +7,7 @@ use logue_harness::Clock;
 use logue_harness::chat::ChatHarness;
 use logue_harness::store::SharedStore;
 use logue_message::ChatMessage;
-use logue_model::{Provider, Settings};
+use logue_model::{Provider, SamplingSettings};
 use logue_tools::{Tool, Toolbox, ToolboxError};
 
 use crate::permission::approver::Asker;
@@ -77,7 +77,7 @@ impl Agent {
             assistant: Assistant {
                 provider,
                 model: model.into(),
-                settings: Settings::default(),
+                settings: SamplingSettings::default(),
                 toolbox: Toolbox::new(),
                 permissions: Permissions::new(),
                 prefix: Vec::new(),
@@ -151,7 +151,7 @@ impl AgentBuilder {
     }
 
     /// Sets the sampling settings.
-    pub fn settings(mut self, settings: Settings) -> Self {
+    pub fn settings(mut self, settings: SamplingSettings) -> Self {
         self.assistant.settings = settings;
         self
     }

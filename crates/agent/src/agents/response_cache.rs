@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use logue_message::{ChatMessage, ToolDefinition};
-use logue_model::Settings;
+use logue_model::SamplingSettings;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -104,7 +104,7 @@ impl AnswerCache {
 /// Returns the key of a request: a hash of everything that the model receives.
 pub(crate) fn key_of(
     model: &str,
-    settings: &Settings,
+    settings: &SamplingSettings,
     tools: &[ToolDefinition],
     history: &[ChatMessage],
 ) -> String {
@@ -121,7 +121,7 @@ pub(crate) fn key_of(
         "tools": tools,
         "messages": messages,
     });
-    for (name, value) in settings.further() {
+    for (name, value) in settings.secondary() {
         question[name] = value;
     }
     format!("{:x}", Sha256::digest(question.to_string()))

@@ -9,7 +9,7 @@ use chatmd::{
 };
 use futures_util::future::join_all;
 use logue_message::{ChatMessage, HistoryRepair, Role, ToolCall, repair_history};
-use logue_model::Settings;
+use logue_model::SamplingSettings;
 use logue_source::{Diagnostic, DiagnosticCode, SourceMap};
 use logue_tools::{
     Builtin, CommandError, ServerToolRequest, ShellOptions, ShellTool, Tool, ToolResult,
@@ -127,15 +127,15 @@ impl Prompt {
     }
 
     /// The sampling settings.
-    pub fn settings(&self) -> Settings {
+    pub fn settings(&self) -> SamplingSettings {
         if let Some(transcript) = self.transcript() {
             return transcript.settings.clone();
         }
-        Settings {
+        SamplingSettings {
             temperature: self.config.temperature,
             max_tokens: self.config.max_tokens,
             reasoning_effort: self.config.reasoning_effort.clone(),
-            ..Settings::default()
+            ..SamplingSettings::default()
         }
     }
 

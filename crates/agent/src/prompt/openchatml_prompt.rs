@@ -5,7 +5,7 @@
 
 use chatmd::Config;
 use logue_message::{HistoryRepair, ToolDefinition, repair_history};
-use logue_model::Settings;
+use logue_model::SamplingSettings;
 use logue_source::{Diagnostic, DiagnosticCode};
 use logue_tools::Builtin;
 use openchatml::argument_schema::ArgumentSchema;
@@ -17,7 +17,7 @@ use crate::prompt::document::Prompt;
 /// What only a transcript says.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Transcribed {
-    pub(crate) settings: Settings,
+    pub(crate) settings: SamplingSettings,
     pub(crate) builtins: Vec<Builtin>,
     /// What is declared and cannot be run here.
     pub(crate) functions: Vec<ToolDefinition>,
@@ -96,7 +96,7 @@ fn is_2_0(header: &Header) -> bool {
     header.version() == "2.0" || header.version().starts_with("2.0.")
 }
 
-fn settings(header: &Header, diagnostics: &mut Vec<Diagnostic>) -> Settings {
+fn settings(header: &Header, diagnostics: &mut Vec<Diagnostic>) -> SamplingSettings {
     let given = header.generation_settings();
     let mut misread = |key: &str, expected: &str| {
         let message = format!("`{key}` of generation_settings is not {expected}, and is not used");
@@ -141,7 +141,7 @@ fn settings(header: &Header, diagnostics: &mut Vec<Diagnostic>) -> Settings {
         }
     };
     let effort = given.get("reasoning_effort").and_then(Value::as_str);
-    Settings {
+    SamplingSettings {
         temperature,
         max_tokens: max_tokens.and_then(Value::as_u64),
         reasoning_effort: effort.map(str::to_owned),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use chatmd::{parse, refine};
 use logue_message::ChatMessage;
-use logue_model::{Request, Settings};
+use logue_model::{ModelRequest, SamplingSettings};
 
 use crate::agents::response_cache::{AnswerCache, key_of};
 use crate::prepare::environment::Model;
@@ -48,7 +48,7 @@ pub async fn refined(
         ChatMessage::system(INSTRUCTION),
         ChatMessage::user(prompt.to_owned()),
     ];
-    let settings = Settings::default();
+    let settings = SamplingSettings::default();
     let key = key_of(&model.identity, &settings, &[], &question);
     let known = cache.and_then(|cache| cache.get(&key));
     let rewritten = match known {
@@ -71,9 +71,9 @@ pub async fn refined(
 async fn ask(
     model: &Model,
     question: &[ChatMessage],
-    settings: &Settings,
+    settings: &SamplingSettings,
 ) -> Result<String, RefineError> {
-    let request = Request::new(&model.name, question, settings);
+    let request = ModelRequest::new(&model.name, question, settings);
     let provider = Arc::clone(&model.provider);
     let answer = provider.complete(&request, &mut |_| {}).await;
     let answer = answer.map_err(|error| RefineError {

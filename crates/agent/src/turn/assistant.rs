@@ -20,7 +20,9 @@ use logue_graph::{
     NodeError, RunEvent, StateSchema, Target, Update,
 };
 use logue_message::{ChatMessage, ToolCall};
-use logue_model::{Event, Provider, ProviderError, Request, Settings, Structured};
+use logue_model::{
+    ModelEvent, ModelRequest, Provider, ProviderError, SamplingSettings, StructuredProvider,
+};
 use logue_tools::{BoxFuture, Router, SchemaWarning, ToolRequest, ToolResult, Toolbox};
 use serde_json::{Value, json};
 use tracing::Instrument as _;
@@ -48,7 +50,7 @@ pub struct Assistant {
     /// The model's name at the provider.
     pub model: String,
     /// How to sample.
-    pub settings: Settings,
+    pub settings: SamplingSettings,
     /// What the model may do.
     pub toolbox: Toolbox,
     /// Which tools run, and which a person is asked about.
@@ -95,7 +97,7 @@ impl Assistant {
     /// None that a caller could cause.
     pub fn graph(mut self, ids: impl IdSource + 'static) -> Result<CompiledGraph, CompileError> {
         // Whoever the provider is: nothing invalid is sent, and a schema is kept to.
-        self.provider = Arc::new(Structured::new(self.provider));
+        self.provider = Arc::new(StructuredProvider::new(self.provider));
         let schema = StateSchema::new()
             .with(Field::appended(MESSAGES, "ChatMessage"))
             .with(Field::new(TURN, FieldType::Map))
@@ -177,14 +179,14 @@ impl Shared {
         let messages = request_messages(&assistant.prefix, conversation);
         assistant.toolbox.refresh().await;
         let toolbox = assistant.toolbox.current().await;
-        let request = Request::new(&assistant.model, &messages, &assistant.settings)
+        let request = ModelRequest::new(&assistant.model, &messages, &assistant.settings)
             .with_tools(toolbox.definitions());
         let request = assistant.demands.applied(request, progress.requests);
         ctx.emit(RunEvent::Custom {
             name: ASKING.to_owned(),
             value: json!(progress.requests),
         });
-        let mut tell = |event: Event| tell(ctx, event);
+        let mut tell = |event: ModelEvent| tell(ctx, event);
         let span = spans::asking(ctx, provider, &request);
         let answer = assistant.provider.complete(&request, &mut tell);
         let answer = answer.instrument(span.clone()).await;
@@ -370,15 +372,15 @@ async fn ask_person(ctx: &NodeContext, timeout_seconds: Option<u64>) -> Result<U
     match ctx.suspend(descriptor).await {}
 }
 
-fn tell(ctx: &NodeContext, event: Event) {
+fn tell(ctx: &NodeContext, event: ModelEvent) {
     let event = match event {
-        Event::Text(text) => RunEvent::Text(text),
-        Event::Reasoning(text) => RunEvent::Reasoning(text),
-        Event::ToolCall { name, .. } => RunEvent::Custom {
+        ModelEvent::Text(text) => RunEvent::Text(text),
+        ModelEvent::Reasoning(text) => RunEvent::Reasoning(text),
+        ModelEvent::ToolCall { name, .. } => RunEvent::Custom {
             name: CALLING.to_owned(),
             value: json!(name),
         },
-        Event::Retrying {
+        ModelEvent::Retry {
             attempt,
             wait,
             category,
@@ -391,7 +393,7 @@ fn tell(ctx: &NodeContext, event: Event) {
                     "category": category.as_str(), "message": message}),
             }
         }
-        Event::Reasking { reason } => {
+        ModelEvent::SchemaRetry { reason } => {
             spans::reasking();
             RunEvent::Custom {
                 name: REASKING.to_owned(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use logue_model::{Request, Response, Usage};
+use logue_model::{ModelRequest, ModelResponse, Usage};
 use serde_json::{Value, json};
 
 /// The category of a turn that reaches a spend limit.
@@ -171,8 +171,8 @@ impl Budget {
     pub(crate) fn answered(
         &self,
         provider: &str,
-        request: &Request<'_>,
-        answer: &Response,
+        request: &ModelRequest<'_>,
+        answer: &ModelResponse,
     ) -> Spent {
         let limits = self.limits();
         let counted = match answer.usage {
@@ -292,7 +292,7 @@ impl Spent {
 }
 
 /// Estimates tokens from bytes, for limits where the server reports none.
-fn estimated(request: &Request<'_>, answer: &Response) -> Usage {
+fn estimated(request: &ModelRequest<'_>, answer: &ModelResponse) -> Usage {
     let tokens = |bytes: usize| u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX);
     let messages = request.messages.iter();
     let asked = messages

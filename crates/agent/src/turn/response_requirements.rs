@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use logue_message::schema::Schema;
 use logue_message::{ChatMessage, ToolDefinition};
-use logue_model::{Category, ProviderError, Request, Settings, ToolChoice};
+use logue_model::{Category, ModelRequest, ProviderError, SamplingSettings, ToolChoice};
 use serde_json::Value;
 
 /// Requirements on the responses of a turn.
@@ -26,8 +26,8 @@ impl Demands {
     /// # Errors
     /// Returns `provider_invalid_request` if a chosen tool is not offered or the schema is invalid.
     pub fn check(&self, tools: &[ToolDefinition]) -> Result<(), ProviderError> {
-        let (messages, settings) = ([ChatMessage::user("?")], Settings::default());
-        let request = Request::new("", &messages, &settings).with_tools(tools);
+        let (messages, settings) = ([ChatMessage::user("?")], SamplingSettings::default());
+        let request = ModelRequest::new("", &messages, &settings).with_tools(tools);
         self.applied(request, 1).validate()?;
         let Some(schema) = &self.response_schema else {
             return Ok(());
@@ -40,7 +40,11 @@ impl Demands {
     }
 
     /// Applies the requirements to the n-th request of a turn, counted from 1.
-    pub(crate) fn applied<'a>(&'a self, mut request: Request<'a>, number: u64) -> Request<'a> {
+    pub(crate) fn applied<'a>(
+        &'a self,
+        mut request: ModelRequest<'a>,
+        number: u64,
+    ) -> ModelRequest<'a> {
         if number == 1 {
             request.tool_choice = &self.tool_choice;
         }

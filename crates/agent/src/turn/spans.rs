@@ -7,13 +7,17 @@ use std::time::Duration;
 
 use logue_graph::NodeContext;
 use logue_message::ToolCall;
-use logue_model::{Category, ProviderError, Request, Response};
+use logue_model::{Category, ModelRequest, ModelResponse, ProviderError};
 use logue_tools::ToolResult;
 use tracing::field::Empty;
 use tracing::{Span, info_span};
 
 /// Opens the span of a model request.
-pub(crate) fn asking(ctx: &NodeContext, provider: &'static str, request: &Request<'_>) -> Span {
+pub(crate) fn asking(
+    ctx: &NodeContext,
+    provider: &'static str,
+    request: &ModelRequest<'_>,
+) -> Span {
     let span = info_span!(
         "gen_ai.chat",
         otel.name = Empty,
@@ -43,7 +47,7 @@ pub(crate) fn asking(ctx: &NodeContext, provider: &'static str, request: &Reques
 }
 
 /// Records the outcome of a request.
-pub(crate) fn answered(span: &Span, answer: &Result<Response, ProviderError>) {
+pub(crate) fn answered(span: &Span, answer: &Result<ModelResponse, ProviderError>) {
     match answer {
         Ok(answer) => {
             let reason = answer.finish_reason.as_str();

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use logue_agent::{HostError, Model, Models, read_bytes};
 use logue_model::{
-    Anthropic, Category, ChatCompletions, ChatOptions, Echo, HarmonyCompletions, HarmonyOptions,
-    ModelSelection, PlainNames, Provider, ProviderError, ProviderKind, Recorder, Recording, Replay,
-    Responses, Retrying, Structured,
+    Category, Echo, EndpointOptions, HarmonyCompletions, HarmonyOptions, HttpProvider,
+    ModelSelection, Provider, ProviderError, ProviderKind, Recorder, Recording, Replay,
+    RetryProvider, SanitizedNames, StructuredProvider,
 };
 
 use crate::arguments::Asking;
@@ -39,16 +39,15 @@ impl Connection {
     }
 
     /// Where the server of an account is, and the key for it.
-    fn options(&self, account: &Account) -> Result<ChatOptions, Failure> {
+    fn options(&self, account: &Account) -> Result<EndpointOptions, Failure> {
         let ours = account.is(self.account);
         let flag = |flag: &Option<String>| flag.clone().filter(|_| ours);
         let (base_url, api_key) = (flag(&self.base_url), flag(&self.api_key));
         let address = self.config.address(account, base_url.as_deref());
-        Ok(ChatOptions {
-            api_key: self.config.api_key(account, api_key.as_deref(), &address)?,
-            base_url: address.url,
-            limits: self.config.limits(),
-        })
+        let api_key = self.config.api_key(account, api_key.as_deref(), &address)?;
+        let mut options = EndpointOptions::new(address.url).with_limits(self.config.limits());
+        options.api_key = api_key;
+        Ok(options)
     }
 }
 
@@ -67,10 +66,11 @@ pub(crate) fn recorded(
         )
         .with_help("run without --record, or record where no logue.toml has [redact]"));
     }
-    let recorder = Recorder::new(Arc::new(Structured::new(provider)), path).map_err(|error| {
-        Failure::user(Category::RecordingWriteFailed.as_str(), error.to_string())
-            .with_help("name a file that does not exist yet, in a folder that does")
-    })?;
+    let recorder =
+        Recorder::new(Arc::new(StructuredProvider::new(provider)), path).map_err(|error| {
+            Failure::user(Category::RecordingWriteFailed.as_str(), error.to_string())
+                .with_help("name a file that does not exist yet, in a folder that does")
+        })?;
     Ok(Arc::new(recorder))
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn connect(
 ) -> Result<Model, Failure> {
     let mut model = reach(name, folder, connection)?;
     let budget = connection.config.retry_budget(connection.retries);
-    model.provider = Arc::new(Retrying::new(model.provider, budget));
+    model.provider = Arc::new(RetryProvider::new(model.provider, budget));
     Ok(model)
 }
 
@@ -183,46 +183,28 @@ fn reach(name: &str, folder: &Path, connection: &Connection) -> Result<Model, Fa
     }
 }
 
-/// The provider of a wire format.
+/// Creates the provider for a server.
 fn server(
     kind: ProviderKind,
-    options: ChatOptions,
+    options: EndpointOptions,
     config: &Config,
 ) -> Result<Arc<dyn Provider>, Failure> {
-    let (dialect, stream) = (config.dialect()?, config.stream());
     let failed = |error| provider_failure(&error);
-    let provider: Arc<dyn Provider> = match kind {
-        ProviderKind::Harmony => {
-            let mut harmony = HarmonyOptions::new(options.base_url);
-            harmony.api_key = options.api_key;
-            harmony.limits = options.limits;
-            harmony.prompt = config.harmony_prompt();
-            harmony.server = config.harmony_server();
-            // Harmony calls tools by their own names.
-            return Ok(Arc::new(HarmonyCompletions::new(harmony).map_err(failed)?));
-        }
-        ProviderKind::Anthropic => {
-            let provider = Anthropic::new(options).map_err(failed)?;
-            Arc::new(provider.with_stream(stream))
-        }
-        ProviderKind::Responses => {
-            let provider = Responses::new(options).map_err(failed)?;
-            let provider = match dialect {
-                Some(dialect) => provider.with_dialect(dialect),
-                None => provider,
-            };
-            Arc::new(provider.with_stream(stream))
-        }
-        _ => {
-            let provider = ChatCompletions::new(options).map_err(failed)?;
-            let provider = match dialect {
-                Some(dialect) => provider.with_dialect(dialect),
-                None => provider,
-            };
-            Arc::new(provider.with_stream(stream))
-        }
+    let Some(format) = kind.wire_format() else {
+        let mut harmony = HarmonyOptions::new(options.base_url);
+        harmony.api_key = options.api_key;
+        harmony.limits = options.limits;
+        harmony.prompt = config.harmony_prompt();
+        harmony.server = config.harmony_server();
+        // Harmony has no restrictions on tool names.
+        return Ok(Arc::new(HarmonyCompletions::new(harmony).map_err(failed)?));
     };
-    Ok(Arc::new(PlainNames::new(provider)))
+    let mut provider = HttpProvider::new(format, options).map_err(failed)?;
+    if let Some(kind) = config.dialect()? {
+        provider = provider.with_server_kind(kind);
+    }
+    let provider = provider.with_stream(config.stream());
+    Ok(Arc::new(SanitizedNames::new(Arc::new(provider))))
 }
 
 fn model_not_configured() -> Failure {

@@ -206,7 +206,8 @@ fn how_long_to_wait_is_told_in_both_ways_of_asking() {
         // It asks for more than is waited for.
         assert_eq!(server.received().len(), 1);
         assert!(
-            ran.stderr.contains("asks to wait 90 s, and at most 20 s"),
+            ran.stderr
+                .contains("in 90 s, as the server requests, or raise `retry_seconds` (now 20 s)"),
             "{}",
             ran.stderr
         );

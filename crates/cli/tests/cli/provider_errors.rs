@@ -53,7 +53,7 @@ fn each_failure_has_its_category_and_exit_status_and_harms_nothing() {
             Reply::Cut([chunk.clone(), chunk[..20].to_vec()].concat()),
             "provider_unavailable",
             4,
-            "nothing of the incomplete answer was kept",
+            "the incomplete response was discarded",
         ),
         (
             Reply::Silent,

@@ -77,7 +77,7 @@ pub(super) async fn check(arguments: &DoctorArgs, config: &Config) -> Vec<Findin
     let probe = ServerProbe {
         base_url: (account.models_at)(&address.url),
         headers: key.map_or_else(Vec::new, account.headers),
-        patience: PATIENCE,
+        timeout: PATIENCE,
     };
     let wanted = selection
         .map(|selection| selection.model)

@@ -3,7 +3,7 @@
 //! A key belongs to an [`Account`]: what was meant for one is never sent to the server of another.
 //! `openai:` and `responses:` are one account, and so is every server that speaks their formats.
 
-use logue_model::{Dialect, ModelSelection, ProviderKind};
+use logue_model::{ModelSelection, ProviderKind, ServerKind};
 use serde::Deserialize;
 
 use crate::exit::Failure;
@@ -102,9 +102,9 @@ pub(crate) struct Server {
 }
 
 /// The kind of server that a word of `logue.toml` names.
-pub(crate) fn dialect(word: &str) -> Result<Dialect, Failure> {
-    Dialect::parse(word).ok_or_else(|| {
-        let words: Vec<&str> = Dialect::ALL.iter().map(|(word, _)| *word).collect();
+pub(crate) fn dialect(word: &str) -> Result<ServerKind, Failure> {
+    ServerKind::parse(word).ok_or_else(|| {
+        let words: Vec<&str> = ServerKind::ALL.iter().map(|(word, _)| *word).collect();
         let message =
             format!("`dialect` under [model] in logue.toml is `{word}`, which is no server");
         Failure::user("E-CONFIG-INVALID", message)

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
 use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, PermissionFile, Redaction};
-use logue_model::{Dialect, HarmonyServer, Limits, PromptForm, RetryBudget};
+use logue_model::{HarmonyServer, HttpLimits, PromptForm, RetryBudget, ServerKind};
 use logue_source::{ColorMode, Diagnostic, DiagnosticCode, Source, Span};
 use logue_tools::{FetchPolicy, HostRule, SearchEngine, ShellPolicy};
 use serde::Deserialize;
@@ -236,7 +236,7 @@ impl Config {
     }
 
     /// The kind of the model server, where it is not the one that its address suggests.
-    pub(crate) fn dialect(&self) -> Result<Option<Dialect>, Failure> {
+    pub(crate) fn dialect(&self) -> Result<Option<ServerKind>, Failure> {
         let word = self.first(|file| file.model.dialect.clone());
         word.map(|word| accounts::dialect(&word)).transpose()
     }
@@ -317,24 +317,23 @@ impl Config {
     }
 
     /// What one request may cost.
-    pub(crate) fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> HttpLimits {
         let seconds = |pick: fn(&Model) -> Option<u64>, default: Duration| {
             self.first(|file| pick(&file.model))
                 .map_or(default, Duration::from_secs)
         };
-        let base = Limits::default();
-        Limits {
-            connect: seconds(|model| model.connect_seconds, base.connect),
-            first_byte: seconds(|model| model.first_byte_seconds, base.first_byte),
-            idle: seconds(|model| model.idle_seconds, base.idle),
-            total: seconds(|model| model.total_seconds, base.total),
-            response_bytes: self
-                .first(|file| file.model.response_bytes)
-                .unwrap_or(base.response_bytes),
-            event_bytes: self
-                .first(|file| file.model.event_bytes)
-                .unwrap_or(base.event_bytes),
-        }
+        let mut limits = HttpLimits::default();
+        limits.connect = seconds(|model| model.connect_seconds, limits.connect);
+        limits.first_byte = seconds(|model| model.first_byte_seconds, limits.first_byte);
+        limits.idle = seconds(|model| model.idle_seconds, limits.idle);
+        limits.total = seconds(|model| model.total_seconds, limits.total);
+        limits.response_bytes = self
+            .first(|file| file.model.response_bytes)
+            .unwrap_or(limits.response_bytes);
+        limits.event_bytes = self
+            .first(|file| file.model.event_bytes)
+            .unwrap_or(limits.event_bytes);
+        limits
     }
 
     /// In which form a prompt of gpt-oss models is sent.

@@ -1,0 +1,246 @@
+//! Structured output: validation of responses against a schema, with one correction.
+//!
+//! Servers enforce a response schema more or less, or ignore it, so the response is validated here.
+//! An invalid response is sent back to the model once, with its violations; a second invalid response
+//! is an error.
+
+use logue_message::schema::{Schema, Violation};
+use logue_message::{ChatMessage, Content, ContentBlock};
+use serde_json::Value;
+
+use crate::{
+    BoxFuture, Category, EventHandler, FinishReason, ModelEvent, ModelRequest, ModelResponse,
+    Provider, ProviderError,
+};
+
+/// The maximum size in bytes of a schema that is repeated with the violations.
+const MAX_REPEATED_SCHEMA_BYTES: usize = 16 * 1024;
+
+/// A provider adapter whose responses match the schema of the request.
+///
+/// Requests must pass [`ModelRequest::validate`]. A request without a schema is passed on. For a
+/// request with a schema, [`ModelResponse::parsed`] is the value, unless the model calls tools first.
+/// Text is reported after its validation, without a code fence around the value.
+/// [`ModelResponse::usage`] counts both requests.
+#[derive(Clone, Debug)]
+pub struct StructuredProvider<P> {
+    provider: P,
+}
+
+impl<P: Provider> StructuredProvider<P> {
+    /// Wraps a provider.
+    pub const fn new(provider: P) -> Self {
+        Self { provider }
+    }
+
+    async fn ask(
+        &self,
+        request: &ModelRequest<'_>,
+        events: EventHandler<'_>,
+    ) -> Result<ModelResponse, ProviderError> {
+        request.validate()?;
+        let Some(source) = request.response_schema else {
+            return self.provider.complete(request, events).await;
+        };
+        let schema = Schema::compile(source).map_err(|error| {
+            ProviderError::new(
+                Category::InvalidRequest,
+                format!("invalid response schema: {error}"),
+            )
+            .with_help("correct the schema; only references within it (`#/…`) are supported")
+        })?;
+        let first = self.attempt(request, &mut *events).await?;
+        let (first, violations) = match check(first, &schema)? {
+            CheckResult::Valid(attempt) => return Ok(attempt.report(events)),
+            CheckResult::Invalid(attempt, violations) => (attempt, violations),
+        };
+        events(ModelEvent::SchemaRetry {
+            reason: summary(&violations),
+        });
+        let mut messages = request.messages.to_vec();
+        messages.push(first.response.message);
+        messages.push(ChatMessage::user(correction(&list(&violations), source)));
+        let correction = ModelRequest {
+            messages: &messages,
+            ..request.clone()
+        };
+        let mut second = self.attempt(&correction, &mut *events).await?;
+        second.response.usage = match (first.response.usage, second.response.usage) {
+            (Some(mut first), Some(second)) => {
+                first += second;
+                Some(first)
+            }
+            (first, second) => first.or(second),
+        };
+        match check(second, &schema)? {
+            CheckResult::Valid(attempt) => Ok(attempt.report(events)),
+            CheckResult::Invalid(second, violations) => Err(invalid(
+                format!("the answer does not meet the schema: {}", summary(&violations)),
+                second.response.message,
+            )
+            .with_help(
+                "use a model that supports structured output, describe the answer in the prompt, or \
+                 simplify the schema; one correction was requested",
+            )),
+        }
+    }
+
+    /// Sends one request and retains the events of its response.
+    async fn attempt(
+        &self,
+        request: &ModelRequest<'_>,
+        events: EventHandler<'_>,
+    ) -> Result<Attempt, ProviderError> {
+        let mut retained = Vec::new();
+        let mut handler = |event: ModelEvent| match event {
+            ModelEvent::Reasoning(_) | ModelEvent::Retry { .. } => events(event),
+            event => retained.push(event),
+        };
+        let response = self.provider.complete(request, &mut handler).await?;
+        Ok(Attempt {
+            response,
+            events: retained,
+        })
+    }
+}
+
+impl<P: Provider> Provider for StructuredProvider<P> {
+    fn name(&self) -> &'static str {
+        self.provider.name()
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a ModelRequest<'a>,
+        events: EventHandler<'a>,
+    ) -> BoxFuture<'a, Result<ModelResponse, ProviderError>> {
+        Box::pin(self.ask(request, events))
+    }
+}
+
+/// A response and its unreported events.
+struct Attempt {
+    response: ModelResponse,
+    events: Vec<ModelEvent>,
+}
+
+impl Attempt {
+    /// Reports the retained events.
+    fn report(self, events: EventHandler<'_>) -> ModelResponse {
+        if self.response.parsed.is_some() {
+            // The pieces may include a code fence, which was removed.
+            events(ModelEvent::Text(self.response.message.text()));
+        } else {
+            self.events.into_iter().for_each(events);
+        }
+        self.response
+    }
+}
+
+enum CheckResult {
+    Valid(Attempt),
+    Invalid(Attempt, Vec<Violation>),
+}
+
+/// Validates a response.
+///
+/// # Errors
+/// Returns an error if the response is truncated, because a second one would be truncated too.
+fn check(mut attempt: Attempt, schema: &Schema) -> Result<CheckResult, ProviderError> {
+    if !attempt.response.message.tool_calls.is_empty() {
+        return Ok(CheckResult::Valid(attempt));
+    }
+    let text = attempt.response.message.text();
+    let json = without_fence(&text);
+    let value: Value = match serde_json::from_str(json) {
+        Ok(value) => value,
+        Err(error) => {
+            let cause = match attempt.response.finish_reason {
+                FinishReason::Length => "it reached the length limit",
+                FinishReason::ContentFilter => "the server's filter ended it",
+                _ => return Ok(CheckResult::Invalid(attempt, vec![not_json(&error)])),
+            };
+            let message = format!("the answer is truncated: {cause}");
+            return Err(invalid(message, attempt.response.message)
+                .with_help("raise `max_tokens` in <config/>, or request a shorter answer"));
+        }
+    };
+    let violations = schema.violations(&value);
+    if !violations.is_empty() {
+        return Ok(CheckResult::Invalid(attempt, violations));
+    }
+    if json.len() != text.len() {
+        set_text(&mut attempt.response.message, json);
+    }
+    attempt.response.parsed = Some(value);
+    Ok(CheckResult::Valid(attempt))
+}
+
+fn invalid(message: String, answer: ChatMessage) -> ProviderError {
+    let mut error = ProviderError::new(Category::StructuredOutputInvalid, message);
+    error.answer = Some(Box::new(answer));
+    error
+}
+
+fn not_json(error: &serde_json::Error) -> Violation {
+    Violation::new("", format!("it is not JSON and nothing else ({error})"))
+}
+
+/// Returns the content of a code fence, or the trimmed text without one.
+fn without_fence(text: &str) -> &str {
+    let text = text.trim();
+    let content = || {
+        let (_, body) = text.strip_prefix("```")?.split_once('\n')?;
+        body.strip_suffix("```").map(str::trim)
+    };
+    content().unwrap_or(text)
+}
+
+/// Replaces all text of a message and keeps its reasoning.
+fn set_text(message: &mut ChatMessage, text: &str) {
+    message.content = match std::mem::take(&mut message.content) {
+        Content::Blocks(blocks) => {
+            let mut blocks: Vec<ContentBlock> = blocks
+                .into_iter()
+                .filter(|block| !matches!(block, ContentBlock::Text { .. }))
+                .collect();
+            blocks.push(ContentBlock::text(text));
+            Content::Blocks(blocks)
+        }
+        _ => Content::Text(text.to_owned()),
+    };
+}
+
+fn list(violations: &[Violation]) -> String {
+    let lines: Vec<String> = violations
+        .iter()
+        .map(|violation| format!("- {violation}"))
+        .collect();
+    lines.join("\n")
+}
+
+/// Returns the first violation and the number of others.
+fn summary(violations: &[Violation]) -> String {
+    let first = violations
+        .first()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    match violations.len() {
+        0 | 1 => first,
+        2 => format!("{first}, and one more violation"),
+        count => format!("{first}, and {} more violations", count - 1),
+    }
+}
+
+fn correction(violations: &str, schema: &Value) -> String {
+    let schema = schema.to_string();
+    let schema = if schema.len() <= MAX_REPEATED_SCHEMA_BYTES {
+        format!("\nThe JSON Schema is:\n{schema}\n")
+    } else {
+        String::new()
+    };
+    format!(
+        "That answer does not meet the JSON Schema that it has to meet:\n{violations}\n{schema}\n\
+         Answer again: the whole JSON value, corrected, with nothing before or behind it." // style: allow(behind) sent to models
+    )
+}

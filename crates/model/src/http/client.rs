@@ -1,0 +1,170 @@
+//! The HTTP client: sending under limits and classification of failures.
+
+use std::sync::OnceLock;
+use std::time::{Duration, SystemTime};
+
+use reqwest::header::HeaderMap;
+use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
+
+use super::retry_after::retry_after;
+use super::{HttpLimits, ServerError};
+use crate::stream::interrupted;
+use crate::{Category, ProviderError};
+
+/// The time limit for the body of an error response.
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The number of bytes of an error response that are read.
+const MAX_ERROR_BODY_BYTES: usize = 64 * 1024;
+
+/// Creates a client with a connection pool.
+///
+/// # Errors
+/// Returns an error if the TLS configuration of the machine is unusable.
+pub(crate) fn create_client(limits: &HttpLimits) -> Result<Client, ProviderError> {
+    static RING: OnceLock<()> = OnceLock::new();
+    RING.get_or_init(|| {
+        // The embedding program may have installed another crypto provider, which then stays.
+        drop(rustls::crypto::ring::default_provider().install_default());
+    });
+    Client::builder()
+        .connect_timeout(limits.connect)
+        // A redirect would send the conversation to a host that the user did not configure.
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent(concat!("logue/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|error| {
+            ProviderError::new(
+                Category::Unavailable,
+                format!("cannot create an HTTP client: {}", with_causes(&error)),
+            )
+            .with_help("check this machine's CA certificates (package ca-certificates)")
+        })
+}
+
+/// Sends a request and returns the response once its success status has arrived.
+///
+/// # Errors
+/// Returns an error if the request cannot be sent, exceeds a time limit or is answered with an error
+/// status.
+pub(crate) async fn send(
+    request: RequestBuilder,
+    url: &Url,
+    limits: &HttpLimits,
+) -> Result<Response, ProviderError> {
+    let timeout = limits.first_byte.min(limits.total);
+    let response = match tokio::time::timeout(timeout, request.send()).await {
+        Err(_) => {
+            return Err(ProviderError::new(
+                Category::Unavailable,
+                format!("{url} sent no response within {}", seconds(timeout)),
+            )
+            .with_help("try again, or raise `first_byte_seconds` under [model] in logue.toml"));
+        }
+        Ok(Err(error)) => return Err(send_error(url, &error, limits)),
+        Ok(Ok(response)) => response,
+    };
+    let status = response.status();
+    if status.is_success() {
+        return Ok(response);
+    }
+    let headers = response.headers().clone();
+    // The status is the error; a missing body only shortens the message.
+    let text = tokio::time::timeout(ERROR_BODY_TIMEOUT, error_body(response, limits)).await;
+    let text = text.unwrap_or_default();
+    Err(status_error(url, status, &headers, &text))
+}
+
+/// Returns the next bytes of a response, or `None` at its end.
+///
+/// # Errors
+/// Returns an error if the connection fails or the idle limit expires.
+pub(crate) async fn next_bytes(
+    response: &mut Response,
+    limits: &HttpLimits,
+) -> Result<Option<Vec<u8>>, ProviderError> {
+    match tokio::time::timeout(limits.idle, response.chunk()).await {
+        Err(_) => Err(ProviderError::new(
+            Category::Unavailable,
+            format!(
+                "the server sent nothing for {} within the response",
+                seconds(limits.idle)
+            ),
+        )
+        .with_help("try again, or raise `idle_seconds` under [model] in logue.toml")),
+        Ok(Err(error)) => Err(interrupted(&with_causes(&error))),
+        Ok(Ok(bytes)) => Ok(bytes.map(|bytes| bytes.to_vec())),
+    }
+}
+
+pub(super) fn seconds(duration: Duration) -> String {
+    format!("{} s", duration.as_secs_f64())
+}
+
+fn send_error(url: &Url, error: &reqwest::Error, limits: &HttpLimits) -> ProviderError {
+    let causes = with_causes(error);
+    if error.is_builder() {
+        return ProviderError::new(
+            Category::InvalidRequest,
+            format!("cannot send a request to `{url}`: {causes}"),
+        )
+        .with_help("check the base URL (--base-url, the environment or logue.toml)");
+    }
+    if error.is_connect() && error.is_timeout() {
+        return ProviderError::new(
+            Category::Unavailable,
+            format!("no connection to {url} within {}", seconds(limits.connect)),
+        )
+        .with_help(
+            "check the host, its port and the network, or raise `connect_seconds` under [model] \
+             in logue.toml",
+        );
+    }
+    let message = if error.is_connect() {
+        format!("cannot reach {url}: {causes}")
+    } else {
+        format!("the request to {url} failed: {causes}")
+    };
+    ProviderError::new(Category::Unavailable, message)
+        .with_help("check that the server runs and that the base URL is right, then try again")
+}
+
+async fn error_body(mut response: Response, limits: &HttpLimits) -> String {
+    let mut body = Vec::new();
+    while let Ok(Some(bytes)) = next_bytes(&mut response, limits).await {
+        body.extend_from_slice(&bytes);
+        if body.len() >= MAX_ERROR_BODY_BYTES {
+            body.truncate(MAX_ERROR_BODY_BYTES);
+            break;
+        }
+    }
+    String::from_utf8_lossy(&body).into_owned()
+}
+
+fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap, body: &str) -> ProviderError {
+    let error = ServerError::from_response(status.as_u16(), body);
+    let mut error = error.into_error(&format!("{url} returned {status}"));
+    error.retry_after = retry_after(headers, SystemTime::now());
+    if let (true, Some(wait)) = (error.transient, error.retry_after) {
+        let seconds = wait.as_secs_f64().ceil();
+        error.help = Some(format!(
+            "wait {seconds} s, as the server requests, then run it again"
+        ));
+    }
+    error
+}
+
+/// Formats an error with its chain of causes, which contains the reason of a failed request.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let cause_text = error.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,127 @@
+//! A model request and its sampling settings.
+
+mod validate;
+
+use logue_message::{ChatMessage, ToolDefinition};
+use serde_json::Value;
+
+/// One request to a model.
+///
+/// ```
+/// use logue_message::ChatMessage;
+/// use logue_model::{ModelRequest, SamplingSettings};
+///
+/// let messages = [ChatMessage::user("Why is the sky blue?")];
+/// let settings = SamplingSettings::default();
+/// let request = ModelRequest::new("some-model", &messages, &settings);
+/// assert!(request.validate().is_ok());
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ModelRequest<'a> {
+    /// The model name on the server; empty if the provider has only one model.
+    pub model: &'a str,
+    /// The conversation; each tool result immediately follows its call.
+    pub messages: &'a [ChatMessage],
+    /// The offered tools.
+    pub tools: &'a [ToolDefinition],
+    /// The sampling settings.
+    pub settings: &'a SamplingSettings,
+    /// The policy for tool calls.
+    pub tool_choice: &'a ToolChoice,
+    /// The JSON Schema of the response, with an object at its root.
+    pub response_schema: Option<&'a Value>,
+}
+
+impl<'a> ModelRequest<'a> {
+    /// Creates a request for a text response, without tools or a schema.
+    pub fn new(
+        model: &'a str,
+        messages: &'a [ChatMessage],
+        settings: &'a SamplingSettings,
+    ) -> Self {
+        Self {
+            model,
+            messages,
+            tools: &[],
+            settings,
+            tool_choice: &ToolChoice::Auto,
+            response_schema: None,
+        }
+    }
+
+    /// Sets the offered tools.
+    #[must_use]
+    pub const fn with_tools(mut self, tools: &'a [ToolDefinition]) -> Self {
+        self.tools = tools;
+        self
+    }
+
+    /// Sets the policy for tool calls.
+    #[must_use]
+    pub const fn with_tool_choice(mut self, tool_choice: &'a ToolChoice) -> Self {
+        self.tool_choice = tool_choice;
+        self
+    }
+
+    /// Sets the JSON Schema of the response.
+    #[must_use]
+    pub const fn with_response_schema(mut self, schema: &'a Value) -> Self {
+        self.response_schema = Some(schema);
+        self
+    }
+}
+
+/// The policy for tool calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// The model decides.
+    #[default]
+    Auto,
+    /// The model must call at least one tool.
+    Required,
+    /// The model must not call a tool.
+    None,
+    /// The model must call the named tool.
+    Tool(String),
+}
+
+/// The sampling settings; the server decides on absent ones.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SamplingSettings {
+    /// The sampling temperature.
+    pub temperature: Option<f64>,
+    /// The maximum number of tokens of one response.
+    pub max_tokens: Option<u64>,
+    /// The reasoning effort, as a word that the server defines, such as `low`.
+    pub reasoning_effort: Option<String>,
+    /// The probability mass of nucleus sampling.
+    pub top_p: Option<f64>,
+    /// The sampling seed.
+    pub seed: Option<i64>,
+    /// The penalty on a token in proportion to its frequency.
+    pub frequency_penalty: Option<f64>,
+    /// The penalty on a token that has occurred.
+    pub presence_penalty: Option<f64>,
+    /// The texts that end the response.
+    pub stop: Vec<String>,
+}
+
+impl SamplingSettings {
+    /// Returns the secondary settings that are present, by their common wire names.
+    ///
+    /// These are all settings except `temperature`, `max_tokens` and `reasoning_effort`.
+    pub fn secondary(&self) -> impl Iterator<Item = (&'static str, Value)> {
+        let stop = (!self.stop.is_empty()).then(|| self.stop.clone().into());
+        let settings = [
+            ("top_p", self.top_p.map(Value::from)),
+            ("seed", self.seed.map(Value::from)),
+            ("frequency_penalty", self.frequency_penalty.map(Value::from)),
+            ("presence_penalty", self.presence_penalty.map(Value::from)),
+            ("stop", stop),
+        ];
+        settings
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)))
+    }
+}

@@ -1,0 +1,129 @@
+//! A model response and the events of its stream.
+
+use std::time::Duration;
+
+use logue_message::ChatMessage;
+use serde_json::Value;
+
+use crate::Category;
+
+/// An event of a response in progress.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ModelEvent {
+    /// The next piece of visible text.
+    Text(String),
+    /// The next piece of reasoning, which must not be shown to a user.
+    Reasoning(String),
+    /// A tool call has begun; its arguments follow.
+    ToolCall {
+        /// The index of the call within the response.
+        index: usize,
+        /// The tool name.
+        name: String,
+    },
+    /// The next piece of the arguments of a call.
+    Arguments {
+        /// The index of the call within the response.
+        index: usize,
+        /// The piece.
+        text: String,
+    },
+    /// A request failed and is repeated after a wait.
+    Retry {
+        /// The number of failed requests, from 1.
+        attempt: u32,
+        /// The wait.
+        wait: Duration,
+        /// The category of the failure.
+        category: Category,
+        /// The cause of the failure.
+        message: String,
+    },
+    /// A response violates its schema, and the model is asked for a correction.
+    SchemaRetry {
+        /// The violation.
+        reason: String,
+    },
+}
+
+/// One complete model response.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ModelResponse {
+    /// The assistant message.
+    pub message: ChatMessage,
+    /// The reason why the model stopped.
+    pub finish_reason: FinishReason,
+    /// The token usage, if the server reports it.
+    pub usage: Option<Usage>,
+    /// The parsed value, if the request has a schema and the response matches it.
+    pub parsed: Option<Value>,
+}
+
+impl ModelResponse {
+    /// Creates a response without usage.
+    pub const fn new(message: ChatMessage, finish_reason: FinishReason) -> Self {
+        Self {
+            message,
+            finish_reason,
+            usage: None,
+            parsed: None,
+        }
+    }
+
+    /// Sets the token usage.
+    #[must_use]
+    pub const fn with_usage(mut self, usage: Option<Usage>) -> Self {
+        self.usage = usage;
+        self
+    }
+}
+
+/// The reason why a model stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FinishReason {
+    /// The response is complete.
+    Stop,
+    /// The model waits for tool results.
+    ToolCalls,
+    /// The response is truncated at the length limit.
+    Length,
+    /// The server's filter truncated the response, or the model refused.
+    ContentFilter,
+}
+
+impl FinishReason {
+    /// Returns the word of the wire formats.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::ToolCalls => "tool_calls",
+            Self::Length => "length",
+            Self::ContentFilter => "content_filter",
+        }
+    }
+}
+
+/// The token counts of one response, as the server reports them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// The tokens of the request.
+    pub input_tokens: u64,
+    /// The tokens of the response, including reasoning.
+    pub output_tokens: u64,
+    /// The tokens of the request that the server had cached.
+    pub cached_tokens: u64,
+    /// The tokens of the response that were reasoning.
+    pub reasoning_tokens: u64,
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
+        self.reasoning_tokens = self.reasoning_tokens.saturating_add(other.reasoning_tokens);
+    }
+}

@@ -1,0 +1,417 @@
+//! Decoding of a Harmony completion.
+//!
+//! The reported events and the final message come from the same parser events, so they cannot
+//! contradict each other. A delta is reported once the channel of its message is certain. Text on an
+//! uncertain channel is reasoning, which is kept and never shown.
+
+use logue_message::{Arguments, CallKind, ChatMessage, Content, ContentBlock, ToolCall};
+use openchatml::harmony::{
+    End, Event as Read, HarmonyReadOptions, IdStream, MessageHeader, control_id,
+};
+use openchatml::{ControlToken, FrameRole, recipient_of, tool_of};
+use serde_json::Value;
+
+use super::completion::CompletionPiece;
+use super::scan::{ControlScanner, TextPiece};
+use crate::stream::{Decoder, incomplete, interrupted};
+use crate::{
+    Category, EventHandler, FinishReason, ModelEvent, ModelRequest, ModelResponse, ProviderError,
+    Usage,
+};
+
+/// The decoder of one completion.
+#[derive(Debug)]
+pub(super) struct HarmonyDecoder {
+    stream: IdStream,
+    scanner: ControlScanner,
+    form: Option<OutputForm>,
+    response: HarmonyResponse,
+    finish: Option<FinishReason>,
+    stopped_at: Option<ControlToken>,
+    usage: Option<Usage>,
+}
+
+/// The form of the model output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OutputForm {
+    Ids,
+    Text,
+}
+
+impl HarmonyDecoder {
+    /// Creates a decoder for the response to a prompt that ends in `opening`.
+    pub(super) fn new(request: &ModelRequest<'_>, opening: &str) -> Self {
+        let options = HarmonyReadOptions {
+            start_role: Some(FrameRole::Assistant),
+            strict: false,
+            tools: request
+                .tools
+                .iter()
+                .map(|tool| recipient_of(&tool.name))
+                .collect(),
+        };
+        let mut decoder = Self {
+            stream: IdStream::new(options),
+            scanner: ControlScanner::default(),
+            form: None,
+            response: HarmonyResponse::default(),
+            finish: None,
+            stopped_at: None,
+            usage: None,
+        };
+        // The opening of the prompt belongs to the first message of the response.
+        decoder.text(opening, &mut |_| {});
+        decoder.flush(&mut |_| {});
+        decoder.response.has_channel = false;
+        decoder
+    }
+}
+
+impl Decoder for HarmonyDecoder {
+    fn is_finished(&self) -> bool {
+        self.finish.is_some() || self.response.is_over
+    }
+
+    fn decode(
+        &mut self,
+        chunk: &Value,
+        events: &mut EventHandler<'_>,
+    ) -> Result<(), ProviderError> {
+        let piece = CompletionPiece::read(chunk)?;
+        self.usage = piece.usage.or(self.usage);
+        if self.form.is_none() {
+            self.form = if !piece.ids.is_empty() {
+                Some(OutputForm::Ids)
+            } else if !piece.text.is_empty() {
+                Some(OutputForm::Text)
+            } else {
+                None
+            };
+        }
+        match self.form {
+            Some(OutputForm::Ids) => {
+                for id in piece.ids {
+                    self.id(id, &mut **events);
+                }
+            }
+            Some(OutputForm::Text) => self.text(&piece.text, &mut **events),
+            None => {}
+        }
+        self.finish = self.finish.or(piece.finish);
+        self.stopped_at = self.stopped_at.or(piece.stopped_at);
+        Ok(())
+    }
+
+    fn finish(
+        mut self: Box<Self>,
+        events: &mut EventHandler<'_>,
+    ) -> Result<ModelResponse, ProviderError> {
+        if !self.is_finished() {
+            return Err(interrupted(
+                "the stream ended before the model had finished",
+            ));
+        }
+        self.flush(&mut **events);
+        if !self.response.is_over
+            && matches!(self.finish, None | Some(FinishReason::Stop))
+            && (self.response.current.is_some() || self.stopped_at.is_some())
+        {
+            // Most servers omit the token at which they stop.
+            let stop = self.stopped_at.unwrap_or(match self.response.current {
+                Some(CurrentMessage {
+                    kind: MessageKind::Call,
+                    ..
+                }) => ControlToken::Call,
+                _ => ControlToken::Return,
+            });
+            if let Some(id) = control_id(stop) {
+                self.id(id, &mut **events);
+            }
+        }
+        let mut response = self.response;
+        self.stream
+            .finish(&mut |event: Read<'_>| response.receive(&event, &mut **events));
+        let length = self.finish == Some(FinishReason::Length) && !response.is_over;
+        let usage = self.usage.map(|usage| Usage {
+            reasoning_tokens: response.reasoning_tokens,
+            ..usage
+        });
+        response.finish(
+            self.form,
+            if length {
+                Some(FinishReason::Length)
+            } else {
+                self.finish
+            },
+            usage,
+        )
+    }
+}
+
+impl HarmonyDecoder {
+    fn id(&mut self, id: u32, events: &mut (dyn FnMut(ModelEvent) + Send)) {
+        if self.response.is_over {
+            return;
+        }
+        let hidden = self.response.is_hidden();
+        let response = &mut self.response;
+        self.stream
+            .push_harmony(id, &mut |event: Read<'_>| response.receive(&event, events));
+        if hidden && self.response.is_hidden() {
+            self.response.reasoning_tokens += 1;
+        }
+    }
+
+    fn text(&mut self, text: &str, events: &mut (dyn FnMut(ModelEvent) + Send)) {
+        let (stream, response) = (&mut self.stream, &mut self.response);
+        self.scanner
+            .push(text, &mut |piece| feed(stream, response, piece, events));
+    }
+
+    fn flush(&mut self, events: &mut (dyn FnMut(ModelEvent) + Send)) {
+        let (stream, response) = (&mut self.stream, &mut self.response);
+        self.scanner
+            .finish(&mut |piece| feed(stream, response, piece, events));
+    }
+}
+
+/// Feeds a piece of text or a control token to the parser.
+fn feed(
+    stream: &mut IdStream,
+    response: &mut HarmonyResponse,
+    piece: TextPiece<'_>,
+    events: &mut (dyn FnMut(ModelEvent) + Send),
+) {
+    if response.is_over {
+        return;
+    }
+    let mut sink = |event: Read<'_>| response.receive(&event, &mut *events);
+    match piece {
+        TextPiece::Text(text) => stream.push(0, |_| Some(text.as_bytes()), &mut sink),
+        TextPiece::Control(id) => stream.push(id, |_| None, &mut sink),
+    }
+}
+
+/// The received content.
+#[derive(Debug, Default)]
+struct HarmonyResponse {
+    blocks: Vec<ContentBlock>,
+    calls: Vec<ToolCall>,
+    /// The number of calls that have begun.
+    call_count: usize,
+    current: Option<CurrentMessage>,
+    /// Whether a channel has occurred.
+    has_channel: bool,
+    /// Whether a call was truncated.
+    has_truncated_call: bool,
+    /// Whether the model stopped or began a message of another role.
+    is_over: bool,
+    reasoning_tokens: u64,
+}
+
+/// The message in progress.
+#[derive(Debug)]
+struct CurrentMessage {
+    kind: MessageKind,
+    text: String,
+    name: String,
+    content_type: Option<String>,
+    /// The index among the calls that have begun.
+    index: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MessageKind {
+    Text,
+    Reasoning,
+    Call,
+}
+
+impl HarmonyResponse {
+    fn is_hidden(&self) -> bool {
+        let current = self.current.as_ref();
+        current.is_some_and(|current| current.kind == MessageKind::Reasoning)
+    }
+
+    fn receive(&mut self, event: &Read<'_>, events: &mut (dyn FnMut(ModelEvent) + Send)) {
+        if self.is_over {
+            return;
+        }
+        match event {
+            Read::Start(head) => self.start(head, events),
+            Read::Delta(text) => self.delta(text, events),
+            Read::End(ended) => self.end(ended.end),
+            Read::Amended(End::Return | End::Call) => self.is_over = true,
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, head: &MessageHeader, events: &mut (dyn FnMut(ModelEvent) + Send)) {
+        self.has_channel |= head.channel.is_some();
+        if head.role != FrameRole::Assistant && !head.stray {
+            // A message of another role ends the response.
+            self.is_over = true;
+            return;
+        }
+        let to = head.recipient.as_deref();
+        let tool = to.filter(|to| !head.stray && !matches!(*to, "user" | "assistant" | "all"));
+        let kind = match tool {
+            Some(_) => MessageKind::Call,
+            None if head.is_visible() => MessageKind::Text,
+            None => MessageKind::Reasoning,
+        };
+        let name = tool_of(tool.unwrap_or_default()).to_owned();
+        if kind == MessageKind::Call {
+            events(ModelEvent::ToolCall {
+                index: self.call_count,
+                name: name.clone(),
+            });
+        }
+        self.current = Some(CurrentMessage {
+            kind,
+            text: String::new(),
+            name,
+            content_type: head.content_type.clone(),
+            index: self.call_count,
+        });
+        self.call_count += usize::from(kind == MessageKind::Call);
+    }
+
+    fn delta(&mut self, text: &str, events: &mut (dyn FnMut(ModelEvent) + Send)) {
+        let Some(current) = &mut self.current else {
+            return;
+        };
+        current.text.push_str(text);
+        let text = text.to_owned();
+        events(match current.kind {
+            MessageKind::Text => ModelEvent::Text(text),
+            MessageKind::Reasoning => ModelEvent::Reasoning(text),
+            MessageKind::Call => ModelEvent::Arguments {
+                index: current.index,
+                text,
+            },
+        });
+    }
+
+    fn end(&mut self, end: End) {
+        self.is_over |= matches!(end, End::Return | End::Call);
+        let Some(current) = self.current.take() else {
+            return;
+        };
+        match current.kind {
+            // A truncated call never runs; its text is kept.
+            MessageKind::Call if end.is_stop() => self.call(current),
+            MessageKind::Call => {
+                self.has_truncated_call = true;
+                self.think(current.text);
+            }
+            MessageKind::Reasoning => self.think(current.text),
+            MessageKind::Text => match self.blocks.last_mut() {
+                Some(ContentBlock::Text { text, .. }) => text.push_str(&current.text),
+                _ if current.text.is_empty() => {}
+                _ => self.blocks.push(ContentBlock::text(current.text)),
+            },
+        }
+    }
+
+    fn think(&mut self, text: String) {
+        if !text.is_empty() {
+            self.blocks.push(ContentBlock::thinking(text));
+        }
+    }
+
+    fn call(&mut self, current: CurrentMessage) {
+        let is_json = current
+            .content_type
+            .as_deref()
+            .is_none_or(|kind| kind == "json")
+            || serde_json::from_str::<Value>(&current.text).is_ok();
+        self.calls.push(ToolCall {
+            // The exchange assigns a unique id; the format has none.
+            id: String::new(),
+            name: current.name,
+            arguments: Arguments::from_text(current.text),
+            kind: if is_json {
+                CallKind::Function
+            } else {
+                CallKind::Custom
+            },
+            signature: None,
+        });
+    }
+
+    fn finish(
+        mut self,
+        form: Option<OutputForm>,
+        reason: Option<FinishReason>,
+        usage: Option<Usage>,
+    ) -> Result<ModelResponse, ProviderError> {
+        let calls = std::mem::take(&mut self.calls);
+        let mut blocks = std::mem::take(&mut self.blocks);
+        if !calls.is_empty() {
+            for block in &mut blocks {
+                if let ContentBlock::Text { preamble, .. } = block {
+                    *preamble = true;
+                }
+            }
+        }
+        let is_text = |block: &ContentBlock| matches!(block, ContentBlock::Text { text, .. } if !text.trim().is_empty());
+        let is_empty = calls.is_empty() && !blocks.iter().any(is_text);
+        let content = match blocks.as_slice() {
+            [] if calls.is_empty() => Content::Text(String::new()),
+            [] => Content::Absent,
+            [ContentBlock::Text { text, .. }] if calls.is_empty() => Content::Text(text.clone()),
+            _ => Content::Blocks(blocks),
+        };
+        let message = ChatMessage::assistant(content);
+        if !self.has_channel && calls.is_empty() {
+            return Err(without_channel(form, message));
+        }
+        if reason == Some(FinishReason::Length) && (self.has_truncated_call || !calls.is_empty()) {
+            let cause = "the response reached its length limit within its tool calls";
+            return Err(incomplete(cause, message));
+        }
+        let message = message.with_tool_calls(calls);
+        if is_empty {
+            return Err(incomplete(
+                if self.has_truncated_call {
+                    "the model began a tool call and did not complete it"
+                } else {
+                    "the response is empty: no text and no tool call"
+                },
+                message,
+            ));
+        }
+        let reason = match reason {
+            Some(FinishReason::Stop) | None if !message.tool_calls.is_empty() => {
+                FinishReason::ToolCalls
+            }
+            Some(reason) => reason,
+            None => FinishReason::Stop,
+        };
+        Ok(ModelResponse::new(message, reason).with_usage(usage))
+    }
+}
+
+/// Returns the error of a response without any structure.
+fn without_channel(form: Option<OutputForm>, message: ChatMessage) -> ProviderError {
+    let (cause, help) = match form {
+        Some(OutputForm::Text) => (
+            "the server sent text without channel markers; it omits special tokens",
+            "set `server` under [model.harmony] in logue.toml to \"vllm\" (which sends \
+             `skip_special_tokens: false`) or to \"llama.cpp\" (or start llama.cpp with \
+             `--special`), and check that the model belongs to the gpt-oss family",
+        ),
+        Some(OutputForm::Ids) => (
+            "the model emitted no channel marker; it does not support Harmony",
+            "use `openai:NAME`; `harmony:` is for models of the gpt-oss family",
+        ),
+        None => (
+            "the server sent an empty completion",
+            "check that the model belongs to the gpt-oss family, and try again",
+        ),
+    };
+    let mut error = ProviderError::new(Category::InvalidResponse, cause).with_help(help);
+    error.answer = Some(Box::new(message));
+    error
+}
