@@ -65,10 +65,7 @@ impl World for FromTheFirst {
     }
 
     fn import(&mut self, request: &ImportRequest<'_>) -> Result<ImportedText, WorldError> {
-        self.0.import(&ImportRequest {
-            importer: None,
-            ..*request
-        })
+        self.0.import(&ImportRequest::new(request.src, None))
     }
 }
 

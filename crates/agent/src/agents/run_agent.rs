@@ -98,12 +98,11 @@ impl Surroundings {
             let page = self.page(src).await;
             page.map(|page| (page.text, PathBuf::from(src)))
         };
-        read.map_err(|error| WorldError {
-            kind: match error.kind {
-                WorldErrorKind::Denied => WorldErrorKind::Denied,
-                _ => WorldErrorKind::Agent,
-            },
-            ..error
+        read.map_err(|mut error| {
+            if error.kind != WorldErrorKind::Denied {
+                error.kind = WorldErrorKind::Agent;
+            }
+            error
         })
     }
 

@@ -89,12 +89,7 @@ impl Prompt {
         diagnostics: Vec<Diagnostic>,
         transcribed: Transcribed,
     ) -> Self {
-        let part = SourcePart {
-            name: name.into(),
-            text: text.into(),
-            base: 0,
-            imported_at: None,
-        };
+        let part = SourcePart::new(name, text);
         Self {
             config,
             tools: Vec::new(),

@@ -249,14 +249,13 @@ impl Surroundings {
             let message = format!("{src}: is not text, but of the type {kind}");
             return Err(WorldError::new(WorldErrorKind::NotUtf8, message));
         }
-        Ok(DocumentText {
-            text: fetched.text().into_owned(),
-            media_type: if fetched.is_html() {
-                Some("text/html".to_owned())
-            } else {
-                fetched.media_type
-            },
-        })
+        let mut text = DocumentText::from(fetched.text().into_owned());
+        text.media_type = if fetched.is_html() {
+            Some("text/html".to_owned())
+        } else {
+            fetched.media_type
+        };
+        Ok(text)
     }
 }
 

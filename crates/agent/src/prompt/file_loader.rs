@@ -135,9 +135,11 @@ impl World for FileWorld {
             None => read(&self.roots, src, MAX_DOCUMENT)?,
             Some(name) => self.payload(src, name)?,
         };
-        Ok(DocumentText {
-            text: into_text(src, bytes)?,
-            media_type: is_html_name(src).then(|| "text/html".to_owned()),
+        let text = DocumentText::from(into_text(src, bytes)?);
+        Ok(if is_html_name(src) {
+            text.with_media_type("text/html")
+        } else {
+            text
         })
     }
 
@@ -159,11 +161,8 @@ impl World for FileWorld {
             Ok(inside) => inside.display().to_string(),
             Err(_) => real.display().to_string(),
         };
-        Ok(ImportedText {
-            text: into_text(&name, bytes)?,
-            id: real.display().to_string(),
-            name,
-        })
+        let text = into_text(&name, bytes)?;
+        Ok(ImportedText::new(real.display().to_string(), name, text))
     }
 
     fn image(&mut self, request: &ImageRequest<'_>) -> Result<ImageData, WorldError> {
@@ -173,10 +172,7 @@ impl World for FileWorld {
             WorldError::new(WorldErrorKind::Other, message)
                 .with_help("convert it to one of the four; the type is detected from the content")
         })?;
-        Ok(ImageData {
-            media_type: media_type.to_owned(),
-            base64: STANDARD.encode(bytes),
-        })
+        Ok(ImageData::new(media_type, STANDARD.encode(bytes)))
     }
 
     fn root_id(&self) -> Option<String> {

@@ -6,11 +6,22 @@ use crate::syntax::tag::Tag;
 
 /// One change: the text at `span` becomes `text`.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Replacement {
     /// Replaced span; empty for an insertion.
     pub span: Span,
     /// New text.
     pub text: String,
+}
+
+impl Replacement {
+    /// Creates a replacement of the text at `span`.
+    pub fn new(span: impl Into<Span>, text: impl Into<String>) -> Self {
+        Self {
+            span: span.into(),
+            text: text.into(),
+        }
+    }
 }
 
 /// The reason why changes cannot be applied.
@@ -65,7 +76,7 @@ impl std::error::Error for EditError {}
 /// ```
 /// use chatmd::edit::{Replacement, apply};
 ///
-/// let change = Replacement { span: (6..7).into(), text: "b".into() };
+/// let change = Replacement::new(6..7, "b");
 /// assert_eq!(apply("<user>a</user>", vec![change])?, "<user>b</user>");
 /// # Ok::<(), chatmd::edit::EditError>(())
 /// ```

@@ -19,6 +19,7 @@ pub struct ExpandedDocument<'a> {
 
 /// One text of an [`ExpandedDocument`]: the document itself or an imported text.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SourcePart<'a> {
     /// Name in reports.
     pub name: Cow<'a, str>,
@@ -28,6 +29,18 @@ pub struct SourcePart<'a> {
     pub base: usize,
     /// Address of its import; `None` for the document itself.
     pub imported_at: Option<usize>,
+}
+
+impl<'a> SourcePart<'a> {
+    /// Creates the part of a document without imports.
+    pub fn new(name: impl Into<Cow<'a, str>>, text: impl Into<Cow<'a, str>>) -> Self {
+        Self {
+            name: name.into(),
+            text: text.into(),
+            base: 0,
+            imported_at: None,
+        }
+    }
 }
 
 impl SourcePart<'_> {

@@ -52,12 +52,7 @@ pub fn load<'a>(name: &'a str, text: &'a str, world: &mut dyn World) -> Expanded
     let root = world.root_id().unwrap_or_else(|| name.to_owned());
     let mut loader = Loader {
         world,
-        parts: vec![SourcePart {
-            name: Cow::Borrowed(name),
-            text: Cow::Borrowed(text),
-            base: 0,
-            imported_at: None,
-        }],
+        parts: vec![SourcePart::new(name, text)],
         targets: BTreeMap::new(),
         diagnostics: Vec::new(),
         findings: Findings::default(),

@@ -6,6 +6,7 @@ use logue_source::DiagnosticCode;
 
 /// The reason why requested data is not available.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WorldError {
     /// Kind of the reason.
     pub kind: WorldErrorKind,

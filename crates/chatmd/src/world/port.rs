@@ -55,6 +55,7 @@ pub trait World {
 
 /// A request for the text of an `<import>` (ChatMD §9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ImportRequest<'a> {
     /// The path, as written; relative to the importing file.
     pub src: &'a str,
@@ -62,8 +63,16 @@ pub struct ImportRequest<'a> {
     pub importer: Option<&'a str>,
 }
 
+impl<'a> ImportRequest<'a> {
+    /// Creates a request for `src` as seen from `importer`.
+    pub fn new(src: &'a str, importer: Option<&'a str>) -> Self {
+        Self { src, importer }
+    }
+}
+
 /// The text of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ImportedText {
     /// Identity of the file: equal for two imports of it.
     ///
@@ -73,6 +82,17 @@ pub struct ImportedText {
     pub name: String,
     /// The text.
     pub text: String,
+}
+
+impl ImportedText {
+    /// Creates the text of the file `id`, which reports call `name`.
+    pub fn new(id: impl Into<String>, name: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            name: name.into(),
+            text: text.into(),
+        }
+    }
 }
 
 /// A request for a document: the attributes of its `<doc>` (ChatMD §8.1).
@@ -103,11 +123,21 @@ impl<'a> DocumentRequest<'a> {
 
 /// The text of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DocumentText {
     /// The unconverted text.
     pub text: String,
     /// Media type, such as `text/html`, if known.
     pub media_type: Option<String>,
+}
+
+impl DocumentText {
+    /// Sets the media type.
+    #[must_use]
+    pub fn with_media_type(mut self, media_type: impl Into<String>) -> Self {
+        self.media_type = Some(media_type.into());
+        self
+    }
 }
 
 impl From<String> for DocumentText {
@@ -136,11 +166,22 @@ impl<'a> ImageRequest<'a> {
 
 /// The data of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ImageData {
     /// Media type, such as `image/png`.
     pub media_type: String,
     /// Bytes in base64.
     pub base64: String,
+}
+
+impl ImageData {
+    /// Creates an image from its media type and its bytes in base64.
+    pub fn new(media_type: impl Into<String>, base64: impl Into<String>) -> Self {
+        Self {
+            media_type: media_type.into(),
+            base64: base64.into(),
+        }
+    }
 }
 
 /// A request for the answer of an agent: an `<agent>` and its content (ChatMD §8.3).

@@ -202,10 +202,7 @@ fn what_cannot_be_done_is_refused() {
     edits.set_flag(doc, "local").unwrap();
     assert!(matches!(edits.apply(), Err(EditError::Overlap(..))));
 
-    let change = |start, end| Replacement {
-        span: (start..end).into(),
-        text: String::new(),
-    };
+    let change = |start, end| Replacement::new(start..end, String::new());
     assert!(matches!(
         apply("é", vec![change(0, 1)]),
         Err(EditError::OutOfText(_))

@@ -294,10 +294,7 @@ impl World for Echoing {
     }
 
     fn image(&mut self, request: &ImageRequest<'_>) -> Result<ImageData, WorldError> {
-        Ok(ImageData {
-            media_type: "image/png".to_owned(),
-            base64: request.src.to_owned(),
-        })
+        Ok(ImageData::new("image/png", request.src))
     }
 
     fn agent(&mut self, request: &AgentRequest<'_>) -> Result<String, WorldError> {

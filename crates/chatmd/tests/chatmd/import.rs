@@ -181,11 +181,11 @@ impl World for Endless {
 
     fn import(&mut self, request: &ImportRequest<'_>) -> Result<ImportedText, WorldError> {
         self.0 += 1;
-        Ok(ImportedText {
-            id: self.0.to_string(),
-            name: format!("{}.md", self.0),
-            text: format!("<import src=\"{0}\"/>", request.src).repeat(2),
-        })
+        Ok(ImportedText::new(
+            self.0.to_string(),
+            format!("{}.md", self.0),
+            format!("<import src=\"{0}\"/>", request.src).repeat(2),
+        ))
     }
 }
 
