@@ -37,7 +37,7 @@ fn a_log_has_one_run_with_its_rules_and_results() {
         json!([
             {
                 "id": "tool-unsupported",
-                "shortDescription": {"text": "A built-in of another program that Logue does not have."},
+                "shortDescription": {"text": "A built-in of another program that Logue does not provide."},
                 "helpUri": "docs/errors/tool-unsupported.md",
             },
             {
