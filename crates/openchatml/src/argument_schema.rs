@@ -1,4 +1,4 @@
-//! What a tool takes: the shape of its arguments, and whether a JSON text has it.
+//! The argument types of tools, and the check of a JSON text against them.
 //!
 //! A [`ArgumentSchema`] is made once from a declaration (a JSON Schema here, TypeScript in
 //! [`declare`](crate::declare)) and then checks any number of calls. It knows types, literals,
@@ -11,7 +11,7 @@
 //! TypeScript  ─▶ declare ┘            └─▶ judge  only if it does not: why, and locate: where
 //! ```
 //!
-//! Nodes stand in one list and name each other by index, so a type may contain itself.
+//! Nodes are in one list and refer to each other by index, so a type may contain itself.
 
 mod describe;
 mod export;
@@ -32,7 +32,7 @@ pub(crate) use schema::Compiler;
 
 use crate::syntax::json;
 
-/// What values a tool takes (OpenChatML 2.2 §8, 2.0 §8.2).
+/// The type of a tool's arguments (OpenChatML 2.2 §8, 2.0 §8.2).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArgumentSchema {
     /// Shared by the shapes of one declaration.
@@ -40,15 +40,15 @@ pub struct ArgumentSchema {
     root: NodeId,
 }
 
-/// Why a text does not have a shape.
+/// A difference between a text and a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SchemaMismatch {
-    /// Where in the value, as a path: `$`, `$.city`, `$.stops[2]["long name"]`.
+    /// Path of the value: `$`, `$.city`, `$.stops[2]["long name"]`.
     pub path: String,
-    /// What should have stood there, as a noun: ``a string``, ``the property `city` ``.
+    /// Expected value, as a noun: ``a string``, ``the property `city` ``.
     pub expected: String,
-    /// What stands there, as a noun that repeats no value: `a number`.
+    /// Actual value, as a noun without the value itself: `a number`.
     pub found: String,
     /// The bytes of the text that are meant: a whole scalar or key, or the bracket that opens an
     /// array or object.
@@ -120,7 +120,7 @@ impl ArgumentSchema {
         }
     }
 
-    /// Whether a text is JSON of this shape.
+    /// Returns whether a text is JSON of this shape.
     ///
     /// Linear in the text; a shape that would need more than a bounded number of steps for each
     /// byte is not checked to its end, and neither is a value that is nested deeper than 128
@@ -150,7 +150,7 @@ impl ArgumentSchema {
         validate::judge(self, &value, text.len(), ignored).map_err(|finding| finding.at(text))
     }
 
-    /// Whether a value has this shape.
+    /// Returns whether a value has this shape.
     pub fn accepts(&self, value: &Value) -> bool {
         validate::judge(self, value, validate::size(value), None).is_ok()
     }

@@ -28,7 +28,7 @@ pub(crate) use arguments::{mismatched, undeclared};
 /// | the arguments of a call do not fit what its tool declares; its tool is not declared | `E-CALL-SCHEMA` |
 /// | the declaration of a tool cannot be read (warning) | `invalid-tool-declaration` |
 /// | two calls with one `call_id`; a reply to no call; a second reply (warning) | `E-CALL-SCHEMA` |
-/// | the conversation went on although a call has no reply (note) | `call-without-response` |
+/// | the conversation continued although a call has no reply (note) | `call-without-response` |
 /// | an assistant or tool frame names no channel, and `profiles.harmony.require_channels` is set | `E-PARSE-CHANNEL-MISSING` |
 /// | a tool is called on a channel where the profile, or else §8.3, does not have it (warning) | `call-outside-commentary` |
 /// | private reasoning is addressed to a tool (warning) | `analysis-to-tool` |
@@ -125,7 +125,7 @@ fn check_constraint(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic
     } else {
         start
     };
-    // One byte may stand before an escape or a marker, which is no part of it.
+    // One byte may precede an escape or a marker and does not belong to it.
     let span = Span::new(start, end.min(start + 1));
     Some(
         Diagnostic::error(
@@ -146,7 +146,7 @@ const RECENT: usize = 4;
 #[derive(Default)]
 struct Calls<'s> {
     all: Vec<Call<'s>>,
-    /// Where in `all` an id is.
+    /// The positions of an id in `all`.
     by_id: BTreeMap<Id<'s>, usize>,
     /// The last frame that a conversation only has when its calls are done: something that a
     /// person says, or an answer.
@@ -243,7 +243,7 @@ impl<'s> Calls<'s> {
     }
 
     fn find(&mut self, id: Id<'s>) -> Option<&mut Call<'s>> {
-        // Most replies stand right behind their calls.
+        // Most replies directly follow their calls.
         let recent = self.all.len().saturating_sub(RECENT);
         let near = self.all.iter().skip(recent);
         let near = near.rev().position(|call| call.id == id);
@@ -254,8 +254,8 @@ impl<'s> Calls<'s> {
         self.all.get_mut(at)
     }
 
-    /// Calls that nobody answered before the conversation went on. A call at its end only waits
-    /// for its reply.
+    /// Reports calls without a reply before the conversation continued. A call at its end only
+    /// waits for its reply.
     fn unanswered(&self) -> impl Iterator<Item = Diagnostic> {
         let calls = self.all.iter();
         calls.filter_map(|call| {

@@ -4,12 +4,12 @@
 //! bytes ─ read ─▶ Transcript ─ write ─▶ text
 //! ```
 //!
-//! What a dialect cannot hold is listed as a [`Loss`], each with the frame that it is about; with
+//! What a dialect cannot hold is listed as a [`Loss`](crate::Loss), each with the frame that it is about; with
 //! [`ConvertOptions::strict`] any loss refuses the whole. Nothing is made up: ids that 2.0, Harmony and
 //! the 1.x line do not have are given in order and listed as given, and no text becomes more
 //! visible or of a higher rank than it was.
 //!
-//! What stands in a frame can never become a frame of its own: 2.2 escapes it, the dialects without
+//! Text in a frame can never become a frame of its own: 2.2 escapes it, the dialects without
 //! an escape refuse it.
 //!
 //! ```
@@ -50,12 +50,12 @@ use crate::document::owned::{FrameBuf, Transcript};
 use crate::v0_1::{self, WriteOptions};
 use crate::write::frame::WriteError;
 
-/// Reads a conversation in the dialect `from`, or in the one that [`detect`](crate::detect) finds.
+/// Reads a conversation in the dialect `from`, or in the one that [`detect`](crate::detect()) finds.
 /// Never fails: what is wrong is a diagnostic. Linear in the text.
 ///
 /// A version in a document header counts over `from` as far as 2.0 and 2.2 are concerned, because
 /// each reads as control tokens what the other may have as text. Where nothing is detected the text
-/// is read as 2.2, and what stands outside every frame is reported.
+/// is read as 2.2, and text outside every frame is reported.
 pub fn read(bytes: &[u8], from: Option<Dialect>, _options: &ConvertOptions) -> ReadResult {
     reading::read(bytes, from)
 }

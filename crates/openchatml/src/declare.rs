@@ -2,9 +2,9 @@
 //!
 //! Three forms are read, anywhere in a text and also mixed: the TypeScript that Harmony models
 //! are shown (`namespace functions { … }`), JSON lists of tools as providers take them, and
-//! `OpenAPI` documents in JSON. A section of `# Tools` that only tells of its tool in words declares
-//! it too. A declaration that cannot be read leaves a [`DeclarationIssue`] and a tool
-//! whose calls are not checked; reading never fails and never blocks what stands around it.
+//! `OpenAPI` documents in JSON. A section of `# Tools` that describes its tool only in words
+//! declares it too. A declaration that cannot be read leaves a [`DeclarationIssue`] and a tool
+//! whose calls are not checked; reading never fails and never blocks the text around it.
 //!
 //! ```
 //! let body = r#"
@@ -51,7 +51,7 @@ pub struct Declarations {
     namespaces: BTreeMap<String, bool>,
     /// Those of them of which all could be read so far.
     trusted: Vec<String>,
-    /// How many times a namespace was noted.
+    /// Number of times a namespace was noted.
     noted: usize,
 }
 
@@ -61,11 +61,11 @@ pub struct Declarations {
 pub struct DeclaredTool {
     /// The full name, as a call's recipient has it: `functions.get_weather`.
     pub name: String,
-    /// What the declaration says of it.
+    /// Description in the declaration.
     pub description: Option<String>,
-    /// What arguments it takes; `None` where it declares none, so that nothing is checked.
+    /// Type of the arguments; `None` if the declaration has none, so that nothing is checked.
     pub schema: Option<ArgumentSchema>,
-    /// Where in the text it is declared.
+    /// Place of the declaration in the text.
     pub span: Span,
 }
 
@@ -73,9 +73,9 @@ pub struct DeclaredTool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeclarationIssue {
-    /// What cannot be read, in one sentence without a full stop.
+    /// Unreadable part, in one sentence without a period.
     pub message: String,
-    /// Where.
+    /// Place of that part.
     pub span: Span,
 }
 
@@ -111,7 +111,7 @@ impl Declarations {
         &self.tools
     }
 
-    /// What could not be read.
+    /// Unreadable declarations.
     pub fn issues(&self) -> &[DeclarationIssue] {
         &self.issues
     }
@@ -129,12 +129,12 @@ impl Declarations {
             .map(|(name, complete)| (name.as_str(), *complete))
     }
 
-    /// Whether the text declares nothing at all.
+    /// Returns whether the text declares nothing at all.
     pub fn is_empty(&self) -> bool {
         self.namespaces.is_empty() && self.tools.is_empty()
     }
 
-    /// How much was declared or hinted at so far.
+    /// Number of declarations and issues so far.
     const fn declared(&self) -> usize {
         self.noted + self.tools.len() + self.issues.len()
     }

@@ -1,4 +1,4 @@
-//! Which dialect a text is in.
+//! Detection of the dialect of a text.
 //!
 //! The rules, in their order; the first that applies decides:
 //!
@@ -8,9 +8,9 @@
 //!    readable version is taken for 2.2, and that is not certain.
 //! 3. Frames without a header that have what only 2.2 has: `call_id=`, `intent=`,
 //!    `content_type=`, `tool name=…`, a literal block or an escape.
-//! 4. A `<|call|>` with its own `<|end|>` behind it: 2.0, the only dialect that allows it.
+//! 4. A `<|call|>` followed by its own `<|end|>`: 2.0, the only dialect that allows it.
 //! 5. What only Harmony has: a text that begins inside a header (`<|channel|>` or `<|message|>`),
-//!    a role with a name (`user:ann`), a recipient behind the channel, or white space before
+//!    a role with a name (`user:ann`), a recipient after the channel, or white space before
 //!    `<|constrain|>`.
 //! 6. Other frames without a header: Harmony, which needs none; that is not certain, because a
 //!    fragment of OpenChatML may look the same.
@@ -31,7 +31,7 @@ use crate::syntax::token::ControlToken;
 use crate::syntax::vocabulary::{FrameRole, RoleForm};
 use crate::v0_1::Task;
 
-/// What [`detect`] found.
+/// The result of [`detect`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Detected {
@@ -41,7 +41,7 @@ pub struct Detected {
     pub certain: bool,
 }
 
-/// What opens a message of the 1.x line.
+/// The opener of a message of the 1.x line.
 const OLD_START: &[u8] = b"<|im_start|>";
 
 /// The tokens that only 0.1 has.
@@ -155,7 +155,7 @@ fn only_in_2_2(frame: &Frame) -> bool {
         || (named_reply && frame.name_span().is_some())
 }
 
-/// Whether a body has an escape or a literal block that is closed.
+/// Returns whether a body has an escape or a literal block that is closed.
 fn has_escapes(document: &Document<'_>) -> bool {
     let source = document.source();
     let frames = document.frames().iter().filter(|frame| !frame.is_stray());
@@ -166,7 +166,7 @@ fn has_escapes(document: &Document<'_>) -> bool {
     })
 }
 
-/// Whether `<|end|>` stands behind a call.
+/// Returns whether `<|end|>` follows a call.
 fn ends_calls_twice(document: &Document<'_>) -> bool {
     let source = document.source();
     let mut calls = document.frames().iter().filter(|frame| frame.is_call());

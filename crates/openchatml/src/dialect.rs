@@ -9,9 +9,9 @@ pub enum Dialect {
     V2_0,
     /// OpenChatML 0.1, the 1.x line: `<|im_start|>` with thoughts, functions, gaps and files.
     V0_1,
-    /// The subset of 0.1 that everybody calls `ChatML`: messages only.
+    /// The subset of 0.1 known as `ChatML`: messages only.
     ChatMl,
-    /// What gpt-oss models read and emit.
+    /// The format that gpt-oss models read and emit.
     Harmony,
 }
 

@@ -19,7 +19,7 @@ use crate::syntax::escape;
 use crate::syntax::findings::Findings;
 use crate::syntax::rules::Rules;
 
-/// What [`parse`](crate::parse) gives: the header, the frames and the findings of one source.
+/// The result of [`parse`](crate::parse): the header, the frames and the findings of one source.
 ///
 /// It borrows the source. [`OwnedDocument`](crate::OwnedDocument) is the same with a source of its
 /// own, and [`Self::into_owned`] makes one of the other.
@@ -28,11 +28,11 @@ pub struct Document<'s> {
     source: &'s [u8],
     /// Its own, or lent by a document that owns its source.
     contents: Cow<'s, Contents>,
-    /// Whether all of the source is UTF-8, once somebody looked.
+    /// Whether all of the source is UTF-8, once checked.
     is_text: OnceLock<bool>,
 }
 
-/// What was found in a source: places and words, nothing of its text but the header's values.
+/// The parse result of a source: places and words, no text but the header's values.
 #[derive(Clone, Debug)]
 pub(crate) struct Contents {
     pub(crate) header: Option<Header>,
@@ -55,7 +55,7 @@ pub enum SourcePiece {
 }
 
 impl SourcePiece {
-    /// Where the piece stands.
+    /// The place of the piece.
     pub const fn span(self) -> Span {
         match self {
             Self::Header(span) | Self::Frame(_, span) | Self::Space(span) => span,
@@ -64,7 +64,7 @@ impl SourcePiece {
 }
 
 impl<'s> Document<'s> {
-    /// What was found in `source`.
+    /// Creates the document of `source`.
     pub(crate) const fn new(source: &'s [u8], contents: Contents) -> Self {
         Self {
             source,
@@ -73,7 +73,7 @@ impl<'s> Document<'s> {
         }
     }
 
-    /// What was found in `source` before, and whether that is text.
+    /// Creates the document of a source that was parsed before.
     pub(crate) fn lent(source: &'s [u8], is_text: bool, contents: &'s Contents) -> Self {
         Self {
             source,
@@ -82,7 +82,7 @@ impl<'s> Document<'s> {
         }
     }
 
-    /// What was found, for somebody who keeps it.
+    /// Returns the parse result by value.
     pub(crate) fn into_contents(self) -> Contents {
         self.contents.into_owned()
     }
@@ -104,12 +104,12 @@ impl<'s> Document<'s> {
         self.contents().header.as_ref()
     }
 
-    /// Where the document header stands, read or not.
+    /// The place of the document header, readable or not.
     pub(crate) const fn header_span(&self) -> Option<Span> {
         self.contents().header_span
     }
 
-    /// Which rules the frames follow.
+    /// The rules of the frames.
     pub(crate) const fn rules(&self) -> Rules {
         self.contents().rules
     }
@@ -119,19 +119,19 @@ impl<'s> Document<'s> {
         &self.contents().frames
     }
 
-    /// What the reader found wrong, in the order in which it came to it. [`check`](crate::check)
+    /// The findings of the reader, in the order of their discovery. [`check`](crate::check)
     /// finds more.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         self.contents().findings.kept()
     }
 
-    /// How many findings were not kept, because there were more than
+    /// The number of findings that were not kept, because there were more than
     /// [`MAX_DIAGNOSTICS`](crate::limits::MAX_DIAGNOSTICS).
     pub const fn diagnostics_dropped(&self) -> usize {
         self.contents().findings.dropped()
     }
 
-    /// Whether one of the reader's findings is an error, kept or not.
+    /// Returns whether one of the reader's findings is an error, kept or not.
     pub const fn has_errors(&self) -> bool {
         self.contents().findings.has_errors()
     }
@@ -175,12 +175,12 @@ impl<'s> Document<'s> {
         }
     }
 
-    /// Whether all of the source is UTF-8. Looked at once.
+    /// Returns whether all of the source is UTF-8. Looked at once.
     pub(crate) fn is_text(&self) -> bool {
         *self.is_text.get_or_init(|| is_text(self.source))
     }
 
-    /// Where byte `offset` of a frame's [body](Self::body) stands in the source.
+    /// The source place of byte `offset` of a frame's [body](Self::body).
     pub fn body_place(&self, frame: &Frame, offset: usize) -> usize {
         if frame.is_stray() {
             return (frame.body_span().start + offset).min(frame.body_span().end);
@@ -198,7 +198,7 @@ impl<'s> Document<'s> {
         lossy(span.bytes(self.source))
     }
 
-    /// The role's word as it stands in the source.
+    /// The role's word in the source.
     pub fn role_text(&self, frame: &Frame) -> Cow<'s, str> {
         self.text(frame.role_span())
     }

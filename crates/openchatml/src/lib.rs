@@ -11,7 +11,7 @@
 //! [`parse`] never fails: it gives a [`Document`] of spans over the bytes that it was given, with
 //! a diagnostic for everything that is wrong. [`parse_owned`] gives an [`OwnedDocument`], which
 //! keeps its bytes and lends that document. [`View`] is that document as a person may see it;
-//! [`check`] looks for more mistakes; [`FrameBuf`] and [`write_frame`] are the way back.
+//! [`check()`] looks for more mistakes; [`FrameBuf`] and [`write_frame`] are the way back.
 //! [`messages_from_frames`] and [`frames_from_messages`] map to what providers are sent.
 //!
 //! ```

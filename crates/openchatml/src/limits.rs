@@ -7,7 +7,7 @@
 /// Bytes of a document header; a longer one is not parsed.
 pub const MAX_DOCUMENT_HEADER: usize = 256 * 1024;
 
-/// Bytes between `<|start|>` and `<|message|>`; what is behind them is not read as attributes.
+/// Bytes between `<|start|>` and `<|message|>`; later bytes are not read as attributes.
 pub const MAX_FRAME_HEADER: usize = 64 * 1024;
 
 /// White space that stray text may hold in one place; more of it ends one stray text and begins
@@ -18,7 +18,7 @@ pub const MAX_BLANK: usize = 4 * 1024;
 /// it knows that the block is closed, so a block that closes later counts as never closed.
 pub const MAX_LITERAL_HELD: usize = 1024 * 1024;
 
-/// Bytes of a function value of the 1.x line; a longer one is read as text.
+/// Bytes of a function value of the 1.x line; a longer one is text.
 pub const MAX_FUNCTION_VALUE: usize = 1024 * 1024;
 
 /// Findings that a reader keeps for one document; later ones only count.

@@ -1,6 +1,6 @@
-//! What a mapping or a conversion could not keep.
+//! Losses of mappings and conversions.
 
-/// What a [`Loss`] is about, by its index in the input.
+/// The item that a [`Loss`] refers to, by its index in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossTarget {
@@ -12,12 +12,12 @@ pub enum LossTarget {
     Message(usize),
 }
 
-/// Something that a mapping or a conversion could not keep, or had to read in a certain way.
+/// A loss of a mapping or a conversion, or an interpretation that it required.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// What it is about.
+    /// The item that it refers to.
     pub target: LossTarget,
-    /// What happened to it. Holds nothing of what was said.
+    /// Its description. Contains nothing of the text.
     pub message: String,
 }
 

@@ -12,7 +12,7 @@
 //! - A call is `functions.<name>`, except for `browser.*` and `python`, which are built in
 //!   (OpenChatML 2.2 §8.3). It is on `commentary`, and constrained to JSON if its arguments are
 //!   JSON. A custom call is marked by `content_type=text`.
-//! - What a provider needs to take its reasoning back stands in the header of the `analysis` frame:
+//! - A provider's proof for its reasoning is in the header of the `analysis` frame:
 //!   `signature=`, `reasoning_id=`, and `encrypted=` for what only the provider can read. A value that
 //!   no header can hold is noted.
 //! - A frame to a tool is a call if it ends in `<|call|>`, or if a later reply has its id. What

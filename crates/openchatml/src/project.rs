@@ -2,14 +2,14 @@
 //!
 //! | form | looks like | keeps |
 //! |---|---|---|
-//! | [`JsonFormat::Json`] | 2.2 §10, one object a frame | everything |
-//! | [`JsonFormat::Json2_0`] | 2.0 §10, one object a turn | text, reasoning, calls |
+//! | [`JsonFormat::Json`] | 2.2 §10, one object per frame | everything |
+//! | [`JsonFormat::Json2_0`] | 2.0 §10, one object per turn | text, reasoning, calls |
 //! | [`JsonFormat::OpenAi`] | Chat Completions messages | text, calls, replies |
 //! | [`JsonFormat::ShareGpt`] | `{"conversations": [{"from", "value"}]}` | text, calls, replies |
 //!
 //! [`read()`] takes an array of messages or an object that holds one; [`conversations`] finds the
 //! conversations of a text that holds several. [`write()`] gives a document, or one line
-//! ([`ConvertOptions::line`](crate::convert::Options::line)).
+//! ([`ConvertOptions::line`](crate::convert::ConvertOptions::line)).
 //!
 //! No form raises a rank or shows what was hidden. What has no place in a form is listed as a
 //! [`Loss`]; a frame that could only be kept by raising or showing it is left out, and listed.
@@ -91,16 +91,17 @@ impl std::fmt::Display for JsonFormat {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Projected {
-    /// What it says.
+    /// The conversation.
     pub transcript: Transcript,
-    /// What was wrong. A message with an error is not in the transcript.
+    /// Findings. A message with an error is not in the transcript.
     pub diagnostics: Vec<Diagnostic>,
-    /// What the transcript does not hold of it, and what it was given in addition.
+    /// Losses, and values that were added.
     pub losses: Vec<Loss>,
 }
 
 impl Projected {
-    /// Whether something of the text could not be read, so that the transcript is not all of it.
+    /// Returns whether something of the text could not be read, so that the transcript is not all
+    /// of it.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }
@@ -113,7 +114,7 @@ pub fn read(text: &[u8], from: JsonFormat, options: &ConvertOptions) -> Projecte
     read_part(text, Span::new(0, text.len()), from, options)
 }
 
-/// [`read()`] for the part of a text that [`conversations`] found; places count in the whole text.
+/// [`read()`] for a part that [`conversations`] found; places count in the whole text.
 pub fn read_part(
     text: &[u8],
     part: Span,

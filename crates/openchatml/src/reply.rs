@@ -1,4 +1,4 @@
-//! What tools answer, and how long a call may take (OpenChatML 2.2 §8.2).
+//! Replies of tools, and the deadline of a call (OpenChatML 2.2 §8.2).
 
 use logue_source::DiagnosticCode;
 use serde::Deserialize;
@@ -19,28 +19,28 @@ use serde_json::{Map, Value};
 pub struct ReplyEnvelope {
     /// Whether the tool did what it was asked.
     pub ok: bool,
-    /// What it found; null where it found nothing.
+    /// The result; null if there is none.
     pub content: Value,
-    /// What went wrong, if something did.
+    /// The error, if there is one.
     pub error: Option<ReplyError>,
-    /// Where the content comes from: a source, a checksum, a time.
+    /// The origin of the content: a source, a checksum, a time.
     pub provenance: Map<String, Value>,
     /// Other members, in order.
     pub extra: Map<String, Value>,
 }
 
-/// What went wrong in a tool.
+/// An error of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReplyError {
     /// A code, of this crate or of the tool.
     pub code: Option<String>,
-    /// What happened, in words.
+    /// A description in words.
     pub message: Option<String>,
 }
 
 impl ReplyEnvelope {
-    /// The envelope in the body of a reply. `None` where the body is none: tools may answer
+    /// The envelope in the body of a reply. `None` if the body is not an envelope: tools may answer
     /// anything. It is one if it is a JSON object with `ok` as a boolean, and its `error`, if
     /// there is one, agrees with that.
     pub fn parse(body: &str) -> Option<Self> {
@@ -120,7 +120,7 @@ impl ReplyError {
 }
 
 /// The deadline that a call's body sets in `deadline_ms`, in milliseconds. `None` where the body
-/// is no JSON object or sets none that is a whole number. Linear in the body.
+/// is not a JSON object or sets none that is an integer. Linear in the body.
 ///
 /// ```
 /// assert_eq!(openchatml::deadline_ms(r#"{"city": "Oslo", "deadline_ms": 1500}"#), Some(1500));

@@ -1,4 +1,4 @@
-//! What of a history goes into the next sampling.
+//! Selection of the history for the next request.
 //!
 //! Private reasoning serves the turn in which it was made. Once the turn has its answer, the
 //! reasoning is dropped; while calls of the turn have no replies, the model still needs it
@@ -10,7 +10,7 @@ use crate::document::owned::FrameBuf;
 use crate::harmony::{End, Message};
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator, is_tool_recipient};
 
-/// Which finished turns lose their reasoning.
+/// The finished turns that lose their reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum ReasoningRetention {
@@ -27,7 +27,7 @@ pub enum ReasoningRetention {
 /// ([`ReasoningRetention::OpenTurn`]).
 ///
 /// Reasoning before the last answer is dropped, except that which led to a call that has no reply
-/// yet, wherever it stands. A `<|return|>`, which only ends a sampling, becomes `<|end|>`. Every
+/// yet, at any position. A `<|return|>`, which only ends a sampling, becomes `<|end|>`. Every
 /// other frame is kept as it is. Doing it again changes nothing. Linear in the frames.
 ///
 /// ```
@@ -49,12 +49,12 @@ pub fn prompt_frames(frames: &[FrameBuf]) -> Vec<FrameBuf> {
     prompt_frames_with(frames, ReasoningRetention::OpenTurn)
 }
 
-/// The same by another rule.
+/// Selects the frames by another policy.
 pub fn prompt_frames_with(frames: &[FrameBuf], keep: ReasoningRetention) -> Vec<FrameBuf> {
     kept(frames, keep)
 }
 
-/// The same for messages that were read as Harmony.
+/// Selects messages that were read as Harmony.
 ///
 /// ```
 /// use openchatml::harmony::{HarmonyReadOptions, read};
@@ -70,10 +70,10 @@ pub fn prompt_messages(messages: &[Message], keep: ReasoningRetention) -> Vec<Me
     kept(messages, keep)
 }
 
-/// What the rules ask of a frame or message.
+/// Properties of a frame or message that the policies use.
 trait HistoryItem: Clone {
     fn role(&self) -> FrameRole;
-    /// The channel in force.
+    /// The effective channel.
     fn channel(&self) -> Channel;
     /// The channel that is named.
     fn named(&self) -> Option<Channel>;
@@ -88,7 +88,7 @@ trait HistoryItem: Clone {
         calls && self.to().is_some()
     }
 
-    /// Whether it closes a turn. What was cut does not, and neither does what a tool gets.
+    /// Returns whether it closes a turn. What was cut does not, and neither does what a tool gets.
     fn is_answer(&self) -> bool {
         let to_tool = self.to().is_some_and(|to| is_tool_recipient(to.as_bytes()));
         self.role() == FrameRole::Assistant
@@ -97,7 +97,7 @@ trait HistoryItem: Clone {
             && matches!(self.terminator(), Terminator::End | Terminator::Return)
     }
 
-    /// Whether it only thinks; a call from `analysis` does more.
+    /// Returns whether it only thinks; a call from `analysis` does more.
     fn is_reasoning(&self) -> bool {
         self.role() == FrameRole::Assistant
             && self.channel() == Channel::Analysis
@@ -206,7 +206,7 @@ fn kept<T: HistoryItem>(said: &[T], keep: ReasoningRetention) -> Vec<T> {
 }
 
 /// For each place, whether a call without a reply follows it in the same turn. A turn ends where
-/// somebody else than the assistant or a tool speaks, and at its answer.
+/// another speaker than the assistant or a tool follows, and at its answer.
 fn before_pending_calls<T: HistoryItem>(said: &[T]) -> Vec<bool> {
     let mut marks = vec![false; said.len()];
     let mut replies = Replies::default();
@@ -229,7 +229,7 @@ fn before_pending_calls<T: HistoryItem>(said: &[T]) -> Vec<bool> {
 #[derive(Default)]
 struct Replies<'f> {
     ids: HashSet<&'f str>,
-    /// How many without an id, which are taken in order.
+    /// The number of replies without an id, which are taken in order.
     nameless: usize,
 }
 
@@ -243,7 +243,7 @@ impl<'f> Replies<'f> {
         }
     }
 
-    /// Whether a call has a reply.
+    /// Returns whether a call has a reply.
     fn take(&mut self, call: &impl HistoryItem) -> bool {
         if let Some(id) = call.call_id() {
             return self.ids.contains(id);

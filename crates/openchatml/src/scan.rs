@@ -37,11 +37,11 @@ use letters::Letters;
 use structure::{Place, Structure};
 pub use words::is_control_token;
 
-/// What a text is to a [`TokenScanner`].
+/// The format of a text for a [`TokenScanner`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ScanFormat {
-    /// Prose, or a language of which every word is somebody's.
+    /// Prose, or a language in which every word is user content.
     Plain,
     /// JSON, one document or one a line.
     Json,
@@ -49,29 +49,29 @@ pub enum ScanFormat {
     Envelope(Dialect),
 }
 
-/// A control token in what somebody says.
+/// A control token in user content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TokenHit {
     /// The token, as it reads.
     pub token: String,
-    /// Where it is spelled, counted from the first byte that was pushed.
+    /// Its place, counted from the first byte that was pushed.
     pub span: Span,
     /// Whether its own text escapes or quotes it.
     pub is_escaped: bool,
 }
 
-/// A search that goes on with each piece of a text. Linear in the text; memory does not grow.
+/// A scan that continues with each chunk of a text. Linear in the text; memory does not grow.
 #[derive(Clone, Debug)]
 pub struct TokenScanner {
     letters: Letters,
     structure: Structure,
-    /// The token that may be going on: its letters, and where its first one is.
+    /// The possible token: its letters, and where its first one is.
     word: String,
     start: usize,
-    /// How many `<` stand directly before it.
+    /// The number of `<` directly before it.
     before: usize,
-    /// How many `<` end the text so far.
+    /// The number of `<` at the end of the text so far.
     run: usize,
 }
 
@@ -99,7 +99,7 @@ impl TokenScanner {
     }
 
     /// The end of the text. A literal block that was never closed quoted nothing, so its
-    /// `<|literal|>` is told as a token that is not harmless.
+    /// `<|literal|>` is reported as a token that is not escaped.
     pub fn finish(self, out: &mut dyn FnMut(TokenHit)) {
         if let Some(span) = self.structure.unclosed() {
             out(TokenHit {

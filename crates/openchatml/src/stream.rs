@@ -6,7 +6,7 @@
 //!
 //! [`Stream::push`] takes the bytes in any pieces. The document header is held until it is whole,
 //! a frame's header until its `<|message|>`, what may be the beginning of a token or of a
-//! character until it is one; a body is told at once. The events are those that [`parse`] would
+//! character until it is one; a body is emitted at once. The events are those that [`parse`] would
 //! make of the whole text, whatever the pieces are.
 //!
 //! A delta leaves only once the header of its frame is read, so whether it may be shown is known
@@ -36,13 +36,13 @@ use crate::syntax::token::ControlToken;
 use crate::syntax::token_stream::TokenStream;
 use emit::{Emitter, Sink};
 
-/// Bytes of a frame's header that are kept; what is behind them is not read.
+/// Bytes of a frame's header that are kept; later ones are not read.
 const KEPT: usize = MAX_FRAME_HEADER + 64;
 
 /// Reads OpenChatML 2.2 and 2.0 as it arrives (OpenChatML 2.2 §9).
 ///
 /// Linear in the length of the text. Memory is bounded by the limits of the two headers and of a
-/// literal block, never by a body; text in a body is told without being copied or allocated for.
+/// literal block, never by a body; text in a body is emitted without a copy or an allocation.
 ///
 /// ```
 /// use openchatml::stream::{Event, StreamOptions, Stream};
@@ -57,8 +57,7 @@ const KEPT: usize = MAX_FRAME_HEADER + 64;
 /// };
 /// for piece in ["version: 2.2\n<|st", "art|>assistant<|chan", "nel|>final<|message|>for", "ty-two<|ret", "urn|>"] {
 ///     stream.push(piece.as_bytes(), &mut sink);
-/// }
-/// stream.finish(&mut sink);
+/// } stream.finish(&mut sink);
 /// assert_eq!(shown, "forty-two");
 /// ```
 #[derive(Debug)]
@@ -66,12 +65,12 @@ pub struct Stream {
     machine: Machine,
     emitter: Emitter,
     rules: Rules,
-    /// What came before the first frame, until that is decided.
+    /// Input before the first frame, until its end is decided.
     preamble: Option<Vec<u8>>,
     search: preamble::Search,
-    /// What may be the beginning of a token.
+    /// The beginning of a possible token.
     held: Vec<u8>,
-    /// Whether a `<` of the text stands directly before what comes next.
+    /// Whether a `<` of the text directly precedes the next input.
     bracket: bool,
     /// Bytes before what comes next, `held` not counted.
     at: usize,
@@ -83,7 +82,7 @@ pub struct Stream {
     header_from: usize,
 }
 
-/// Where the stream stands with literal blocks.
+/// The state of the stream with regard to literal blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Literal {
     /// In none.
@@ -152,7 +151,7 @@ impl Stream {
         told.flush();
     }
 
-    /// Reads the document header, and goes on behind it.
+    /// Reads the document header and the text after it.
     fn open(&mut self, preamble: &[u8], sink: &mut Sink<'_>) {
         let mut findings = Findings::default();
         let read = preamble::read(preamble, &mut findings);
@@ -170,7 +169,7 @@ impl Stream {
         }
     }
 
-    /// Text with its place, as what it is in the state that the machine is in.
+    /// Passes text on by the state of the machine.
     fn told(&mut self, bytes: &[u8], at: usize, sink: &mut Sink<'_>) {
         match self.machine.state() {
             State::Body => self.emitter.to(at, sink).delta(bytes),

@@ -1,4 +1,4 @@
-//! OpenChatML 0.1, the 1.x line, and its subset that everybody calls `ChatML`.
+//! OpenChatML 0.1, the 1.x line, and its subset known as `ChatML`.
 //!
 //! ```text
 //! bytes ─▶ Stream ─▶ one state machine ─▶ Event
@@ -6,7 +6,7 @@
 //! Transcript ─▶ write ─▶ text
 //! ```
 //!
-//! Messages stand between `<|im_start|>` and `<|im_end|>`; in them blocks of thought, flags and
+//! Messages are between `<|im_start|>` and `<|im_end|>`; in them blocks of thought, flags and
 //! function values are typed, and everything else is text. There is no escape, so what spells a
 //! token cannot be written, and is refused rather than changed. A text without messages may be a
 //! [`Task`]: a gap to fill, or several files.

@@ -1,4 +1,4 @@
-//! What a person may see.
+//! The visible part of a document.
 //!
 //! Visibility fails closed (OpenChatML 2.2 §4, §5, §11): what is not known to be visible is
 //! hidden. A [`View`] is the only way in this crate to ask for text *as a viewer*; it gives hidden
@@ -11,7 +11,7 @@ use logue_source::{Diagnostic, DiagnosticCode, Span};
 use crate::visibility::{HiddenReason, Visibility};
 use crate::{Document, Frame};
 
-/// Whether `frame` may be shown to a person without an opt-in.
+/// Returns whether `frame` may be shown to a person without an opt-in.
 pub const fn is_visible(frame: &Frame) -> bool {
     frame.visibility().is_visible()
 }
@@ -36,7 +36,7 @@ pub struct View<'d, 's> {
 }
 
 impl<'d, 's> View<'d, 's> {
-    /// What everybody may see.
+    /// The view of an ordinary user.
     pub const fn new(document: &'d Document<'s>) -> Self {
         Self {
             document,
@@ -85,12 +85,12 @@ impl HiddenFrameError {
     /// The stable code.
     pub const CODE: DiagnosticCode = DiagnosticCode::PermVisibility;
 
-    /// Why the frame is hidden.
+    /// The reason that the frame is hidden.
     pub const fn reason(&self) -> HiddenReason {
         self.reason
     }
 
-    /// The same as a finding about the frame.
+    /// The error as a finding about the frame.
     pub fn to_diagnostic(&self) -> Diagnostic {
         Diagnostic::error(Self::CODE, self.to_string(), self.span)
             .with_expected("a frame that may be shown")

@@ -2,7 +2,7 @@
 
 use crate::syntax::vocabulary::{Channel, FrameRole, Intent, is_tool_recipient};
 
-/// Whether a frame may be shown.
+/// The visibility of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
     /// It may.
@@ -11,7 +11,7 @@ pub enum Visibility {
     Hidden(HiddenReason),
 }
 
-/// Why a frame is hidden.
+/// The reason that a frame is hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HiddenReason {
@@ -19,7 +19,7 @@ pub enum HiddenReason {
     Role,
     /// It is private reasoning.
     Analysis,
-    /// It is commentary that is no preamble.
+    /// It is commentary without a preamble.
     Commentary,
     /// Its channel is not understood.
     UnknownChannel,
@@ -46,13 +46,13 @@ impl HiddenReason {
 impl Visibility {
     pub(crate) const HIDDEN_STRAY: Self = Self::Hidden(HiddenReason::Stray);
 
-    /// Whether the frame may be shown.
+    /// Returns whether the frame may be shown.
     pub const fn is_visible(self) -> bool {
         matches!(self, Self::Visible)
     }
 }
 
-/// Whom a frame is addressed to, as far as visibility asks.
+/// The recipient of a frame, as far as visibility depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recipient {
     /// No recipient.

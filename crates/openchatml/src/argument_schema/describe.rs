@@ -7,10 +7,10 @@ use super::ArgumentSchema;
 use super::node::{Kinds, Node, NodeId};
 use crate::read::attributes::shown;
 
-/// Alternatives that are listed; of more, only the number is told.
+/// Maximum number of listed alternatives; of more, only the number is given.
 const LISTED: usize = 6;
 
-/// How deep unions are followed for their words.
+/// Maximum depth of unions that are followed for their words.
 const FOLLOWED: usize = 4;
 
 /// A noun for what fits the node.

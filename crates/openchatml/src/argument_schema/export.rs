@@ -1,18 +1,18 @@
-//! A shape as JSON Schema, for whoever speaks to a provider.
+//! Export of an argument schema as JSON Schema, for requests to providers.
 
 use serde_json::{Map, Value, json};
 
 use super::ArgumentSchema;
 use super::node::{Kinds, Node, NodeId};
 
-/// How deep a schema is written; a shape that names itself has no end.
+/// Maximum depth of a written schema; a recursive type has no end.
 const DEEPEST: usize = 16;
 
-/// How many nodes are written: a shape may name one node in many places.
+/// Maximum number of written nodes; a schema may refer to one node in many places.
 const MOST: usize = 2000;
 
 impl ArgumentSchema {
-    /// The shape as a JSON Schema. What is nested deeper than 16 levels, or comes behind the first
+    /// The type as a JSON Schema. Anything nested deeper than 16 levels, or after the first
     /// 2000 nodes, is written as a schema that every value meets.
     ///
     /// ```
@@ -77,7 +77,7 @@ impl ArgumentSchema {
     }
 }
 
-/// What a node says of a value itself.
+/// The constraints of a node on the value itself.
 fn rules(node: &Node) -> Map<String, Value> {
     let mut schema = Map::new();
     let mut set = |key: &str, value: Option<Value>| {

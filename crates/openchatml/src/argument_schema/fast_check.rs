@@ -1,4 +1,4 @@
-//! Whether a text fits, in one pass: the parser of JSON drives the nodes, and nothing is built.
+//! The check of a text in one pass: the JSON parser drives the nodes, and nothing is built.
 //!
 //! What is tried against several alternatives is built after all and judged as a value. The
 //! answer is only yes or no: for a no, [`judge`](super::validate) finds the reason.
@@ -18,11 +18,11 @@ use super::validate::{scalar_fits, steps, validate_node};
 /// Properties of one object that can be told apart while it is read.
 const MARKS: usize = 64;
 
-/// How many nodes that only name another one are followed.
+/// Maximum number of nodes that only refer to another one.
 const FOLLOWED: usize = 16;
 
-/// Whether `text` is JSON that fits. A no may be wrong where a key is repeated, a value cannot be
-/// held, or the steps do not suffice.
+/// Returns whether `text` is JSON that fits. A no may be wrong where a key is repeated, a value
+/// cannot be held, or the steps do not suffice.
 pub(super) fn fits(shape: &ArgumentSchema, text: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(text) else {
         return false;
@@ -41,7 +41,7 @@ pub(super) fn fits(shape: &ArgumentSchema, text: &[u8]) -> bool {
 struct Seed<'s> {
     shape: &'s ArgumentSchema,
     id: NodeId,
-    /// What is left of the steps; those of one text, however many alternatives are in it.
+    /// Remaining steps of the whole text, alternatives included.
     steps: &'s Cell<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Where in a JSON text a path leads.
+//! The place of a path in a JSON text.
 //!
 //! The text has been parsed before, so this only walks: over strings and brackets, once.
 

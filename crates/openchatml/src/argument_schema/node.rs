@@ -73,7 +73,7 @@ impl Kinds {
         }
     }
 
-    /// Whether one of `other`'s kinds is among these.
+    /// Returns whether one of `other`'s kinds is among these.
     pub(crate) const fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
@@ -84,7 +84,7 @@ impl Kinds {
     }
 }
 
-/// How many characters or items there may be.
+/// Bounds on the number of characters or items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Size {
     pub(crate) min: Option<u64>,
@@ -96,7 +96,7 @@ impl Size {
         self.min.is_none() && self.max.is_none()
     }
 
-    /// Where `size` stands to the bounds.
+    /// Position of `size` relative to the bounds.
     pub(crate) fn compare(self, size: usize) -> Ordering {
         let size = u64::try_from(size).unwrap_or(u64::MAX);
         if self.min.is_some_and(|min| size < min) {
@@ -135,13 +135,13 @@ pub(crate) struct Index {
 /// The rules for one value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node {
-    /// What kind it may be.
+    /// Allowed kinds.
     pub(crate) kinds: Kinds,
     /// Whether null passes whatever the other rules say.
     pub(crate) nullable: bool,
     /// The values that it may be, if it is not free.
     pub(crate) literals: Option<Vec<Value>>,
-    /// The same, where there are many.
+    /// Index of the literals, if there are many.
     pub(crate) index: Option<Index>,
     pub(crate) minimum: Option<Bound>,
     pub(crate) maximum: Option<Bound>,
@@ -150,9 +150,9 @@ pub(crate) struct Node {
     pub(crate) item: Option<NodeId>,
     /// Sorted by name.
     pub(crate) properties: Vec<Property>,
-    /// How many of them are required.
+    /// Number of required properties.
     pub(crate) required: usize,
-    /// What another property must be.
+    /// Type of additional properties.
     pub(crate) additional: Option<NodeId>,
     /// Of each of these lists, one must pass.
     pub(crate) unions: Vec<Vec<NodeId>>,
@@ -206,7 +206,7 @@ impl Node {
         }
     }
 
-    /// Whether `value` is one of the node's `literals`.
+    /// Returns whether `value` is one of the node's `literals`.
     pub(crate) fn lists(&self, literals: &[Value], value: &Value) -> bool {
         if let Value::String(text) = value {
             return self.lists_text(literals, text);
@@ -215,7 +215,7 @@ impl Node {
         others.iter().any(|literal| same(literal, value))
     }
 
-    /// How many literals are compared with `value` one by one.
+    /// Maximum number of literals that are compared with `value` one by one.
     pub(crate) fn compared(&self, value: &Value) -> usize {
         match &self.index {
             Some(_) if value.is_string() => 1,
@@ -224,7 +224,7 @@ impl Node {
         }
     }
 
-    /// Whether `text` is one of the node's `literals`.
+    /// Returns whether `text` is one of the node's `literals`.
     pub(crate) fn lists_text(&self, literals: &[Value], text: &str) -> bool {
         match &self.index {
             Some(index) => index.strings.contains(text),
@@ -257,7 +257,7 @@ impl Node {
         self.properties.binary_search_by(order).ok()
     }
 
-    /// Whether the node says nothing about a value and what is in it.
+    /// Returns whether the node says nothing about a value and what is in it.
     pub(crate) fn is_free(&self) -> bool {
         self.says_nothing() && self.all.is_empty()
     }
@@ -270,7 +270,7 @@ impl Node {
         }
     }
 
-    /// Whether the node speaks of the kind alone.
+    /// Returns whether the node speaks of the kind alone.
     pub(crate) fn is_kind(&self) -> bool {
         self.says_nothing_but_kind() && self.all.is_empty()
     }
@@ -302,7 +302,7 @@ impl Node {
     }
 }
 
-/// The order of two numbers, exact for whole ones; `None` where one is not a number.
+/// Orders two numbers, exactly for integers; `None` if one is not a number.
 pub(crate) fn compare(a: &Number, b: &Number) -> Option<Ordering> {
     match (a.as_i128(), b.as_i128()) {
         (Some(a), Some(b)) => Some(a.cmp(&b)),
@@ -310,7 +310,8 @@ pub(crate) fn compare(a: &Number, b: &Number) -> Option<Ordering> {
     }
 }
 
-/// Whether two values are the same to JSON Schema: `1` and `1.0` are. Recurses as deep as `a`,
+/// Returns whether two values are the same to JSON Schema: `1` and `1.0` are. Recurses as deep as
+/// `a`,
 /// which the parser of JSON bounds.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {

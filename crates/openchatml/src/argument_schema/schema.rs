@@ -18,7 +18,7 @@ pub(super) fn compile(schema: &Value) -> ArgumentSchema {
     compiler.finish().at(root)
 }
 
-/// Makes nodes of schemas that stand in one document.
+/// Compiles the schemas of one document to nodes.
 pub(crate) struct Compiler<'v> {
     whole: &'v Value,
     nodes: Vec<Node>,
@@ -154,7 +154,7 @@ impl<'v> Compiler<'v> {
     }
 }
 
-/// The kinds that `type` names; all of them where it names one that nobody knows.
+/// The kinds that `type` names; all of them if one name is unknown.
 fn kinds(named: Option<&Value>) -> Kinds {
     let known = |name: &Value| name.as_str().and_then(Kinds::named);
     match named {

@@ -38,7 +38,7 @@ impl Finding {
         }
     }
 
-    /// The same with its place in the text.
+    /// Adds the place in the text.
     pub(super) fn at(mut self, text: &[u8]) -> SchemaMismatch {
         self.steps.reverse();
         SchemaMismatch {
@@ -50,8 +50,8 @@ impl Finding {
     }
 }
 
-/// Whether `value`, which is about `size` bytes of text, fits; `ignored` is a property of it that
-/// needs no declaration.
+/// Returns whether `value`, which is about `size` bytes of text, fits; `ignored` is a property of
+/// it that needs no declaration.
 pub(super) fn judge(
     shape: &ArgumentSchema,
     value: &Value,
@@ -61,7 +61,7 @@ pub(super) fn judge(
     Validator::new(shape, size, ignored).value(shape.root, value, MAX_SHAPE_DEPTH)
 }
 
-/// The same for one node, with what is left of the steps of the whole text.
+/// Validates one node with the remaining steps of the whole text.
 pub(super) fn validate_node(
     shape: &ArgumentSchema,
     id: NodeId,
@@ -103,10 +103,10 @@ pub(super) fn size(value: &Value) -> usize {
 
 struct Validator<'s> {
     shape: &'s ArgumentSchema,
-    /// What is left of the steps; with none left, everything passes.
+    /// Remaining steps; with none left, every value passes.
     steps: usize,
     ignored: Option<&'s str>,
-    /// How many arrays and objects the value is in.
+    /// Number of arrays and objects around the value.
     level: usize,
 }
 
@@ -197,7 +197,7 @@ impl<'s> Validator<'s> {
         })
     }
 
-    /// One of `members` must pass. Else the finding that got furthest is told, if only one did:
+    /// One of `members` must pass. Else the deepest finding is reported, if only one is:
     /// it is of the member that was meant.
     fn union(
         &mut self,
@@ -230,7 +230,7 @@ impl<'s> Validator<'s> {
         }
     }
 
-    /// Whether a member of a union is at least of the value's kind, and no mere list of values.
+    /// Returns whether a union member is of the value's kind and not only literals.
     fn is_alike(&self, member: NodeId, value: &Value) -> bool {
         let node = self.shape.node(member);
         node.kinds.meets(Kinds::of(value)) && node.literals.is_none()
@@ -267,7 +267,7 @@ fn known(node: &Node) -> String {
     }
 }
 
-/// What a node says of the value itself, apart from what is in it.
+/// The constraints of a node on the value itself, without its contents.
 fn scalar(node: &Node, value: &Value) -> Result<(), Finding> {
     if !node.kinds.meets(Kinds::of(value)) {
         let expected = describe::of_kinds(node.kinds);
@@ -327,7 +327,7 @@ fn sized(bounds: Size, size: usize, unit: &str, noun: &str) -> Result<(), Findin
     ))
 }
 
-/// Whether a value passes what the node says of it alone.
+/// Returns whether a value passes what the node says of it alone.
 pub(super) fn scalar_fits(node: &Node, value: &Value) -> bool {
     scalar(node, value).is_ok()
 }

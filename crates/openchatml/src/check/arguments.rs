@@ -9,7 +9,7 @@ use crate::read::attributes::shown;
 use crate::syntax::vocabulary::FrameRole;
 use crate::visibility::Recipient;
 
-/// The tools of the frames before, and where they stand.
+/// The tools of the frames before, and their places.
 #[derive(Default)]
 pub(super) struct Tools {
     toolbox: ToolIndex,
@@ -58,7 +58,7 @@ impl Tools {
         self.places.push(places);
     }
 
-    /// Whether the body of a call is known to be JSON of its shape; or what is wrong with it.
+    /// Checks that the body of a call is JSON that fits its schema.
     pub(super) fn check(&self, document: &Document<'_>, frame: &Frame) -> Result<bool, Diagnostic> {
         let Some(recipient) = frame.to_span().filter(|_| is_checked(document, frame)) else {
             return Ok(false);
@@ -106,7 +106,7 @@ pub(crate) fn mismatched(
     .with_help("call the tool again with arguments that fit, or correct its declaration")
 }
 
-/// A finding of a tool that nobody declared.
+/// A finding about an undeclared tool.
 pub(crate) fn undeclared(name: &str, namespace: &str, place: Span) -> Diagnostic {
     let name = shown(name.as_bytes());
     let namespace = shown(namespace.as_bytes());
@@ -119,7 +119,7 @@ pub(crate) fn undeclared(name: &str, namespace: &str, place: Span) -> Diagnostic
     .with_help("correct the name, or declare the tool in a `developer` message before the call")
 }
 
-/// Whether a frame is a call whose body stands for JSON arguments.
+/// Returns whether a frame is a call whose body represents JSON arguments.
 fn is_checked(document: &Document<'_>, frame: &Frame) -> bool {
     let is_other =
         |span: Option<Span>| span.is_some_and(|span| span.bytes(document.source()) != b"json");
@@ -128,7 +128,7 @@ fn is_checked(document: &Document<'_>, frame: &Frame) -> bool {
         && !is_other(frame.constrain_span().or(frame.content_type_span()))
 }
 
-/// Where a part of a body stands in the source.
+/// The source place of a part of a body.
 fn span_in(places: &[(usize, Span)], part: Span) -> Span {
     let place = |offset: usize| {
         let index = places.partition_point(|(start, _)| *start <= offset);

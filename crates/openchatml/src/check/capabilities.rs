@@ -1,6 +1,6 @@
 //! Frames against the capabilities that the header lists.
 //!
-//! The block is a negotiation: whoever wrote the header says what both sides understand. What is
+//! The block is a negotiation: the author of the header lists the features of both sides. What is
 //! not listed may still be read here, so a frame that uses it is only a warning.
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
@@ -37,7 +37,7 @@ impl Capabilities {
         }
     }
 
-    /// What a frame uses of that which is not listed: at most one role, one channel, one token.
+    /// Features of a frame that are not listed: at most one role, one channel, one token.
     pub(super) fn check(&self, document: &Document<'_>, frame: &Frame) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         if frame.is_stray() {
@@ -72,7 +72,7 @@ impl Capabilities {
     }
 }
 
-/// Whether a listed role, which may end in a star, is this one.
+/// Returns whether a listed role, which may end in a star, is this one.
 fn is_role(listed: &str, role: &str) -> bool {
     match listed.strip_suffix('*') {
         Some(start) => role.starts_with(start),

@@ -1,4 +1,4 @@
-//! Channels and what may stand on them.
+//! Channels and the content that each allows.
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
@@ -46,7 +46,7 @@ pub(super) fn check_channel(
     }
     let recipient = frame.to_span()?;
     if frame.is_call() {
-        // Most calls stand where every tool may be called; whose they are is not asked then.
+        // Most calls are on a channel of every tool; their kind does not matter then.
         if frame.channel() != Channel::Analysis && profile.all_calls_in(frame.channel()) {
             return None;
         }

@@ -1,4 +1,4 @@
-//! What a document's header says about the channels of tools and frames.
+//! Rules of a document's header for the channels of tools and frames.
 
 use serde_json::Value;
 
@@ -6,13 +6,13 @@ use crate::document::Document;
 use crate::syntax::vocabulary::{Channel, is_builtin};
 
 /// The rules of `profiles.harmony` (OpenChatML 2.2 §2, §12), or the usual ones where it is
-/// missing, not enabled, or says something that is no list of channels.
+/// missing, not enabled, or is not a list of channels.
 pub(super) struct Profile {
     /// Whether frames of an assistant or tool must name a channel.
     pub(super) requires_channels: bool,
-    /// Where functions are called.
+    /// Channel for calls of functions.
     pub(super) calls_in: Vec<String>,
-    /// Where built-in tools are called.
+    /// Channel for calls of built-in tools.
     pub(super) builtins_in: Vec<String>,
     /// The tools that `generation_settings.builtin_tools` names.
     builtins: Vec<String>,
@@ -46,12 +46,13 @@ impl Profile {
         }
     }
 
-    /// Whether functions and built-in tools alike are called on `channel`.
+    /// Returns whether functions and built-in tools alike are called on `channel`.
     pub(super) fn all_calls_in(&self, channel: Channel) -> bool {
         has(&self.calls_in, channel) && has(&self.builtins_in, channel)
     }
 
-    /// Whether `tool` is a built-in one, or belongs to one that the header names (OpenChatML 2.0
+    /// Returns whether `tool` is a built-in one, or belongs to one that the header names
+    /// (OpenChatML 2.0
     /// §8.1).
     pub(super) fn is_builtin(&self, tool: &str) -> bool {
         let belongs_to = |name: &String| {
@@ -62,7 +63,7 @@ impl Profile {
     }
 }
 
-/// Whether `channel` is among those listed.
+/// Returns whether `channel` is among those listed.
 pub(super) fn has(channels: &[String], channel: Channel) -> bool {
     let word = channel.as_str().unwrap_or_default();
     channels.iter().any(|listed| listed == word)

@@ -6,7 +6,7 @@ use crate::harmony::RenderError;
 use crate::loss::Loss;
 use crate::write::frame::WriteError;
 
-/// Why a conversation cannot be written (`E-WRITE-REFUSED`).
+/// An error of a conversion (`E-WRITE-REFUSED`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConvertError {

@@ -1,7 +1,7 @@
 //! Harmony, by way of its own conversations.
 //!
 //! Text of Harmony has no escape that a model knows, so a body that spells a control token is
-//! refused. Reasoning is kept: a conversion is no prompt.
+//! refused. Reasoning is kept: a conversion is not a prompt.
 
 use super::error::ConvertError;
 use super::result::ReadResult;

@@ -1,6 +1,6 @@
 //! Options of a conversion.
 
-/// How to convert.
+/// Options of a conversion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConvertOptions {
     /// Refuse whatever would lose something.

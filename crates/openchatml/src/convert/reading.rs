@@ -58,7 +58,7 @@ fn from_2_x(bytes: &[u8], fragment: Rules, certain: bool) -> ReadResult {
     }
 }
 
-/// The frames with bytes that are no text, which a transcript cannot hold.
+/// The frames with bytes that are not text, which a transcript cannot hold.
 fn replaced_bytes(document: &Document<'_>) -> Vec<Loss> {
     let source = document.source();
     if std::str::from_utf8(source).is_ok() {

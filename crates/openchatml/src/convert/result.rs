@@ -10,15 +10,15 @@ use crate::loss::Loss;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReadResult {
-    /// What it says.
+    /// The conversation.
     pub transcript: Transcript,
     /// The dialect that it was read in.
     pub dialect: Dialect,
     /// Whether the caller or the text said so, rather than only allowing it.
     pub certain: bool,
-    /// What was wrong with the text.
+    /// Findings of the reader.
     pub diagnostics: Vec<Diagnostic>,
-    /// What the transcript does not hold of it, and what it was given in addition.
+    /// Losses, and values that were added.
     pub losses: Vec<Loss>,
 }
 
@@ -28,6 +28,6 @@ pub struct ReadResult {
 pub struct WriteResult {
     /// The text.
     pub text: String,
-    /// What it does not hold.
+    /// Content that the text does not hold.
     pub losses: Vec<Loss>,
 }

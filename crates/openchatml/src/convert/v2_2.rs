@@ -23,7 +23,7 @@ pub(super) fn write(transcript: &Transcript) -> Result<Writing, ConvertError> {
 }
 
 /// The frame with a terminator that may end it; `None`, and a note, for what no dialect can write:
-/// text outside every frame, a frame that was cut, a role or channel that nobody knows.
+/// text outside every frame, a frame that was cut, an unknown role or channel.
 pub(super) fn whole(frame: &FrameBuf, writing: &mut Writing) -> Option<FrameBuf> {
     let why = if frame.role == FrameRole::Other {
         "its role is not known"

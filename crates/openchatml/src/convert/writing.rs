@@ -1,4 +1,4 @@
-//! What a writer has so far.
+//! The partial output of a writer.
 
 use super::error::ConvertError;
 use super::options::ConvertOptions;

@@ -8,13 +8,13 @@ use crate::argument_schema::{self, ArgumentSchema};
 use crate::syntax::json::stopped_at;
 use crate::syntax::vocabulary::FUNCTIONS;
 
-/// Keys under which the schema of the arguments stands.
+/// Keys of the argument schema.
 const SCHEMAS: [&str; 3] = ["parameters", "input_schema", "inputSchema"];
 
 /// Keys of an object that holds a list of tools.
 const LISTS: [&str; 2] = ["tools", "functions"];
 
-/// Reads the JSON text at `start`, if it is one that declares tools. Gives the place behind what
+/// Reads the JSON text at `start`, if it is one that declares tools. Returns the place after what
 /// was read, so that no byte is parsed twice.
 pub(super) fn read(text: &str, start: usize, found: &mut Declarations) -> Option<usize> {
     let rest = text.get(start..)?;
@@ -101,7 +101,7 @@ fn tool(item: &Value, span: Span) -> Option<DeclaredTool> {
     })
 }
 
-/// The object that has the name: the tool itself, or what stands under `function`.
+/// The object that has the name: the tool itself, or the value of `function`.
 fn definition(item: &Value) -> Option<&Map<String, Value>> {
     let object = item.as_object()?;
     Some(match object.get("function") {
@@ -110,7 +110,7 @@ fn definition(item: &Value) -> Option<&Map<String, Value>> {
     })
 }
 
-/// Whether a value declares a tool, rather than being some other JSON in a prompt.
+/// Returns whether a value declares a tool, rather than being some other JSON in a prompt.
 fn is_tool(item: &Value) -> bool {
     let Some(object) = item.as_object() else {
         return false;
@@ -121,7 +121,7 @@ fn is_tool(item: &Value) -> bool {
     named && (is_function || has_schema || object.get("function").is_some_and(Value::is_object))
 }
 
-/// Whether an item of a list is a tool that the provider itself has, such as a search.
+/// Returns whether a list item is a provider's own tool, such as a search.
 fn is_provider_tool(item: &Value) -> bool {
     let kind = item.get("type").and_then(Value::as_str);
     kind.is_some_and(|kind| kind != "function")

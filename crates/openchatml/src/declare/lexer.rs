@@ -29,7 +29,7 @@ pub(super) struct Token {
     pub(super) on_new_line: bool,
 }
 
-/// Reads words from a place on; a copy of it is a place to return to.
+/// A reader of words; a copy is a place to return to.
 #[derive(Clone, Copy)]
 pub(super) struct Lexer<'t> {
     text: &'t str,
@@ -76,12 +76,12 @@ impl<'t> Lexer<'t> {
         self.skip(1);
     }
 
-    /// Steps behind the `;` of a declaration, or before the `}` that closes what it stands in.
+    /// Skips the `;` of a declaration, or stops at the closing `}` around it.
     pub(super) fn skip_declaration(&mut self) {
         self.skip(0);
     }
 
-    /// Steps until as many brackets are closed as are open; with none open, behind a `;`.
+    /// Skips to the end of all open brackets; without one, past a `;`.
     fn skip(&mut self, open: usize) {
         let mut depth = open;
         loop {
@@ -105,7 +105,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// The next word that is no comment.
+    /// The next word that is not a comment.
     pub(super) fn next(&mut self) -> Token {
         let mut on_new_line = false;
         loop {
@@ -230,7 +230,7 @@ pub(super) fn within_quotes(text: &str) -> &str {
         .unwrap_or_default()
 }
 
-/// What a string says. Escapes are those of JSON; others stand for the character behind them.
+/// The content of a string. Escapes are those of JSON; others mean the character after them.
 pub(super) fn unquoted(text: &str) -> String {
     let inner = within_quotes(text);
     if !inner.contains('\\') {

@@ -15,7 +15,7 @@ const METHODS: [&str; 8] = [
     "get", "put", "post", "delete", "options", "head", "patch", "trace",
 ];
 
-/// Whether an object is such a document.
+/// Returns whether an object is such a document.
 pub(super) fn is_document(object: &Map<String, Value>) -> bool {
     let has_paths = object.get("paths").is_some_and(Value::is_object);
     has_paths && (object.contains_key("openapi") || object.contains_key("swagger"))
@@ -99,7 +99,7 @@ fn arguments<'v>(
     Some(compiler.push(node))
 }
 
-/// What a reference leads to, one step far.
+/// The direct target of a reference.
 fn target<'v>(document: &'v Value, value: &'v Value) -> &'v Value {
     let reference = value.get("$ref").and_then(Value::as_str);
     let pointer = reference.and_then(|reference| reference.strip_prefix('#'));

@@ -1,4 +1,4 @@
-//! Tools that are told of in words: a section of `# Tools` without a namespace in it.
+//! Tools that are described in words: a section of `# Tools` without a namespace in it.
 //!
 //! Harmony shows `python` so: its heading, then how to use it. There is nothing to check a call
 //! against, but the tool is declared.
@@ -19,7 +19,7 @@ pub(super) struct Sections {
 struct Section {
     name: String,
     heading: Span,
-    /// What was declared before it: a section with declarations of its own is none.
+    /// Number of earlier declarations: a section with declarations of its own is not a tool.
     declared: usize,
 }
 
@@ -63,7 +63,7 @@ impl Sections {
     }
 }
 
-/// Whether a heading may be the name of a tool. A section of functions without any is none.
+/// Returns whether a heading may name a tool. An empty section of functions does not.
 fn is_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     !name.is_empty() && name != "functions" && name.bytes().all(plain)

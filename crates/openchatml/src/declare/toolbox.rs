@@ -9,19 +9,19 @@ use crate::syntax::vocabulary::{FUNCTIONS, is_builtin};
 /// The member of a call's arguments that is for the runtime (OpenChatML 2.2 §8.2).
 pub(crate) const DEADLINE: &str = "deadline_ms";
 
-/// How many parts of a recipient may be its namespace.
+/// Maximum number of parts of a recipient that may be its namespace.
 const NAMESPACE_PARTS: usize = 4;
 
 /// The tools that were declared so far; of two with one name, the later one.
 #[derive(Debug, Default)]
 pub(crate) struct ToolIndex {
     bodies: Vec<Declarations>,
-    /// Which declarations of which body.
+    /// Declarations with the body of each.
     by_name: HashMap<String, (usize, usize)>,
     namespaces: BTreeMap<String, bool>,
 }
 
-/// What is wrong with a call.
+/// An error of a call.
 #[derive(Debug)]
 pub(crate) enum CallError<'t> {
     /// The namespace is declared, and the tool is not in it.
@@ -54,7 +54,7 @@ impl ToolIndex {
         Some((body, self.bodies.get(body)?.tools().get(index)?))
     }
 
-    /// Whether the arguments of a call of `name` were checked against a shape, and what is wrong.
+    /// Checks the arguments of a call of `name`, if its tool has a schema.
     pub(crate) fn judge(&self, name: &str, arguments: &[u8]) -> Result<bool, CallError<'_>> {
         let Some((body, tool)) = self.tool(name) else {
             return self.undeclared(name).map_or(Ok(false), |namespace| {

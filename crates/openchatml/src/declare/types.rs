@@ -36,7 +36,7 @@ struct Read {
     suffixed: [Option<NodeId>; SUFFIXES],
 }
 
-/// How many `[]` behind a list of alternatives may belong to all of them.
+/// Maximum number of `[]` after a list of alternatives that may belong to all of them.
 const SUFFIXES: usize = 3;
 
 impl<'t> Types<'t> {
@@ -74,7 +74,7 @@ impl<'t> Types<'t> {
         self.signature(MAX_TYPE_DEPTH)
     }
 
-    /// Whether a function type is next.
+    /// Returns whether a function type is next.
     pub(super) fn is_function(&self) -> bool {
         let mut ahead = self.lexer;
         if ahead.next().word != Word::Mark(b'(') {
@@ -348,7 +348,7 @@ impl<'t> Types<'t> {
     fn reference_or_generic(&mut self, name: &'t str, depth: usize) -> NodeId {
         let open = self.lexer.peek();
         if open.word != Word::Mark(b'<') || depth == 0 {
-            // A word of the language, such as `keyof`, is no type that could be declared.
+            // A word of the language, such as `keyof`, is not a type that could be declared.
             let is_type = !matches!(name, "keyof" | "typeof" | "infer" | "unique" | "readonly");
             return if is_type {
                 self.reference(name)

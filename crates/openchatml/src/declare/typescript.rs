@@ -1,6 +1,6 @@
 //! `namespace NAME { type f = (_: …) => any; }`, as Harmony writes it.
 //!
-//! What stands in a namespace is read declaration by declaration. One that cannot be read is
+//! The content of a namespace is read declaration by declaration. One that cannot be read is
 //! skipped to its end, and then its namespace counts as not fully known.
 
 use logue_source::Span;
@@ -11,7 +11,7 @@ use super::{Declarations, DeclaredTool};
 use crate::argument_schema::{ArgumentSchema, NodeId};
 use crate::read::attributes::shown;
 
-/// Reads the namespace that begins at `start`, if one does. Gives the place behind it.
+/// Reads the namespace that begins at `start`, if one does. Returns the place after it.
 pub(super) fn read(text: &str, start: usize, found: &mut Declarations) -> Option<usize> {
     let mut lexer = Lexer::new(text, start);
     let mut token = lexer.next();

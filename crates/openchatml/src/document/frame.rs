@@ -30,14 +30,14 @@ pub struct Frame {
     pub(crate) may_be_marked: bool,
 }
 
-/// What a frame consists of.
+/// The extent of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Text outside every frame.
     Stray,
     /// A header only, so far.
     Header,
-    /// A header and, behind its `<|message|>`, a body.
+    /// A header, and a body after its `<|message|>`.
     Message,
 }
 
@@ -58,7 +58,7 @@ impl Part {
     const COUNT: usize = 8;
 }
 
-/// Where a value stands, from the frame's start on. A header is read up to a limit far below what
+/// The place of a value, from the frame's start. A header is read up to a limit far below what
 /// the numbers hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
@@ -73,7 +73,7 @@ impl Place {
     };
 }
 
-/// Something in a frame header that no rule knows: `key=value`, or a bare word.
+/// An unknown part of a frame header: `key=value`, or a bare word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribute {
     /// The key, or the word.
@@ -118,7 +118,7 @@ impl Frame {
         }
     }
 
-    /// Where the value of `part` stands.
+    /// The place of the value of `part`.
     pub(crate) fn part(&self, part: Part) -> Option<Span> {
         let place = self.parts.get(part as usize)?;
         if *place == Place::NONE {
@@ -128,7 +128,7 @@ impl Frame {
         Some(Span::new(start, start + place.length as usize))
     }
 
-    /// Notes where the value of `part` stands.
+    /// Sets the place of the value of `part`.
     pub(crate) fn set_part(&mut self, part: Part, span: Span) {
         let start = u32::try_from(span.start.saturating_sub(self.span.start));
         let length = u32::try_from(span.len());
@@ -145,28 +145,28 @@ impl Frame {
             .is_some_and(|place| *place != Place::NONE)
     }
 
-    /// The whole frame, from its `<|start|>` to behind its terminator.
+    /// The whole frame, from its `<|start|>` to the end of its terminator.
     pub const fn span(&self) -> Span {
         self.span
     }
 
-    /// Who speaks.
+    /// The speaker.
     pub const fn role(&self) -> FrameRole {
         self.role
     }
 
-    /// How the role was spelled.
+    /// The spelling of the role.
     pub const fn role_form(&self) -> RoleForm {
         self.role_form
     }
 
-    /// The channel in force: the one that is named, `final` where none is named in a well-formed
+    /// The effective channel: the named one, `final` if none is named in a well-formed
     /// frame (OpenChatML 2.2 §5 rule 2), else unknown.
     pub const fn channel(&self) -> Channel {
         self.channel
     }
 
-    /// Whether the frame names a channel, understood or not.
+    /// Returns whether the frame names a channel, understood or not.
     pub fn has_channel(&self) -> bool {
         self.has_part(Part::Channel)
     }
@@ -176,28 +176,28 @@ impl Frame {
         self.intent_word
     }
 
-    /// What no rule knows of the header, in order.
+    /// The unknown parts of the header, in order.
     pub fn attributes(&self) -> &[Attribute] {
         &self.attributes
     }
 
-    /// How the frame ends.
+    /// The terminator of the frame.
     pub const fn terminator(&self) -> Terminator {
         self.terminator
     }
 
-    /// Whether the frame has both its `<|message|>` and its terminator.
+    /// Returns whether the frame has both its `<|message|>` and its terminator.
     pub const fn is_complete(&self) -> bool {
         matches!(self.kind, Kind::Message) && !matches!(self.terminator, Terminator::None)
     }
 
-    /// Whether this is text that stands outside every frame.
+    /// Returns whether this is text outside every frame.
     pub const fn is_stray(&self) -> bool {
         matches!(self.kind, Kind::Stray)
     }
 
-    /// Whether the frame is a finished tool call: an assistant's, with a recipient, ended by
-    /// `<|call|>`.
+    /// Returns whether the frame is a finished tool call: an assistant's, with a recipient, ended
+    /// by `<|call|>`.
     pub fn is_call(&self) -> bool {
         matches!(self.role, FrameRole::Assistant)
             && self.has_part(Part::To)
@@ -205,7 +205,7 @@ impl Frame {
             && matches!(self.terminator, Terminator::Call)
     }
 
-    /// Whether a person may see the frame (OpenChatML 2.2 §4, §5).
+    /// Returns whether a person may see the frame (OpenChatML 2.2 §4, §5).
     pub const fn visibility(&self) -> Visibility {
         if self.is_stray() {
             return Visibility::HIDDEN_STRAY;

@@ -66,7 +66,7 @@ impl From<&Header> for HeaderBuf {
 /// The keys of a header with their values and places.
 pub(crate) type Entries = BTreeMap<String, Spanned<Value>>;
 
-/// The finding about a document header that goes on at `at`.
+/// The finding about a document header that continues at `at`.
 pub(crate) fn too_long(at: usize) -> Diagnostic {
     Diagnostic::error(
         DiagnosticCode::ParseHeader,

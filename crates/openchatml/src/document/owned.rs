@@ -32,21 +32,21 @@ impl HeaderBuf {
         }
     }
 
-    /// The same with a model.
+    /// Sets the model.
     #[must_use]
     pub fn with_model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
         self
     }
 
-    /// The same with one generation setting.
+    /// Adds a generation setting.
     #[must_use]
     pub fn with_setting(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.generation_settings.insert(key.into(), value.into());
         self
     }
 
-    /// The same with another key.
+    /// Adds another key.
     #[must_use]
     pub fn with_extra(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(key.into(), value.into());
@@ -65,7 +65,7 @@ impl Default for HeaderBuf {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FrameBuf {
-    /// Who speaks.
+    /// The speaker.
     pub role: FrameRole,
     /// The recipient.
     pub to: Option<String>,
@@ -81,17 +81,17 @@ pub struct FrameBuf {
     pub content_type: Option<String>,
     /// The type that the body must have.
     pub constrain: Option<String>,
-    /// What no rule knows of the header, in order: words, with a value where there is an `=`. A
+    /// Unknown parts of the header, in order: words, with a value if there is an `=`. A
     /// word without one breaks a header, so the writer refuses it.
     pub attributes: Vec<(String, Option<String>)>,
     /// The body, without escapes.
     pub body: String,
-    /// How the frame ends.
+    /// The terminator.
     pub terminator: Terminator,
 }
 
 impl FrameBuf {
-    /// What the header of a read frame says, and how it ends. `text` gives the text of a place.
+    /// The header and terminator of a read frame. `text` returns the text of a place.
     pub(crate) fn head_of(frame: &Frame, text: impl Fn(Span) -> String) -> Self {
         let part = |part: Part| frame.part(part).map(&text);
         let known = frame.channel() == Channel::Final && !frame.has_channel();
@@ -156,7 +156,7 @@ impl FrameBuf {
             .with_intent("preamble")
     }
 
-    /// The assistant's answer, as it stands in a history. The last one of a turn ends in
+    /// The assistant's answer, as in a history. The last one of a turn ends in
     /// `<|return|>`: [`Self::with_terminator`].
     pub fn answer(body: impl Into<String>) -> Self {
         Self::new(FrameRole::Assistant, body).with_channel(Channel::Final)
@@ -191,63 +191,63 @@ impl FrameBuf {
         }
     }
 
-    /// The same with a channel.
+    /// Sets the channel.
     #[must_use]
     pub const fn with_channel(mut self, channel: Channel) -> Self {
         self.channel = Some(channel);
         self
     }
 
-    /// The same with a recipient.
+    /// Sets the recipient.
     #[must_use]
     pub fn with_to(mut self, to: impl Into<String>) -> Self {
         self.to = Some(to.into());
         self
     }
 
-    /// The same with the id of a call.
+    /// Sets the id of the call.
     #[must_use]
     pub fn with_call_id(mut self, call_id: impl Into<String>) -> Self {
         self.call_id = Some(call_id.into());
         self
     }
 
-    /// The same with a name.
+    /// Sets the name.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// The same with an intent.
+    /// Sets the intent.
     #[must_use]
     pub fn with_intent(mut self, intent: impl Into<String>) -> Self {
         self.intent = Some(intent.into());
         self
     }
 
-    /// The same with a content type.
+    /// Sets the content type.
     #[must_use]
     pub fn with_content_type(mut self, content_type: impl Into<String>) -> Self {
         self.content_type = Some(content_type.into());
         self
     }
 
-    /// The same with a type that the body must have.
+    /// Sets the required type of the body.
     #[must_use]
     pub fn with_constrain(mut self, constrain: impl Into<String>) -> Self {
         self.constrain = Some(constrain.into());
         self
     }
 
-    /// The same with a terminator.
+    /// Sets the terminator.
     #[must_use]
     pub const fn with_terminator(mut self, terminator: Terminator) -> Self {
         self.terminator = terminator;
         self
     }
 
-    /// The channel in force: `final` where none is named (OpenChatML 2.2 §5 rule 2).
+    /// The effective channel: `final` if none is named (OpenChatML 2.2 §5 rule 2).
     pub const fn effective_channel(&self) -> Channel {
         match self.channel {
             Some(channel) => channel,
@@ -255,14 +255,14 @@ impl FrameBuf {
         }
     }
 
-    /// Whether this is an assistant's call of a tool that is to be run.
+    /// Returns whether this is an assistant's call of a tool that is to be run.
     pub const fn is_call(&self) -> bool {
         matches!(self.role, FrameRole::Assistant)
             && self.to.is_some()
             && matches!(self.terminator, Terminator::Call)
     }
 
-    /// Whether a person may see the frame; the same rule as for a read frame.
+    /// Returns whether a person may see the frame; the same rule as for a read frame.
     pub fn visibility(&self) -> Visibility {
         let intent = self.intent.as_deref();
         let to = self.to.as_deref();
@@ -294,7 +294,7 @@ impl Transcript {
         }
     }
 
-    /// The same with a header.
+    /// Sets the header.
     #[must_use]
     pub fn with_header(mut self, header: HeaderBuf) -> Self {
         self.header = Some(header);

@@ -1,6 +1,6 @@
 //! The bytes that an [`OwnedDocument`](crate::OwnedDocument) keeps, looked at once for UTF-8.
 
-/// A source that belongs to nobody else, and whether it is text.
+/// An exclusively owned source, and whether it is text.
 ///
 /// It is looked at for UTF-8 at most once, when it is made. What that costs is up to what it is
 /// made of:
@@ -12,7 +12,7 @@
 /// | `Vec<u8>` | no | once |
 /// | `&[u8]` | once | once, in the same go |
 ///
-/// Linear in the source. Bytes that are no text are kept as they are.
+/// Linear in the source. Bytes that are not text are kept unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnedSource {
     bytes: Vec<u8>,
@@ -25,7 +25,7 @@ impl OwnedSource {
         self.bytes.as_slice()
     }
 
-    /// Whether the bytes are valid UTF-8.
+    /// Returns whether the bytes are valid UTF-8.
     pub const fn is_text(&self) -> bool {
         self.is_text
     }
@@ -79,7 +79,7 @@ impl<const LENGTH: usize> From<&[u8; LENGTH]> for OwnedSource {
     }
 }
 
-/// Whether `bytes` are valid UTF-8.
+/// Returns whether `bytes` are valid UTF-8.
 pub(crate) fn is_text(bytes: &[u8]) -> bool {
     simdutf8::basic::from_utf8(bytes).is_ok()
 }
@@ -87,9 +87,9 @@ pub(crate) fn is_text(bytes: &[u8]) -> bool {
 /// Bytes that are looked at and then copied while they are still near.
 const STRETCH: usize = 16 * 1024;
 
-/// How many bytes of `bytes` to take, so that no character is cut in two if they are text.
+/// The length of the longest prefix that splits no character.
 fn whole_characters(bytes: &[u8]) -> usize {
-    // A character has at most three bytes behind its first.
+    // A character has at most three bytes after its first.
     let inside = |at: &usize| bytes.get(*at).is_some_and(|byte| byte & 0xC0 == 0x80);
     let past = (STRETCH..STRETCH + 3).take_while(inside).count();
     (STRETCH + past).min(bytes.len())

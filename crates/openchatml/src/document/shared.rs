@@ -74,7 +74,7 @@ impl OwnedDocument {
         self.0.source.as_bytes()
     }
 
-    /// Whether [`Self::source`] is valid UTF-8, which is known since it was read.
+    /// Returns whether [`Self::source`] is valid UTF-8, which is known since it was read.
     pub fn is_text(&self) -> bool {
         self.0.source.is_text()
     }
@@ -89,17 +89,17 @@ impl OwnedDocument {
         &self.0.contents.frames
     }
 
-    /// What the reader found wrong; see [`Document::diagnostics`].
+    /// The findings of the reader; see [`Document::diagnostics`].
     pub fn diagnostics(&self) -> &[Diagnostic] {
         self.0.contents.findings.kept()
     }
 
-    /// Whether one of the reader's findings is an error, kept or not.
+    /// Returns whether one of the reader's findings is an error, kept or not.
     pub fn has_errors(&self) -> bool {
         self.0.contents.findings.has_errors()
     }
 
-    /// The frame `index` as something that may be kept and sent by itself; `None` behind the last.
+    /// The frame `index` as an independent value; `None` past the last frame.
     pub fn frame(&self, index: usize) -> Option<OwnedFrame> {
         self.frames().get(index).map(|frame| self.handle(frame))
     }
@@ -167,7 +167,7 @@ impl OwnedFrame {
         self.document.document().text(span)
     }
 
-    /// The role's word as it stands in the source.
+    /// The role's word in the source.
     pub fn role_text(&self) -> Cow<'_, str> {
         self.document.document().role_text(&self.frame)
     }

@@ -9,8 +9,8 @@ use crate::declare::{self, CallError, ToolIndex};
 use crate::syntax::vocabulary::FrameRole;
 use crate::visibility::Recipient;
 
-/// What is wrong with the calls of a conversation (`E-CALL-SCHEMA`): arguments that do not fit
-/// the declaration of their tool, and tools that nobody declared. What
+/// Checks the calls of a conversation (`E-CALL-SCHEMA`): arguments that do not fit
+/// the declaration of their tool, and undeclared tools. What
 /// [`read`](super::read) found is not repeated.
 ///
 /// Tools are those that the `system` and `developer` messages before a call declare; `declared`
@@ -22,8 +22,7 @@ use crate::visibility::Recipient;
 ///
 /// let text = b"<|start|>developer<|message|># Tools
 /// ## functions
-/// namespace functions {
-/// type add = (_: { a: number, b: number }) => any;
+/// namespace functions { type add = (_: { a: number, b: number }) => any;
 /// } // namespace functions<|end|>\
 /// <|start|>assistant to=functions.add<|channel|>commentary <|constrain|>json<|message|>{\"a\":1,\"b\":\"2\"}<|call|>";
 /// let found = check(&read(text, &HarmonyReadOptions::default()), &[]);
@@ -65,7 +64,7 @@ fn check_call(toolbox: &ToolIndex, message: &Message) -> Option<Diagnostic> {
             Some(undeclared(name, namespace, header))
         }
         CallError::Arguments { mismatch, .. } => {
-            // Text that was written with escapes, or that is no text, has no such places.
+            // Text that was written with escapes, or that is not UTF-8, has no such places.
             let is_verbatim = message.body.len() == message.content.len();
             let place = if is_verbatim {
                 mismatch.span.shifted(message.body.start)

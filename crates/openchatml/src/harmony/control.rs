@@ -30,7 +30,7 @@ impl Control {
             .then_some(Self::EndOfText)
     }
 
-    /// Whether more text could make `text` a token.
+    /// Returns whether more text could make `text` a token.
     pub(crate) fn may_become(text: &[u8]) -> bool {
         let longer = |token: &str| token.len() > text.len() && token.as_bytes().starts_with(text);
         ControlToken::ALL.iter().any(|token| longer(token.as_str())) || longer(END_OF_TEXT)

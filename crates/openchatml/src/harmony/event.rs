@@ -1,24 +1,24 @@
-//! What the machine is told and what it tells.
+//! Options and events of the readers of Harmony.
 
 use logue_source::{Diagnostic, Span};
 
 use crate::syntax::vocabulary::{Channel, FrameRole, Intent};
 use crate::visibility::{HiddenReason, Recipient, Visibility, visibility};
 
-/// How to read.
+/// Options of the readers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HarmonyReadOptions {
     /// The text begins inside the header of a message of this role: a completion, whose prompt
     /// ended in `<|start|>` and the role.
     pub start_role: Option<FrameRole>,
-    /// Stop at the first error. What was read before it stands.
+    /// Stop at the first error. Earlier events remain valid.
     pub strict: bool,
     /// The declared tools, as `to=` names them. With them a recipient to which a content type got
     /// glued (`functions.fjson`) is repaired; without, it is kept.
     pub tools: Vec<String>,
 }
 
-/// What is read, in order.
+/// The events of a reader, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event<'e> {
@@ -28,30 +28,30 @@ pub enum Event<'e> {
     Delta(&'e str),
     /// It ends.
     End(MessageEnd),
-    /// A stop token behind the last message says that it ended otherwise than [`Event::End`] told.
+    /// A stop token after the last message replaces the end in [`Event::End`].
     Amended(End),
     /// Something was wrong; what follows is the repair.
     Diagnostic(Diagnostic),
 }
 
-/// What a message's header says.
+/// The header of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MessageHeader {
-    /// Who speaks. [`FrameRole::Other`] where nothing says it.
+    /// The speaker; [`FrameRole::Other`] if unknown.
     pub role: FrameRole,
-    /// The name behind the role (`user:ann`), of `name=`, or of the tool that replies.
+    /// The name after the role (`user:ann`), of `name=`, or of the tool that replies.
     pub name: Option<String>,
-    /// Whom the message is for (`to=`).
+    /// The recipient of the message (`to=`).
     pub recipient: Option<String>,
-    /// The channel's name, one that nobody knows included. `None`: none is known, which is not
+    /// The channel's name, known or not. `None`: no channel, which is not
     /// `final`.
     pub channel: Option<String>,
     /// The content type, without `<|constrain|>`.
     pub content_type: Option<String>,
     /// The id of a call or a reply.
     pub call_id: Option<String>,
-    /// What the message says about its use.
+    /// The intent of the message.
     pub intent: Option<String>,
     /// Whether this is text outside every message.
     pub stray: bool,
@@ -81,7 +81,8 @@ impl MessageHeader {
         Channel::parse(name.as_bytes())
     }
 
-    /// Whether a person may see the message, by the rules of [`is_visible`](crate::is_visible).
+    /// Returns whether a person may see the message, by the rules of
+    /// [`is_visible`](crate::is_visible).
     ///
     /// A message without a channel is hidden. The exception is a user's with a sound header:
     /// Harmony gives users no channel (OpenChatML 2.2 §5 rule 2).
@@ -98,7 +99,7 @@ impl MessageHeader {
         visibility(self.role, channel, intent, self.recipient())
     }
 
-    /// Whether [`MessageHeader::visibility`] is visible.
+    /// Returns whether [`MessageHeader::visibility`] is visible.
     pub fn is_visible(&self) -> bool {
         self.visibility().is_visible()
     }
@@ -113,7 +114,7 @@ impl MessageHeader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MessageEnd {
-    /// What ended it.
+    /// The end that was read.
     pub end: End,
     /// Whether that was a stop token.
     pub complete: bool,
@@ -125,7 +126,7 @@ pub struct MessageEnd {
     pub body: Span,
 }
 
-/// What ends a message.
+/// The end of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
     /// `<|end|>`.
@@ -152,7 +153,7 @@ impl End {
         }
     }
 
-    /// Whether it is a stop token.
+    /// Returns whether it is a stop token.
     pub const fn is_stop(self) -> bool {
         matches!(self, Self::End | Self::Call | Self::Return)
     }

@@ -1,6 +1,6 @@
 //! A header while it arrives.
 //!
-//! Nothing of a message can be told before its header is whole, so this is what the machine holds:
+//! No event of a message is possible before its header is complete, so the machine holds it:
 //! the text and, beside it, where control tokens cut it. A token is therefore never mistaken for
 //! text that spells it. The buffers are used again for the next header.
 
@@ -10,11 +10,11 @@ use crate::ControlToken;
 use crate::limits::MAX_FRAME_HEADER;
 use crate::syntax::vocabulary::FrameRole;
 
-/// The text behind a control token of a header, or at its beginning.
+/// The text after a control token of a header, or at its beginning.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     pub(super) kind: SegmentKind,
-    /// Where its text begins in [`Header::text`].
+    /// Start of its text in [`Header::text`].
     pub(super) from: usize,
     /// The token in the input; empty where there is none.
     pub(super) at: Span,
@@ -45,13 +45,13 @@ impl SegmentKind {
 
 #[derive(Debug, Default)]
 pub(super) struct Header {
-    /// Where the message begins in the input.
+    /// Start of the message in the input.
     pub(super) start: usize,
     /// The role, where it is not written.
     pub(super) implied: Option<FrameRole>,
     pub(super) text: Vec<u8>,
     pub(super) segments: Vec<Segment>,
-    /// Offsets of the text with their place in the input, wherever the two do not run on together.
+    /// Offsets of the text with their place in the input, at each discontinuity.
     anchors: Vec<(usize, usize)>,
     /// Bytes of the input so far.
     size: usize,
@@ -79,19 +79,19 @@ impl Header {
         self.size = 0;
     }
 
-    /// Whether nothing of it was in the input.
+    /// Returns whether the input contributed nothing to it.
     pub(super) const fn is_empty(&self) -> bool {
         self.size == 0
     }
 
-    /// Whether there is nothing behind `<|start|>` but one word, whole or not.
+    /// Returns whether at most one word, possibly partial, follows `<|start|>`.
     pub(super) fn is_one_word(&self) -> bool {
         self.implied.is_none()
             && self.segments.len() == 1
             && !self.text.iter().any(u8::is_ascii_whitespace)
     }
 
-    /// How many more bytes may be held.
+    /// The number of further bytes that may be held.
     pub(super) const fn room(&self) -> usize {
         MAX_FRAME_HEADER.saturating_sub(self.size)
     }
@@ -119,7 +119,7 @@ impl Header {
         Span::new(from(index).unwrap_or(end), end)
     }
 
-    /// Where an offset of the text stands in the input.
+    /// The input place of an offset of the text.
     pub(super) fn place(&self, offset: usize) -> usize {
         let behind = self.anchors.partition_point(|(text, _)| *text <= offset);
         let anchor = behind
@@ -128,7 +128,7 @@ impl Header {
         anchor.map_or(offset, |(text, input)| input + (offset - text))
     }
 
-    /// Where a part of the text that holds no segment's end stands in the input.
+    /// The input place of a part of the text within one segment.
     pub(super) fn span(&self, part: Span) -> Span {
         if part.is_empty() {
             return Span::empty(self.place(part.start));

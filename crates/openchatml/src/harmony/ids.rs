@@ -7,10 +7,10 @@ use super::event::{Event, HarmonyReadOptions};
 use super::machine::Machine;
 use crate::ControlToken;
 
-/// The ids of `o200k_harmony` behind its ordinary ones.
+/// The ids of `o200k_harmony` after its ordinary ones.
 const SPECIAL: std::ops::RangeInclusive<u32> = 199_998..=201_088;
 
-/// The id of a token in `o200k_harmony`; `None` for the two of literal blocks, which have none.
+/// The id of a token in `o200k_harmony`; literal blocks have none.
 pub const fn control_id(token: ControlToken) -> Option<u32> {
     Some(match token {
         ControlToken::Return => 200_002,
@@ -28,7 +28,7 @@ pub const fn control_id(token: ControlToken) -> Option<u32> {
 ///
 /// Only the ids of control tokens are control; an ordinary id is text even if it spells a token.
 /// There is no escape and no literal block. Spans count the bytes of the text that the ids spell.
-/// Text in a body is told without being copied or allocated for.
+/// Text in a body is emitted without a copy or an allocation.
 ///
 /// ```
 /// use openchatml::harmony::{Event, IdStream, HarmonyReadOptions};
@@ -38,9 +38,8 @@ pub const fn control_id(token: ControlToken) -> Option<u32> {
 /// let mut text = String::new();
 /// for id in [200_006, 1, 200_005, 2, 200_008, 3, 77, 200_002] {
 ///     stream.push(id, bytes_of, &mut |event: Event<'_>| if let Event::Delta(delta) = event { text += delta });
-/// }
-/// stream.finish(&mut |_: Event<'_>| {});
-/// assert_eq!(text, "<|end|>\u{FFFD}"); // nobody knows id 77
+/// } stream.finish(&mut |_: Event<'_>| {});
+/// assert_eq!(text, "<|end|>\u{FFFD}"); // id 77 is unknown
 /// ```
 #[derive(Debug)]
 pub struct IdStream {

@@ -1,12 +1,12 @@
-//! The state machine behind every reader of Harmony.
+//! The state machine of every reader of Harmony.
 //!
-//! It is told text and control tokens with their places, and tells [`Event`]s. Three states:
+//! Its input is text and control tokens with their places, its output are [`Event`]s. Three states:
 //!
 //! | state | text is | ends at |
 //! |---|---|---|
 //! | between messages | white space, else a stray message | `<\|start\|>`, `<\|channel\|>` |
 //! | in a header | held | `<\|message\|>`; anything else breaks it off |
-//! | in a body | told at once | a stop token; `<\|start\|>` and `<\|channel\|>` cut it |
+//! | in a body | emitted at once | a stop token; `<\|start\|>` and `<\|channel\|>` cut it |
 //!
 //! It holds a header, white space in front of what may be stray text, and the beginning of one
 //! character: each has a limit, so a body of any length costs no memory. Its buffers are used
@@ -29,7 +29,7 @@ use crate::syntax::vocabulary::FrameRole;
 use body::check_stop;
 use header_recovery::HeaderAbort;
 
-/// Where events go.
+/// A receiver of events.
 pub(super) type Sink<'s> = dyn FnMut(Event<'_>) + 's;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(super) struct Machine {
     /// The role of what names none: the assistant in a completion of its message.
     default_role: FrameRole,
     header: Header,
-    /// White space since the last message, for the stray text that may follow, and its place.
+    /// White space since the last message, kept for stray text, and its place.
     blank: Vec<u8>,
     blank_from: usize,
     /// The message whose body is read.
@@ -137,7 +137,7 @@ impl Machine {
         }
     }
 
-    /// Makes sure that there is a body, for what can stand only in one.
+    /// Opens a body for content that requires one.
     pub(super) fn need_body(&mut self, at: Span, sink: &mut Sink<'_>) {
         match self.state {
             State::Between => self.open_stray(at.start, sink),
@@ -170,7 +170,7 @@ impl Machine {
         }
     }
 
-    /// Something that is no text, as an id that nobody knows: one U+FFFD.
+    /// Bytes that are not text, such as an unknown id: one U+FFFD.
     pub(super) fn bad(&mut self, at: Span, sink: &mut Sink<'_>) {
         if self.state == State::Body {
             self.flush(at.start, sink);
@@ -182,7 +182,7 @@ impl Machine {
 
     fn between(&mut self, bytes: &[u8], at: usize, sink: &mut Sink<'_>) -> usize {
         if self.blank.len() >= MAX_FRAME_HEADER {
-            // So much white space is none of a stray text's.
+            // White space of this length does not belong to stray text.
             self.blank.clear();
         }
         if self.blank.is_empty() {
@@ -211,7 +211,7 @@ impl Machine {
         used
     }
 
-    /// Opens a message for text that stands outside every one.
+    /// Opens a message for text outside every message.
     fn open_stray(&mut self, at: usize, sink: &mut Sink<'_>) {
         let start = if self.blank.is_empty() {
             at
@@ -473,7 +473,7 @@ impl Machine {
         }));
     }
 
-    /// Tells a finding. In strict mode the first error is the last event but for the end of the
+    /// Reports a finding. In strict mode the first error is the last event but for the end of the
     /// message that was open.
     fn report(&mut self, found: Diagnostic, sink: &mut Sink<'_>) {
         if self.state == State::Stopped {

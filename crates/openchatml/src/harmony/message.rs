@@ -8,13 +8,13 @@ use super::text::Stream;
 use crate::limits::MAX_DIAGNOSTICS;
 use crate::syntax::json;
 
-/// What was read: every message in order, and what was wrong.
+/// The result of a reader: every message in order, and the findings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HarmonyDocument {
     /// The messages, those included that are incomplete or stray.
     pub messages: Vec<Message>,
-    /// What was wrong, in the order in which it was found; at most [`MAX_DIAGNOSTICS`]. In strict
+    /// Findings, in the order of their discovery; at most [`MAX_DIAGNOSTICS`]. In strict
     /// mode the last one is the error that stopped the reading, if there is an error.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -23,22 +23,22 @@ pub struct HarmonyDocument {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message {
-    /// What its header says.
+    /// The header.
     pub head: MessageHeader,
-    /// Its text. Bytes that are no text are replaced by U+FFFD.
+    /// The text. Invalid UTF-8 is replaced by U+FFFD.
     pub content: String,
-    /// What ended it.
+    /// The end that was read.
     pub end: End,
     /// Whether that was a stop token.
     pub complete: bool,
-    /// Where the message stands.
+    /// The place of the message.
     pub span: Span,
-    /// Where its text stands, as it is written.
+    /// The place of its text in the source.
     pub body: Span,
 }
 
 impl Message {
-    /// Whether a person may see it; see [`MessageHeader::visibility`].
+    /// Returns whether a person may see it; see [`MessageHeader::visibility`].
     pub fn is_visible(&self) -> bool {
         self.head.is_visible()
     }
@@ -112,7 +112,7 @@ impl Collector {
                 message.complete = ended.complete;
                 message.span = ended.span;
                 message.body = ended.body;
-                // In strict mode nothing is said behind the first error.
+                // In strict mode nothing follows the first error.
                 let failed = self
                     .document
                     .diagnostics

@@ -1,7 +1,7 @@
-//! The words of a header, and what to make of those that stand wrong.
+//! The words of a header, and the recovery of misplaced ones.
 //!
-//! A header is read in the order of its segments; within one, attributes may stand in any order.
-//! Where a header ended in `<|message|>`, every word belongs to it, and what no rule knows is junk
+//! A header is read in the order of its segments; within one, attributes may be in any order.
+//! If a header ended in `<|message|>`, every word belongs to it, and an unknown word is junk
 //! with a diagnostic. Where it broke off, the longest beginning that is a header is one, and what
 //! follows is the message's text.
 
@@ -14,17 +14,17 @@ use super::words;
 use crate::read::attributes::is_false_address;
 use crate::syntax::vocabulary::{Channel, FrameRole};
 
-/// Findings that one header may give; a header of nothing but mistakes has enough at that.
+/// Maximum number of findings of one header.
 const MAX_NOTES: usize = 16;
 
-/// What a header, or the part of one up to the next message, says.
+/// The content of a header, or of the part up to the next message.
 #[derive(Debug)]
 pub(super) struct Reading {
     pub(super) head: MessageHeader,
     pub(super) notes: Vec<Diagnostic>,
     /// Whether a channel is named, whatever it is.
     pub(super) names_channel: bool,
-    /// In a header that broke off: where the text begins that is none of it, and in which segment.
+    /// In a header that broke off: the start and segment of text that does not belong to it.
     pub(super) rest: Option<(usize, usize)>,
 }
 
@@ -69,14 +69,14 @@ struct Reader<'h> {
     notes: Vec<Diagnostic>,
     /// The word that named the channel.
     channel: Option<Span>,
-    /// Whether the content type stood behind `<|constrain|>`.
+    /// Whether the content type followed `<|constrain|>`.
     constrained: bool,
-    /// What belongs nowhere, from the first such word to the last.
+    /// Misplaced words, from the first to the last.
     junk: Option<Span>,
 }
 
 impl<'h> Reader<'h> {
-    /// Reads a segment; gives the offset of what is no part of a header, in one that broke off.
+    /// Reads a segment; returns the offset of text after an aborted header.
     fn segment(&mut self, index: usize) -> Option<usize> {
         let segment = *self.header.segments.get(index)?;
         let part = self.header.part(index);
@@ -133,8 +133,8 @@ impl<'h> Reader<'h> {
         Span::new(start, start + length.count())
     }
 
-    /// The word in the role's place; gives where to go on. Where the header broke off and the
-    /// word is no role, it may be the first of a text, and is left to be read as such.
+    /// Reads the word in the role's place; returns the next offset. If the header broke off and the
+    /// word is not a role, it may be the first of a text, and is left to be read as such.
     fn role(&mut self, word: Span) -> usize {
         let bytes = self.bytes(word);
         if bytes.is_empty() || memchr::memchr(b'=', bytes).is_some() {
@@ -233,7 +233,7 @@ impl<'h> Reader<'h> {
                 .get_or_insert_with(|| glued.to_owned());
         }
         if !self.broken {
-            // The junk behind the name is in the word that the diagnostic underlines.
+            // The junk after the name is in the word that the diagnostic underlines.
             return if is_name { word.end } else { word.start };
         }
         used.end
@@ -301,7 +301,7 @@ impl<'h> Reader<'h> {
         end
     }
 
-    /// An attribute or a bare word; gives where to go on, or `None` if the word has no place here.
+    /// Reads an attribute or a bare word; returns the next offset, `None` for a misplaced word.
     fn word(&mut self, word: Span, kind: SegmentKind) -> Option<usize> {
         let bytes = self.bytes(word);
         if let Some(equals) = memchr::memchr(b'=', bytes) {
@@ -407,7 +407,7 @@ impl<'h> Reader<'h> {
         )
     }
 
-    /// What can only be told when every word is read.
+    /// Findings that require the complete header.
     fn finish(&mut self, tools: &[String]) {
         if !self.head.sound {
             self.head.channel = None;

@@ -2,7 +2,7 @@
 //!
 //! The scan is one vectorised search for `<|`. What may be the beginning of a token at the end of a
 //! piece is held back, at most the length of a token. A token with another `<` directly before it
-//! is text without that bracket; what stands between `<|literal|>` and `<|endliteral|>` is text
+//! is text without that bracket; text between `<|literal|>` and `<|endliteral|>` is text
 //! (OpenChatML 2.2 §3). Models have no ids for these two, texts made of their tokens do.
 //!
 //! A block that is never closed must not show what follows it. So text of a block leaves at once
@@ -21,7 +21,7 @@ use crate::syntax::token_stream::TokenStream;
 /// Reads Harmony text as it arrives.
 ///
 /// The events are the same however the text is split, up to merging adjacent deltas. Linear in the
-/// length of the text; memory is bounded by [`MAX_FRAME_HEADER`], and text in a body is told
+/// length of the text; memory is bounded by [`MAX_FRAME_HEADER`], and text in a body is emitted
 /// without being copied or allocated for.
 ///
 /// ```
@@ -38,16 +38,15 @@ use crate::syntax::token_stream::TokenStream;
 /// };
 /// for piece in ["<|chan", "nel|>final<|mess", "age|>for", "ty-two<|ret", "urn|>"] {
 ///     stream.push(piece.as_bytes(), &mut sink);
-/// }
-/// stream.finish(&mut sink);
+/// } stream.finish(&mut sink);
 /// assert_eq!(shown, "forty-two");
 /// ```
 #[derive(Debug)]
 pub struct Stream {
     machine: Machine,
-    /// What may be the beginning of a token.
+    /// The beginning of a possible token.
     held: Vec<u8>,
-    /// Whether a `<` of the text stands directly before what comes next.
+    /// Whether a `<` of the text directly precedes the next input.
     bracket: bool,
     /// Bytes before what comes next, `held` not counted.
     at: usize,
@@ -57,7 +56,7 @@ pub struct Stream {
     block_from: usize,
 }
 
-/// Where the stream stands with literal blocks.
+/// The state of the stream with regard to literal blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Literal {
     /// In none.

@@ -1,8 +1,8 @@
 //! Harmony and [`Transcript`](crate::Transcript), both ways.
 //!
 //! Harmony has no ids of calls, no intents and no document header; a transcript has no channel that
-//! nobody knows. What one side cannot hold is told in a [`Loss`]. No mapping shows what
-//! was hidden, raises an authority, or makes a call of what was none.
+//! unknown. Content that one side cannot hold is reported as a [`Loss`]. No mapping shows what
+//! was hidden, raises an authority, or creates a call.
 
 mod assign;
 mod reading;
@@ -10,7 +10,7 @@ mod writing;
 
 use crate::loss::{Loss, LossTarget};
 
-/// What was lost so far.
+/// Losses so far.
 #[derive(Default)]
 struct Losses(Vec<Loss>);
 

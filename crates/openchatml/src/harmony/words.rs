@@ -1,14 +1,14 @@
-//! What a damaged word of a header was meant to be.
+//! Recovery of damaged words of a header.
 //!
 //! A repair never raises authority and never shows what may have been meant to be hidden: no word
-//! becomes `system` or `developer`, and only junk that is no letter is cut off a `final`.
+//! becomes `system` or `developer`, and only junk that is not a letter is cut off a `final`.
 
 use crate::syntax::vocabulary::{Channel, FUNCTIONS, FrameRole};
 
 /// Content types that models glue to the word before.
 const GLUED: [&str; 2] = ["json", "code"];
 
-/// What the word in a role's place says.
+/// The meaning of the word in a role's place.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RoleWord {
     pub(super) role: FrameRole,
@@ -64,13 +64,13 @@ pub(super) fn role(word: &[u8]) -> RoleWord {
     }
 }
 
-/// What the word in a channel's place says.
+/// The meaning of the word in a channel's place.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ChannelWord {
     pub(super) name: Option<String>,
     /// A content type that was glued to the channel.
     pub(super) content_type: Option<&'static str>,
-    /// Bytes of the word that are the channel; behind them stands junk.
+    /// Bytes of the word that are the channel; junk follows them.
     pub(super) used: usize,
     pub(super) repaired: bool,
 }
@@ -128,7 +128,7 @@ pub(super) fn unglue<'t>(recipient: &str, tools: &'t [String]) -> Option<(&'t st
     })
 }
 
-/// How many bytes `word` begins with that can be a content type.
+/// The length of the longest prefix of `word` that can be a content type.
 pub(super) fn content_type_length(word: &[u8]) -> usize {
     if !word.first().is_some_and(u8::is_ascii_alphabetic) {
         return 0;

@@ -40,14 +40,14 @@ pub fn messages_from_frames(frames: &[FrameBuf]) -> (Vec<ChatMessage>, Vec<Loss>
     (reading.messages, reading.losses)
 }
 
-/// What an attribute says, if it says something.
+/// The value of an attribute, if it has one.
 fn proof(frame: &FrameBuf, key: &str) -> Option<String> {
     let mut attributes = frame.attributes.iter();
     let (_, value) = attributes.find(|(name, _)| name == key)?;
     value.clone().filter(|value| !value.is_empty())
 }
 
-/// Where the last reply to each id stands that no finished call has.
+/// The place of the last reply to each id without a finished call.
 fn answers(frames: &[FrameBuf]) -> BTreeMap<&str, usize> {
     let mut answers = BTreeMap::new();
     for (index, frame) in frames.iter().enumerate() {
@@ -66,7 +66,7 @@ fn answers(frames: &[FrameBuf]) -> BTreeMap<&str, usize> {
     answers
 }
 
-/// What a frame is to a message, as far as tools are concerned.
+/// The function of a frame with regard to tools.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
     /// Not addressed to a tool.
@@ -139,7 +139,7 @@ impl Reading<'_> {
         self.messages.push(ChatMessage { name, ..message });
     }
 
-    /// How a frame is used. An id that was answered is used up.
+    /// The use of a frame. An answered id is used up.
     fn purpose(&mut self, index: usize, frame: &FrameBuf) -> Use {
         let to = frame.to.as_deref();
         let to_tool = to.is_some_and(|to| is_tool_recipient(to.as_bytes()));
@@ -164,7 +164,7 @@ impl Reading<'_> {
 
     fn assistant(&mut self, index: usize, frame: &FrameBuf, purpose: Use) {
         let answer = purpose == Use::Text && frame.effective_channel() == Channel::Final;
-        // Calls come last in a message, so an answer behind them is a message of its own.
+        // Calls come last in a message, so an answer after them is a message of its own.
         let ends = self
             .open
             .as_ref()

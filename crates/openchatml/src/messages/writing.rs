@@ -15,7 +15,7 @@ use crate::write::frame::is_safe;
 /// The frames that messages make, with a note for whatever a frame cannot hold. The module's
 /// introduction has the normal forms. Linear in the messages, with a logarithm for the ids.
 ///
-/// Answers end in `<|end|>`, as they stand in a history; only one that is the very last frame ends
+/// Answers end in `<|end|>`, as in a history; only one that is the very last frame ends
 /// in `<|return|>`. Names and ids are taken as they are: one that cannot stand in a header is
 /// refused by [`write_frame`](crate::write_frame).
 ///
@@ -32,8 +32,7 @@ use crate::write::frame::is_safe;
 /// let mut text = String::new();
 /// for frame in &frames {
 ///     write_frame(&mut text, frame)?;
-/// }
-/// assert!(losses.is_empty());
+/// } assert!(losses.is_empty());
 /// assert_eq!(text, r#"<|start|>user<|message|>How is Tokyo?<|end|>
 /// <|start|>assistant intent=preamble<|channel|>commentary<|message|>I will look.<|end|>
 /// <|start|>assistant to=functions.weather call_id=wx1<|channel|>commentary<|constrain|>json<|message|>{"city":"Tokyo"}<|call|>
@@ -59,7 +58,7 @@ pub fn frames_from_messages(messages: &[ChatMessage]) -> (Vec<FrameBuf>, Vec<Los
     (writing.frames, writing.losses)
 }
 
-/// What is noted of a reply whose tool nobody names.
+/// The note about a reply without a tool name.
 pub(crate) const NAMELESS: &str = "the tool's name is not known, so its reply cannot be written";
 
 /// Bytes of a proof that a header holds beside everything else.
@@ -194,7 +193,7 @@ impl<'m> Writing<'m> {
         }
     }
 
-    /// Puts what proves reasoning to its provider into a header, if it can stand there.
+    /// Writes the proof of reasoning into a header, if it is a valid value.
     fn proof(&mut self, frame: &mut FrameBuf, key: &str, value: &str, loss: &str) {
         if is_safe(value) && value.len() <= MAX_PROOF {
             let attribute = (key.to_owned(), Some(value.to_owned()));
@@ -220,7 +219,7 @@ impl<'m> Writing<'m> {
         });
     }
 
-    /// The text of a message that can hold nothing else; `None` where nothing of it is left.
+    /// The text of a text-only message; `None` if it is empty.
     fn plain_text(&mut self, message: &ChatMessage) -> Option<String> {
         let Content::Blocks(blocks) = &message.content else {
             return Some(message.text());

@@ -1,11 +1,11 @@
-//! Frames as JSON (OpenChatML 2.2 §10), one object a frame.
+//! Frames as JSON (OpenChatML 2.2 §10), one object per frame.
 //!
 //! The fields are those of §10 and, so that nothing is lost, every other part of a frame where it
 //! is set: `to`, `call_id`, `name`, `constrain`, `attributes` and `terminator`. A call has a
 //! `tool_call` with its text; everything else has `content`. A terminator is written where it is
 //! not the usual one: `<|call|>` of a call and `<|end|>` of anything else.
 //!
-//! The role or channel of a frame that nobody knows is the word `unknown`, which no reader takes
+//! An unknown role or channel of a frame is the word `unknown`, which no reader takes
 //! for one that is shown.
 
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ use crate::convert::{ConvertOptions, Writing};
 use crate::document::owned::{FrameBuf, Transcript};
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 
-/// What stands for a role or a channel that nobody knows.
+/// The word for an unknown role or channel.
 pub(super) const UNKNOWN: &str = "unknown";
 
 pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writing {
@@ -48,8 +48,8 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
     writing
 }
 
-/// Whether a frame is reasoning and nothing more, so that `thinking` holds all of it, with the name
-/// of its message.
+/// Returns whether a frame is reasoning and nothing more, so that `thinking` holds all of it, with
+/// the name of its message.
 fn is_plain_thinking(frame: &FrameBuf) -> bool {
     let plain = FrameBuf {
         name: frame.name.clone(),

@@ -57,7 +57,7 @@ fn is_empty_list(node: Node<'_>) -> bool {
     node.kind() == Kind::Array && node.items().next().is_none()
 }
 
-/// How the calls of a turn are spelled.
+/// The spelling of the calls of a turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spelling {
     ToolCall,

@@ -174,7 +174,7 @@ pub(super) fn beside(
     object
 }
 
-/// Writes a document: what stands beside the messages, and one message a line, or everything on
+/// Writes a document: the keys beside the messages, and one message per line, or everything on
 /// one line. An object where `wrapped`, else the array alone.
 pub(super) fn lay_out(
     writing: &mut Writing,

@@ -2,7 +2,7 @@
 //!
 //! A projection needs to say where in its document something is wrong, and to keep the arguments
 //! of a call letter by letter. So nothing is built: the text is checked against the grammar once,
-//! and a value is then looked at where it stands, one level at a time. Nothing here recurses.
+//! and a value is then read in place, one level at a time. Nothing here recurses.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub(super) struct Node<'t> {
     span: Span,
 }
 
-/// What a value is, by its first byte.
+/// The kind of a value, by its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Object,
@@ -91,7 +91,7 @@ impl<'t> Node<'t> {
     }
 
     /// The text of a string. `None` for other values, and for a string that holds half of a
-    /// surrogate pair, which is no text.
+    /// surrogate pair, which is not text.
     pub(super) fn string(self) -> Option<String> {
         match self.kind() {
             Kind::String => serde_json::from_str(self.spelled()).ok(),
@@ -151,7 +151,7 @@ impl<'t> Object<'t> {
         (found.kind() != Kind::Null).then_some(found)
     }
 
-    /// The first key that stands twice. Readers differ in which one counts, so none does.
+    /// The first duplicate key. Readers differ in which one counts, so none does.
     pub(super) fn duplicate(&self) -> Option<Node<'t>> {
         let mut seen = BTreeSet::new();
         let mut entries = self.entries.iter();
@@ -188,7 +188,7 @@ impl<'t> Iterator for Items<'t> {
     }
 }
 
-/// Behind the value that begins at `start`.
+/// The end of the value that begins at `start`.
 fn skip_value(text: &[u8], start: usize) -> usize {
     let mut at = start;
     let mut depth = 0_usize;
@@ -219,7 +219,7 @@ fn skip_value(text: &[u8], start: usize) -> usize {
     text.len()
 }
 
-/// Behind the string that begins at `start`.
+/// The end of the string that begins at `start`.
 fn skip_string(text: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(found) = text

@@ -1,4 +1,4 @@
-//! What a JSON text holds: which form, and how many conversations.
+//! The form of a JSON text, and the number of its conversations.
 
 use logue_source::{Diagnostic, Span};
 

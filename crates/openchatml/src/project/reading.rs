@@ -1,4 +1,4 @@
-//! What the readers of all forms share: fields of a message, findings and notes.
+//! Shared parts of the readers: fields of a message, findings and notes.
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 

@@ -48,7 +48,7 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
     writing
 }
 
-/// Who says a frame, or why nobody may.
+/// The speaker of a frame, or the reason that none is allowed.
 fn said(frame: &FrameBuf) -> Result<&'static str, &'static str> {
     if frame.role == FrameRole::Other {
         return Err("its role is not known");
@@ -115,7 +115,7 @@ fn note_losses(frame: &FrameBuf, writing: &mut Writing) {
     }
 }
 
-/// A call as text. Arguments that are an object stand in it letter by letter, others as a string.
+/// A call as text. Arguments that are an object are copied verbatim, others as a string.
 fn call(frame: &FrameBuf) -> String {
     let to = frame.to.as_deref().unwrap_or_default();
     let body = frame.body.as_str();

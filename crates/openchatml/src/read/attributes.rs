@@ -1,7 +1,7 @@
 //! The words of a frame header.
 //!
-//! A header is cut by its tokens into segments: behind `<|start|>` stand the role and attributes,
-//! behind `<|channel|>` the channel and attributes, behind `<|constrain|>` a type. The reader
+//! A header is cut by its tokens into segments: `<|start|>` is followed by the role and attributes,
+//! `<|channel|>` by the channel and attributes, `<|constrain|>` by a type. The reader
 //! hands over each segment when it ends; this module fills the frame (OpenChatML 2.2 §6).
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
@@ -12,7 +12,7 @@ use crate::syntax::offset_slice::OffsetSlice;
 use crate::syntax::vocabulary::{Channel, FUNCTIONS, FrameRole, Intent, RoleForm};
 use crate::visibility::Recipient;
 
-/// Which token a segment of a header stands behind.
+/// The token before a segment of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Segment {
     /// `<|start|>`.
@@ -25,7 +25,7 @@ pub(crate) enum Segment {
     Misplaced,
 }
 
-/// What a segment did to the frame's standing.
+/// The effect of a segment on the validity of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SegmentValidity {
     /// The header can still be trusted.
@@ -57,21 +57,21 @@ pub(crate) fn read_segment(
         Segment::Start => read_role(source, &mut words, span, frame, findings),
         Segment::Channel => read_channel(source, &mut words, span, frame, findings),
         Segment::Constrain => read_constrain(source, &mut words, span, frame, findings),
-        // Nothing behind such a token is believed.
+        // Nothing after such a token is trusted.
         Segment::Misplaced => return SegmentValidity::Broken,
     };
     standing.and(read_attributes(source, segment, words, frame, findings))
 }
 
-/// Whether `word` holds what looks like a control token but was not read as one.
+/// Returns whether `word` holds what looks like a control token but was not read as one.
 fn holds_markup(word: &[u8]) -> bool {
     // A word is too short for a search that prepares itself.
     word.windows(2).any(|pair| pair == b"<|")
 }
 
-/// Whether a key claims to say where the frame goes and does not: only `<|channel|>` names the
-/// channel, and only `to`, in this case, the recipient. A frame that has such a key may be meant
-/// to be hidden.
+/// Returns whether a key claims to say where the frame goes and does not: only `<|channel|>` names
+/// the channel, and only `to`, in this case, the recipient. A frame that has such a key may be
+/// meant to be hidden.
 pub(crate) fn is_false_address(key: &[u8]) -> bool {
     key.eq_ignore_ascii_case(b"channel") || (key.eq_ignore_ascii_case(b"to") && key != b"to")
 }
@@ -276,14 +276,15 @@ fn read_constrain(
     SegmentValidity::Sound
 }
 
-/// Whether a word behind `<|constrain|>` may be a type. A type may hold parameters with an `=`.
+/// Returns whether a word after `<|constrain|>` may be a type. A type may hold parameters with an
+/// `=`.
 pub(crate) fn is_type(word: &[u8]) -> bool {
     let key = word.split(|byte| *byte == b'=').next().unwrap_or_default();
     !holds_markup(word) && !is_false_address(key)
 }
 
-/// Reads the attributes of a segment. A word that is no `key=value` may be a lost channel or
-/// recipient, so the frame cannot be trusted any more; a key that nobody knows only has no effect.
+/// Reads the attributes of a segment. A word that is not a `key=value` may be a lost channel or
+/// recipient, so the frame is not trusted any more; an unknown key only has no effect.
 fn read_attributes(
     source: OffsetSlice<'_>,
     segment: Segment,

@@ -29,7 +29,7 @@ pub(crate) fn parse_fragment_as(source: &[u8], fragment: Rules) -> Document<'_> 
     Document::new(source, read(source, fragment))
 }
 
-/// What stands in `source`, by the rules of `fragment` where no header names a version.
+/// Reads `source`, by the rules of `fragment` if no header names a version.
 pub(crate) fn read(source: &[u8], fragment: Rules) -> Contents {
     let mut findings = Findings::default();
     let mut preamble = preamble::read(source, &mut findings);
@@ -46,7 +46,7 @@ pub(crate) fn read(source: &[u8], fragment: Rules) -> Contents {
         may_be_marked: false,
     };
     let mut scanner = Scanner::new(source, part, preamble.rules);
-    // What the machine was not told of.
+    // Start of the text that the machine has not received.
     let mut from = part.start;
     // One frame usually follows the other directly.
     let mut directly = true;
@@ -120,7 +120,7 @@ pub fn parse_strict(source: &[u8]) -> Result<Document<'_>, Box<StrictError<'_>>>
 pub struct StrictError<'s> {
     /// The first error in it.
     pub error: Diagnostic,
-    /// What was read, that which has errors included.
+    /// The document, erroneous parts included.
     pub document: Document<'s>,
 }
 
@@ -132,7 +132,7 @@ impl std::fmt::Display for StrictError<'_> {
 
 impl std::error::Error for StrictError<'_> {}
 
-/// Strict reading wants a document header (OpenChatML 2.2 §2).
+/// Strict reading requires a document header (OpenChatML 2.2 §2).
 pub(crate) fn missing_is_an_error(mut finding: Diagnostic) -> Diagnostic {
     if finding.code != DiagnosticCode::FragmentWithoutHeader {
         return finding;
@@ -146,8 +146,10 @@ pub(crate) fn missing_is_an_error(mut finding: Diagnostic) -> Diagnostic {
 /// Bytes of a frame, about; for the first guess at how many there are.
 const USUAL_FRAME: usize = 1024;
 
-/// Goes behind the literal block that `open` begins; gives where the text begins that the machine
-/// was not told of.
+/// Skips the literal block that `open` begins.
+///
+/// Returns the start of the text that the machine
+/// has not received.
 fn literal(
     machine: &mut Machine,
     scanner: &mut Scanner<'_>,

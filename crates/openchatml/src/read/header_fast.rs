@@ -1,7 +1,7 @@
 //! Frame headers as the writer writes them, read in one go.
 //!
 //! Nearly every header is one of these, and looking for its tokens one by one costs more than
-//! reading it. What is not exactly such a header is left to the [machine](crate::machine), which
+//! reading it. What is not exactly such a header is left to the [machine](crate::read::machine), which
 //! reads every header, so this knows no errors.
 
 use logue_source::Span;
@@ -14,10 +14,10 @@ use crate::syntax::token::ControlToken;
 use crate::syntax::vocabulary::{Channel, FrameRole, Intent};
 use crate::visibility::Recipient;
 
-/// Bytes of a header that is read here; longer ones are rare, and the machine knows their limit.
+/// Maximum length of a header on the fast path.
 const LONGEST: usize = 1024;
 
-/// Reads the header of the frame whose `<|start|>` stands at `start`, up to its body. `None` where
+/// Reads the header of the frame whose `<|start|>` is at `start`, up to its body. `None` where
 /// it is not as the writer writes it, or where something is to be said about it; what `frame` then
 /// holds counts for nothing.
 pub(crate) fn read(

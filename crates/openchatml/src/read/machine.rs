@@ -1,6 +1,6 @@
-//! The meaning of tokens: the one state machine behind the batch reader and the stream.
+//! The meaning of tokens: the state machine of the batch reader and the stream.
 //!
-//! It is told tokens and the text between frames, with their places, and tells a [`Handler`] what
+//! Its input is tokens and the text between frames, with their places; a [`Handler`] receives what
 //! they make. It holds one frame and never looks back; what a header says it looks up in the
 //! [`OffsetSlice`] that it is given. Three states:
 //!
@@ -14,8 +14,8 @@
 //! may only look like a header, so it is neither joined to the body nor believed: it becomes
 //! stray text up to the next `<|start|>`, and is hidden (OpenChatML 2.2 §11).
 //!
-//! A literal block is opaque in every state, so that what somebody quoted in one does not become a
-//! frame when the text around it is broken. One that is never closed hides what stands behind the
+//! A literal block is opaque in every state, so that quoted text does not become a
+//! frame when the text around it is malformed. An unclosed block hides the text after the
 //! first token in it: that may be a frame, and it may be a quotation.
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
@@ -31,7 +31,7 @@ use crate::syntax::token::ControlToken;
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 use crate::visibility::Recipient;
 
-/// Who is told what the machine makes of the tokens.
+/// The receiver of the machine's output.
 pub(crate) trait Handler {
     /// A frame's header is read; its body follows.
     fn begun(&mut self, _window: OffsetSlice<'_>, _frame: &Frame) {}
@@ -44,22 +44,22 @@ pub(crate) trait Handler {
     /// A frame or stray text ends, and is the receiver's to take. One that did not begin before has
     /// no body.
     fn ended(&mut self, window: OffsetSlice<'_>, frame: &mut Frame);
-    /// The last frame, a call, goes on to `end`.
+    /// The last frame, a call, continues to `end`.
     fn extended(&mut self, end: usize);
-    /// Where findings go.
+    /// The buffer for findings.
     fn findings(&mut self) -> &mut Findings;
 }
 
-/// Where the machine is.
+/// The state of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Between frames; the stray text that has begun, up to its last byte that is not blank.
+    /// Between frames; the stray text so far, without blanks at its end.
     Between {
         stray: Option<Span>,
     },
     Header {
         segment: Segment,
-        /// Behind the token that opened the segment.
+        /// The end of the token that opened the segment.
         from: usize,
         standing: SegmentValidity,
     },
@@ -72,7 +72,7 @@ pub(crate) struct Machine {
     state: State,
     /// The frame that is being read.
     frame: Frame,
-    /// Behind the last frame, if that was a call and only white space followed.
+    /// The end of the last frame, if that was a call and only white space followed.
     behind_call: Option<usize>,
 }
 
@@ -90,7 +90,7 @@ impl Machine {
         self.state
     }
 
-    /// One token that counts. Between frames it is only told if it is `<|start|>` or `<|end|>`.
+    /// One token that counts. Between frames only `<|start|>` and `<|end|>` are passed.
     pub(crate) fn token(
         &mut self,
         window: OffsetSlice<'_>,
@@ -124,7 +124,7 @@ impl Machine {
     }
 
     /// The `<|start|>` at `at` with its header, where that is as most are; gives where the body
-    /// begins. Else `None`, and nothing was told. Only between frames.
+    /// begins. Else `None`, without output. Only between frames.
     pub(crate) fn begin(
         &mut self,
         window: OffsetSlice<'_>,
@@ -207,7 +207,7 @@ impl Machine {
     }
 
     /// The text ends, or a token follows, in the literal block that began at `open` and is never
-    /// closed. In a body the frame ends at `at`; what is behind may be anything.
+    /// closed. In a body the frame ends at `at`; later text may be anything.
     pub(crate) fn unclosed_literal(
         &mut self,
         window: OffsetSlice<'_>,
@@ -543,7 +543,7 @@ impl Machine {
         );
     }
 
-    /// What a finding about the header underlines.
+    /// The place that a finding about the header underlines.
     fn header_place(&self) -> Span {
         let header = self.frame.header_span();
         if header.is_empty() {

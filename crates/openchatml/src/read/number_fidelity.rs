@@ -28,7 +28,7 @@ impl<'s> Spellings<'s> {
     }
 
     /// A number in `value` that the header spells in another way. `place` is where the value
-    /// stands. A number inside a list or map has no place of its own and is looked for among all
+    /// is. A number inside a list or map has no place of its own and is looked for among all
     /// words of the header.
     pub(crate) fn lost<'v>(&mut self, place: Span, value: &'v Value) -> Option<&'v Number> {
         if let Value::Number(number) = value {
@@ -60,7 +60,7 @@ impl<'s> Spellings<'s> {
     }
 }
 
-/// How a number is written, with and without a `+` in its exponent.
+/// The spellings of a number, with and without a `+` in its exponent.
 fn spellings(number: &Number) -> [String; 2] {
     let text = number.to_string();
     [text.replace("e+", "e"), text]

@@ -1,8 +1,8 @@
-//! What stands before the first frame: which part of a text is its document header.
+//! The text before the first frame: the region of the document header.
 //!
 //! A header that opens with a fence (`---`) ends at the closing one; any other ends at the first
 //! line that begins with `<|start|>`, because a header may hold that token as a value
-//! (OpenChatML 2.2 §2). A fence behind such a line closes nothing: it is a line of some body.
+//! (OpenChatML 2.2 §2). A fence after such a line closes nothing: it is a line of some body.
 
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
@@ -17,7 +17,7 @@ use crate::syntax::token::ControlToken;
 /// fences and the first frame's `<|start|>`.
 pub(crate) const MAX_OPENING: usize = MAX_DOCUMENT_HEADER + 1024;
 
-/// What stands before the frames.
+/// The text before the frames.
 pub(crate) struct Preamble {
     pub(crate) header: Option<Header>,
     pub(crate) span: Option<Span>,
@@ -25,10 +25,10 @@ pub(crate) struct Preamble {
     pub(crate) rules: Rules,
 }
 
-/// What a text may begin with that says nothing.
+/// An optional mark at the beginning of a text, without meaning.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Reads what stands before the first frame. Of a text only its first [`MAX_OPENING`] bytes count,
+/// Reads the text before the first frame. Only its first [`MAX_OPENING`] bytes count,
 /// so that a stream needs no more.
 pub(crate) fn read(source: &[u8], findings: &mut Findings) -> Preamble {
     let whole = source.len() <= MAX_OPENING;
@@ -110,7 +110,7 @@ struct Region {
     fence_open: bool,
 }
 
-/// Behind a byte order mark.
+/// The offset after a byte order mark.
 fn content_start(source: &[u8]) -> usize {
     if source.starts_with(BYTE_ORDER_MARK) {
         BYTE_ORDER_MARK.len()
@@ -119,14 +119,14 @@ fn content_start(source: &[u8]) -> usize {
     }
 }
 
-/// What the beginning of a text says about its header.
+/// The header as far as the beginning of a text decides it.
 #[derive(Clone, Copy, Debug)]
 enum Decision {
     /// Nothing yet; more of the text is needed.
     Open,
     /// The text has none.
     Fragment,
-    /// It stands there.
+    /// Its region.
     Header(Region),
 }
 
@@ -135,14 +135,14 @@ enum Decision {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Search {
     stage: Stage,
-    /// Where the line begins that is looked at, and where the first letter in it may be.
+    /// Start of the current line, and of its first possible letter.
     line: usize,
     letter: usize,
     /// Bytes that were there the last time.
     seen: usize,
 }
 
-/// What is looked for.
+/// The object of the search.
 #[derive(Clone, Copy, Debug, Default)]
 enum Stage {
     /// A byte order mark.
@@ -157,8 +157,10 @@ enum Stage {
 }
 
 impl Search {
-    /// Whether `beginning`, which begins with what was looked at before and may go on, says what
-    /// stands before the first frame.
+    /// Returns whether `beginning` decides the end of the preamble.
+    ///
+    /// It begins with the bytes of the previous call and may
+    /// continue.
     pub(crate) fn is_decided(&mut self, beginning: &[u8]) -> bool {
         beginning.len() > MAX_OPENING || !matches!(self.look(beginning, false), Decision::Open)
     }
@@ -238,7 +240,7 @@ impl Search {
         Decision::Open
     }
 
-    /// A line of the header, or behind it.
+    /// Reads a line of the header, or after it.
     fn later(&mut self, source: &[u8], start: usize, line: Span, complete: bool) -> Decision {
         let bytes = line.bytes(source);
         if bytes.starts_with(ControlToken::Start.as_str().as_bytes()) {
@@ -259,7 +261,7 @@ impl Search {
         Decision::Open
     }
 
-    /// What a text is that ends without a frame.
+    /// The decision about a text that ends without a frame.
     fn at_the_end(&self, source: &[u8], start: usize) -> Decision {
         match self.stage {
             Stage::Mark | Stage::First { comment: false } => Decision::Fragment,
@@ -285,8 +287,8 @@ impl Search {
     }
 }
 
-/// Whether a first line is rather a frame, or text before one, than YAML: a token stands in it
-/// and no key before that. `None` where no token stands in it that ends behind `seen`.
+/// Returns whether a first line is a frame, or text before one, rather than YAML: it has a token
+/// and no key before that. `None` if no token in it ends after `seen`.
 fn begins_with_markup(source: &[u8], line: Span, seen: usize) -> Option<bool> {
     let longest = ControlToken::EndLiteral.as_str().len();
     let from = seen.saturating_sub(longest + 1).max(line.start);

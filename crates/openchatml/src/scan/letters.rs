@@ -3,7 +3,7 @@
 use logue_source::Span;
 
 /// Gives each byte of a text with its place. In JSON an escape is one letter; what an escape spells
-/// beyond ASCII is none of a token's letters and becomes a zero byte.
+/// beyond ASCII is not a letter of a token and becomes a zero byte.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Letters {
     json: bool,
@@ -16,9 +16,9 @@ pub(super) struct Letters {
 enum Escape {
     #[default]
     None,
-    /// Behind the backslash at the offset.
+    /// After the backslash at the offset.
     Begun(usize),
-    /// Behind `\u` and some digits.
+    /// After `\u` and some digits.
     Digits { start: usize, count: u8, value: u32 },
 }
 

@@ -1,4 +1,4 @@
-//! Where a token stands: whether it is the envelope's own markup.
+//! The context of a token: the envelope's own markup, or user content.
 //!
 //! This follows the reader of frames as far as the question goes: what opens a header, a body, a
 //! literal block. A document header, which may hold tokens as values, lasts to the first `<|start|>`
@@ -9,7 +9,7 @@ use logue_source::Span;
 use super::ScanFormat;
 use crate::dialect::Dialect;
 
-/// What a token is where it stands.
+/// The function of a token in its context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// Markup of the text itself.
@@ -30,8 +30,8 @@ pub(super) struct Structure {
     any: bool,
     /// Whether a frame may begin at the `<` that was seen last.
     may_open: bool,
-    /// The channel that the frame's header names: on `analysis`, markers of reasoning are no tokens
-    /// (OpenChatML 2.2 §7).
+    /// The channel that the frame's header names: on `analysis`, markers of reasoning are not
+    /// tokens (OpenChatML 2.2 §7).
     channel: Vec<u8>,
 }
 
@@ -41,7 +41,7 @@ enum State {
     Opening,
     Between,
     Header,
-    /// Behind `<|channel|>`.
+    /// After `<|channel|>`.
     Channel,
     Body,
     Literal(Span),
@@ -69,9 +69,9 @@ impl Structure {
         self.any = true;
     }
 
-    /// A letter that is no `<`.
+    /// A letter other than `<`.
     pub(super) fn letter(&mut self, letter: u8) {
-        // A byte order mark stands before everything.
+        // A byte order mark precedes everything.
         let mark = !self.any && matches!(letter, 0xef | 0xbb | 0xbf);
         if !mark {
             self.line_begins = letter == b'\n';
@@ -90,7 +90,7 @@ impl Structure {
         }
     }
 
-    /// The token that ends here. `escaped`: another `<` stands before it.
+    /// The token that ends here. `escaped`: another `<` precedes it.
     pub(super) fn token(&mut self, token: &str, span: Span, escaped: bool) -> Place {
         match self.text {
             ScanFormat::Plain | ScanFormat::Json => Place::Text,
@@ -114,7 +114,7 @@ impl Structure {
                 self.state = State::Body;
                 Place::Markup
             }
-            // Where nothing closes the block, its opener is told at the end.
+            // If nothing closes the block, its opener is reported at the end.
             State::Literal(_) => quoted(own),
             State::Opening if token == "<|start|>" && !escaped && self.may_open => {
                 self.state = State::Header;

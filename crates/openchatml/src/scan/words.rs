@@ -62,7 +62,7 @@ const TOKENS: [&str; 55] = [
     "context",
 ];
 
-/// Whether `text` is a control token of a dialect, or one that other models' templates have.
+/// Returns whether `text` is a control token of a dialect or of other templates.
 pub fn is_control_token(text: &str) -> bool {
     let word = text
         .strip_prefix("<|")

@@ -1,4 +1,4 @@
-//! From what the machine tells to events.
+//! The mapping of the machine's output to events.
 
 use logue_source::{Diagnostic, Span};
 
@@ -13,10 +13,10 @@ use crate::syntax::offset_slice::OffsetSlice;
 use crate::syntax::utf8::{Decoder, Piece};
 use crate::syntax::vocabulary::Terminator;
 
-/// Where events go.
+/// A receiver of events.
 pub(super) type Sink<'s> = dyn FnMut(Event<'_>) + 's;
 
-/// What has to be remembered from one event to the next.
+/// The state between two events.
 #[derive(Debug)]
 pub(super) struct Emitter {
     options: StreamOptions,
@@ -24,7 +24,7 @@ pub(super) struct Emitter {
     decoder: Decoder,
     /// White space in stray text, if more of it follows.
     blank: Vec<u8>,
-    /// Where the frame that was begun and its body begin.
+    /// Start of the open frame and of its body.
     begun: Option<(usize, usize)>,
     stopped: bool,
 }
@@ -41,12 +41,12 @@ impl Emitter {
         }
     }
 
-    /// Whether an error ended the reading.
+    /// Returns whether an error ended the reading.
     pub(super) const fn is_stopped(&self) -> bool {
         self.stopped
     }
 
-    /// The same with the place to tell it to. `at`: what is told stands there.
+    /// Binds the emitter to `sink`. The output has its place at `at`.
     pub(super) fn to<'t, 's>(
         &'t mut self,
         at: usize,
@@ -67,7 +67,7 @@ pub(super) struct BoundEmitter<'t, 's> {
 }
 
 impl BoundEmitter<'_, '_> {
-    /// What stands before the first frame.
+    /// Emits the text before the first frame.
     pub(super) fn opened(&mut self, header: Option<&Header>, mut findings: Findings) {
         let strict = self.emitter.options.strict;
         for finding in findings.take() {
@@ -92,7 +92,7 @@ impl BoundEmitter<'_, '_> {
             .push_lossy(bytes, &mut |text| sink(Event::Delta(text)));
     }
 
-    /// Tells the findings that have come up. In strict mode the first error is the last thing told,
+    /// Emits the findings so far. In strict mode the first error is the last event,
     /// but for the end of a frame that was begun.
     pub(super) fn flush(&mut self) {
         if self.emitter.findings.is_empty() {

@@ -1,4 +1,4 @@
-//! What a stream is told to do and what it tells.
+//! Options and events of a stream.
 
 use logue_source::{Diagnostic, Span};
 
@@ -7,22 +7,22 @@ use crate::document::owned::FrameBuf;
 use crate::syntax::vocabulary::Terminator;
 use crate::visibility::Visibility;
 
-/// How to read.
+/// Options of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamOptions {
-    /// Stop at the first error, a missing document header among them. What was told before it
-    /// stands.
+    /// Stop at the first error, a missing document header among them. Earlier events
+    /// remain valid.
     pub strict: bool,
 }
 
-/// What is read, in order.
+/// The events of a stream, in order.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'e> {
-    /// What stands before the first frame is read: the document header, if there is one that could
+    /// The text before the first frame is read: the document header, if there is one that could
     /// be read. Always the first event, but for findings about it.
     Opened(Option<&'e Header>),
-    /// A frame or stray text begins; everything about it but its body and its end is certain.
+    /// A frame or stray text begins; only its body and end are open.
     Start(&'e FrameHeader),
     /// More of its body, never empty: escapes undone, literal markers left out. Concatenated, these
     /// are the body's text exactly.
@@ -36,20 +36,20 @@ pub enum Event<'e> {
     Diagnostic(Diagnostic),
 }
 
-/// What a frame's header says.
+/// The header of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FrameHeader {
     /// The header, as a frame whose body is still to come.
     pub frame: FrameBuf,
-    /// Whether a person may see the frame.
+    /// The visibility of the frame.
     pub visibility: Visibility,
     /// Whether this is text outside every frame.
     pub stray: bool,
 }
 
 impl FrameHeader {
-    /// Whether a person may see the frame.
+    /// Returns whether a person may see the frame.
     pub const fn is_visible(&self) -> bool {
         self.visibility.is_visible()
     }
@@ -59,7 +59,7 @@ impl FrameHeader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FrameEnd {
-    /// How it ends.
+    /// The terminator.
     pub terminator: Terminator,
     /// Whether it has both its `<|message|>` and its terminator.
     pub complete: bool,

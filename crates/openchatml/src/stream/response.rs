@@ -1,4 +1,4 @@
-//! The events that a client of a model is sent, made of what a stream reads.
+//! Events for a client of a model, derived from the events of a stream.
 //!
 //! | event | holds | for whom |
 //! |---|---|---|
@@ -8,7 +8,7 @@
 //! | `response.incomplete` | the code: the message was cut, or a call may not be run | display |
 //! | `response.cancel` | the reason, if there is one | display |
 //! | `response.reasoning_text.delta`, `….done` | private reasoning | hidden |
-//! | `response.reasoning_summary_text.delta`, `….done` | a summary that somebody else made | optional |
+//! | `response.reasoning_summary_text.delta`, `….done` | a summary by another component | optional |
 //! | `response.tool_call.delta`, `….done` | the arguments of a call, as they come | internal |
 //! | `tool.cancel` | the call and the reason | internal |
 //!
@@ -17,8 +17,8 @@
 //! line. Only what an assistant says becomes an event, and only once its channel is certain. What
 //! a user interface may be sent goes through [`ResponseEvent::for_display`].
 //!
-//! A call is told as one only where it may be run: its channel is understood, it ends in
-//! `<|call|>`, and it is no reasoning for a tool that somebody else provides (2.2 §8.3).
+//! A call is emitted as one only if it may be run: its channel is understood, it ends in
+//! `<|call|>`, and it is not reasoning addressed to an external tool (2.2 §8.3).
 
 use logue_source::DiagnosticCode;
 use serde::Serialize;
@@ -68,7 +68,7 @@ pub enum ResponseEvent<'e> {
     Cancel {
         /// The message.
         message_id: MessageId,
-        /// Why.
+        /// The reason.
         reason: Option<&'e str>,
     },
     /// Private reasoning; never shown.
@@ -126,21 +126,21 @@ pub enum ResponseEvent<'e> {
     ToolCancel {
         /// The call.
         call_id: &'e str,
-        /// Why.
+        /// The reason.
         reason: &'e str,
     },
 }
 
-/// Whom an event is for.
+/// The audience of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
-    /// Whoever talks with the model.
+    /// The user of the model.
     Display,
-    /// The same, if the application shows summaries.
+    /// The user, if the application shows summaries.
     Optional,
     /// Routers and stores.
     Internal,
-    /// Nobody but those who debug.
+    /// Developers only.
     Hidden,
 }
 
@@ -150,7 +150,7 @@ impl ResponseEvent<'_> {
         (self.audience() == Audience::Display).then_some(self)
     }
 
-    /// Whom it is for. A user interface is sent [`Audience::Display`] and nothing else.
+    /// The audience. A user interface receives [`Audience::Display`] and nothing else.
     pub const fn audience(&self) -> Audience {
         match self {
             Self::Delta { .. }
@@ -200,8 +200,7 @@ impl Serialize for MessageId {
 ///             screen += delta;
 ///         }
 ///     }));
-/// }
-/// assert_eq!(screen, "Yes.");
+/// } assert_eq!(screen, "Yes.");
 /// ```
 #[derive(Debug, Default)]
 pub struct ResponseEventMapper {
@@ -215,7 +214,7 @@ pub struct ResponseEventMapper {
     cancelled: bool,
 }
 
-/// What the message at hand is to a client.
+/// The meaning of the current message for a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kind {
     #[default]
@@ -228,7 +227,7 @@ enum Kind {
 }
 
 impl ResponseEventMapper {
-    /// What becomes of an event of OpenChatML.
+    /// Maps an event of OpenChatML.
     pub fn openchatml(
         &mut self,
         event: &event::Event<'_>,
@@ -251,7 +250,7 @@ impl ResponseEventMapper {
         }
     }
 
-    /// What becomes of an event of Harmony.
+    /// Maps an event of Harmony.
     pub fn harmony(&mut self, event: &harmony::Event<'_>, out: &mut impl FnMut(ResponseEvent<'_>)) {
         match event {
             harmony::Event::Start(head) => {
@@ -273,7 +272,7 @@ impl ResponseEventMapper {
     }
 
     /// The response at hand is cancelled: what the assistant still says, up to the next message of
-    /// somebody else, becomes no event.
+    /// another speaker, becomes no event.
     pub fn cancel<'e>(&mut self, reason: Option<&'e str>) -> ResponseEvent<'e> {
         self.kind = Kind::Other;
         self.cancelled = true;
@@ -314,7 +313,7 @@ impl ResponseEventMapper {
         }
     }
 
-    /// Tells visible text, with a flush behind each empty line, wherever the pieces were cut.
+    /// Emits visible text, with a flush after each empty line, at any split.
     fn visible(&mut self, text: &str, out: &mut impl FnMut(ResponseEvent<'_>)) {
         let message_id = MessageId(self.message);
         let mut from = 0;
@@ -374,7 +373,7 @@ fn kind(role: FrameRole, channel: Channel, visibility: Visibility, to: Option<&s
     match (channel, tool) {
         _ if visibility.is_visible() => Kind::Visible,
         (Channel::Unknown, _) | (Channel::Commentary | Channel::Final, None) => Kind::Other,
-        // Functions are not told what the model thinks; built-in tools are called from there.
+        // Functions do not receive reasoning; built-in tools are called from there.
         (Channel::Analysis, Some(tool)) if tool.starts_with(FUNCTIONS) => Kind::Reasoning,
         (_, Some(_)) => Kind::Call,
         (Channel::Analysis, None) => Kind::Reasoning,

@@ -26,7 +26,7 @@ pub(crate) fn pieces(source: &[u8], body: Span, rules: Rules) -> Pieces<'_> {
     }
 }
 
-/// The text of the body at `body`; borrowed where it is one piece of the source.
+/// The text of a body; borrowed if it is one piece of the source.
 pub(crate) fn decode(source: &[u8], body: Span, rules: Rules) -> Cow<'_, [u8]> {
     let mut pieces = pieces(source, body, rules);
     let Some(first) = pieces.next() else {
@@ -44,8 +44,9 @@ pub(crate) fn decode(source: &[u8], body: Span, rules: Rules) -> Cow<'_, [u8]> {
     Cow::Owned(text)
 }
 
-/// Where byte `offset` of the text of the body at `body` stands in the source; an offset behind
-/// the end gives the end of the body.
+/// The source place of byte `offset` of a body's text.
+///
+/// An offset past the end gives the end of the body.
 pub(crate) fn place(source: &[u8], body: Span, rules: Rules, offset: usize) -> usize {
     let mut left = offset;
     for piece in pieces(source, body, rules) {

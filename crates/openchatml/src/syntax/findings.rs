@@ -1,4 +1,4 @@
-//! Where the reader puts what it finds, bounded.
+//! A bounded buffer for findings of a reader.
 
 use logue_source::Diagnostic;
 

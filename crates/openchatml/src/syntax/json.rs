@@ -1,14 +1,14 @@
-//! Whether a text is JSON, and where it stops being so.
+//! The JSON grammar check, with the place of the first error.
 //!
 //! Only the grammar is asked: a number may be too large for any type, a `\u` escape may be half a
 //! pair, and nesting has no limit. Nothing is built, so the cost is one pass.
 
 use serde::de::IgnoredAny;
 
-/// Where and how a text breaks the grammar.
+/// An error of the JSON grammar.
 #[derive(Debug)]
 pub(crate) struct JsonError {
-    /// What is wrong, without the place.
+    /// The error without its place.
     pub(crate) what: String,
     /// The offending byte; the text's length where it ends too early.
     pub(crate) offset: usize,
@@ -37,7 +37,7 @@ pub(crate) fn find_error(text: &[u8]) -> Option<JsonError> {
     })
 }
 
-/// How far in `text` the library came before this error.
+/// The offset in `text` at which the library reported this error.
 pub(crate) fn stopped_at(text: &[u8], error: &serde_json::Error) -> usize {
     if error.is_eof() {
         text.len()
@@ -46,7 +46,7 @@ pub(crate) fn stopped_at(text: &[u8], error: &serde_json::Error) -> usize {
     }
 }
 
-/// Whether `text` is JSON.
+/// Returns whether `text` is JSON.
 pub(crate) fn is_json(text: &str) -> bool {
     find_error(text.as_bytes()).is_none()
 }

@@ -1,4 +1,4 @@
-//! A part of a source that knows its place, so that spans of the whole can be looked up in it.
+//! A part of a source that supports spans of the whole.
 //!
 //! The batch reader has the whole source at hand, the stream only the header that it is in.
 
@@ -12,19 +12,19 @@ pub(crate) struct OffsetSlice<'s> {
 }
 
 impl<'s> OffsetSlice<'s> {
-    /// The bytes that stand at `base`.
+    /// The bytes at `base`.
     pub(crate) const fn new(bytes: &'s [u8], base: usize) -> Self {
         Self { bytes, base }
     }
 
-    /// What the window holds of `span`.
+    /// The part of `span` within the slice.
     pub(crate) fn get(self, span: Span) -> &'s [u8] {
         let start = span.start.saturating_sub(self.base);
         let end = span.end.saturating_sub(self.base);
         Span::new(start, end).bytes(self.bytes)
     }
 
-    /// Where the window ends.
+    /// The end of the slice.
     pub(crate) const fn end(self) -> usize {
         self.base + self.bytes.len()
     }

@@ -2,7 +2,7 @@
 
 use crate::syntax::token::ControlToken;
 
-/// Which rules the frames follow.
+/// The rules of the frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rules {
     /// Six tokens and no escape; calls have no ids.
@@ -12,7 +12,7 @@ pub(crate) enum Rules {
 }
 
 impl Rules {
-    /// Whether `token` is one by these rules; else it is text.
+    /// Returns whether `token` is one by these rules; else it is text.
     pub(crate) const fn has(self, token: ControlToken) -> bool {
         match self {
             Self::V2_0 => !matches!(
@@ -23,7 +23,7 @@ impl Rules {
         }
     }
 
-    /// Whether another `<` makes a token text.
+    /// Returns whether another `<` makes a token text.
     pub(crate) const fn escapes(self) -> bool {
         matches!(self, Self::V2_2)
     }

@@ -2,7 +2,7 @@
 //!
 //! Every token begins with `<|`, so the scan is one vectorised search for these two bytes and a
 //! look at what follows. A token with another `<` directly before it is an escape: text, not
-//! markup (OpenChatML 2.2 §3). The scanner knows no grammar; what a token means where it stands
+//! markup (OpenChatML 2.2 §3). The scanner has no grammar; the meaning of a token in its context
 //! is the [reader](crate::parse)'s business.
 
 use std::sync::LazyLock;
@@ -16,11 +16,11 @@ use crate::syntax::token::ControlToken;
 /// A place that spells a token.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hit {
-    /// Which token.
+    /// The token.
     pub(crate) token: ControlToken,
-    /// Where it stands, from the `<` directly before its bar.
+    /// Its place, from the `<` directly before its bar.
     pub(crate) span: Span,
-    /// Whether it is text because another `<` stands before it.
+    /// Whether it is text because another `<` precedes it.
     pub(crate) escaped: bool,
 }
 
@@ -58,7 +58,7 @@ impl<'s> Scanner<'s> {
         }
     }
 
-    /// The `<|start|>` that stands here or behind one newline. Only behind a token.
+    /// The `<|start|>` here or after one newline. Only after a token.
     pub(crate) fn start_here(&mut self) -> Option<Hit> {
         let rest = self.text.get(self.at..self.end)?;
         let line = rest.strip_prefix(b"\n");
@@ -75,7 +75,7 @@ impl<'s> Scanner<'s> {
         })
     }
 
-    /// Goes on at `at`, which is behind a token.
+    /// Continues at `at`, which follows a token.
     pub(crate) const fn skip_to(&mut self, at: usize) {
         self.at = at;
     }
@@ -91,12 +91,12 @@ impl<'s> Scanner<'s> {
         })
     }
 
-    /// Whether there was `<|` that is no token, or a literal block, since this was asked before.
+    /// Returns whether unknown tokens or a literal block were passed since the last call.
     pub(crate) const fn passed_others(&mut self) -> bool {
         std::mem::replace(&mut self.passed_others, false)
     }
 
-    /// Goes behind the next `<|endliteral|>` and gives its place; behind everything where there is
+    /// Skips past the next `<|endliteral|>` and returns its place; skips everything if there is
     /// none.
     pub(crate) fn skip_literal(&mut self) -> Option<Span> {
         let close = ControlToken::EndLiteral.as_str().as_bytes();

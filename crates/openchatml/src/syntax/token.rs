@@ -52,7 +52,7 @@ impl ControlToken {
         }
     }
 
-    /// Whether more text could make `text` a token.
+    /// Returns whether more text could make `text` a token.
     pub(crate) fn may_become(text: &[u8]) -> bool {
         Self::ALL.iter().any(|token| {
             let token = token.as_str().as_bytes();

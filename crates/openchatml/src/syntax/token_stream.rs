@@ -5,7 +5,7 @@
 
 use crate::syntax::scanner::opener;
 
-/// Length up to which a search for the first byte is cheaper than the vectorised search.
+/// Maximum length for which a search for one byte beats the vectorised search.
 const SHORT: usize = 64;
 
 /// A reader of text in chunks whose tokens begin with `<|`.

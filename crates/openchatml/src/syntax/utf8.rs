@@ -7,11 +7,11 @@ pub(crate) struct Decoder {
     length: usize,
 }
 
-/// A piece of text, or a place that is none.
+/// Decoded text, or an invalid sequence.
 pub(crate) enum Piece<'p> {
     /// Text, never empty.
     Text(&'p str),
-    /// Bytes that are no text: one U+FFFD. Counts the bytes.
+    /// Invalid bytes: one U+FFFD. Contains the number of bytes.
     Bad(usize),
 }
 
@@ -89,7 +89,7 @@ impl Decoder {
         self.push(bytes, &mut |piece| out(piece.lossy()));
     }
 
-    /// How many bytes of a character are held.
+    /// The number of held bytes of a character.
     pub(crate) const fn held(&self) -> usize {
         self.length
     }

@@ -4,12 +4,12 @@ use logue_message::InstructionRank;
 
 use crate::ControlToken;
 
-/// Who speaks in a frame (OpenChatML 2.2 §4).
+/// The speaker of a frame (OpenChatML 2.2 §4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FrameRole {
     /// The ground rules; hidden.
     System,
-    /// Instructions and tools of whoever built the application; hidden.
+    /// Instructions and tools of the application's developer; hidden.
     Developer,
     /// The person.
     User,
@@ -17,7 +17,7 @@ pub enum FrameRole {
     Assistant,
     /// A tool's reply, written `tool name=…` or `functions.<tool>`.
     Tool,
-    /// A role that nobody knows, or text outside every frame; hidden, and of the lowest authority.
+    /// An unknown role, or stray text; hidden, and of the lowest authority.
     Other,
 }
 
@@ -61,7 +61,7 @@ impl FrameRole {
     }
 }
 
-/// How a frame spelled its role.
+/// The spelling of a frame's role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum RoleForm {
     /// The role's own word.
@@ -71,7 +71,7 @@ pub enum RoleForm {
     Functions,
 }
 
-/// Where a frame is addressed (OpenChatML 2.2 §5).
+/// The channel of a frame (OpenChatML 2.2 §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Channel {
     /// Private reasoning; never shown.
@@ -106,7 +106,7 @@ impl Channel {
     }
 }
 
-/// What a frame says about its use (OpenChatML 2.2 §6).
+/// The intent of a frame (OpenChatML 2.2 §6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Intent {
     /// Commentary for the user.
@@ -131,7 +131,7 @@ impl Intent {
     }
 }
 
-/// How a frame ends (OpenChatML 2.2 §3).
+/// The end of a frame (OpenChatML 2.2 §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Terminator {
     /// `<|end|>`.
@@ -170,12 +170,12 @@ impl Terminator {
 /// The namespace of tools that the developer declared.
 pub(crate) const FUNCTIONS: &str = "functions.";
 
-/// Whether a recipient is a tool, rather than the people and models of the conversation.
+/// Returns whether a recipient is a tool, rather than the people and models of the conversation.
 pub(crate) fn is_tool_recipient(to: &[u8]) -> bool {
     !matches!(to, b"user" | b"assistant" | b"all")
 }
 
-/// Whether a tool is one that every Harmony model knows.
+/// Returns whether a tool is built into every Harmony model.
 pub(crate) fn is_builtin(tool: &str) -> bool {
     tool == "python" || tool == "browser" || tool.starts_with("browser.")
 }

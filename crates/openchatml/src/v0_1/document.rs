@@ -12,7 +12,7 @@ use super::task::Task;
 use crate::limits::MAX_DIAGNOSTICS;
 use crate::syntax::token_stream::TokenStream;
 
-/// What [`parse`] gives: the messages and the findings of one source.
+/// The result of [`parse`]: the messages and the findings of one source.
 #[derive(Debug)]
 pub struct LegacyDocument<'s> {
     source: &'s [u8],
@@ -24,9 +24,9 @@ pub struct LegacyDocument<'s> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Message {
-    /// What its first line says.
+    /// The first line.
     pub head: MessageHeader,
-    /// What it holds, in order. Layout newlines are in no item.
+    /// Its items, in order. Layout newlines are not in any item.
     pub items: Vec<Item>,
     /// Whether it has its `<|im_end|>`.
     pub complete: bool,
@@ -36,10 +36,10 @@ pub struct Message {
     pub content: Span,
 }
 
-/// What a message holds.
+/// An item of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// What is said.
+    /// Visible text.
     Text(Span),
     /// A block of thought, without its tokens (OpenChatML 0.1 §4).
     Thought(Thought, Span),
@@ -78,7 +78,7 @@ pub fn parse<'s>(source: &'s [u8], options: &LegacyReadOptions) -> LegacyDocumen
     stream.feed(source, &mut collector);
     stream.end(&mut collector);
     if !options.plain && document.task().is_some() {
-        // What is no conversation has no text outside of one.
+        // A text without messages has no text outside of one.
         document.messages.clear();
         document.diagnostics.clear();
     }
@@ -95,7 +95,7 @@ pub enum LegacyPiece {
 }
 
 impl LegacyPiece {
-    /// Where the piece stands.
+    /// The place of the piece.
     pub const fn span(self) -> Span {
         match self {
             Self::Message(_, span) | Self::Between(span) => span,
@@ -114,12 +114,12 @@ impl<'s> LegacyDocument<'s> {
         &self.messages
     }
 
-    /// What was found wrong, in order; at most [`MAX_DIAGNOSTICS`].
+    /// Findings, in order; at most [`MAX_DIAGNOSTICS`].
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }
 
-    /// What the text is if it is no conversation: a gap to fill, or several files
+    /// The task, if the text is not a conversation: a gap to fill, or several files
     /// (OpenChatML 0.1 §6, §7).
     pub fn task(&self) -> Option<Task<'s>> {
         if self.messages.iter().any(|message| !message.head.stray) {

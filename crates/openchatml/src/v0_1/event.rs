@@ -1,11 +1,11 @@
-//! What the reader of 0.1 is told to do and what it tells.
+//! Options and events of the reader of 0.1.
 
 use logue_source::{Diagnostic, Span};
 
 use super::marker::Thought;
 use crate::syntax::vocabulary::FrameRole;
 
-/// How to read.
+/// Options of the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LegacyReadOptions {
     /// Plain `ChatML`: only `<|im_start|>` and `<|im_end|>` are tokens.
@@ -43,7 +43,7 @@ impl LegacyReadOptions {
     }
 }
 
-/// What is read, in order.
+/// The events of the reader, in order.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'e> {
@@ -51,7 +51,7 @@ pub enum Event<'e> {
     Start(&'e MessageHeader),
     /// More of its text, or of a thought in it; never empty.
     Delta {
-        /// What the text is.
+        /// The kind of the text.
         kind: TextKind,
         /// The text.
         text: &'e str,
@@ -72,10 +72,10 @@ pub enum Event<'e> {
     Diagnostic(Diagnostic),
 }
 
-/// What a piece of text is.
+/// The kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextKind {
-    /// What is said.
+    /// Visible text.
     Text,
     /// A block of thought; hidden.
     Thought(Thought),
@@ -88,15 +88,15 @@ pub enum Function {
     List,
     /// A call, of an assistant.
     Call,
-    /// What a call gave, in a tool message.
+    /// The result of a call, in a tool message.
     Output,
 }
 
-/// What stands in a message's first line.
+/// The first line of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MessageHeader {
-    /// Who speaks; [`FrameRole::Other`] for a role that 0.1 does not have, and for stray text.
+    /// The speaker; [`FrameRole::Other`] for a role that 0.1 does not have, and for stray text.
     pub role: FrameRole,
     /// The speaker's name.
     pub name: Option<String>,
@@ -116,7 +116,8 @@ impl MessageHeader {
         }
     }
 
-    /// Whether a person may see the message's text. Its thoughts and functions are hidden always.
+    /// Returns whether a person may see the message's text. Its thoughts and functions are hidden
+    /// always.
     pub const fn is_visible(&self) -> bool {
         matches!(self.role, FrameRole::User | FrameRole::Assistant) && self.sound
     }

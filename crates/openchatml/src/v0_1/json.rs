@@ -1,4 +1,4 @@
-//! Where a JSON value ends in text that arrives in pieces, and whether it is a function value.
+//! The end of a JSON value in chunked text, and the check for function values.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -18,7 +18,7 @@ pub(crate) struct Brackets {
 }
 
 impl Brackets {
-    /// An object that begins behind `before` bytes and white space.
+    /// An object that begins after `before` bytes and white space.
     pub(crate) const fn new(before: usize) -> Self {
         Self {
             before,
@@ -29,12 +29,12 @@ impl Brackets {
         }
     }
 
-    /// Where the object begins.
+    /// Start of the object.
     pub(crate) const fn begin(&self) -> usize {
         self.before
     }
 
-    /// Whether the object has begun and not ended.
+    /// Returns whether the object has begun and not ended.
     pub(crate) const fn is_open(&self) -> bool {
         self.depth > 0
     }
@@ -43,7 +43,7 @@ impl Brackets {
         self.closed
     }
 
-    /// How many bytes belong to the white space and the object; `None` where no object begins.
+    /// The length of white space and object; `None` without an object.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> Option<usize> {
         for (at, byte) in bytes.iter().enumerate() {
             if self.in_string {
@@ -82,7 +82,7 @@ pub(crate) struct Call<'j> {
     pub(crate) arguments: &'j RawValue,
 }
 
-/// What a call gave (OpenChatML 0.1 §8.3).
+/// The result of a call (OpenChatML 0.1 §8.3).
 #[derive(Deserialize)]
 pub(crate) struct Output<'j> {
     pub(crate) name: String,
@@ -102,7 +102,7 @@ struct Named<'j> {
     name: std::borrow::Cow<'j, str>,
 }
 
-/// Whether `json` is a value of that kind.
+/// Returns whether `json` is a value of that kind.
 pub(crate) fn is_value(function: Function, json: &[u8]) -> bool {
     match function {
         Function::Call => serde_json::from_slice::<Call<'_>>(json)

@@ -1,6 +1,6 @@
-//! The state machine behind every reader of 0.1.
+//! The state machine of every reader of 0.1.
 //!
-//! It is told text and tokens with their places. Which token counts depends on who speaks: blocks
+//! Its input is text and tokens with their places. The speaker decides which token counts: blocks
 //! of thought and calls are an assistant's, outputs a tool's, flags and lists the system's; in
 //! other places they are text, as the specification's own prompts have them (OpenChatML 0.1 §8.5).
 //!
@@ -8,8 +8,8 @@
 //! |---|---|---|
 //! | between messages | white space, an edge of the base model, else stray | `<\|im_start\|>` |
 //! | role line | held | a newline |
-//! | text | told at once, but for a newline that may be layout | `<\|im_end\|>` and tokens that count |
-//! | thought | told at once | its closing token |
+//! | text | emitted at once, but for a newline that may be layout | `<\|im_end\|>` and tokens that count |
+//! | thought | emitted at once | its closing token |
 //! | function | held until it is JSON; then it is a value, else it is text | the end of the JSON |
 //!
 //! One newline on each side of a thought or value, and before `<|im_end|>`, is layout.
@@ -23,14 +23,14 @@ use super::role_line;
 use crate::limits::{MAX_BLANK, MAX_FRAME_HEADER, MAX_FUNCTION_VALUE};
 use crate::syntax::vocabulary::FrameRole;
 
-/// Who is told what was read.
+/// The receiver of the machine's output.
 pub(crate) trait Handler {
     fn start(&mut self, head: &MessageHeader);
     /// More text of the item at hand, or a new item.
     fn text(&mut self, kind: TextKind, text: &[u8], at: usize);
     /// The item at hand is whole.
     fn close(&mut self);
-    /// A block of thought begins; its text stands at `at`.
+    /// A block of thought begins; its text is at `at`.
     fn thought(&mut self, thought: Thought, at: usize);
     fn thought_end(&mut self, thought: Thought);
     fn flag(&mut self, thought: Thought, at: Span);
@@ -45,15 +45,15 @@ pub(crate) trait Handler {
 enum State {
     Between,
     Stray {
-        /// Behind the last byte that is not blank.
+        /// The end of the last byte that is not blank.
         end: usize,
     },
     RoleLine,
     Text,
-    /// A block of thought, and how many blocks of each kind are open in it, itself included.
+    /// A block of thought, and the number of open blocks of each kind.
     Thought(Thought, Span, [usize; 3]),
     Function(Function, Brackets),
-    /// Behind a declared function: another one may follow.
+    /// After a declared function: another one may follow.
     ListGap,
 }
 
@@ -474,7 +474,7 @@ impl Machine {
         used
     }
 
-    /// White space behind a declared function: another one follows, or text.
+    /// White space after a declared function: another one follows, or text.
     fn list_gap(&mut self, bytes: &[u8], out: &mut impl Handler) -> usize {
         let blank = bytes.iter().take_while(|byte| byte.is_ascii_whitespace());
         let blank = blank.count();
@@ -490,7 +490,7 @@ impl Machine {
         blank
     }
 
-    /// What was held is text.
+    /// Passes the held bytes on as text.
     fn give_up_value(&mut self, out: &mut impl Handler) {
         self.state = State::Text;
         let held = std::mem::take(&mut self.held);

@@ -1,6 +1,6 @@
 //! The tokens of OpenChatML 0.1.
 
-/// What a block of thought is about (OpenChatML 0.1 §4).
+/// The subject of a block of thought (OpenChatML 0.1 §4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Thought {
     /// The user's position and intent.
@@ -24,7 +24,7 @@ impl Thought {
         }
     }
 
-    /// The token that opens a block; OpenChatML 2.x has the same as a marker (2.2 §7).
+    /// The token that opens a block, also a marker in OpenChatML 2.x (2.2 §7).
     pub const fn opener(self) -> &'static str {
         Marker::Open(self).as_str()
     }
@@ -99,7 +99,7 @@ impl Marker {
         found.next().copied()
     }
 
-    /// Whether more text could make `text` a token.
+    /// Returns whether more text could make `text` a token.
     pub(crate) fn may_become(text: &[u8], plain: bool) -> bool {
         Self::known(plain).iter().any(|mark| {
             let mark = mark.as_str().as_bytes();

@@ -2,7 +2,7 @@
 //!
 //! | in 0.1 | frames |
 //! |---|---|
-//! | system, user | one frame; its body is the content as it stands, tokens that are text included |
+//! | system, user | one frame; its body is the content verbatim, tokens that are text included |
 //! | a block of `reason` | `analysis` |
 //! | another block of thought | the same; the body begins with the block's opening token, as 2.x marks it |
 //! | what an assistant says | a frame without a channel, so `final` |

@@ -27,17 +27,16 @@ use crate::syntax::utf8::Decoder;
 /// let text = "<|im_start|>assistant\n<|start_reason|>Hm.<|end_reason|>\nForty-two.<|im_end|>";
 /// for piece in text.as_bytes().chunks(5) {
 ///     stream.push(piece, &mut sink);
-/// }
-/// stream.finish(&mut sink);
+/// } stream.finish(&mut sink);
 /// assert_eq!(said, "Forty-two.");
 /// ```
 #[derive(Debug)]
 pub struct Stream {
     machine: Machine,
     decoder: Decoder,
-    /// What the text is whose last character is not whole.
+    /// The kind of the text whose last character is partial.
     kind: TextKind,
-    /// What may be the beginning of a token.
+    /// The beginning of a possible token.
     held: Vec<u8>,
     /// Bytes before what comes next, `held` not counted.
     at: usize,
@@ -78,7 +77,7 @@ impl Stream {
         self.end(&mut out);
     }
 
-    /// The end of the text, told to `out`.
+    /// Ends the text.
     pub(super) fn end(&mut self, out: &mut impl Handler) {
         self.release(out);
         self.machine.finish(self.at, out);
@@ -117,7 +116,7 @@ impl<H: Handler> TokenStream<H> for Stream {
     }
 }
 
-/// From what the machine tells to events.
+/// The mapping of the machine's output to events.
 struct EventEmitter<'t, F> {
     decoder: &'t mut Decoder,
     kind: &'t mut TextKind,

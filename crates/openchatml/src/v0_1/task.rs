@@ -1,8 +1,8 @@
-//! Texts of 0.1 that are no conversation: a gap to fill, and several files in one text.
+//! Texts of 0.1 without a conversation: a gap to fill, and several files in one text.
 
 use super::marker::Marker;
 
-/// What a text without messages is (OpenChatML 0.1 §6, §7).
+/// The content of a text without messages (OpenChatML 0.1 §6, §7).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Task<'s> {
     /// A gap to fill.
@@ -14,11 +14,11 @@ pub enum Task<'s> {
 /// A gap to fill (OpenChatML 0.1 §6). The parts are verbatim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fim<'s> {
-    /// What stands before the gap.
+    /// Text before the gap.
     pub prefix: &'s [u8],
-    /// What fills the gap; empty where it is still to be filled.
+    /// Text of the gap; empty if it is still open.
     pub middle: &'s [u8],
-    /// What stands behind the gap.
+    /// Text after the gap.
     pub suffix: &'s [u8],
 }
 
@@ -26,14 +26,14 @@ pub struct Fim<'s> {
 /// separators included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files<'s> {
-    /// Whether a separator stands before the first file.
+    /// Whether a separator precedes the first file.
     pub leading: bool,
     /// The files in order.
     pub files: Vec<&'s [u8]>,
 }
 
 impl<'s> Task<'s> {
-    /// Reads a task; `None` where the text is none. Linear in the text.
+    /// Reads a task; `None` if the text is not one. Linear in the text.
     ///
     /// ```
     /// use openchatml::v0_1::Task;
@@ -99,7 +99,7 @@ impl<'s> Fim<'s> {
 }
 
 impl<'s> Files<'s> {
-    /// Reads files between `<|file_separator|>`; `None` where no separator stands in the text.
+    /// Reads files between `<|file_separator|>`; `None` if the text has no separator.
     pub fn read(text: &'s [u8]) -> Option<Self> {
         let (first, mut rest) = cut(text, Marker::FileSeparator)?;
         let leading = first.trim_ascii().is_empty();
@@ -135,7 +135,7 @@ impl<'s> Files<'s> {
     }
 }
 
-/// The text before and behind the first `token`.
+/// The text before and after the first `token`.
 fn cut(text: &[u8], token: Marker) -> Option<(&[u8], &[u8])> {
     let token = token.as_str().as_bytes();
     let at = memchr::memmem::find(text, token)?;

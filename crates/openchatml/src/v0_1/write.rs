@@ -18,16 +18,16 @@ use crate::messages::{recipient_of, tool_of};
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 use crate::write::frame::{WriteError, is_safe};
 
-/// How to write.
+/// Options of the writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteOptions {
     /// Plain `ChatML`: messages only, and only two tokens.
     pub plain: bool,
-    /// What stands before the first message.
+    /// Text before the first message.
     pub begin: Option<String>,
-    /// What stands behind the last one.
+    /// Text after the last message.
     pub end: Option<String>,
-    /// Whether `<|im_end|>` stands on a line of its own.
+    /// Whether `<|im_end|>` is on a line of its own.
     pub newline: bool,
     /// Refuse whatever would lose something.
     pub strict: bool,
@@ -74,7 +74,7 @@ impl WriteOptions {
 /// ```
 ///
 /// # Errors
-/// A body that spells a token, a name that cannot stand in a role line; with
+/// A body that spells a token, a name that is invalid in a role line; with
 /// [`WriteOptions::strict`] any loss. Then nothing is written.
 pub fn write(transcript: &Transcript, options: &WriteOptions) -> Result<WriteResult, ConvertError> {
     let mut writer = Writer {

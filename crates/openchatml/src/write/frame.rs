@@ -10,22 +10,22 @@ use crate::syntax::escape::encode;
 use crate::syntax::token::ControlToken;
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 
-/// Why something cannot be written (`E-WRITE-REFUSED`).
+/// An error of writing (`E-WRITE-REFUSED`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WriteError {
     /// A header value is empty or holds what no header value may hold.
     UnsafeValue {
-        /// Which part of the header.
+        /// The part of the header.
         field: String,
         /// The value.
         value: String,
     },
     /// A part of the header that a frame of this kind must have is missing.
     Missing {
-        /// Which part.
+        /// The part.
         field: &'static str,
-        /// What needs it.
+        /// The reason that it is required.
         needed_by: &'static str,
     },
     /// The terminator is not allowed on this frame.
@@ -33,19 +33,19 @@ pub enum WriteError {
         /// The terminator.
         terminator: Terminator,
     },
-    /// The role or channel is one that nobody knows.
+    /// The role or channel is unknown.
     Unknown {
         /// `role` or `channel`.
         field: &'static str,
     },
     /// A document header that would not read back as it is.
     Header {
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
     /// The document is of an older version that cannot hold the frame.
     Version {
-        /// What has no place in it.
+        /// The unsupported part.
         reason: String,
     },
     /// A change to a document would change what another of its frames says.
@@ -160,7 +160,7 @@ pub fn write_frame(out: &mut String, frame: &FrameBuf) -> Result<(), WriteError>
     Ok(())
 }
 
-/// A word that may stand in a frame header, as near to `text` as possible: white space, control
+/// A word that is valid in a frame header, as near to `text` as possible: white space, control
 /// characters and `<|` become `_`, and an empty text becomes one `_`. For names that come from
 /// outside.
 ///
@@ -190,8 +190,8 @@ fn write_attribute(out: &mut String, key: &str, value: Option<&str>) {
     }
 }
 
-/// Whether `value` may stand in a frame header. A `<` at its end is refused too, because a token
-/// may follow it directly.
+/// Returns whether `value` may stand in a frame header. A `<` at its end is refused too, because a
+/// token may follow it directly.
 pub(crate) fn is_safe(value: &str) -> bool {
     !value.is_empty()
         && !value.contains("<|")

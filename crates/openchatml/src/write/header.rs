@@ -140,7 +140,9 @@ fn escape(out: &mut String, character: char) {
     let _ = write!(out, "\\u{:04x}", u32::from(character));
 }
 
-/// A value as JSON with a space behind each comma and colon, as YAML readers like it. The depth is
+/// A value as JSON with a space after each comma and colon.
+///
+/// YAML readers expect these spaces. The depth is
 /// bounded by the reader's limit, which refuses deeper values later; this walk needs no recursion.
 fn flow(out: &mut String, value: &Value) {
     enum Todo<'v> {

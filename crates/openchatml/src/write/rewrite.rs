@@ -3,9 +3,9 @@
 //! [`Rewrite`] writes a document back byte by byte, valid or not, but for the frames and the header
 //! that are replaced: `write(read(bytes)) == bytes` for any bytes.
 //!
-//! What a byte means depends on what stands before it: an escape on the header's version, text
-//! behind a literal block that is never closed on the frame that the block is in. So the result is
-//! read again before it is given, and refused where a frame that nobody touched would say
+//! The meaning of a byte depends on the text before it: an escape on the header's version, text
+//! after an unclosed literal block on the frame of the block. So the result is
+//! read again before it is returned, and refused if an untouched frame would say
 //! something else.
 
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub struct Rewrite<'d, 's> {
     frames: BTreeMap<usize, Option<Replacement>>,
 }
 
-/// What stands in the place of a frame.
+/// The replacement of a frame.
 #[derive(Clone, Debug)]
 struct Replacement {
     frame: FrameBuf,
@@ -71,8 +71,8 @@ impl<'d, 's> Rewrite<'d, 's> {
         Ok(())
     }
 
-    /// Writes `frame` in the place of the frame `index` of the document, in the document's version.
-    /// An index behind the last frame changes nothing.
+    /// Writes `frame` in place of frame `index`, in the document's version.
+    /// An index past the last frame changes nothing.
     ///
     /// # Errors
     /// A frame that cannot be written, or that 2.0 has no place for in a document of 2.0; the
@@ -90,7 +90,7 @@ impl<'d, 's> Rewrite<'d, 's> {
         Ok(())
     }
 
-    /// Leaves the frame `index` of the document out. What stands around it stays.
+    /// Leaves the frame `index` of the document out. The text around it is kept.
     pub fn remove(&mut self, index: usize) {
         self.frames.insert(index, None);
     }
@@ -143,7 +143,7 @@ impl<'d, 's> Rewrite<'d, 's> {
         out
     }
 
-    /// Whether `written` reads as the document does but for the changes.
+    /// Returns whether `written` reads as the document does but for the changes.
     fn compare(&self, written: &[u8]) -> Result<(), WriteError> {
         let again = parse_fragment_as(written, self.document.rules());
         let mut read = again.frames().iter();
@@ -184,7 +184,7 @@ impl<'d, 's> Rewrite<'d, 's> {
     }
 }
 
-/// What a frame says, wherever it stands.
+/// The content of a frame, at any place.
 #[derive(Debug, PartialEq)]
 struct Said {
     frame: FrameBuf,

@@ -8,7 +8,7 @@ use super::{ANY, Types};
 use crate::argument_schema::{Kinds, Node, NodeId, Property};
 
 impl Types<'_> {
-    /// The members of an object whose brace is open. A line that is no member is skipped; then
+    /// The members of an object whose brace is open. A line that is not a member is skipped; then
     /// nothing in the object counts as required, since prose may look like a member. For
     /// the same reason a line without a comma among others with one is only a name.
     pub(super) fn object(&mut self, depth: usize) -> NodeId {

@@ -71,7 +71,7 @@ impl Machine {
     }
 }
 
-/// Whether a message may end in its stop token.
+/// Returns whether a message may end in its stop token.
 pub(super) fn check_stop(head: &MessageHeader, end: End, at: Span) -> Option<Diagnostic> {
     let assistant = head.role == FrameRole::Assistant;
     let call = assistant && head.recipient() == Recipient::Tool;

@@ -7,13 +7,13 @@ use super::super::header::{Header, SegmentKind};
 use super::super::recover;
 use super::{Machine, Sink, State};
 
-/// Why a header ends without `<|message|>`.
+/// The reason that a header ends without `<|message|>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeaderAbort {
     Stop(End),
     Start,
     Eos,
-    /// Something that can only stand in a body.
+    /// Content that requires a body.
     Body,
     TooLong,
 }
@@ -38,7 +38,7 @@ impl Machine {
             let later = header.segments.iter().enumerate().skip(segment + 1);
             let next = later.filter(|(_, later)| later.kind == SegmentKind::Channel);
             let next = next.map(|(index, later)| (index, *later)).next();
-            // What may be half a role is no text.
+            // A possible part of a role is not text.
             let half = why == HeaderAbort::Eos && header.is_one_word();
             let empty = reading.rest.is_none() || half;
             if why == HeaderAbort::TooLong {

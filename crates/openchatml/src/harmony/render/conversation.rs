@@ -27,7 +27,7 @@ impl Conversation {
         Self { messages }
     }
 
-    /// Whether a developer declares functions; a system message then says where calls go.
+    /// Returns whether a developer declares functions; a system message then names their channel.
     pub(in crate::harmony) fn declares_functions(&self) -> bool {
         let developers = self.messages.iter();
         let developers = developers.filter(|message| message.role == FrameRole::Developer);
@@ -49,11 +49,11 @@ impl FromIterator<RenderMessage> for Conversation {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RenderMessage {
-    /// Who speaks. [`FrameRole::Other`] cannot be rendered.
+    /// The speaker. [`FrameRole::Other`] cannot be rendered.
     pub role: FrameRole,
-    /// The speaker's name; a tool must have one, and it stands in the role's place.
+    /// The speaker's name; a tool must have one, which takes the role's place.
     pub name: Option<String>,
-    /// Whom the message is for. `all` is everybody and not written.
+    /// The recipient. `all` is not written.
     pub recipient: Option<String>,
     /// The channel.
     pub channel: Option<String>,
@@ -86,17 +86,17 @@ impl RenderMessage {
         Self::new(FrameRole::Developer, content)
     }
 
-    /// What a person says.
+    /// A message of the user.
     pub fn user(content: impl Into<Content>) -> Self {
         Self::new(FrameRole::User, content)
     }
 
-    /// What the model says; models of this format want a channel on it.
+    /// A message of the model; models of this format expect a channel on it.
     pub fn assistant(content: impl Into<Content>) -> Self {
         Self::new(FrameRole::Assistant, content)
     }
 
-    /// What the tool `name` (such as `functions.lamp`) answers to the assistant.
+    /// The reply of the tool `name` (such as `functions.lamp`) to the assistant.
     pub fn tool(name: impl Into<String>, content: impl Into<Content>) -> Self {
         Self::new(FrameRole::Tool, content)
             .with_name(name)
@@ -112,41 +112,41 @@ impl RenderMessage {
             .with_constrain("json")
     }
 
-    /// The same with a name.
+    /// Sets the name.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// The same with a recipient.
+    /// Sets the recipient.
     #[must_use]
     pub fn with_recipient(mut self, recipient: impl Into<String>) -> Self {
         self.recipient = Some(recipient.into());
         self
     }
 
-    /// The same on a channel.
+    /// Sets the channel.
     #[must_use]
     pub fn with_channel(mut self, channel: impl Into<String>) -> Self {
         self.channel = Some(channel.into());
         self
     }
 
-    /// The same with a content type.
+    /// Sets the content type.
     #[must_use]
     pub fn with_content_type(mut self, content_type: impl Into<String>) -> Self {
         self.content_type = Some(content_type.into());
         self
     }
 
-    /// The same with a type that the body must have.
+    /// Sets the required type of the body.
     #[must_use]
     pub fn with_constrain(self, content_type: &str) -> Self {
         self.with_content_type(format!("{}{content_type}", crate::ControlToken::Constrain))
     }
 
-    /// The same with a further part.
+    /// Adds a part.
     #[must_use]
     pub fn with_part(mut self, content: impl Into<Content>) -> Self {
         self.content.push(content.into());
@@ -165,9 +165,9 @@ impl RenderMessage {
 pub enum Content {
     /// Text as it is.
     Text(String),
-    /// What a system message says; no other message may hold it.
+    /// Content of a system message; not allowed in others.
     System(Box<SystemContent>),
-    /// What a developer message says; no other message may hold it.
+    /// Content of a developer message; not allowed in others.
     Developer(Box<DeveloperContent>),
 }
 

@@ -1,6 +1,6 @@
-//! Why a conversation cannot be rendered.
+//! Errors of rendering.
 
-/// Why a conversation cannot be rendered (`E-WRITE-REFUSED`). Messages count from 0.
+/// An error of rendering (`E-WRITE-REFUSED`). Messages count from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RenderError {
@@ -8,7 +8,7 @@ pub enum RenderError {
     Header {
         /// The message.
         message: usize,
-        /// Which part of its header.
+        /// The part of its header.
         field: &'static str,
         /// The value.
         value: String,
@@ -18,9 +18,9 @@ pub enum RenderError {
         /// The message.
         message: usize,
     },
-    /// A role that nobody knows, of a message or of the one to be completed.
+    /// An unknown role, of a message or of the one to be completed.
     UnknownRole {
-        /// The message; one behind the last for the one to be completed.
+        /// The message; one past the last for the one to be completed.
         message: usize,
     },
     /// A system's or developer's content in a message of another role.
@@ -37,7 +37,7 @@ pub enum RenderError {
         /// The token.
         token: String,
     },
-    /// The body, as text, ends in `<`, which would make the token behind it an escape.
+    /// The body ends in `<`, which would escape the next token.
     BracketAtEnd {
         /// The message.
         message: usize,

@@ -1,4 +1,4 @@
-//! The header of a message: what may stand in it, and in which order.
+//! The header of a message: its allowed values and their order.
 
 use super::conversation::RenderMessage;
 use super::error::RenderError;
@@ -9,7 +9,7 @@ use crate::limits::MAX_FRAME_HEADER;
 use crate::syntax::vocabulary::{Channel, FrameRole};
 use crate::write::frame::is_safe;
 
-/// Everybody: a recipient that is not written.
+/// All participants: a recipient that is not written.
 pub(super) const ALL: &str = "all";
 
 /// Bytes of one header value, so that a header of them is read whole.
@@ -106,7 +106,7 @@ fn is_value(value: &str) -> bool {
     value.len() <= MAX_VALUE && is_safe(value)
 }
 
-/// Whether the word in the role's place is this tool, rather than a role.
+/// Returns whether the word in the role's place is this tool, rather than a role.
 fn is_tool(name: &str) -> bool {
     if !is_value(name) || name.contains('=') {
         return false;

@@ -42,7 +42,7 @@ impl Renderer {
     /// The ids of a conversation. Linear in its length.
     ///
     /// # Errors
-    /// The first header value that cannot be written, and the first content that stands in the
+    /// The first header value that cannot be written, and the first content that is in the
     /// wrong message.
     pub fn ids(
         &mut self,

@@ -1,6 +1,6 @@
 //! The JSON of a conversation, in the shape that openai-harmony reads and writes.
 //!
-//! The speaker's role and name stand beside the content; a content that is one text is a string,
+//! The speaker's role and name are beside the content; a content that is one text is a string,
 //! any other a list of parts with a `type`. What is absent is not said: no field has a default.
 
 use std::collections::BTreeMap;
@@ -156,7 +156,7 @@ impl Serialize for RenderMessage {
             FrameRole::Assistant => Speaker::Assistant,
             FrameRole::System => Speaker::System,
             FrameRole::Developer => Speaker::Developer,
-            // Whoever nobody knows has the least authority.
+            // An unknown speaker has the least authority.
             FrameRole::Tool | FrameRole::Other => Speaker::Tool,
         };
         let content = match self.content.as_slice() {

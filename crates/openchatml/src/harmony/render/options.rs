@@ -1,20 +1,20 @@
-//! How to render.
+//! Options of rendering.
 
 use crate::syntax::vocabulary::FrameRole;
 
-/// Whose choices are made where the usual renderer loses or breaks something.
+/// The renderer whose output is reproduced where the reference renderer is lossy or broken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RendererCompat {
-    /// What was meant.
+    /// The intended format.
     #[default]
     Meant,
-    /// What openai-harmony 0.0.8 writes, losses included: for a model that must see exactly what
+    /// The output of openai-harmony 0.0.8, losses included: for a model that must see exactly what
     /// another program would send it.
     OpenAi0_0_8,
 }
 
-/// Which reasoning of earlier turns is left out.
+/// The reasoning of earlier turns that is left out.
 ///
 /// Reasoning is every message on `analysis`, calls and replies of built-in tools included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -22,7 +22,7 @@ pub enum RendererCompat {
 pub enum Reasoning {
     /// None.
     Keep,
-    /// What stands before the last answer that closes a turn. What follows it is kept: a model
+    /// Reasoning before the last answer that closes a turn. Later reasoning is kept: a model
     /// that waits for a tool needs its thoughts (OpenChatML 2.2 §7).
     #[default]
     DropFinished,
@@ -31,7 +31,7 @@ pub enum Reasoning {
     DropBeforeFirstFinal,
 }
 
-/// What is rendered.
+/// The extent of a rendering.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Form {
@@ -40,11 +40,11 @@ pub enum Form {
     Conversation,
     /// The messages and the beginning of the next one, of this role: a prompt.
     Completion(FrameRole),
-    /// The messages; an answer at the end ends in `<|return|>`, as the model is to learn it.
+    /// The messages; a final answer ends in `<|return|>`, for training.
     Training,
 }
 
-/// How to render.
+/// Options of rendering.
 ///
 /// ```
 /// use openchatml::harmony::{RendererCompat, Reasoning, RenderOptions};
@@ -55,9 +55,9 @@ pub enum Form {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RenderOptions {
-    /// Whose choices are made.
+    /// The renderer whose output is reproduced.
     pub compat: RendererCompat,
-    /// Which reasoning is left out.
+    /// The reasoning that is left out.
     pub reasoning: Reasoning,
     /// Whether header values are looked at, and refused if they would not read back. Without this
     /// a name or recipient may forge what follows it: only for values that the program wrote.
@@ -82,21 +82,21 @@ impl RenderOptions {
         }
     }
 
-    /// The same with a choice of reasoning.
+    /// Sets the policy for reasoning.
     #[must_use]
     pub const fn with_reasoning(mut self, reasoning: Reasoning) -> Self {
         self.reasoning = reasoning;
         self
     }
 
-    /// The same, with header values looked at or taken as they are.
+    /// Sets whether header values are checked.
     #[must_use]
     pub const fn with_check_headers(mut self, check: bool) -> Self {
         self.check_headers = check;
         self
     }
 
-    /// The same, with control tokens in bodies of a text escaped or refused.
+    /// Sets whether control tokens in bodies of a text are escaped or refused.
     #[must_use]
     pub const fn with_escape(mut self, escape: bool) -> Self {
         self.escape = escape;

@@ -1,4 +1,4 @@
-//! What is rendered of a conversation, in what order, and how each message ends.
+//! The selection and order of the rendered messages, and the end of each.
 
 use super::conversation::{Content, Conversation, RenderMessage};
 use super::error::RenderError;
@@ -8,7 +8,7 @@ use super::options::{Form, Reasoning, RenderOptions, RendererCompat};
 use crate::ControlToken;
 use crate::syntax::vocabulary::FrameRole;
 
-/// Where a rendering goes: text, or ids.
+/// A receiver of a rendering: text, or ids.
 pub(super) trait Sink {
     /// A control token.
     fn token(&mut self, token: ControlToken);
@@ -57,7 +57,7 @@ pub(super) fn conversation(
     Ok(())
 }
 
-/// Renders one message that stands in no conversation.
+/// Renders one message without a conversation.
 pub(super) fn message(
     message: &RenderMessage,
     function_tools: bool,
@@ -144,13 +144,13 @@ fn terminator(message: &RenderMessage, compat: RendererCompat) -> ControlToken {
     }
 }
 
-/// Whether the message, as the last one of a lesson, may end in `<|return|>`.
+/// Returns whether the message, as the last one of a lesson, may end in `<|return|>`.
 fn may_return(message: &RenderMessage, compat: RendererCompat) -> bool {
     let calls = compat == RendererCompat::Meant && is_call(message);
     message.role == FrameRole::Assistant && message.is_on(FINAL) && !calls
 }
 
-/// Whether the assistant addresses somebody, who is then to answer.
+/// Returns whether the assistant addresses a recipient, which then answers.
 fn is_call(message: &RenderMessage) -> bool {
     let addressed = message.recipient.as_deref().is_some_and(|to| to != ALL);
     message.role == FrameRole::Assistant && addressed

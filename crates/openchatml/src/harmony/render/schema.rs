@@ -2,8 +2,8 @@
 //!
 //! The layout is the one that they were trained on. A schema is written as all that it demands:
 //! its own type, one of its variants, all of its `allOf`, what its `$ref` names. References are
-//! written out where they stand; one that leads back into itself is `any`, and so is what lies
-//! deeper than [`MAX_DEPTH`] or behind more than [`MAX_REFERENCES`] references, so that a small
+//! written out in place; one that leads back into itself is `any`, and so is a type
+//! deeper than [`MAX_DEPTH`] or after more than [`MAX_REFERENCES`] references, so that a small
 //! schema cannot become a huge text.
 
 mod parts;
@@ -40,18 +40,18 @@ pub(super) fn write(schema: &Value, out: &mut String) {
     }
 }
 
-/// Where a type stands.
+/// The position of a type.
 #[derive(Clone, Copy)]
 struct Place {
     /// The indent of an object's properties.
     inner: usize,
     /// The indent of its closing brace, and of variants.
     outer: usize,
-    /// Whether nothing before it tells an object's description.
+    /// Whether nothing before it contains an object's description.
     describe: bool,
 }
 
-/// What was written, as far as it matters for what stands around it.
+/// Properties of the output that matter for the text around it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Nothing can come between.
@@ -65,10 +65,10 @@ enum Kind {
     },
 }
 
-/// What variants are of.
+/// The owner of variants.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Of<'s> {
-    /// A property, and its description, which no variant need tell again.
+    /// A property, and its description, which no variant repeats.
     Property(Option<&'s str>),
     /// Any other type.
     Type,
@@ -183,7 +183,7 @@ impl<'s> Writer<'s, '_> {
         };
         self.references -= 1;
         self.open.push(target);
-        // A description of the place hides the one of the target from everybody else.
+        // A description of the place hides the one of the target.
         let describe = place.describe || string(site, "description").is_some();
         let kind = self.write(target, Place { describe, ..place }, depth + 1);
         self.open.pop();
@@ -232,7 +232,7 @@ impl<'s> Writer<'s, '_> {
 
     fn object(&mut self, schema: &'s Value, place: Place, depth: usize) -> Kind {
         if let Some(description) = string(schema, "description").filter(|_| place.describe) {
-            // The first line stands behind what begins the type.
+            // The first line follows the beginning of the type.
             let from = self.out.len();
             comment(description, place.outer, self.out);
             self.out.drain(from..from + place.outer);
@@ -265,7 +265,7 @@ impl<'s> Writer<'s, '_> {
         indent: usize,
         depth: usize,
     ) {
-        // What is only wrapped is told of as if it stood here.
+        // A wrapped schema is described in place.
         let target = self.through(schema);
         let told = |key: &str| schema.get(key).or_else(|| target.get(key));
         let variants = match parts(target, self.root).as_slice() {
@@ -371,7 +371,7 @@ impl<'s> Writer<'s, '_> {
         Kind::Block { comment }
     }
 
-    /// What a schema that only wraps another one stands for, as long as references are followed.
+    /// The target of a schema that only wraps another one, within the limit of references.
     fn through(&self, schema: &'s Value) -> &'s Value {
         if self.references == 0 {
             return schema;

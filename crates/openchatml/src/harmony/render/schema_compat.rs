@@ -116,7 +116,7 @@ fn write_object(schema: &Value, indent: usize, depth: usize, out: &mut String) {
     out.push('}');
 }
 
-/// The comments above a property that stand there whatever its type is.
+/// The comments above a property, whatever its type is.
 fn write_comments(property: &Value, indent: usize, out: &mut String) {
     let mut line = |text: &str| {
         spaces(indent, out);
@@ -142,7 +142,7 @@ fn write_comments(property: &Value, indent: usize, out: &mut String) {
     }
 }
 
-/// What stands above a property of several variants, behind the other comments.
+/// The comments above a property of several variants, after the other comments.
 fn write_lead(property: &Value, variants: &[Value], indent: usize, out: &mut String) {
     let first = variants.first();
     let said = first.and_then(|first| string(first, "description"));
@@ -156,12 +156,12 @@ fn write_lead(property: &Value, variants: &[Value], indent: usize, out: &mut Str
     }
 }
 
-/// What variants are of.
+/// The owner of variants.
 enum Over<'s> {
     /// A property, and its description. For its sake the first variant's is left out, and that of
     /// any other that says the same.
     Property(Option<&'s str>),
-    /// A schema that stands elsewhere.
+    /// A schema defined elsewhere.
     Nothing,
 }
 

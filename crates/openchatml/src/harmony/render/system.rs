@@ -1,10 +1,10 @@
-//! What a system and a developer message say, by field.
+//! The content of system and developer messages, by field.
 
 use std::collections::BTreeMap;
 
 use super::tools::ToolNamespace;
 
-/// How much the model is to think.
+/// The reasoning effort of the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ReasoningEffort {
     /// `low`
@@ -17,7 +17,7 @@ pub enum ReasoningEffort {
 }
 
 impl ReasoningEffort {
-    /// The word that the model is told.
+    /// The word in the prompt.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -27,7 +27,7 @@ impl ReasoningEffort {
     }
 }
 
-/// What a system message says. What is `None` or empty is not written.
+/// The content of a system message. Fields that are `None` or empty are not written.
 ///
 /// ```
 /// use openchatml::harmony::{RenderMessage, RenderOptions, SystemContent};
@@ -45,13 +45,13 @@ impl ReasoningEffort {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SystemContent {
-    /// Who the model is.
+    /// The identity of the model.
     pub model_identity: Option<String>,
     /// Until when it knows things.
     pub knowledge_cutoff: Option<String>,
     /// Today.
     pub current_date: Option<String>,
-    /// How much it is to think.
+    /// The reasoning effort.
     pub reasoning_effort: Option<ReasoningEffort>,
     /// Built-in tools; namespaces are written in the order of their keys.
     pub tools: BTreeMap<String, ToolNamespace>,
@@ -75,42 +75,42 @@ impl SystemContent {
         }
     }
 
-    /// The same with an identity.
+    /// Sets the identity.
     #[must_use]
     pub fn with_model_identity(mut self, identity: impl Into<String>) -> Self {
         self.model_identity = Some(identity.into());
         self
     }
 
-    /// The same with the end of its knowledge.
+    /// Sets the knowledge cutoff.
     #[must_use]
     pub fn with_knowledge_cutoff(mut self, cutoff: impl Into<String>) -> Self {
         self.knowledge_cutoff = Some(cutoff.into());
         self
     }
 
-    /// The same with today's date.
+    /// Sets the current date.
     #[must_use]
     pub fn with_current_date(mut self, date: impl Into<String>) -> Self {
         self.current_date = Some(date.into());
         self
     }
 
-    /// The same with an effort.
+    /// Sets the effort.
     #[must_use]
     pub const fn with_reasoning_effort(mut self, effort: ReasoningEffort) -> Self {
         self.reasoning_effort = Some(effort);
         self
     }
 
-    /// The same with a namespace of tools, in the place of one of its name.
+    /// Adds a namespace of tools, or replaces the one of its name.
     #[must_use]
     pub fn with_tools(mut self, namespace: ToolNamespace) -> Self {
         self.tools.insert(namespace.name.clone(), namespace);
         self
     }
 
-    /// The same with these channels, of which every message needs one.
+    /// Sets the channels, of which every message needs one.
     #[must_use]
     pub fn with_required_channels(
         mut self,
@@ -123,7 +123,7 @@ impl SystemContent {
 }
 
 impl Default for SystemContent {
-    /// What models of this format are told unless somebody knows better; no date, no tools.
+    /// The default prompt of models of this format; no date, no tools.
     fn default() -> Self {
         Self::empty()
             .with_model_identity("You are ChatGPT, a large language model trained by OpenAI.")
@@ -133,11 +133,11 @@ impl Default for SystemContent {
     }
 }
 
-/// What a developer message says. What is `None` or empty is not written.
+/// The content of a developer message. Fields that are `None` or empty are not written.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct DeveloperContent {
-    /// What the model is to do.
+    /// The instructions.
     pub instructions: Option<String>,
     /// Tools; namespaces are written in the order of their keys.
     pub tools: BTreeMap<String, ToolNamespace>,
@@ -152,14 +152,14 @@ impl DeveloperContent {
         }
     }
 
-    /// The same with a namespace of tools, in the place of one of its name.
+    /// Adds a namespace of tools, or replaces the one of its name.
     #[must_use]
     pub fn with_tools(mut self, namespace: ToolNamespace) -> Self {
         self.tools.insert(namespace.name.clone(), namespace);
         self
     }
 
-    /// Whether there is a function to call.
+    /// Returns whether there is a function to call.
     pub(super) fn has_functions(&self) -> bool {
         let functions = self.tools.get(ToolNamespace::FUNCTIONS);
         functions.is_some_and(|namespace| !namespace.functions.is_empty())

@@ -10,11 +10,11 @@ use crate::ControlToken;
 use crate::syntax::escape;
 
 impl Conversation {
-    /// The prompt as text, for whoever turns text with control tokens into ids. Linear in its
+    /// The prompt as text, for a tokenizer that recognizes control tokens. Linear in its
     /// length.
     ///
     /// # Errors
-    /// The first header value that cannot be written, the first content that stands in the wrong
+    /// The first header value that cannot be written, the first content that is in the wrong
     /// message, and the first body that spells a control token: as text, a model would take it for
     /// real. The ids of a `Renderer` have no such limit.
     ///
@@ -63,7 +63,7 @@ impl RenderMessage {
 struct Text {
     out: String,
     escape: bool,
-    /// Where the body begins that is written.
+    /// Start of the body that is written.
     body_from: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Tools as a model is told of them: namespaces of functions.
+//! Tools as described to a model: namespaces of functions.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use super::builtin;
 pub struct FunctionTool {
     /// Its name, without the namespace.
     pub name: String,
-    /// What it does.
+    /// Its description.
     pub description: String,
     /// The JSON Schema of its arguments; `None` if it takes none.
     pub parameters: Option<Value>,
@@ -55,9 +55,9 @@ impl FunctionTool {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolNamespace {
-    /// The name that stands before the dot of a recipient.
+    /// The name before the dot of a recipient.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
     /// Its functions. A namespace without any is a tool itself.
     pub functions: Vec<FunctionTool>,
@@ -91,7 +91,7 @@ impl ToolNamespace {
         builtin::python()
     }
 
-    /// The same with a description.
+    /// Sets the description.
     #[must_use]
     pub fn with_description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());

@@ -1,4 +1,4 @@
-//! Pieces of TypeScript, and looks into a JSON Schema, that both ways of writing one share.
+//! TypeScript fragments and JSON Schema accessors of both schema writers.
 
 use std::io;
 
@@ -24,7 +24,7 @@ pub(super) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// A comment, each line of it behind its own `//`.
+/// A comment, with `//` before each line of it.
 pub(super) fn comment(text: &str, indent: usize, out: &mut String) {
     let empty = text.is_empty().then_some("");
     for line in text.lines().chain(empty) {

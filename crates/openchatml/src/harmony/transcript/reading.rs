@@ -41,7 +41,7 @@ impl Conversation {
     /// cannot hold. Linear in the conversation.
     ///
     /// As [`HarmonyDocument::to_transcript`]; the contents of a system's and a developer's message become
-    /// the text that a model is told. Every frame but a call ends in `<|end|>`.
+    /// the prompt text of a model. Every frame but a call ends in `<|end|>`.
     pub fn to_transcript(&self) -> (Transcript, Vec<Loss>) {
         let mut losses = Losses::default();
         let functions = self.declares_functions();
@@ -74,7 +74,7 @@ fn from_read(message: &Message, index: usize, losses: &mut Losses) -> FrameBuf {
         frame.channel = Some(Channel::Unknown);
     }
     let content_type = head.content_type.clone();
-    // The reader does not tell the two ways apart in which a type may be written.
+    // The reader does not distinguish the two spellings of a type.
     if content_type.as_deref() == Some("json") && is_json(&message.content) {
         frame.constrain = content_type;
     } else {

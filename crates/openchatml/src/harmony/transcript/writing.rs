@@ -12,7 +12,7 @@ impl Conversation {
     /// The conversation of a transcript, one message for each frame that one can hold, with a note
     /// for whatever it cannot. Linear in the transcript.
     ///
-    /// Left out are frames of no known role or channel, and replies of nobody knows which tool. What
+    /// Left out are frames with an unknown role or channel, and replies of unknown tools. What
     /// is addressed to a tool and was not called becomes reasoning, because Harmony writes no other
     /// way to address a tool than a call.
     ///
@@ -119,7 +119,7 @@ impl<'f> Writing<'f> {
         *message = std::mem::replace(message, RenderMessage::user("")).with_constrain(constrain);
     }
 
-    /// Sees to it that nothing becomes a call that was none.
+    /// Prevents that a message without a call is read as one.
     fn calls(&mut self, index: usize, frame: &'f FrameBuf, message: &mut RenderMessage) {
         let Some(to) = frame.to.as_deref() else {
             return;
@@ -144,7 +144,7 @@ impl<'f> Writing<'f> {
         }
     }
 
-    /// What a message has no place for.
+    /// The parts that a message has no place for.
     fn lost(&mut self, index: usize, frame: &FrameBuf) {
         let lost = [
             (

@@ -1,4 +1,4 @@
-//! What a schema demands, part by part.
+//! The constraints of a schema, part by part.
 
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ pub(super) enum Part<'s> {
     Plain(&'s [Value]),
     /// This one of `allOf`.
     All(&'s Value),
-    /// What a `$ref` names, if anything.
+    /// The target of a `$ref`, if any.
     Reference(Option<&'s Value>),
 }
 
@@ -54,7 +54,7 @@ pub(super) fn parts<'s>(schema: &'s Value, root: &'s Value) -> Vec<Part<'s>> {
     parts
 }
 
-/// What the schema demands by itself.
+/// The schema's own constraints.
 fn own(schema: &Value) -> Option<Part<'_>> {
     let has = |key: &str| schema.get(key).is_some();
     let values = list(schema, "enum").unwrap_or_default();
@@ -70,7 +70,7 @@ fn own(schema: &Value) -> Option<Part<'_>> {
     }
 }
 
-/// Whether nothing of a schema's own goes beyond the name of a type.
+/// Returns whether nothing of a schema's own goes beyond the name of a type.
 fn says_only_type(schema: &Value) -> bool {
     let more = [
         "const",
@@ -87,7 +87,7 @@ fn says_only_type(schema: &Value) -> bool {
     })
 }
 
-/// Whether a schema lets everything through, as far as types can tell.
+/// Returns whether a schema accepts every value, as far as its types show.
 fn says_nothing(schema: &Value) -> bool {
     let says = ["oneOf", "anyOf", "allOf"];
     match schema {
@@ -100,7 +100,7 @@ fn says_nothing(schema: &Value) -> bool {
     }
 }
 
-/// Whether a variant is short and has nothing to be told of it.
+/// Returns whether a variant is short and has no description.
 fn is_plain<'s>(mut variant: &'s Value, root: &'s Value) -> bool {
     if let Some(reference) = string(variant, "$ref") {
         let Some(target) = target(reference, root) else {
@@ -128,7 +128,7 @@ fn is_plain<'s>(mut variant: &'s Value, root: &'s Value) -> bool {
     }
 }
 
-/// What a schema that is nothing but a `$ref`, or `allOf` of one, stands for; else itself.
+/// The target of a schema that is only a `$ref`, or `allOf` of one; else itself.
 pub(super) fn wrapped<'s>(schema: &'s Value, root: &'s Value) -> &'s Value {
     let mut at = schema;
     for _ in 0..MAX_WRAPPERS {
@@ -141,7 +141,7 @@ pub(super) fn wrapped<'s>(schema: &'s Value, root: &'s Value) -> &'s Value {
     schema
 }
 
-/// What a reference within the document names.
+/// The target of a reference within the document.
 fn target<'s>(reference: &str, root: &'s Value) -> Option<&'s Value> {
     root.pointer(reference.strip_prefix('#')?)
 }
@@ -178,7 +178,7 @@ fn fits(value: &Value, types: Option<&Value>) -> bool {
     }
 }
 
-/// Whether a schema says already that it takes `null`.
+/// Returns whether a schema says already that it takes `null`.
 pub(super) fn takes_null(schema: &Value) -> bool {
     let is_null = |schema: &Value| match schema.get("type") {
         Some(Value::String(name)) => name == "null",
