@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use logue_graph::{CountingIds, END, Field, GraphBuilder, StateSchema, Update};
-use logue_harness::chat::{ChatHarness, ChatTurnOutcome};
+use logue_graph::{CountingIds, END, GraphBuilder, StateSchema, Update};
+use logue_harness::chat::{ChatHarness, ChatTurnOutcome, messages_field};
 use logue_harness::store::{Commit, MemoryStore, SharedStore};
 use logue_harness::{BoxFuture, Clock, Timestamp};
 use logue_message::ChatMessage;
@@ -206,10 +206,10 @@ async fn stored(folder: &Path) -> Result<(), Failed> {
 }
 
 fn chat(store: &SharedStore) -> Result<ChatHarness, Failed> {
-    let schema = StateSchema::new().with(Field::appended("messages", "ChatMessage"));
+    let schema = StateSchema::new().with(messages_field());
     let graph = GraphBuilder::new(schema)
         .add_node_fn("answer", |_| async {
-            let answer = ChatMessage::assistant(words()).to_json();
+            let answer = ChatMessage::assistant(words());
             Ok(Update::new().with("messages", vec![answer]))
         })
         .entry("answer")

@@ -30,7 +30,7 @@ struct Watched {
 }
 
 impl Listener for Watched {
-    fn event(&self, event: TurnEvent<'_>) {
+    fn event(&self, event: TurnEvent) {
         match event {
             TurnEvent::ToolStarted(call) => self.started.lock().unwrap().push(call.id.clone()),
             TurnEvent::ToolEnded { call, ok, .. } => {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use logue_agent::{
-    Assistant, Budget, Demands, Permission, PermissionRule, Permissions, Routing, chat,
+    Assistant, Budget, Demands, Permission, PermissionRule, Permissions, Routing, TurnEvent, chat,
 };
 use logue_graph::CountingIds;
 use logue_harness::chat::{ChatHarness, ChatTurnOutcome, SignalTarget};
@@ -230,7 +230,9 @@ impl Clock for StillClock {
     }
 }
 
-fn harness(answers: impl IntoIterator<Item = Result<ModelResponse, ProviderError>>) -> ChatHarness {
+fn harness(
+    answers: impl IntoIterator<Item = Result<ModelResponse, ProviderError>>,
+) -> ChatHarness<TurnEvent> {
     let mut toolbox = Toolbox::new();
     for (name, outcome) in [
         ("works", ToolResult::success(MARKER)),

@@ -9,19 +9,20 @@ use tracing::Instrument;
 
 use crate::build::edge::Edge;
 use crate::error::EngineError;
-use crate::node::body::Body;
+use crate::node::body::NodeBody;
 use crate::node::middleware::Middleware;
 use crate::pause::paused_run::PausedRun;
 use crate::pause::suspension::SuspendRequest;
 use crate::ports::ids::IdSource;
 use crate::ports::observer::{Delivery, Observer, Undelivered};
 use crate::ports::run_ports::RunPorts;
-use crate::run::cycle::{Failure, Run, RunEnd};
+use crate::run::cycle::Run;
+use crate::run::end::{Failure, RunEnd};
 use crate::run::info::{RunInfo, Within};
 use crate::run::interrupt::Desk;
 use crate::run::invocation::{Initial, Invocation};
 use crate::run::outcome::{Completed, Errored, Outcome, Suspended};
-use crate::run::step::Shared;
+use crate::run::shared::Shared;
 use crate::run::trace;
 use crate::state::schema::StateSchema;
 use crate::state::snapshot::{Layout, State, StateError};
@@ -31,14 +32,13 @@ use futures_util::future::BoxFuture;
 /// A graph that passed every check of [`GraphBuilder::compile`](crate::GraphBuilder::compile).
 ///
 /// It is immutable and cheap to clone; any number of invocations may run at once.
-#[derive(Clone)]
-pub struct CompiledGraph {
-    pub(crate) inner: Arc<Inner>,
+pub struct CompiledGraph<E = ()> {
+    pub(crate) inner: Arc<Inner<E>>,
 }
 
-pub(crate) struct Inner {
+pub(crate) struct Inner<E> {
     pub(crate) layout: Arc<Layout>,
-    pub(crate) nodes: Vec<CompiledNode>,
+    pub(crate) nodes: Vec<CompiledNode<E>>,
     pub(crate) entry: usize,
     pub(crate) max_steps: usize,
     pub(crate) ids: Box<dyn IdSource>,
@@ -46,16 +46,24 @@ pub(crate) struct Inner {
     pub(crate) undelivered: Undelivered,
 }
 
-pub(crate) struct CompiledNode {
+pub(crate) struct CompiledNode<E> {
     pub(crate) name: Arc<str>,
-    pub(crate) body: Body,
+    pub(crate) body: Box<dyn NodeBody<E>>,
     /// Outermost first.
-    pub(crate) middleware: Vec<Arc<dyn Middleware>>,
+    pub(crate) middleware: Vec<Arc<dyn Middleware<E>>>,
     pub(crate) edge: Edge,
 }
 
-impl CompiledGraph {
-    pub(crate) fn new(inner: Inner) -> Self {
+impl<E> Clone for CompiledGraph<E> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+        }
+    }
+}
+
+impl<E: 'static> CompiledGraph<E> {
+    pub(crate) fn new(inner: Inner<E>) -> Self {
         Self {
             inner: Arc::new(inner),
         }
@@ -80,7 +88,7 @@ impl CompiledGraph {
     /// Dropping the future cancels the run: the node that is running is dropped at the point where
     /// it waits, and nothing after that point happens. The engine spawns nothing and keeps nothing
     /// of a cancelled run. A panic in a node is the node's: it passes through.
-    pub async fn invoke(&self, invocation: Invocation) -> Outcome {
+    pub async fn invoke(&self, invocation: Invocation<E>) -> Outcome {
         let inner = &*self.inner;
         let Invocation {
             initial,
@@ -164,7 +172,12 @@ impl CompiledGraph {
     }
 
     /// What the graphs of a new run share.
-    pub(crate) fn share(&self, info: RunInfo, ports: RunPorts, begun: AtomicUsize) -> Arc<Shared> {
+    pub(crate) fn share(
+        &self,
+        info: RunInfo,
+        ports: RunPorts<E>,
+        begun: AtomicUsize,
+    ) -> Arc<Shared<E>> {
         let info = Arc::new(info);
         let delivery = Delivery::new(&self.inner.observers, &ports.observers, &info);
         Arc::new(Shared {
@@ -179,7 +192,7 @@ impl CompiledGraph {
     /// Runs to the end, with observers beside, and says how it ended.
     pub(crate) async fn conduct(
         &self,
-        shared: &Arc<Shared>,
+        shared: &Arc<Shared<E>>,
         max_steps: Option<usize>,
         run: BoxFuture<'_, RunEnd>,
     ) -> Outcome {
@@ -208,7 +221,7 @@ fn refused(error: EngineError, state: State) -> RunEnd {
     }))
 }
 
-fn outcome(shared: &Shared, max_steps: Option<usize>, end: RunEnd) -> Outcome {
+fn outcome<E>(shared: &Shared<E>, max_steps: Option<usize>, end: RunEnd) -> Outcome {
     let info = RunInfo::clone(&shared.info);
     match end {
         RunEnd::Completed(state, steps) => Outcome::Completed(Completed {
@@ -282,7 +295,7 @@ fn suspended(
     }))
 }
 
-impl fmt::Debug for CompiledGraph {
+impl<E> fmt::Debug for CompiledGraph<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.inner.nodes.iter().map(|node| &node.name).collect();
         f.debug_struct("CompiledGraph")

@@ -135,6 +135,7 @@ pub use ports::run_ports::{EventSink, Journal, NodeEnd, RunEvent, RunPorts, Sess
 pub use run::info::{NodePlace, RunInfo};
 pub use run::invocation::Invocation;
 pub use run::outcome::{Completed, Errored, Outcome, Suspended};
+pub use state::element::{Element, TypedElement};
 pub use state::list::{Iter, List};
 pub use state::reducer::Reducer;
 pub use state::schema::{ElementType, Field, FieldType, StateSchema};

@@ -229,10 +229,10 @@ struct Said {
 }
 
 impl Listener for Said {
-    fn event(&self, event: TurnEvent<'_>) {
+    fn event(&self, event: TurnEvent) {
         if let TurnEvent::Delta(text) = event {
             let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-            words.push_str(text);
+            words.push_str(&text);
             self.news.notify_one();
         }
     }

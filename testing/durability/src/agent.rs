@@ -6,21 +6,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use logue_graph::{
-    CompiledGraph, CountingIds, END, Field, FieldType, GraphBuilder, NodeContext, NodeError,
-    RunEvent, SignalDescriptor, StateSchema, Target, Update,
+    CompiledGraph, CountingIds, END, Field, FieldType, GraphBuilder, List, NodeContext, NodeError,
+    SignalDescriptor, StateSchema, Target, Update,
 };
-use logue_message::{ChatMessage, ToolCall};
+use logue_harness::chat::messages_field;
+use logue_message::{ChatMessage, Role, ToolCall};
 use serde_json::{Value, json};
+
+/// The model of a turn has begun.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begun;
 
 /// `plain`, `tool` and `tools` answer, the latter two after effects; `wait` suspends; `fail` fails;
 /// `slow` takes a while, `stuck` for ever.
-pub(crate) fn graph(effects: PathBuf) -> CompiledGraph {
+pub(crate) fn graph(effects: PathBuf) -> CompiledGraph<Begun> {
     let effects: Arc<Path> = effects.into();
     let schema = StateSchema::new()
-        .with(Field::appended("messages", "ChatMessage"))
+        .with(messages_field())
         .with(Field::new("approval", FieldType::String))
         .with(Field::new("turns", FieldType::Int));
-    let builder = GraphBuilder::new(schema)
+    let builder = GraphBuilder::for_events(schema)
         .add_node_fn("model", model)
         .add_node_fn("tools", move |ctx| tools(ctx, Arc::clone(&effects)))
         .add_node_fn("hold", |ctx| async move {
@@ -40,19 +45,17 @@ pub(crate) fn graph(effects: PathBuf) -> CompiledGraph {
                 .and_then(Value::as_str)
                 .unwrap_or("");
             let reply = ChatMessage::assistant(format!("resumed {approval}"));
-            Ok(Update::new().with("messages", vec![reply.to_json()]))
+            Ok(Update::new().with("messages", vec![reply]))
         })
         .entry("model")
         .add_conditional_edge(
             "model",
             [Target::node("tools"), Target::node("hold"), END],
             |state| {
-                let last = state.list("messages").and_then(|list| list.last());
-                let calls = last.and_then(|message| message.get("tool_calls"));
-                let text = last.and_then(|message| message.get("content"));
-                match (calls, text.and_then(Value::as_str)) {
-                    (Some(_), _) => Target::node("tools"),
-                    (None, Some(text)) if text.starts_with("pending") => Target::node("hold"),
+                let messages = state.list_of::<ChatMessage>("messages");
+                match messages.and_then(List::last) {
+                    Some(last) if !last.tool_calls.is_empty() => Target::node("tools"),
+                    Some(last) if last.text().starts_with("pending") => Target::node("hold"),
                     _ => END,
                 }
             },
@@ -67,28 +70,24 @@ pub(crate) fn graph(effects: PathBuf) -> CompiledGraph {
 }
 
 /// The last words of the user.
-fn said(ctx: &NodeContext) -> String {
-    let messages = ctx.state().list("messages");
-    let said = messages.into_iter().flatten().rev().find_map(|message| {
-        let is_user = message.get("role").and_then(Value::as_str) == Some("user");
-        is_user.then(|| message.get("content").and_then(Value::as_str))?
-    });
-    said.unwrap_or_default().to_owned()
+fn said(ctx: &NodeContext<Begun>) -> String {
+    let messages = ctx.state().list_of::<ChatMessage>("messages");
+    let mut said = messages.into_iter().flatten().rev();
+    let said = said.find(|message| message.role == Role::User);
+    said.map(ChatMessage::text).unwrap_or_default()
 }
 
-async fn model(ctx: NodeContext) -> Result<Update, NodeError> {
+async fn model(ctx: NodeContext<Begun>) -> Result<Update, NodeError> {
     let said = said(&ctx);
-    let last = ctx.state().list("messages").and_then(|list| list.last());
-    let role = last
-        .and_then(|message| message.get("role"))
-        .and_then(Value::as_str);
-    let answered = role == Some("tool");
+    let messages = ctx.state().list_of::<ChatMessage>("messages");
+    let last = messages.and_then(List::last);
+    let answered = last.is_some_and(|last| last.role == Role::Tool);
     let turns = ctx
         .state()
         .json("turns")
         .and_then(Value::as_u64)
         .unwrap_or(0);
-    ctx.emit(RunEvent::Text(said.clone()));
+    ctx.emit(Begun);
     let reply = match said.split(' ').next().unwrap_or_default() {
         "fail" => {
             let error = NodeError::new("the model is away").with_category("provider_unavailable");
@@ -111,22 +110,20 @@ async fn model(ctx: NodeContext) -> Result<Update, NodeError> {
             ChatMessage::assistant(format!("answer to {said}"))
         }
     };
-    let reply = reply.to_json();
-    ctx.journal(reply.clone()).await?;
+    ctx.journal(reply.to_json()).await?;
     Ok(Update::new()
         .with("messages", vec![reply])
         .with("turns", json!(turns + 1)))
 }
 
-async fn tools(ctx: NodeContext, effects: Arc<Path>) -> Result<Update, NodeError> {
-    let last = ctx
-        .state()
-        .list("messages")
-        .and_then(|list| list.last())
-        .cloned();
-    let message = ChatMessage::from_json(&last.unwrap_or_default()).map_err(NodeError::new)?;
+async fn tools(ctx: NodeContext<Begun>, effects: Arc<Path>) -> Result<Update, NodeError> {
+    let messages = ctx.state().list_of::<ChatMessage>("messages");
+    let message = messages.and_then(List::last).cloned();
     let mut results = Vec::new();
-    for call in message.tool_calls {
+    for call in message
+        .map(|message| message.tool_calls)
+        .unwrap_or_default()
+    {
         let file = std::fs::OpenOptions::new()
             .append(true)
             .create(true)
@@ -135,8 +132,8 @@ async fn tools(ctx: NodeContext, effects: Arc<Path>) -> Result<Update, NodeError
         file.write_all(format!("{}\n", call.id).as_bytes())
             .map_err(NodeError::wrap)?;
         file.sync_data().map_err(NodeError::wrap)?;
-        let result = ChatMessage::tool(call.id, "worked").to_json();
-        ctx.journal(result.clone()).await?;
+        let result = ChatMessage::tool(call.id, "worked");
+        ctx.journal(result.to_json()).await?;
         results.push(result);
     }
     Ok(Update::new().with("messages", results))

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use logue_harness::chat::{
-    ChatHarness, ChatLimits, ChatTurnOutcome, SendOptions, SignalTarget, TurnEvent,
+    ChatConfig, ChatEvent, ChatHarness, ChatTurnOutcome, SendOptions, SignalTarget,
 };
 use logue_harness::store::SharedStore;
 use logue_harness::{BoxFuture, Clock, Timestamp};
@@ -91,7 +91,11 @@ async fn play() -> Result<(), String> {
     Ok(())
 }
 
-fn chat(store: SharedStore, effects: PathBuf, lease: Duration) -> Result<ChatHarness, String> {
+fn chat(
+    store: SharedStore,
+    effects: PathBuf,
+    lease: Duration,
+) -> Result<ChatHarness<agent::Begun>, String> {
     let count = AtomicU64::new(0);
     let begun = Machine.now().0;
     let process = std::process::id();
@@ -101,20 +105,21 @@ fn chat(store: SharedStore, effects: PathBuf, lease: Duration) -> Result<ChatHar
             count.fetch_add(1, Ordering::Relaxed)
         )
     };
-    let limits = ChatLimits::default()
+    let limits = ChatConfig::default()
         .with_lease(lease)
         .with_poll(Duration::from_millis(3));
-    ChatHarness::new(
+    ChatHarness::builder(
         agent::graph(effects),
         store,
         Arc::new(Machine),
         Arc::new(ids),
     )
-    .map(|chat| chat.with_limits(limits))
+    .with_config(limits)
+    .build()
     .map_err(|error| error.to_string())
 }
 
-async fn act(chat: &ChatHarness, store: &SharedStore, line: &str) {
+async fn act(chat: &ChatHarness<agent::Begun>, store: &SharedStore, line: &str) {
     let words: Vec<&str> = line.splitn(4, ' ').collect();
     let (key, told) = match *words.as_slice() {
         ["send", session, key, text] => {
@@ -131,8 +136,8 @@ async fn act(chat: &ChatHarness, store: &SharedStore, line: &str) {
             let mut begun = false;
             while let Some(event) = stream.next().await {
                 match event {
-                    TurnEvent::Outcome(outcome) => told = tell(&outcome),
-                    TurnEvent::Run { .. } if !begun => {
+                    ChatEvent::Outcome(outcome) => told = tell(&outcome),
+                    ChatEvent::Run { .. } if !begun => {
                         println!("begun {key}");
                         begun = true;
                     }

@@ -7,6 +7,7 @@ use logue_graph::{
     CompileError, CompiledGraph, END, ErrorPolicy, FanOut, Field, FieldType, GraphBuilder, Mapping,
     ParallelBranches, Reducer, StateSchema, Target,
 };
+use logue_harness::chat::messages_field;
 use serde_json::Value;
 
 use crate::script::{ScriptMiddleware, ScriptNode};
@@ -233,7 +234,14 @@ fn field(name: &str, def: &FieldDef) -> Result<Field, BuildError> {
         Some("append") => Reducer::Append,
         Some(other) => return Err(unknown(format!("there is no reducer `{other}`"))),
     };
-    let field = Field::new(name, kind).with_reducer(reducer);
+    let is_conversation = name == "messages"
+        && reducer == Reducer::Append
+        && kind == FieldType::list_of("ChatMessage");
+    let field = if is_conversation {
+        messages_field()
+    } else {
+        Field::new(name, kind).with_reducer(reducer)
+    };
     Ok(match &def.default {
         Some(default) => field.with_default(default.clone()),
         None => field,

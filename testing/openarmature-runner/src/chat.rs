@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use logue_graph::{List, Phase};
 use logue_harness::chat::{
-    BusyPolicy, ChatHarness, ChatTurnOutcome, SendOptions, SignalTarget, Subscription, WhilePaused,
+    BusyPolicy, ChatHarness, ChatTurnOutcome, PausedPolicy, SendOptions, SignalTarget, Subscription,
 };
 use logue_harness::store::{SharedStore, Store};
+use logue_message::ChatMessage;
 use serde_json::{Map, Value, json};
 
 use crate::chat_outcomes::{check_outcome, covers, message};
@@ -114,14 +115,15 @@ fn chat(case: &Case, world: &World, store: &Arc<ChatStore>) -> Result<ChatHarnes
     let graph = world.graph(case)?;
     let shared: SharedStore = Arc::clone(store) as SharedStore;
     let ids = Arc::clone(&world.ids);
-    let chat = ChatHarness::new(graph, shared, Arc::new(Machine), ids).map_err(|error| {
+    let builder = ChatHarness::builder(graph, shared, Arc::new(Machine), ids);
+    let builder = builder.with_migrations(migrations(case, &world.seen)?);
+    builder.build().map_err(|error| {
         NoRun::Registration(
             "chat_graph_invalid".to_owned(),
             Map::new(),
             error.to_string(),
         )
-    })?;
-    Ok(chat.with_migrations(migrations(case, &world.seen)?))
+    })
 }
 
 fn options(def: &HarnessDef, turn: &ChatTurn) -> Result<SendOptions, ReadError> {
@@ -141,8 +143,8 @@ fn options(def: &HarnessDef, turn: &ChatTurn) -> Result<SendOptions, ReadError> 
         Some(other) => return Err(unknown("policy", other)),
     };
     let paused = match def.while_paused.as_deref() {
-        None | Some("proceed") => WhilePaused::Proceed,
-        Some("reject") => WhilePaused::Reject,
+        None | Some("proceed") => PausedPolicy::Proceed,
+        Some("reject") => PausedPolicy::Reject,
         Some(other) => return Err(unknown("policy", other)),
     };
     Ok(options.with_busy(busy).with_while_paused(paused))
@@ -377,7 +379,10 @@ impl Process<'_> {
         let first = events.iter().find(|seen| {
             Some(&seen.invocation_id) == id && matches!(seen.event.phase, Phase::Started)
         });
-        let messages = first.and_then(|seen| seen.event.pre_state.list("messages").map(List::len));
+        let messages = first.and_then(|seen| {
+            let list = seen.event.pre_state.list_of::<ChatMessage>("messages");
+            list.map(List::len)
+        });
         match messages {
             Some(0 | 1) => json!("3.1"),
             Some(_) => json!("3.2"),

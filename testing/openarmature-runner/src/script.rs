@@ -6,6 +6,7 @@ use logue_graph::{
     List, Middleware, Next, Node, NodeContext, NodeError, SignalDescriptor, State, Update,
 };
 use logue_harness::BoxFuture;
+use logue_message::ChatMessage;
 use serde_json::{Map, Value, json};
 use tracing::Level;
 
@@ -50,7 +51,8 @@ impl ScriptNode {
                         update.set(field, json!(ctx.session_id().unwrap_or_default()));
                     }
                     if let Some(field) = &observes.messages {
-                        let messages = ctx.state().list("messages").map_or(0, List::len);
+                        let messages = ctx.state().list_of::<ChatMessage>("messages");
+                        let messages = messages.map_or(0, List::len);
                         update.set(field, json!(messages));
                     }
                     if let Some(field) = &observes.attempt_index {

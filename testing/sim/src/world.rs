@@ -9,14 +9,14 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use logue_graph::{
-    CompiledGraph, END, Field, FieldType, GraphBuilder, NodeContext, NodeError, SignalDescriptor,
-    StateSchema, Target, Update,
+    CompiledGraph, END, Field, FieldType, GraphBuilder, List, NodeContext, NodeError,
+    SignalDescriptor, StateSchema, Target, Update,
 };
 use logue_harness::chat::{
-    BusyPolicy, ChatHarness, ChatLimits, ChatTurnOutcome, SendOptions, SignalTarget,
+    BusyPolicy, ChatConfig, ChatHarness, ChatTurnOutcome, SendOptions, SignalTarget, messages_field,
 };
 use logue_harness::store::{SessionFilter, Store as _, SuspensionFilter, SuspensionStatus};
-use logue_message::ChatMessage;
+use logue_message::{ChatMessage, Role};
 use serde_json::{Map, Value, json};
 use testkit::Random;
 
@@ -186,14 +186,15 @@ impl World {
         let (ids, effects) = (Arc::clone(&self.ids), Arc::clone(&self.effects));
         let new_id = move || format!("id-{}", ids.fetch_add(1, Ordering::Relaxed));
         let clock = Arc::new(self.clock.ahead(node as u64 * 70));
-        let limits = ChatLimits::default()
+        let limits = ChatConfig::default()
             .with_lease(Duration::from_secs(3))
             .with_poll(Duration::from_millis(30))
             .with_cached_sessions(2);
         let graph = graph(effects);
         let store = Arc::new(self.store.clone());
-        match ChatHarness::new(graph, store, clock, Arc::new(new_id)) {
-            Ok(harness) => harness.with_limits(limits),
+        let builder = ChatHarness::builder(graph, store, clock, Arc::new(new_id));
+        match builder.with_config(limits).build() {
+            Ok(harness) => harness,
             Err(error) => unreachable!("{error}"),
         }
     }
@@ -410,7 +411,7 @@ fn is_away(outcome: &ChatTurnOutcome) -> bool {
 /// An agent: what it does is in the words that it is told.
 fn graph(effects: Effects) -> CompiledGraph {
     let schema = StateSchema::new()
-        .with(Field::appended("messages", "ChatMessage"))
+        .with(messages_field())
         .with(Field::new("approval", FieldType::String))
         .with(Field::new("turns", FieldType::Int));
     let builder = GraphBuilder::new(schema)
@@ -428,8 +429,8 @@ fn graph(effects: Effects) -> CompiledGraph {
                 .json("approval")
                 .and_then(Value::as_str)
                 .unwrap_or("");
-            let reply = ChatMessage::assistant(format!("resumed with {approval}")).to_json();
-            ctx.journal(reply.clone()).await?;
+            let reply = ChatMessage::assistant(format!("resumed with {approval}"));
+            ctx.journal(reply.to_json()).await?;
             Ok(Update::new().with("messages", vec![reply]))
         })
         .entry("model")
@@ -437,14 +438,10 @@ fn graph(effects: Effects) -> CompiledGraph {
             "model",
             [Target::node("tools"), Target::node("hold"), END],
             |state| {
-                let last = state.list("messages").and_then(|list| list.last());
-                let calls = last.and_then(|message| message.get("tool_calls"));
-                let text = last
-                    .and_then(|message| message.get("content"))
-                    .and_then(Value::as_str);
-                match (calls, text) {
-                    (Some(_), _) => Target::node("tools"),
-                    (None, Some(text)) if text.starts_with("pending") => Target::node("hold"),
+                let messages = state.list_of::<ChatMessage>("messages");
+                match messages.and_then(List::last) {
+                    Some(last) if !last.tool_calls.is_empty() => Target::node("tools"),
+                    Some(last) if last.text().starts_with("pending") => Target::node("hold"),
                     _ => END,
                 }
             },
@@ -461,24 +458,21 @@ fn graph(effects: Effects) -> CompiledGraph {
 
 /// The last thing that a person said: what to do, and its key.
 fn last(ctx: &NodeContext) -> (String, String) {
-    let messages = ctx.state().list("messages");
-    let said = messages.into_iter().flatten().rev().find_map(|message| {
-        let is_user = message.get("role").and_then(Value::as_str) == Some("user");
-        is_user.then(|| message.get("content").and_then(Value::as_str))?
-    });
-    let (kind, key) = said.unwrap_or_default().split_once(' ').unwrap_or_default();
+    let messages = ctx.state().list_of::<ChatMessage>("messages");
+    let mut said = messages.into_iter().flatten().rev();
+    let said = said.find(|message| message.role == Role::User);
+    let said = said.map(ChatMessage::text).unwrap_or_default();
+    let (kind, key) = said.split_once(' ').unwrap_or_default();
     (kind.to_owned(), key.to_owned())
 }
 
 async fn model(ctx: NodeContext) -> Result<Update, NodeError> {
     give_way(2).await;
     let (kind, key) = last(&ctx);
-    let answered = {
-        let last = ctx.state().list("messages").and_then(|list| list.last());
-        last.and_then(|message| message.get("role"))
-            .and_then(Value::as_str)
-            == Some("tool")
-    };
+    let messages = ctx.state().list_of::<ChatMessage>("messages");
+    let answered = messages
+        .and_then(List::last)
+        .is_some_and(|last| last.role == Role::Tool);
     let turns = ctx
         .state()
         .json("turns")
@@ -504,30 +498,26 @@ async fn model(ctx: NodeContext) -> Result<Update, NodeError> {
         "wait" => ChatMessage::assistant(format!("pending {key}")),
         _ => ChatMessage::assistant(format!("answer to {key}")),
     };
-    let reply = reply.to_json();
     // Decided before anything that depends on it runs.
-    ctx.journal(reply.clone()).await?;
+    ctx.journal(reply.to_json()).await?;
     Ok(Update::new()
         .with("messages", vec![reply])
         .with("turns", json!(turns + 1)))
 }
 
 async fn tools(ctx: NodeContext, effects: Effects) -> Result<Update, NodeError> {
-    let calls = {
-        let last = ctx.state().list("messages").and_then(|list| list.last());
-        let last = last.map(ChatMessage::from_json);
-        match last {
-            Some(Ok(message)) => message.tool_calls,
-            _ => return Err(NodeError::new("no calls")),
-        }
+    let messages = ctx.state().list_of::<ChatMessage>("messages");
+    let Some(last) = messages.and_then(List::last) else {
+        return Err(NodeError::new("no calls"));
     };
+    let calls = last.tool_calls.clone();
     let mut results = Vec::new();
     for call in calls {
         give_way(1).await;
         *lock(&effects).entry(call.id.clone()).or_default() += 1;
         give_way(1).await;
-        let result = ChatMessage::tool(call.id.clone(), "worked").to_json();
-        ctx.journal(result.clone()).await?;
+        let result = ChatMessage::tool(call.id.clone(), "worked");
+        ctx.journal(result.to_json()).await?;
         results.push(result);
     }
     Ok(Update::new().with("messages", results))

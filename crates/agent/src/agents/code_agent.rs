@@ -18,6 +18,7 @@ use crate::transcript::item::Transcript;
 use crate::turn::assistant::Assistant;
 use crate::turn::budget::{Budget, Limits};
 use crate::turn::chat::chat;
+use crate::turn::listener::TurnEvent;
 use crate::turn::response_requirements::Demands;
 use crate::turn::routing::Routing;
 use crate::turn::run::{Turn, TurnError};
@@ -107,7 +108,7 @@ impl Agent {
         store: SharedStore,
         clock: Arc<dyn Clock>,
         ids: Arc<dyn IdSource>,
-    ) -> Result<ChatHarness, AgentError> {
+    ) -> Result<ChatHarness<TurnEvent>, AgentError> {
         Ok(chat(self.assistant.clone(), store, clock, ids)?)
     }
 

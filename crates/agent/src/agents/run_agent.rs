@@ -160,7 +160,7 @@ async fn answer(
     let turn = turn.map_err(|error| failed(error.to_string()))?;
     let listener = Arc::new(AgentListener {
         listener: Arc::clone(&environment.listener),
-        place,
+        place: Arc::new(place),
     });
     let ended = turn.run(listener, None).await.map_err(|error| {
         let failure = failed(format!("{} ({})", error.message, error.category));
@@ -187,15 +187,15 @@ async fn answer(
 /// Forwards the events of an agent with its place.
 struct AgentListener {
     listener: Arc<dyn Listener>,
-    place: AgentPlace,
+    place: Arc<AgentPlace>,
 }
 
 impl Listener for AgentListener {
-    fn event(&self, event: TurnEvent<'_>) {
+    fn event(&self, event: TurnEvent) {
         // Agents that an agent calls report to the same listener themselves.
         self.listener.event(TurnEvent::OfAgent {
-            agent: &self.place,
-            event: &event,
+            agent: Arc::clone(&self.place),
+            event: Box::new(event),
         });
     }
 }

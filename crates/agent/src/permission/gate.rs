@@ -11,10 +11,16 @@ use crate::permission::audit::{AUDIT_FAILED, AuditError, AuditRecord};
 use crate::permission::decision_source::Authority;
 use crate::permission::permissions::Permission;
 use crate::turn::assistant::Assistant;
+use crate::turn::listener::TurnEvent;
 
 impl Assistant {
     /// Decides what can be decided now. What is left as [`Permission::Ask`] waits for a signal.
-    pub(crate) async fn decide(&self, router: &Router, ctx: &NodeContext, calls: &mut [GatedCall]) {
+    pub(crate) async fn decide(
+        &self,
+        router: &Router,
+        ctx: &NodeContext<TurnEvent>,
+        calls: &mut [GatedCall],
+    ) {
         for gated in calls.iter_mut() {
             gated.ruling = self.permissions.decide(&gated.call.name);
             // A tool that does not exist is refused by the toolbox without a request.
@@ -63,7 +69,7 @@ impl Assistant {
     /// Records what a signal decided about the calls that waited. If that fails, none of them may run.
     pub(crate) async fn signalled(
         &self,
-        ctx: &NodeContext,
+        ctx: &NodeContext<TurnEvent>,
         calls: &mut [GatedCall],
         signal: &Signalled<'_>,
     ) {
@@ -80,7 +86,7 @@ impl Assistant {
 
     async fn record<'a>(
         &self,
-        ctx: &NodeContext,
+        ctx: &NodeContext<TurnEvent>,
         decided: impl Iterator<Item = &'a GatedCall>,
         signal: Option<&Signalled<'_>>,
     ) -> Result<(), AuditError> {

@@ -17,8 +17,9 @@ use std::sync::Arc;
 
 use logue_graph::{
     CompileError, CompiledGraph, END, Field, FieldType, GraphBuilder, IdSource, List, NodeContext,
-    NodeError, RunEvent, StateSchema, Target, Update,
+    NodeError, StateSchema, Target, Update,
 };
+use logue_harness::chat::messages_field;
 use logue_message::{ChatMessage, ToolCall};
 use logue_model::{
     ModelEvent, ModelRequest, Provider, ProviderError, SamplingSettings, StructuredProvider,
@@ -33,11 +34,11 @@ use crate::permission::approval::{
 use crate::permission::gate::unrecorded;
 use crate::permission::permissions::{Permission, Permissions};
 use crate::turn::budget::{BUDGET_EXCEEDED, Budget};
+use crate::turn::listener::TurnEvent;
 use crate::turn::progress::{
     CALLS, Progress, TURN, asks, calls, has_calls, message_of, with_calls,
 };
-use crate::turn::relay::{ASKING, CALLING, GOING_ON, REASKING, RETRYING, UNCHECKED};
-use crate::turn::request::{ReadMessages, request_messages};
+use crate::turn::request::request_messages;
 use crate::turn::response_requirements::Demands;
 use crate::turn::routing::{Routing, with_unique_ids};
 use crate::turn::spans;
@@ -95,11 +96,14 @@ impl Assistant {
     ///
     /// # Errors
     /// None that a caller could cause.
-    pub fn graph(mut self, ids: impl IdSource + 'static) -> Result<CompiledGraph, CompileError> {
+    pub fn graph(
+        mut self,
+        ids: impl IdSource + 'static,
+    ) -> Result<CompiledGraph<TurnEvent>, CompileError> {
         // Whoever the provider is: nothing invalid is sent, and a schema is kept to.
         self.provider = Arc::new(StructuredProvider::new(self.provider));
         let schema = StateSchema::new()
-            .with(Field::appended(MESSAGES, "ChatMessage"))
+            .with(messages_field())
             .with(Field::new(TURN, FieldType::Map))
             .with(Field::new(CALLS, FieldType::Map))
             .with(Field::new(APPROVAL, FieldType::Any))
@@ -111,24 +115,23 @@ impl Assistant {
         let shared = Arc::new(Shared {
             router: self.routing.router(self.toolbox.clone()),
             assistant: self,
-            read: ReadMessages::default(),
         });
         let (model, gate, tools) = (Arc::clone(&shared), Arc::clone(&shared), shared);
-        GraphBuilder::new(schema)
+        GraphBuilder::for_events(schema)
             .max_steps(steps)
-            .add_node_fn(MODEL, move |ctx: NodeContext| {
+            .add_node_fn(MODEL, move |ctx: NodeContext<TurnEvent>| {
                 let shared = Arc::clone(&model);
                 async move { shared.ask_model(&ctx).await }
             })
-            .add_node_fn(GATE, move |ctx: NodeContext| {
+            .add_node_fn(GATE, move |ctx: NodeContext<TurnEvent>| {
                 let shared = Arc::clone(&gate);
                 async move { shared.gate(&ctx).await }
             })
-            .add_node_fn(ASK, move |ctx: NodeContext| {
+            .add_node_fn(ASK, move |ctx: NodeContext<TurnEvent>| {
                 budget.suspended(ctx.invocation_id());
                 async move { ask_person(&ctx, timeout_seconds).await }
             })
-            .add_node_fn(TOOLS, move |ctx: NodeContext| {
+            .add_node_fn(TOOLS, move |ctx: NodeContext<TurnEvent>| {
                 let shared = Arc::clone(&tools);
                 async move { shared.run_tools(&ctx).await }
             })
@@ -153,12 +156,11 @@ impl Assistant {
 struct Shared {
     assistant: Assistant,
     router: Router,
-    read: ReadMessages,
 }
 
 impl Shared {
     /// The node `model`: one request and its answer.
-    async fn ask_model(&self, ctx: &NodeContext) -> Result<Update, NodeError> {
+    async fn ask_model(&self, ctx: &NodeContext<TurnEvent>) -> Result<Update, NodeError> {
         let assistant = &self.assistant;
         let mut progress = Progress::of(ctx.state(), ctx.invocation_id());
         progress.requests += 1;
@@ -175,17 +177,15 @@ impl Shared {
             return Err(failed.with_source(error));
         }
         let none = List::new();
-        let conversation = self.read.of(ctx.state().list(MESSAGES).unwrap_or(&none))?;
+        let conversation = ctx.state().list_of(MESSAGES).unwrap_or(&none);
         let messages = request_messages(&assistant.prefix, conversation);
         assistant.toolbox.refresh().await;
         let toolbox = assistant.toolbox.current().await;
         let request = ModelRequest::new(&assistant.model, &messages, &assistant.settings)
             .with_tools(toolbox.definitions());
         let request = assistant.demands.applied(request, progress.requests);
-        ctx.emit(RunEvent::Custom {
-            name: ASKING.to_owned(),
-            value: json!(progress.requests),
-        });
+        let number = usize::try_from(progress.requests).unwrap_or(usize::MAX);
+        ctx.emit(TurnEvent::Asking(number));
         let mut tell = |event: ModelEvent| tell(ctx, event);
         let span = spans::asking(ctx, provider, &request);
         let answer = assistant.provider.complete(&request, &mut tell);
@@ -203,13 +203,12 @@ impl Shared {
         };
         let spent = assistant.budget.answered(provider, &request, &answer);
         with_unique_ids(&mut answer.message.tool_calls);
-        let message = answer.message.to_json();
-        ctx.journal(message.clone()).await?;
-        ctx.emit(RunEvent::Message(message.clone()));
-        self.require_runnable(&answer.message.tool_calls)?;
+        let message = Arc::new(answer.message);
+        ctx.journal(message.to_json()).await?;
+        ctx.emit(TurnEvent::MessageCompleted(Arc::clone(&message)));
+        self.require_runnable(&message.tool_calls)?;
         progress.answered(answer.finish_reason, spent);
-        let calls: Vec<GatedCall> = answer
-            .message
+        let calls: Vec<GatedCall> = message
             .tool_calls
             .iter()
             .map(|call| GatedCall::new(call.clone(), assistant.permissions.decide(&call.name)))
@@ -217,11 +216,8 @@ impl Shared {
         let update = Update::new().with(TURN, progress.to_json());
         let update = with_calls(update, &calls);
         // An answer that says and calls nothing is none that a conversation can hold.
-        let messages = if answer.message.validate().is_ok() {
-            vec![message]
-        } else {
-            Vec::new()
-        };
+        let is_valid = message.validate().is_ok();
+        let messages: List<ChatMessage> = is_valid.then_some(message).into_iter().collect();
         Ok(update.with(MESSAGES, messages))
     }
 
@@ -243,7 +239,7 @@ impl Shared {
     }
 
     /// The node `gate`: forgets what was decided before, and says what has to be decided now.
-    async fn gate(&self, ctx: &NodeContext) -> Result<Update, NodeError> {
+    async fn gate(&self, ctx: &NodeContext<TurnEvent>) -> Result<Update, NodeError> {
         let mut calls = calls(ctx.state())?;
         let router = self.router.current().await;
         self.assistant.decide(&router, ctx, &mut calls).await;
@@ -261,14 +257,14 @@ impl Shared {
         }
         let mut progress = Progress::of(ctx.state(), ctx.invocation_id());
         progress.approvals += 1;
-        let pending = pending_message(&waiting).to_json();
+        let pending = pending_message(&waiting);
         Ok(update
             .with(TURN, progress.to_json())
             .with(MESSAGES, vec![pending]))
     }
 
     /// The node `tools`: runs the calls that may run.
-    async fn run_tools(&self, ctx: &NodeContext) -> Result<Update, NodeError> {
+    async fn run_tools(&self, ctx: &NodeContext<TurnEvent>) -> Result<Update, NodeError> {
         let mut calls = calls(ctx.state())?;
         let mut progress = Progress::of(ctx.state(), ctx.invocation_id());
         let signal = Signalled::of(ctx.state(), ctx.invocation_id(), progress.approvals);
@@ -280,10 +276,6 @@ impl Shared {
             let message = message_of(calls.iter().map(|gated| gated.call.clone()).collect());
             ctx.journal(logue_harness::chat::continues(&message))
                 .await?;
-            ctx.emit(RunEvent::Custom {
-                name: GOING_ON.to_owned(),
-                value: message.to_json(),
-            });
         }
         let agents = self.assistant.budget.part();
         let router = self.router.current().await;
@@ -309,24 +301,20 @@ impl Shared {
                 continue;
             };
             for SchemaWarning { tool, reason } in self.router.take_schema_warnings() {
-                ctx.emit(RunEvent::Custom {
-                    name: UNCHECKED.to_owned(),
-                    value: json!({"tool": tool, "why": reason}),
-                });
+                ctx.emit(TurnEvent::Unchecked { tool, why: reason });
             }
-            let call = &gated.call;
+            let call = Arc::new(gated.call.clone());
             let text = self.assistant.routing.told(&outcome);
-            let result = ChatMessage::tool(call.id.clone(), text);
-            let result = result.with_name(call.name.clone()).to_json();
-            ctx.journal(result.clone()).await?;
-            ctx.emit(RunEvent::Message(result.clone()));
-            let (id, name) = (call.id.clone(), call.name.clone());
+            let result = ChatMessage::tool(call.id.clone(), text.clone());
+            let result = Arc::new(result.with_name(call.name.clone()));
+            ctx.journal(result.to_json()).await?;
+            ctx.emit(TurnEvent::MessageCompleted(Arc::clone(&result)));
             let ok = outcome.ok;
-            ctx.emit(RunEvent::ToolEnded { id, name, ok });
+            ctx.emit(TurnEvent::ToolEnded { call, ok, text });
             *place = Some(result);
         }
         unrecorded(&calls)?;
-        let results: Vec<Value> = results.into_iter().flatten().collect();
+        let results: List<ChatMessage> = results.into_iter().flatten().collect();
         progress.spent.add(agents.spent());
         let update = Update::new()
             .with(APPROVAL, Value::Null)
@@ -339,7 +327,7 @@ impl Shared {
 
 /// Runs one call that may run, in a span of its own.
 fn run_tool<'a>(
-    ctx: &'a NodeContext,
+    ctx: &'a NodeContext<TurnEvent>,
     router: &'a Router,
     gated: &'a GatedCall,
 ) -> BoxFuture<'a, ToolResult> {
@@ -350,8 +338,7 @@ fn run_tool<'a>(
         ..ToolRequest::from(call)
     });
     Box::pin(async move {
-        let (id, name) = (call.id.clone(), call.name.clone());
-        ctx.emit(RunEvent::ToolStarted { id, name });
+        ctx.emit(TurnEvent::ToolStarted(Arc::new(call.clone())));
         let span = spans::calling(ctx, call);
         let outcome = running.instrument(span.clone()).await;
         spans::called(&span, &outcome);
@@ -360,7 +347,10 @@ fn run_tool<'a>(
 }
 
 /// The node `approval`: waits for a person.
-async fn ask_person(ctx: &NodeContext, timeout_seconds: Option<u64>) -> Result<Update, NodeError> {
+async fn ask_person(
+    ctx: &NodeContext<TurnEvent>,
+    timeout_seconds: Option<u64>,
+) -> Result<Update, NodeError> {
     let calls = calls(ctx.state())?;
     let waiting: Vec<_> = calls
         .iter()
@@ -372,14 +362,11 @@ async fn ask_person(ctx: &NodeContext, timeout_seconds: Option<u64>) -> Result<U
     match ctx.suspend(descriptor).await {}
 }
 
-fn tell(ctx: &NodeContext, event: ModelEvent) {
+fn tell(ctx: &NodeContext<TurnEvent>, event: ModelEvent) {
     let event = match event {
-        ModelEvent::Text(text) => RunEvent::Text(text),
-        ModelEvent::Reasoning(text) => RunEvent::Reasoning(text),
-        ModelEvent::ToolCall { name, .. } => RunEvent::Custom {
-            name: CALLING.to_owned(),
-            value: json!(name),
-        },
+        ModelEvent::Text(text) => TurnEvent::Delta(text),
+        ModelEvent::Reasoning(text) => TurnEvent::Reasoning(text),
+        ModelEvent::ToolCall { name, .. } => TurnEvent::Calling(name),
         ModelEvent::Retry {
             attempt,
             wait,
@@ -387,18 +374,16 @@ fn tell(ctx: &NodeContext, event: ModelEvent) {
             message,
         } => {
             spans::retrying(attempt, wait, category);
-            RunEvent::Custom {
-                name: RETRYING.to_owned(),
-                value: json!({"attempt": attempt, "wait_seconds": wait.as_secs_f64(),
-                    "category": category.as_str(), "message": message}),
+            TurnEvent::Retrying {
+                attempt,
+                wait,
+                category: category.as_str(),
+                message,
             }
         }
         ModelEvent::SchemaRetry { reason } => {
             spans::reasking();
-            RunEvent::Custom {
-                name: REASKING.to_owned(),
-                value: json!(reason),
-            }
+            TurnEvent::Reasking { reason }
         }
         _ => return,
     };

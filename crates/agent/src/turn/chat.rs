@@ -10,6 +10,7 @@ use logue_harness::store::SharedStore;
 use crate::permission::approval::{check_approval, expired};
 use crate::turn::assistant::Assistant;
 use crate::turn::budget::BUDGET_EXCEEDED;
+use crate::turn::listener::TurnEvent;
 use crate::turn::run::{TurnError, bucket, internal};
 
 /// A chat with an assistant over a store. A signal for one of its turns says whether tools may run;
@@ -25,14 +26,14 @@ pub fn chat(
     store: SharedStore,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
-) -> Result<ChatHarness, TurnError> {
+) -> Result<ChatHarness<TurnEvent>, TurnError> {
     let graph = assistant.graph(Arc::clone(&ids));
     let graph = graph.map_err(|error| internal(error.to_string()))?;
-    let harness = ChatHarness::new(graph, store, clock, ids);
-    let harness = harness.map_err(|error| internal(error.to_string()))?;
-    Ok(harness
+    ChatHarness::builder(graph, store, clock, ids)
         .with_classifier(bucket)
         .with_payload_check(check_approval)
         .with_kept_failures(|category| category == BUDGET_EXCEEDED)
-        .with_expiry(expired))
+        .with_expiry(expired)
+        .build()
+        .map_err(|error| internal(error.to_string()))
 }

@@ -1,94 +1,116 @@
-//! What a turn tells while it runs.
+//! The events of a turn.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use logue_message::ToolCall;
+use logue_graph::{EventSink, NodePlace, RunEvent};
+use logue_message::{ChatMessage, ToolCall};
 
-/// Whoever watches a turn. Called from the turn's own task, so it should not wait.
+/// Receives the events of a turn. It is called from the turn's own task and must not block.
 pub trait Listener: Send + Sync {
-    /// Something happened.
-    fn event(&self, event: TurnEvent<'_>);
+    /// Receives one event.
+    fn event(&self, event: TurnEvent);
 }
 
-/// One thing that happened. What has been completed is durable before it is told; only the deltas
-/// come before that.
-#[derive(Clone, Copy, Debug)]
+/// An event of a turn. A completed part is durable before its event is emitted; only the deltas of
+/// an answer precede that.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum TurnEvent<'a> {
-    /// The model is asked for the n-th time in this turn, from 1.
+pub enum TurnEvent {
+    /// A request to the model starts; the number counts the requests of this turn from 1.
     Asking(usize),
-    /// The request failed, and is made again after a wait.
+    /// The request failed and is repeated after a wait.
     Retrying {
-        /// How many times it failed so far, from 1.
-        attempt: u64,
-        /// The wait.
+        /// The number of failures so far, from 1.
+        attempt: u32,
+        /// The wait before the next attempt.
         wait: Duration,
         /// The stable category of the failure.
-        category: &'a str,
-        /// What happened.
-        message: &'a str,
+        category: &'static str,
+        /// The failure as a sentence.
+        message: String,
     },
-    /// The answer does not meet its schema, and the model is asked once more.
+    /// The answer violates its schema, and the model is asked once more.
     Reasking {
-        /// What is wrong with it.
-        reason: &'a str,
+        /// The violation.
+        reason: String,
     },
-    /// The model is thinking. What it thinks is private and not told.
-    Thinking,
+    /// The next piece of the model's reasoning, which outlets do not show.
+    Reasoning(String),
     /// The next piece of the visible answer.
-    Delta(&'a str),
+    Delta(String),
     /// The model writes a call of this tool.
-    Calling(&'a str),
-    /// The model has answered.
-    Answered {
-        /// Its visible text, which may be empty.
-        text: &'a str,
-        /// How many tools it calls; with none it is the turn's answer.
-        calls: usize,
-    },
+    Calling(String),
+    /// A message of the turn is complete: an answer of the model, or the result of a tool.
+    MessageCompleted(Arc<ChatMessage>),
     /// A tool starts.
-    ToolStarted(&'a ToolCall),
-    /// What a tool is called with is not checked: its schema is of no use. Told once.
+    ToolStarted(Arc<ToolCall>),
+    /// The arguments of a tool are not checked, because its schema is not usable. Emitted once a tool.
     Unchecked {
         /// The tool.
-        tool: &'a str,
-        /// What is wrong with the schema.
-        why: &'a str,
+        tool: String,
+        /// The violation in the schema.
+        why: String,
     },
-    /// An agent does something, while the prompt is read or a tool runs.
+    /// An event of an agent that a prompt or a tool runs.
     OfAgent {
-        /// Which one.
-        agent: &'a AgentPlace,
-        /// What it does, in a turn of its own.
-        event: &'a TurnEvent<'a>,
+        /// The agent.
+        agent: Arc<AgentPlace>,
+        /// The event of the agent's own turn.
+        event: Box<TurnEvent>,
     },
-    /// A tool has ended and its result is in the transcript.
+    /// A tool has ended, and its result is in the transcript.
     ToolEnded {
         /// The call.
-        call: &'a ToolCall,
-        /// Whether it did what it was asked to.
+        call: Arc<ToolCall>,
+        /// Whether the call succeeded.
         ok: bool,
-        /// What the model is told.
-        text: &'a str,
+        /// The result that the model receives.
+        text: String,
     },
 }
 
-/// Which agent it is that does something.
+/// The agent that an event comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentPlace {
-    /// Its prompt, as whoever asks it names it.
+    /// The agent's prompt, as its caller names it.
     pub src: String,
-    /// The call that asks it; `None` if a prompt does while it is read.
+    /// The call that runs the agent; `None` if a prompt does while it is read.
     pub call_id: Option<String>,
-    /// How many agents deep it is, from 1.
+    /// The number of agents around this one, itself included.
     pub depth: usize,
 }
 
-/// A listener that hears nothing.
+/// A listener that ignores all events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoListener;
 
 impl Listener for NoListener {
-    fn event(&self, _: TurnEvent<'_>) {}
+    fn event(&self, _: TurnEvent) {}
+}
+
+/// Routes the events of a run to a [`Listener`].
+pub struct ListenerSink(Arc<dyn Listener>);
+
+impl ListenerSink {
+    /// Routes to `listener`.
+    pub fn new(listener: Arc<dyn Listener>) -> Self {
+        Self(listener)
+    }
+}
+
+impl EventSink<TurnEvent> for ListenerSink {
+    fn emit(&self, _: &NodePlace, event: RunEvent<TurnEvent>) {
+        if let RunEvent::Emitted(event) = event {
+            self.0.event(event);
+        }
+    }
+}
+
+impl fmt::Debug for ListenerSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ListenerSink").finish_non_exhaustive()
+    }
 }

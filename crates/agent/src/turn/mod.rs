@@ -5,7 +5,6 @@ pub(crate) mod budget;
 pub(crate) mod chat;
 pub(crate) mod listener;
 pub(crate) mod progress;
-pub(crate) mod relay;
 pub(crate) mod request;
 pub(crate) mod response_requirements;
 pub(crate) mod routing;

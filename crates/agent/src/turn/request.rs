@@ -6,11 +6,9 @@
 //! says so. The log itself never changes.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
-use logue_graph::{List, NodeError};
+use logue_graph::List;
 use logue_message::{ChatMessage, Role, repair_history};
-use serde_json::Value;
 
 use crate::permission::approval::is_pending;
 
@@ -20,51 +18,17 @@ const WAITING: &str = "This call was not run yet: it waits for the approval of a
 /// Builds the messages of a request from a prefix and a stored conversation. Linear.
 pub(crate) fn request_messages(
     prefix: &[ChatMessage],
-    conversation: Vec<ChatMessage>,
+    conversation: &List<ChatMessage>,
 ) -> Vec<ChatMessage> {
     let mut log = Log {
         kept: Vec::with_capacity(prefix.len() + conversation.len()),
         ..Log::default()
     };
-    for message in prefix.iter().cloned().chain(conversation) {
+    for message in prefix.iter().chain(conversation).cloned() {
         log.take(message);
     }
     let (history, _) = repair_history(log.into_messages());
     history
-}
-
-/// The parsed messages of a list. A list that extends the previous one is parsed from there.
-#[derive(Debug, Default)]
-pub(crate) struct ReadMessages {
-    latest: Mutex<(List, Vec<ChatMessage>)>,
-}
-
-impl ReadMessages {
-    /// Returns the messages of `list`.
-    pub(crate) fn of(&self, list: &List) -> Result<Vec<ChatMessage>, NodeError> {
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        if !goes_on(&latest.0, list) {
-            *latest = (List::new(), Vec::new());
-        }
-        for index in latest.1.len()..list.len() {
-            let value = list.get(index).unwrap_or(&Value::Null);
-            let message = ChatMessage::from_json(value).map_err(NodeError::new)?;
-            latest.1.push(message);
-        }
-        latest.0 = list.clone();
-        Ok(latest.1.clone())
-    }
-}
-
-/// Returns whether `new` extends `old`. Items are shared, so comparing the last one suffices.
-fn goes_on(old: &List, new: &List) -> bool {
-    let Some(last) = old.len().checked_sub(1) else {
-        return true;
-    };
-    match (old.get(last), new.get(last)) {
-        (Some(old), Some(new)) => std::ptr::eq(old, new),
-        _ => false,
-    }
 }
 
 #[derive(Default)]

@@ -4,22 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use logue_graph::{
-    CountingIds, EngineError, Invocation, Outcome, PausedRun, RunPorts, SignalDescriptor, State,
-    Update,
+    CountingIds, EngineError, Invocation, List, Outcome, PausedRun, RunPorts, SignalDescriptor,
+    State, Update,
 };
 use logue_harness::chat::CompletedTurn;
 use logue_harness::{Classifier, DefaultClassifier, ErrorBucket};
 use logue_message::ChatMessage;
 use logue_model::{FinishReason, ProviderError, Usage};
-use serde_json::Value;
 
 use crate::transcript::item::{Transcript, TranscriptError};
 use crate::transcript::journal::TranscriptJournal;
 use crate::turn::assistant::{Assistant, MAX_TURNS, MESSAGES, TOOL_RESULT_REQUIRED};
 use crate::turn::budget::BUDGET_EXCEEDED;
-use crate::turn::listener::Listener;
+use crate::turn::listener::{Listener, ListenerSink};
 use crate::turn::progress::Progress;
-use crate::turn::relay::Relay;
 
 /// The remedy for a spent budget.
 const BUDGET_HELP: &str = "completed work is kept: raise --max-tokens or --budget and run again";
@@ -129,10 +127,10 @@ impl Turn {
         invocation_id: Option<String>,
     ) -> Result<TurnEnd, TurnError> {
         let before = self.history.len();
-        let messages: Vec<Value> = self.history.iter().map(ChatMessage::to_json).collect();
+        let messages = List::from(self.history);
         let ports = RunPorts::new()
             .with_journal(TranscriptJournal::new(self.transcript))
-            .with_events(Relay::new(listener));
+            .with_events(ListenerSink::new(listener));
         let graph = self.assistant.graph(CountingIds::new());
         let graph = graph.map_err(|error| internal(error.to_string()))?;
         let mut start = Invocation::new(Update::new().with(MESSAGES, messages)).with_ports(ports);
@@ -142,11 +140,15 @@ impl Turn {
         match graph.invoke(start).await {
             Outcome::Completed(completed) => {
                 let progress = Progress::of(&completed.state, &completed.invocation_id);
-                report(&completed.state, &progress, before).map(TurnEnd::Completed)
+                Ok(TurnEnd::Completed(report(
+                    &completed.state,
+                    &progress,
+                    before,
+                )))
             }
             Outcome::Errored(errored) => Err(turn_error(&errored.error)),
             Outcome::Suspended(suspended) => {
-                let pending = tail(&suspended.state, before)?.pop();
+                let pending = messages_from(&suspended.state, before).pop();
                 let mut run = suspended.paused;
                 // The transcript contains them, and no conversation has two histories.
                 drop(run.take_field(MESSAGES));
@@ -161,21 +163,20 @@ impl Turn {
 }
 
 /// Returns the messages of a state from an index on.
-fn tail(state: &State, from: usize) -> Result<Vec<ChatMessage>, TurnError> {
-    let list = state.list(MESSAGES);
+fn messages_from(state: &State, from: usize) -> Vec<ChatMessage> {
+    let list = state.list_of::<ChatMessage>(MESSAGES);
     let messages = list.into_iter().flat_map(|list| list.iter().skip(from));
-    let messages = messages.map(ChatMessage::from_json);
-    messages.collect::<Result<_, _>>().map_err(internal)
+    messages.cloned().collect()
 }
 
-fn report(state: &State, progress: &Progress, before: usize) -> Result<TurnReport, TurnError> {
-    Ok(TurnReport {
-        replies: tail(state, before)?,
+fn report(state: &State, progress: &Progress, before: usize) -> TurnReport {
+    TurnReport {
+        replies: messages_from(state, before),
         usage: progress.spent.usage,
         cost: progress.spent.cost,
         requests: usize::try_from(progress.requests).unwrap_or(usize::MAX),
         cut: progress.cut(),
-    })
+    }
 }
 
 /// Converts the error of a run: its category, the bucket of that, and the remedy of its cause.

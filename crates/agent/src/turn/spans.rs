@@ -12,9 +12,11 @@ use logue_tools::ToolResult;
 use tracing::field::Empty;
 use tracing::{Span, info_span};
 
+use crate::turn::listener::TurnEvent;
+
 /// Opens the span of a model request.
 pub(crate) fn asking(
-    ctx: &NodeContext,
+    ctx: &NodeContext<TurnEvent>,
     provider: &'static str,
     request: &ModelRequest<'_>,
 ) -> Span {
@@ -79,7 +81,7 @@ pub(crate) fn reasking() {
 }
 
 /// Opens the span of a tool call.
-pub(crate) fn calling(ctx: &NodeContext, call: &ToolCall) -> Span {
+pub(crate) fn calling(ctx: &NodeContext<TurnEvent>, call: &ToolCall) -> Span {
     let span = info_span!(
         "gen_ai.execute_tool",
         otel.name = Empty,

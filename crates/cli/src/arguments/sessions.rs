@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use logue_agent::PermissionRule;
-use logue_harness::chat::{BusyPolicy, WhilePaused};
+use logue_harness::chat::{BusyPolicy, PausedPolicy};
 
 use crate::conversion::form::Form;
 
@@ -104,7 +104,7 @@ pub(crate) enum Paused {
     Reject,
 }
 
-impl From<Paused> for WhilePaused {
+impl From<Paused> for PausedPolicy {
     fn from(paused: Paused) -> Self {
         match paused {
             Paused::Proceed => Self::Proceed,

@@ -245,7 +245,7 @@ impl Output {
         }
     }
 
-    fn show(&self, event: TurnEvent<'_>) {
+    fn show(&self, event: TurnEvent) {
         match event {
             TurnEvent::Asking(_) => self.busy("thinking".to_owned()),
             TurnEvent::Retrying {
@@ -259,7 +259,7 @@ impl Output {
                 complain(&format!(
                     "asking again in {} (attempt {attempt} failed: {category}: {})\n",
                     shown_wait(wait),
-                    escape_untrusted(message)
+                    escape_untrusted(&message)
                 ));
                 self.busy("waiting".to_owned());
             }
@@ -268,40 +268,41 @@ impl Output {
                 self.end_line();
                 complain(&format!(
                     "asking again: the answer does not meet the schema: {}\n",
-                    escape_untrusted(reason)
+                    escape_untrusted(&reason)
                 ));
                 self.busy("thinking".to_owned());
             }
             TurnEvent::Calling(name) => {
                 self.end_line();
-                self.busy(format!("calling {}", escape_untrusted(name)));
+                self.busy(format!("calling {}", escape_untrusted(&name)));
             }
             TurnEvent::Delta(text) if self.streams => {
                 self.rest();
-                self.write(text);
+                self.write(&text);
             }
-            TurnEvent::Answered { text, calls } => {
+            TurnEvent::MessageCompleted(message) if message.role == Role::Assistant => {
                 self.rest();
-                if !self.streams && calls == 0 {
-                    self.write(text);
+                let is_answer = message.tool_calls.is_empty();
+                if !self.streams && is_answer {
+                    self.write(&message.text());
                 }
-                self.state().answered |= calls == 0;
+                self.state().answered |= is_answer;
                 self.end_line();
             }
             TurnEvent::Unchecked { tool, why } => {
                 self.rest();
                 complain(&format!(
                     "warning: what `{}` is called with is not checked: {}\n",
-                    escape_untrusted(tool),
-                    escape_untrusted(why)
+                    escape_untrusted(&tool),
+                    escape_untrusted(&why)
                 ));
             }
-            TurnEvent::ToolStarted(call) => self.busy(described(call)),
+            TurnEvent::ToolStarted(call) => self.busy(described(&call)),
             TurnEvent::ToolEnded { call, ok, .. } => {
                 self.rest();
                 if self.animated {
                     let mark = if ok { "✓" } else { "✗" };
-                    complain(&format!("{mark} {}\n", described(call)));
+                    complain(&format!("{mark} {}\n", described(&call)));
                 }
             }
             _ => {}
@@ -331,7 +332,7 @@ impl Output {
         }
     }
 
-    fn tell(&self, event: TurnEvent<'_>) {
+    fn tell(&self, event: TurnEvent) {
         let (agent, event) = match event {
             TurnEvent::OfAgent { agent, event } => (Some(agent), *event),
             event => (None, event),
@@ -355,7 +356,11 @@ impl Output {
             // What an agent says is not said to the user.
             _ if agent.is_some() => return,
             TurnEvent::Delta(text) => json!({"event": "response.delta", "text": text}),
-            TurnEvent::Answered { text, .. } if !text.is_empty() => {
+            TurnEvent::MessageCompleted(message) if message.role == Role::Assistant => {
+                let text = message.text();
+                if text.is_empty() {
+                    return;
+                }
                 json!({"event": "message", "role": "assistant", "content": text})
             }
             _ => return,
@@ -369,7 +374,7 @@ impl Output {
 }
 
 impl Listener for Output {
-    fn event(&self, event: TurnEvent<'_>) {
+    fn event(&self, event: TurnEvent) {
         if self.json {
             self.tell(event);
         } else {

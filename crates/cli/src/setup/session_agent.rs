@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use logue_agent::{
     Approvals, Assistant, AuditLog, History, Permission, PermissionRule, Permissions, Prepared,
-    SessionAudit, chat, prepare,
+    SessionAudit, TurnEvent, chat, prepare,
 };
 use logue_harness::Clock as _;
 use logue_harness::chat::ChatHarness;
@@ -120,7 +120,7 @@ impl Agent {
         store: SharedStore,
         session: &str,
         command: &SessionCommand<'_>,
-    ) -> Result<ChatHarness, Failure> {
+    ) -> Result<ChatHarness<TurnEvent>, Failure> {
         let input = Input::of_agent(&self.file)?;
         if input.language == Language::Openchatml {
             let message = format!("`{}` is a transcript, not an agent's prompt", input.name);
@@ -173,7 +173,10 @@ pub(crate) struct SessionCommand<'a> {
 }
 
 /// A chat with an assistant over a store, with this machine's clock and random names.
-pub(crate) fn chat_over(assistant: Assistant, store: SharedStore) -> Result<ChatHarness, Failure> {
+pub(crate) fn chat_over(
+    assistant: Assistant,
+    store: SharedStore,
+) -> Result<ChatHarness<TurnEvent>, Failure> {
     chat(assistant, store, Arc::new(SystemClock), ids())
         .map_err(|error| Failure::new(Exit::Internal, error.category, error.message))
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use logue_agent::Relay;
-use logue_harness::chat::{ChatTurnOutcome, SignalError, TurnEvent, TurnStream};
+use logue_agent::{Listener as _, TurnEvent};
+use logue_graph::RunEvent;
+use logue_harness::chat::{ChatEvent, ChatTurnOutcome, SignalError, TurnStream};
 use logue_message::ChatMessage;
 
 use crate::arguments::StoreArgs;
@@ -61,8 +62,7 @@ pub(crate) enum Ended {
 
 /// Shows what happens in a turn until it ends, or until a signal of the system ends this process. The
 /// turn is then put in order by whoever comes next.
-pub(crate) async fn watch(mut turn: TurnStream, output: &Arc<Output>) -> Ended {
-    let relay = Relay::new(Arc::clone(output) as Arc<_>);
+pub(crate) async fn watch(mut turn: TurnStream<TurnEvent>, output: &Arc<Output>) -> Ended {
     let mut signal = std::pin::pin!(signalled());
     loop {
         let event = tokio::select! {
@@ -71,8 +71,11 @@ pub(crate) async fn watch(mut turn: TurnStream, output: &Arc<Output>) -> Ended {
             event = turn.next() => event,
         };
         match event {
-            Some(TurnEvent::Run { event, .. }) => relay.tell(&event),
-            Some(TurnEvent::Outcome(outcome)) => return Ended::Turn(Box::new(outcome)),
+            Some(ChatEvent::Run {
+                event: RunEvent::Emitted(event),
+                ..
+            }) => output.event(event),
+            Some(ChatEvent::Outcome(outcome)) => return Ended::Turn(outcome),
             Some(_) => {}
             // The outcome is the last event, so this does not happen.
             None => return Ended::Signalled(Exit::Internal),

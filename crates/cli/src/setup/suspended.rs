@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use logue_agent::{FileSession, History, PermissionRule, Permissions, SuspendedTurn};
+use logue_agent::{FileSession, History, PermissionRule, Permissions, SuspendedTurn, TurnEvent};
 use logue_harness::Clock as _;
 use logue_harness::chat::ChatHarness;
 use logue_harness::store::{
@@ -178,7 +178,7 @@ pub(crate) async fn chat(
     arguments: &SignalArgs,
     config: &Config,
     output: &Arc<Output>,
-) -> Result<ChatHarness, Failure> {
+) -> Result<ChatHarness<TurnEvent>, Failure> {
     let session = waiting.session.as_str();
     let model = arguments.asking.model.as_deref();
     let rules: &[PermissionRule] = &[];

@@ -9,7 +9,7 @@ use crate::build::compile_error::CompileError;
 use crate::build::edge::{Edge, IntoRoute, Position, Route, Target};
 use crate::error::NodeError;
 use crate::graph::{CompiledGraph, CompiledNode, Inner};
-use crate::node::body::Body;
+use crate::node::body::{Code, NodeBody};
 use crate::node::branches::ParallelBranches;
 use crate::node::context::{FnNode, Node, NodeContext};
 use crate::node::fan_out::FanOut;
@@ -28,10 +28,10 @@ use crate::state::update::Update;
 pub const DEFAULT_MAX_STEPS: usize = 1_000;
 
 /// Collects nodes and edges. Mistakes are reported by [`compile`](Self::compile), not on the way.
-pub struct GraphBuilder {
+pub struct GraphBuilder<E = ()> {
     schema: StateSchema,
-    nodes: Vec<(String, Body)>,
-    middleware: Vec<(Option<String>, Arc<dyn Middleware>)>,
+    nodes: Vec<(String, Box<dyn NodeBody<E>>)>,
+    middleware: Vec<PlannedMiddleware<E>>,
     observers: Vec<Arc<dyn Observer>>,
     edges: Vec<(String, PlannedEdge)>,
     entry: Option<String>,
@@ -44,8 +44,15 @@ enum PlannedEdge {
 }
 
 impl GraphBuilder {
-    /// An empty graph over a state.
+    /// An empty graph over a state, whose nodes emit no events.
     pub fn new(schema: StateSchema) -> Self {
+        Self::for_events(schema)
+    }
+}
+
+impl<E: 'static> GraphBuilder<E> {
+    /// An empty graph over a state, whose nodes emit events of the type `E`.
+    pub fn for_events(schema: StateSchema) -> Self {
         Self {
             schema,
             nodes: Vec::new(),
@@ -59,8 +66,9 @@ impl GraphBuilder {
 
     /// Adds a node.
     #[must_use]
-    pub fn add_node(mut self, name: impl Into<String>, node: impl Node + 'static) -> Self {
-        self.nodes.push((name.into(), Body::Code(Arc::new(node))));
+    pub fn add_node(mut self, name: impl Into<String>, node: impl Node<E> + 'static) -> Self {
+        let code = Code(Arc::new(node) as Arc<dyn Node<E>>);
+        self.nodes.push((name.into(), Box::new(code)));
         self
     }
 
@@ -69,32 +77,32 @@ impl GraphBuilder {
     pub fn add_subgraph(
         mut self,
         name: impl Into<String>,
-        graph: CompiledGraph,
+        graph: CompiledGraph<E>,
         mapping: Mapping,
     ) -> Self {
         let subgraph = Subgraph { graph, mapping };
-        self.nodes.push((name.into(), Body::Subgraph(subgraph)));
+        self.nodes.push((name.into(), Box::new(subgraph)));
         self
     }
 
     /// Adds a node that runs a graph for each item of a list.
     #[must_use]
-    pub fn add_fan_out(mut self, name: impl Into<String>, fan_out: FanOut) -> Self {
-        self.nodes.push((name.into(), Body::FanOut(fan_out)));
+    pub fn add_fan_out(mut self, name: impl Into<String>, fan_out: FanOut<E>) -> Self {
+        self.nodes.push((name.into(), Box::new(fan_out)));
         self
     }
 
     /// Adds a node that runs several graphs at once.
     #[must_use]
-    pub fn add_branches(mut self, name: impl Into<String>, branches: ParallelBranches) -> Self {
-        self.nodes.push((name.into(), Body::Branches(branches)));
+    pub fn add_branches(mut self, name: impl Into<String>, branches: ParallelBranches<E>) -> Self {
+        self.nodes.push((name.into(), Box::new(branches)));
         self
     }
 
     /// Wraps a middleware around every node. The first one that is added is the outermost, and those
     /// of single nodes are inside those of all.
     #[must_use]
-    pub fn wrap(mut self, middleware: impl Middleware + 'static) -> Self {
+    pub fn wrap(mut self, middleware: impl Middleware<E> + 'static) -> Self {
         self.middleware.push((None, Arc::new(middleware)));
         self
     }
@@ -104,9 +112,9 @@ impl GraphBuilder {
     pub fn wrap_node(
         mut self,
         node: impl Into<String>,
-        middleware: impl Middleware + 'static,
+        middleware: impl Middleware<E> + 'static,
     ) -> Self {
-        let middleware: Arc<dyn Middleware> = Arc::new(middleware);
+        let middleware: Arc<dyn Middleware<E>> = Arc::new(middleware);
         self.middleware.push((Some(node.into()), middleware));
         self
     }
@@ -122,7 +130,7 @@ impl GraphBuilder {
     #[must_use]
     pub fn add_node_fn<F, Fut>(self, name: impl Into<String>, run: F) -> Self
     where
-        F: Fn(NodeContext) -> Fut + Send + Sync + 'static,
+        F: Fn(NodeContext<E>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Update, NodeError>> + Send + 'static,
     {
         self.add_node(name, FnNode(run))
@@ -175,7 +183,7 @@ impl GraphBuilder {
     /// # Errors
     /// The first mistake found; first those of the schema, then of nodes, entry and edges, and
     /// reachability last.
-    pub fn compile(self, ids: impl IdSource + 'static) -> Result<CompiledGraph, CompileError> {
+    pub fn compile(self, ids: impl IdSource + 'static) -> Result<CompiledGraph<E>, CompileError> {
         let layout = Layout::new(self.schema)?;
         let mut nodes = self.nodes;
         let mut positions = HashMap::with_capacity(nodes.len());
@@ -201,7 +209,7 @@ impl GraphBuilder {
             return Err(CompileError::UnreachableNode { node });
         }
         for (name, body) in &mut nodes {
-            resolve_fields(name, body, layout.schema())?;
+            body.resolve(name, layout.schema())?;
         }
         let mut chains = chains(self.middleware, &nodes, &positions)?.into_iter();
         let nodes = nodes.into_iter().zip(edges);
@@ -223,24 +231,18 @@ impl GraphBuilder {
     }
 }
 
-/// Checks the fields that a node with graphs inside refers to.
-fn resolve_fields(name: &str, body: &mut Body, schema: &StateSchema) -> Result<(), CompileError> {
-    match body {
-        Body::Code(_) => Ok(()),
-        Body::Subgraph(Subgraph { graph, mapping }) => {
-            mapping.resolve(name, schema, graph.schema())
-        }
-        Body::FanOut(fan_out) => fan_out.check(name, schema),
-        Body::Branches(branches) => branches.resolve(name, schema),
-    }
-}
+/// Middleware, with the one node that it wraps; without a name it wraps every node.
+type PlannedMiddleware<E> = (Option<String>, Arc<dyn Middleware<E>>);
+
+/// The middleware of one node, outermost first.
+type Chain<E> = Vec<Arc<dyn Middleware<E>>>;
 
 /// The middleware of every node, in the order of the nodes.
-fn chains(
-    planned: Vec<(Option<String>, Arc<dyn Middleware>)>,
-    nodes: &[(String, Body)],
+fn chains<E>(
+    planned: Vec<PlannedMiddleware<E>>,
+    nodes: &[(String, Box<dyn NodeBody<E>>)],
     positions: &HashMap<String, usize>,
-) -> Result<Vec<Vec<Arc<dyn Middleware>>>, CompileError> {
+) -> Result<Vec<Chain<E>>, CompileError> {
     let (of_one, of_all): (Vec<_>, Vec<_>) =
         planned.into_iter().partition(|(node, _)| node.is_some());
     let of_all: Vec<_> = of_all.into_iter().map(|(_, wrapped)| wrapped).collect();
@@ -257,9 +259,9 @@ fn chains(
 }
 
 /// The one edge of every node, in the order of the nodes.
-fn resolve_edges(
+fn resolve_edges<E>(
     planned: Vec<(String, PlannedEdge)>,
-    nodes: &[(String, Body)],
+    nodes: &[(String, Box<dyn NodeBody<E>>)],
     positions: &HashMap<String, usize>,
 ) -> Result<Vec<Edge>, CompileError> {
     let mut edges: Vec<Option<Edge>> = nodes.iter().map(|_| None).collect();
@@ -341,7 +343,7 @@ impl PlannedEdge {
     }
 }
 
-impl fmt::Debug for GraphBuilder {
+impl<E> fmt::Debug for GraphBuilder<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.nodes.iter().map(|(name, _)| name).collect();
         f.debug_struct("GraphBuilder")

@@ -91,6 +91,14 @@ pub enum CompileError {
         /// The field.
         field: String,
     },
+    /// A field with typed elements has a reducer that requires JSON elements.
+    #[error("the reducer `{reducer}` of the field `{field}` requires JSON elements")]
+    UnsupportedReducer {
+        /// The field.
+        field: String,
+        /// The reducer.
+        reducer: Reducer,
+    },
     /// The default of a field is not of the field's type.
     #[error("a default is not valid: {0}")]
     InvalidDefault(StateError),
@@ -110,6 +118,7 @@ impl CompileError {
             Self::DuplicateBranch { .. } => "duplicate_branch",
             Self::MappingReferencesUndeclaredField { .. } => "mapping_references_undeclared_field",
             Self::ConflictingReducers { .. } => "conflicting_reducers",
+            Self::UnsupportedReducer { .. } => "unsupported_reducer",
             Self::DuplicateField { .. } => "duplicate_field",
             Self::InvalidDefault(_) => "invalid_default",
         }

@@ -76,7 +76,7 @@ impl Update {
     }
 }
 
-impl GraphBuilder {
+impl<E: 'static> GraphBuilder<E> {
     /// Adds an async closure as a node which reads the state as a struct, and returns another struct,
     /// or anything else that is an object in JSON, with the fields that change; see [`Update::of`].
     #[must_use]
@@ -84,7 +84,7 @@ impl GraphBuilder {
     where
         S: DeserializeOwned + Send,
         P: Serialize,
-        F: Fn(S, NodeContext) -> Fut + Send + Sync + 'static,
+        F: Fn(S, NodeContext<E>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<P, NodeError>> + Send + 'static,
     {
         self.add_node_fn(name, move |ctx| {
@@ -110,6 +110,9 @@ impl<'de> Deserializer<'de> for Held<'de> {
     type Error = serde_json::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
+        if self.0.as_typed().is_some() {
+            return self.0.to_json().deserialize_any(visitor);
+        }
         match (self.0.as_list(), self.0.as_json()) {
             (Some(list), _) => visitor.visit_seq(SeqDeserializer::new(list.iter())),
             (None, Some(json)) => json.deserialize_any(visitor),

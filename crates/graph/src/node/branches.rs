@@ -1,16 +1,20 @@
 //! Different graphs at once.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::build::compile_error::{CompileError, MappingSide};
 use crate::error::NodeError;
 use crate::graph::{CompiledGraph, Inner};
-use crate::node::body::Inside;
+use futures_util::future::BoxFuture;
+
+use crate::node::body::NodeBody;
 use crate::node::context::NodeContext;
 use crate::node::parallel::{ErrorPolicy, Parts, Pending, Progress, run_parts};
 use crate::node::subgraph::{Mapping, Subgraph, declared};
 use crate::pause::paused_run::Siblings;
+use crate::pause::resume_point::NestedResume;
 use crate::pause::suspension::SuspendRequest;
 use crate::run::info::Within;
 use crate::run::step::Step;
@@ -21,14 +25,23 @@ use crate::state::update::Update;
 
 /// A node that runs several named graphs at once. What they give is merged in the order in which
 /// the branches were added: where two of them update a field, its reducer merges both.
-#[derive(Debug, Default)]
-pub struct ParallelBranches {
-    branches: Vec<(Arc<str>, Subgraph)>,
+pub struct ParallelBranches<E = ()> {
+    branches: Vec<(Arc<str>, Subgraph<E>)>,
     policy: ErrorPolicy,
     errors_field: Option<String>,
 }
 
-impl ParallelBranches {
+impl<E> Default for ParallelBranches<E> {
+    fn default() -> Self {
+        Self {
+            branches: Vec::new(),
+            policy: ErrorPolicy::default(),
+            errors_field: None,
+        }
+    }
+}
+
+impl<E: 'static> ParallelBranches<E> {
     /// No branches.
     pub fn new() -> Self {
         Self::default()
@@ -39,7 +52,7 @@ impl ParallelBranches {
     pub fn branch(
         mut self,
         name: impl Into<String>,
-        graph: CompiledGraph,
+        graph: CompiledGraph<E>,
         mapping: Mapping,
     ) -> Self {
         let name = name.into().into();
@@ -62,7 +75,7 @@ impl ParallelBranches {
         self
     }
 
-    pub(crate) fn resolve(&mut self, node: &str, parent: &StateSchema) -> Result<(), CompileError> {
+    fn resolve_branches(&mut self, node: &str, parent: &StateSchema) -> Result<(), CompileError> {
         if let Some(field) = &self.errors_field {
             declared(node, parent, field, MappingSide::Graph)?;
         }
@@ -84,20 +97,20 @@ impl ParallelBranches {
         Ok(())
     }
 
-    pub(crate) fn graph_of(&self, name: &str) -> Option<&CompiledGraph> {
+    fn graph_of(&self, name: &str) -> Option<&CompiledGraph<E>> {
         let (_, branch) = self.branches.get(self.number(name)?)?;
         Some(&branch.graph)
     }
 
-    pub(crate) async fn run<'a>(
+    async fn run_parts<'a>(
         &'a self,
-        step: &'a Step<'a>,
-        ctx: NodeContext,
-        inside: Option<Inside>,
+        step: &'a Step<'a, E>,
+        ctx: NodeContext<E>,
+        inside: Option<NestedResume>,
     ) -> Result<Update, NodeError> {
         let mut progress = Progress::default();
-        if let Some(Inside {
-            reentry,
+        if let Some(NestedResume {
+            resume_point,
             siblings: Some(Siblings::Branches { branch, done }),
         }) = inside
         {
@@ -105,7 +118,7 @@ impl ParallelBranches {
             progress.done = done
                 .filter_map(|(name, given)| Some((self.number(&name)?, given)))
                 .collect();
-            progress.paused = self.number(&branch).map(|part| (part, reentry));
+            progress.paused = self.number(&branch).map(|part| (part, resume_point));
         }
         let paused = progress.paused.as_ref().map(|(part, _)| *part);
         progress.pending = (0..self.branches.len())
@@ -134,7 +147,7 @@ impl ParallelBranches {
     }
 }
 
-impl Parts for ParallelBranches {
+impl<E: 'static> Parts<E> for ParallelBranches<E> {
     fn policy(&self) -> ErrorPolicy {
         self.policy
     }
@@ -143,7 +156,7 @@ impl Parts for ParallelBranches {
         usize::MAX
     }
 
-    fn graph(&self, part: usize) -> Option<&Inner> {
+    fn graph(&self, part: usize) -> Option<&Inner<E>> {
         let (_, branch) = self.branches.get(part)?;
         Some(&branch.graph.inner)
     }
@@ -180,5 +193,37 @@ impl Parts for ParallelBranches {
                 .filter_map(|(part, given)| Some((name(part)?, given)))
                 .collect(),
         }
+    }
+}
+
+impl<E: 'static> NodeBody<E> for ParallelBranches<E> {
+    fn run<'a>(
+        &'a self,
+        step: &'a Step<'a, E>,
+        ctx: NodeContext<E>,
+        resume: Option<NestedResume>,
+    ) -> BoxFuture<'a, Result<Update, NodeError>> {
+        Box::pin(self.run_parts(step, ctx, resume))
+    }
+
+    fn resolve(&mut self, node: &str, parent: &StateSchema) -> Result<(), CompileError> {
+        self.resolve_branches(node, parent)
+    }
+
+    fn graph_inside(&self, siblings: Option<&Siblings>) -> Option<&Inner<E>> {
+        let Some(Siblings::Branches { branch, .. }) = siblings else {
+            return None;
+        };
+        Some(&self.graph_of(branch)?.inner)
+    }
+}
+
+impl<E> fmt::Debug for ParallelBranches<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.branches.iter().map(|(name, _)| name).collect();
+        f.debug_struct("ParallelBranches")
+            .field("branches", &names)
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
     }
 }

@@ -12,7 +12,7 @@ use crate::pause::suspension::{SignalDescriptor, Suspend, SuspendRequest};
 use crate::ports::run_ports::RunEvent;
 use crate::run::info::NodePlace;
 use crate::run::interrupt::Seat;
-use crate::run::step::Shared;
+use crate::run::shared::Shared;
 use crate::state::snapshot::State;
 use crate::state::update::Update;
 
@@ -40,16 +40,16 @@ const SAVE_FAILED: &str = "session_save_failed";
 ///     }
 /// }
 /// ```
-pub trait Node: Send + Sync {
+pub trait Node<E = ()>: Send + Sync {
     /// Runs the node once.
     ///
     /// # Errors
     /// Whatever the node raises; the run ends as errored with the state from before the node.
-    fn run(&self, ctx: NodeContext) -> BoxFuture<'_, Result<Update, NodeError>>;
+    fn run(&self, ctx: NodeContext<E>) -> BoxFuture<'_, Result<Update, NodeError>>;
 }
 
-impl<N: Node + ?Sized> Node for Arc<N> {
-    fn run(&self, ctx: NodeContext) -> BoxFuture<'_, Result<Update, NodeError>> {
+impl<E, N: Node<E> + ?Sized> Node<E> for Arc<N> {
+    fn run(&self, ctx: NodeContext<E>) -> BoxFuture<'_, Result<Update, NodeError>> {
         (**self).run(ctx)
     }
 }
@@ -57,26 +57,25 @@ impl<N: Node + ?Sized> Node for Arc<N> {
 /// An async closure as a node.
 pub(crate) struct FnNode<F>(pub(crate) F);
 
-impl<F, Fut> Node for FnNode<F>
+impl<E, F, Fut> Node<E> for FnNode<F>
 where
-    F: Fn(NodeContext) -> Fut + Send + Sync,
+    F: Fn(NodeContext<E>) -> Fut + Send + Sync,
     Fut: Future<Output = Result<Update, NodeError>> + Send + 'static,
 {
-    fn run(&self, ctx: NodeContext) -> BoxFuture<'_, Result<Update, NodeError>> {
+    fn run(&self, ctx: NodeContext<E>) -> BoxFuture<'_, Result<Update, NodeError>> {
         Box::pin((self.0)(ctx))
     }
 }
 
 /// What a node is told when it runs. Cloning is cheap.
-#[derive(Clone)]
-pub struct NodeContext {
-    pub(crate) shared: Arc<Shared>,
+pub struct NodeContext<E = ()> {
+    pub(crate) shared: Arc<Shared<E>>,
     pub(crate) state: State,
     pub(crate) place: NodePlace,
     pub(crate) seat: Seat,
 }
 
-impl NodeContext {
+impl<E> NodeContext<E> {
     /// The state that the node starts from. It does not change while the node runs.
     pub fn state(&self) -> &State {
         &self.state
@@ -123,8 +122,8 @@ impl NodeContext {
     }
 
     /// Lets whoever watches the run see something. Without an event sink it does nothing.
-    pub fn emit(&self, event: RunEvent) {
-        self.shared.emit(&self.place, event);
+    pub fn emit(&self, event: E) {
+        self.shared.emit(&self.place, RunEvent::Emitted(event));
     }
 
     /// Makes a note of something that happened before the node ends. It is durable when this
@@ -195,7 +194,18 @@ impl NodeContext {
     }
 }
 
-impl fmt::Debug for NodeContext {
+impl<E> Clone for NodeContext<E> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            state: self.state.clone(),
+            place: self.place.clone(),
+            seat: self.seat.clone(),
+        }
+    }
+}
+
+impl<E> fmt::Debug for NodeContext<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NodeContext")
             .field("place", &self.place)

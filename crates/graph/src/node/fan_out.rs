@@ -1,6 +1,7 @@
 //! One graph for each item of a list.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -8,11 +9,14 @@ use serde_json::Value;
 use crate::build::compile_error::{CompileError, MappingSide};
 use crate::error::NodeError;
 use crate::graph::{CompiledGraph, Inner};
-use crate::node::body::Inside;
+use futures_util::future::BoxFuture;
+
+use crate::node::body::NodeBody;
 use crate::node::context::NodeContext;
 use crate::node::parallel::{ErrorPolicy, Parts, Pending, Progress, run_parts};
 use crate::node::subgraph::{carried, declared};
 use crate::pause::paused_run::Siblings;
+use crate::pause::resume_point::NestedResume;
 use crate::pause::suspension::SuspendRequest;
 use crate::run::info::Within;
 use crate::run::step::Step;
@@ -34,9 +38,8 @@ use crate::state::value::FieldValue;
 ///     .concurrency(8)
 /// # }
 /// ```
-#[derive(Clone, Debug)]
-pub struct FanOut {
-    graph: CompiledGraph,
+pub struct FanOut<E = ()> {
+    graph: CompiledGraph<E>,
     items_field: String,
     item_field: String,
     inputs: Vec<(String, String)>,
@@ -47,11 +50,11 @@ pub struct FanOut {
     at_once: usize,
 }
 
-impl FanOut {
+impl<E: 'static> FanOut<E> {
     /// An instance of `graph` for each item of the list `items_field` of the graph around; the item
     /// is the instance's field `item_field`.
     pub fn new(
-        graph: CompiledGraph,
+        graph: CompiledGraph<E>,
         items_field: impl Into<String>,
         item_field: impl Into<String>,
     ) -> Self {
@@ -120,7 +123,7 @@ impl FanOut {
         self
     }
 
-    pub(crate) fn check(&self, node: &str, parent: &StateSchema) -> Result<(), CompileError> {
+    fn check(&self, node: &str, parent: &StateSchema) -> Result<(), CompileError> {
         let sub = self.graph.schema();
         declared(node, parent, &self.items_field, MappingSide::Graph)?;
         declared(node, sub, &self.item_field, MappingSide::Subgraph)?;
@@ -140,19 +143,15 @@ impl FanOut {
         Ok(())
     }
 
-    pub(crate) fn graph(&self) -> &CompiledGraph {
-        &self.graph
-    }
-
-    pub(crate) async fn run<'a>(
+    async fn run_parts<'a>(
         &'a self,
-        step: &'a Step<'a>,
-        ctx: NodeContext,
-        inside: Option<Inside>,
+        step: &'a Step<'a, E>,
+        ctx: NodeContext<E>,
+        inside: Option<NestedResume>,
     ) -> Result<Update, NodeError> {
         let progress = match inside {
-            Some(Inside {
-                reentry,
+            Some(NestedResume {
+                resume_point,
                 siblings:
                     Some(Siblings::FanOut {
                         index,
@@ -165,7 +164,7 @@ impl FanOut {
                     .into_iter()
                     .map(|(index, item)| (index, Some(item)))
                     .collect(),
-                paused: Some((index, reentry)),
+                paused: Some((index, resume_point)),
                 ..Progress::default()
             },
             _ => self.all(&ctx.state)?,
@@ -176,12 +175,13 @@ impl FanOut {
 
     /// An instance for each item.
     fn all(&self, parent: &State) -> Result<Progress, NodeError> {
-        let items = parent.list(&self.items_field).ok_or_else(|| {
+        let items = parent.get(&self.items_field).and_then(FieldValue::to_list);
+        let items = items.ok_or_else(|| {
             let field = &self.items_field;
             NodeError::new(format!("the field `{field}` holds no list of items"))
                 .with_category("state_validation_error")
         })?;
-        let items = items.items().enumerate();
+        let items = items.shared().enumerate();
         Ok(Progress {
             pending: items.map(|(index, item)| (index, Some(item))).collect(),
             ..Progress::default()
@@ -189,11 +189,12 @@ impl FanOut {
     }
 
     fn gather(&self, progress: Progress) -> Update {
-        let mut lists: Vec<_> = self.outputs.iter().map(|_| List::new()).collect();
+        let mut lists: Vec<List> = self.outputs.iter().map(|_| List::new()).collect();
         for given in progress.done.into_values() {
             for ((target, _), list) in self.outputs.iter().zip(&mut lists) {
                 let value = given.get(target).cloned();
-                list.push(value.map_or_else(Arc::default, FieldValue::into_json));
+                let value: Arc<Value> = value.map_or_else(Arc::default, FieldValue::into_json);
+                list.push(value);
             }
         }
         let mut update = Update::new();
@@ -209,7 +210,7 @@ impl FanOut {
     }
 }
 
-impl Parts for FanOut {
+impl<E: 'static> Parts<E> for FanOut<E> {
     fn policy(&self) -> ErrorPolicy {
         self.policy
     }
@@ -218,7 +219,7 @@ impl Parts for FanOut {
         self.at_once
     }
 
-    fn graph(&self, _: usize) -> Option<&Inner> {
+    fn graph(&self, _: usize) -> Option<&Inner<E>> {
         Some(&self.graph.inner)
     }
 
@@ -265,5 +266,49 @@ impl Parts for FanOut {
                 .filter_map(|(index, item)| Some((index, item?)))
                 .collect(),
         }
+    }
+}
+
+impl<E: 'static> NodeBody<E> for FanOut<E> {
+    fn run<'a>(
+        &'a self,
+        step: &'a Step<'a, E>,
+        ctx: NodeContext<E>,
+        resume: Option<NestedResume>,
+    ) -> BoxFuture<'a, Result<Update, NodeError>> {
+        Box::pin(self.run_parts(step, ctx, resume))
+    }
+
+    fn resolve(&mut self, node: &str, parent: &StateSchema) -> Result<(), CompileError> {
+        self.check(node, parent)
+    }
+
+    fn graph_inside(&self, siblings: Option<&Siblings>) -> Option<&Inner<E>> {
+        matches!(siblings, Some(Siblings::FanOut { .. })).then(|| &*self.graph.inner)
+    }
+}
+
+impl<E> Clone for FanOut<E> {
+    fn clone(&self) -> Self {
+        Self {
+            graph: self.graph.clone(),
+            items_field: self.items_field.clone(),
+            item_field: self.item_field.clone(),
+            inputs: self.inputs.clone(),
+            outputs: self.outputs.clone(),
+            policy: self.policy,
+            errors_field: self.errors_field.clone(),
+            at_once: self.at_once,
+        }
+    }
+}
+
+impl<E> fmt::Debug for FanOut<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FanOut")
+            .field("graph", &self.graph)
+            .field("items_field", &self.items_field)
+            .field("item_field", &self.item_field)
+            .finish_non_exhaustive()
     }
 }

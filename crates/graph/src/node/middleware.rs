@@ -38,35 +38,35 @@ use futures_util::future::BoxFuture;
 ///     }
 /// }
 /// ```
-pub trait Middleware: Send + Sync {
+pub trait Middleware<E = ()>: Send + Sync {
     /// Runs around the body of a node, once for each step.
     ///
     /// # Errors
     /// Those of the body that it does not handle, or its own: the node has failed.
     fn around<'a>(
         &'a self,
-        ctx: NodeContext,
-        next: Next<'a>,
+        ctx: NodeContext<E>,
+        next: Next<'a, E>,
     ) -> BoxFuture<'a, Result<Update, NodeError>>;
 }
 
-impl<M: Middleware + ?Sized> Middleware for Arc<M> {
+impl<E, M: Middleware<E> + ?Sized> Middleware<E> for Arc<M> {
     fn around<'a>(
         &'a self,
-        ctx: NodeContext,
-        next: Next<'a>,
+        ctx: NodeContext<E>,
+        next: Next<'a, E>,
     ) -> BoxFuture<'a, Result<Update, NodeError>> {
         (**self).around(ctx, next)
     }
 }
 
 /// What a middleware wraps: the middleware inside it, and innermost the body of the node.
-pub struct Next<'a> {
-    pub(crate) chain: &'a [Arc<dyn Middleware>],
-    pub(crate) step: &'a Step<'a>,
+pub struct Next<'a, E = ()> {
+    pub(crate) chain: &'a [Arc<dyn Middleware<E>>],
+    pub(crate) step: &'a Step<'a, E>,
 }
 
-impl<'a> Next<'a> {
+impl<'a, E: 'static> Next<'a, E> {
     /// Runs it. Each time that this reaches the body is an attempt of the node, with the next
     /// `attempt_index`.
     pub fn run(&self) -> BoxFuture<'a, Result<Update, NodeError>> {
@@ -83,7 +83,7 @@ impl<'a> Next<'a> {
     }
 }
 
-impl std::fmt::Debug for Next<'_> {
+impl<E> std::fmt::Debug for Next<'_, E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Next").finish_non_exhaustive()
     }

@@ -5,5 +5,6 @@ pub(crate) mod branches;
 pub(crate) mod context;
 pub(crate) mod fan_out;
 pub(crate) mod middleware;
+pub(crate) mod nested;
 pub(crate) mod parallel;
 pub(crate) mod subgraph;

@@ -11,11 +11,12 @@ use serde_json::{Value, json};
 
 use crate::error::{EngineError, NodeError, Unsupported};
 use crate::graph::Inner;
-use crate::node::body::{Beginning, run_inside};
 use crate::node::context::NodeContext;
+use crate::node::nested::{NestedStart, run_inside};
 use crate::pause::paused_run::Siblings;
+use crate::pause::resume_point::ResumePoint;
 use crate::pause::suspension::SuspendRequest;
-use crate::run::cycle::{Failure, Reentry, RunEnd};
+use crate::run::end::{Failure, RunEnd};
 use crate::run::info::Within;
 use crate::run::step::Step;
 use crate::state::snapshot::{State, StateError};
@@ -56,12 +57,12 @@ impl ErrorPolicy {
 pub(crate) type Pending = (usize, Option<Arc<Value>>);
 
 /// What the engine must know of a node that runs several graphs.
-pub(crate) trait Parts: Sync {
+pub(crate) trait Parts<E>: Sync {
     fn policy(&self) -> ErrorPolicy;
     /// How many may run at once.
     fn at_once(&self) -> usize;
     /// The graph of a part; none if there is no such part.
-    fn graph(&self, part: usize) -> Option<&Inner>;
+    fn graph(&self, part: usize) -> Option<&Inner<E>>;
     fn begin(&self, part: &Pending, parent: &State) -> Result<State, StateError>;
     /// What a part that ended in this state gives.
     fn give(&self, part: usize, state: &State) -> Update;
@@ -82,7 +83,7 @@ pub(crate) struct Progress {
     pub(crate) failed: BTreeMap<usize, FailedPart>,
     pub(crate) pending: VecDeque<Pending>,
     /// The part that had suspended.
-    pub(crate) paused: Option<(usize, Reentry)>,
+    pub(crate) paused: Option<(usize, ResumePoint)>,
 }
 
 /// A part that failed where that does not fail the node.
@@ -99,14 +100,14 @@ impl FailedPart {
 
 /// Runs all parts to their end. A part that had suspended goes first and alone: if another one
 /// suspended meanwhile, what the signal has brought about would be cancelled with it.
-pub(crate) async fn run_parts<'a>(
-    parts: &'a dyn Parts,
-    step: &'a Step<'a>,
-    ctx: &'a NodeContext,
+pub(crate) async fn run_parts<'a, E: 'static>(
+    parts: &'a dyn Parts<E>,
+    step: &'a Step<'a, E>,
+    ctx: &'a NodeContext<E>,
     mut progress: Progress,
 ) -> Result<Progress, NodeError> {
-    if let Some((part, reentry)) = progress.paused.take() {
-        let beginning = Beginning::Reentry(reentry);
+    if let Some((part, resume_point)) = progress.paused.take() {
+        let beginning = NestedStart::ResumePoint(resume_point);
         let end = run_part(parts, step, ctx, part, beginning).await;
         progress = settle(parts, step, part, end, progress, BTreeMap::new()).await?;
     }
@@ -118,7 +119,7 @@ pub(crate) async fn run_parts<'a>(
             let Some(next) = progress.pending.pop_front() else {
                 break;
             };
-            let beginning = Beginning::Entry(parts.begin(&next, &ctx.state));
+            let beginning = NestedStart::Entry(parts.begin(&next, &ctx.state));
             let (part, item) = next;
             items.insert(part, item);
             let run: BoxFuture<'_, _> =
@@ -138,12 +139,12 @@ pub(crate) async fn run_parts<'a>(
     }
 }
 
-async fn run_part<'a>(
-    parts: &'a dyn Parts,
-    step: &'a Step<'a>,
-    ctx: &NodeContext,
+async fn run_part<'a, E: 'static>(
+    parts: &'a dyn Parts<E>,
+    step: &'a Step<'a, E>,
+    ctx: &NodeContext<E>,
     part: usize,
-    beginning: Beginning,
+    beginning: NestedStart,
 ) -> RunEnd {
     let mut within = ctx.place.within.inside(&ctx.place.node);
     parts.label(part, &mut within);
@@ -159,9 +160,9 @@ async fn run_part<'a>(
 }
 
 /// Takes in how a part ended; `cancelled` are those that were running beside it.
-async fn settle<'a>(
-    parts: &'a dyn Parts,
-    step: &'a Step<'a>,
+async fn settle<'a, E: 'static>(
+    parts: &'a dyn Parts<E>,
+    step: &'a Step<'a, E>,
     part: usize,
     end: RunEnd,
     mut progress: Progress,

@@ -5,9 +5,15 @@ use std::sync::Arc;
 use crate::build::compile_error::{CompileError, MappingSide};
 use crate::error::NodeError;
 use crate::graph::CompiledGraph;
-use crate::node::body::{Beginning, Inside, run_inside};
+use futures_util::future::BoxFuture;
+
+use crate::graph::Inner;
+use crate::node::body::NodeBody;
 use crate::node::context::NodeContext;
-use crate::run::cycle::RunEnd;
+use crate::node::nested::{NestedStart, run_inside};
+use crate::pause::paused_run::Siblings;
+use crate::pause::resume_point::NestedResume;
+use crate::run::end::RunEnd;
 use crate::run::step::Step;
 use crate::state::schema::{Field, StateSchema};
 use crate::state::snapshot::{State, StateError};
@@ -80,7 +86,11 @@ impl Mapping {
     }
 
     /// The state in which a subgraph begins. Costs the fields, not what they hold.
-    pub(crate) fn enter(&self, graph: &CompiledGraph, parent: &State) -> Result<State, StateError> {
+    pub(crate) fn enter<E>(
+        &self,
+        graph: &CompiledGraph<E>,
+        parent: &State,
+    ) -> Result<State, StateError> {
         graph.inner.layout.state(self.input(parent))
     }
 
@@ -125,22 +135,21 @@ pub(crate) fn declared(
 }
 
 /// A graph that stands in for a node.
-#[derive(Debug)]
-pub(crate) struct Subgraph {
-    pub(crate) graph: CompiledGraph,
+pub(crate) struct Subgraph<E> {
+    pub(crate) graph: CompiledGraph<E>,
     pub(crate) mapping: Mapping,
 }
 
-impl Subgraph {
-    pub(crate) async fn run<'a>(
+impl<E: 'static> Subgraph<E> {
+    async fn run_parts<'a>(
         &'a self,
-        step: &'a Step<'a>,
-        ctx: NodeContext,
-        inside: Option<Inside>,
+        step: &'a Step<'a, E>,
+        ctx: NodeContext<E>,
+        inside: Option<NestedResume>,
     ) -> Result<Update, NodeError> {
         let beginning = match inside {
-            Some(inside) => Beginning::Reentry(inside.reentry),
-            None => Beginning::Entry(self.mapping.enter(&self.graph, &ctx.state)),
+            Some(inside) => NestedStart::ResumePoint(inside.resume_point),
+            None => NestedStart::Entry(self.mapping.enter(&self.graph, &ctx.state)),
         };
         let within = ctx.place.within.inside(&ctx.place.node);
         let graph = Arc::as_ref(&self.graph.inner);
@@ -149,5 +158,24 @@ impl Subgraph {
             RunEnd::Failed(failure) => Err(step.failed_inside(*failure).await),
             RunEnd::Suspended(_, request) => step.suspend_around(*request).await,
         }
+    }
+}
+
+impl<E: 'static> NodeBody<E> for Subgraph<E> {
+    fn run<'a>(
+        &'a self,
+        step: &'a Step<'a, E>,
+        ctx: NodeContext<E>,
+        resume: Option<NestedResume>,
+    ) -> BoxFuture<'a, Result<Update, NodeError>> {
+        Box::pin(self.run_parts(step, ctx, resume))
+    }
+
+    fn resolve(&mut self, node: &str, parent: &StateSchema) -> Result<(), CompileError> {
+        self.mapping.resolve(node, parent, self.graph.schema())
+    }
+
+    fn graph_inside(&self, siblings: Option<&Siblings>) -> Option<&Inner<E>> {
+        siblings.is_none().then(|| &*self.graph.inner)
     }
 }

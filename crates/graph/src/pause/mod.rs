@@ -2,4 +2,5 @@
 
 pub(crate) mod paused_run;
 pub(crate) mod resume;
+pub(crate) mod resume_point;
 pub(crate) mod suspension;

@@ -10,27 +10,27 @@ use serde_json::{Map, Value};
 
 use crate::error::EngineError;
 use crate::graph::{CompiledGraph, Inner};
-use crate::node::body::Body;
-use crate::pause::paused_run::{PausedFrame, PausedRun, Siblings, invalid};
+use crate::node::body::NodeBody;
+use crate::pause::paused_run::{PausedFrame, PausedRun, invalid};
+use crate::pause::resume_point::{ResumeFrame, ResumePoint};
 use crate::ports::run_ports::RunPorts;
-use crate::run::cycle::{Reentry, ReentryFrame, Run};
+use crate::run::cycle::Run;
 use crate::run::info::{RunInfo, Within};
 use crate::run::outcome::Outcome;
 use crate::state::snapshot::State;
 use crate::state::update::Update;
 
 /// A paused run with its signal merged in, which is known to fit its graph.
-#[derive(Clone)]
 #[must_use = "nothing goes on until it is run"]
-pub struct MergedResume {
-    graph: CompiledGraph,
+pub struct MergedResume<E = ()> {
+    graph: CompiledGraph<E>,
     info: RunInfo,
     node_completed: bool,
     begun: usize,
     max_steps: Option<usize>,
     /// The outermost last.
-    frames: Vec<ReentryFrame>,
-    ports: RunPorts,
+    frames: Vec<ResumeFrame>,
+    ports: RunPorts<E>,
 }
 
 impl PausedRun {
@@ -44,11 +44,11 @@ impl PausedRun {
     /// # Errors
     /// [`EngineError::SuspensionResumePayloadInvalid`] if a value does not fit its field, and
     /// [`EngineError::SuspensionRecordInvalid`] if the run is not one of this graph.
-    pub fn merge(
+    pub fn merge<E: 'static>(
         &self,
-        graph: &CompiledGraph,
+        graph: &CompiledGraph<E>,
         payload: &Map<String, Value>,
-    ) -> Result<MergedResume, EngineError> {
+    ) -> Result<MergedResume<E>, EngineError> {
         let mut frames = Vec::with_capacity(self.frames.len());
         let mut inner = Some(&*graph.inner);
         for (depth, frame) in self.frames.iter().enumerate() {
@@ -63,7 +63,7 @@ impl PausedRun {
             inner = if is_innermost {
                 None
             } else {
-                graph_inside(body, frame.siblings.as_ref())
+                body.graph_inside(frame.siblings.as_ref())
             };
             frames.push(fitted);
         }
@@ -88,22 +88,22 @@ impl PausedRun {
     }
 
     /// The outermost state as it was when the run was paused, if it fits the graph.
-    pub(crate) fn state(&self, graph: &CompiledGraph) -> Option<State> {
+    pub(crate) fn state<E>(&self, graph: &CompiledGraph<E>) -> Option<State> {
         let frame = self.frames.first()?;
         graph.inner.layout.state(frame.state.clone()).ok()
     }
 }
 
 /// A frame with its node found and its state checked, the payload in it.
-fn fit<'g>(
+fn fit<'g, E>(
     frame: &PausedFrame,
-    graph: &'g Inner,
+    graph: &'g Inner<E>,
     payload: &Map<String, Value>,
-) -> Result<(ReentryFrame, &'g Body), EngineError> {
+) -> Result<(ResumeFrame, &'g dyn NodeBody<E>), EngineError> {
     let nodes = graph.nodes.iter().enumerate();
     let found = nodes
         .filter(|(_, node)| node.name == frame.node)
-        .map(|(at, node)| (at, &node.body))
+        .map(|(at, node)| (at, &*node.body))
         .next();
     let Some((node, body)) = found else {
         return Err(invalid(format!("the graph has no node `{}`", frame.node)));
@@ -119,7 +119,7 @@ fn fit<'g>(
     state
         .replace(signal)
         .map_err(|cause| EngineError::SuspensionResumePayloadInvalid { cause })?;
-    let fitted = ReentryFrame {
+    let fitted = ResumeFrame {
         node,
         state,
         step: frame.step,
@@ -131,20 +131,7 @@ fn fit<'g>(
     Ok((fitted, body))
 }
 
-/// The graph in which the next frame is.
-fn graph_inside<'g>(body: &'g Body, siblings: Option<&Siblings>) -> Option<&'g Inner> {
-    let graph = match (body, siblings) {
-        (Body::Subgraph(subgraph), None) => &subgraph.graph,
-        (Body::FanOut(fan_out), Some(Siblings::FanOut { .. })) => fan_out.graph(),
-        (Body::Branches(branches), Some(Siblings::Branches { branch, .. })) => {
-            branches.graph_of(branch)?
-        }
-        _ => return None,
-    };
-    Some(&graph.inner)
-}
-
-impl MergedResume {
+impl<E: 'static> MergedResume<E> {
     /// The outermost state, with the signal in it.
     pub fn state(&self) -> Option<&State> {
         self.frames.last().map(|frame| &frame.state)
@@ -156,7 +143,7 @@ impl MergedResume {
     }
 
     /// Gives the run its ports.
-    pub fn with_ports(mut self, ports: RunPorts) -> Self {
+    pub fn with_ports(mut self, ports: RunPorts<E>) -> Self {
         self.ports = ports;
         self
     }
@@ -188,16 +175,30 @@ impl MergedResume {
             steps: 0,
             completed: Vec::new(),
         };
-        let reentry = Reentry {
+        let resume_point = ResumePoint {
             frames: self.frames,
             node_completed: self.node_completed,
         };
-        let run = Box::pin(run.resume(reentry));
+        let run = Box::pin(run.resume(resume_point));
         graph.conduct(&shared, self.max_steps, run).await
     }
 }
 
-impl std::fmt::Debug for MergedResume {
+impl<E> Clone for MergedResume<E> {
+    fn clone(&self) -> Self {
+        Self {
+            graph: self.graph.clone(),
+            info: self.info.clone(),
+            node_completed: self.node_completed,
+            begun: self.begun,
+            max_steps: self.max_steps,
+            frames: self.frames.clone(),
+            ports: self.ports.clone(),
+        }
+    }
+}
+
+impl<E> std::fmt::Debug for MergedResume<E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("MergedResume")
             .field("info", &self.info)

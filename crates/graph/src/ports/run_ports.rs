@@ -15,43 +15,16 @@ use crate::run::info::NodePlace;
 use crate::state::snapshot::State;
 use futures_util::future::BoxFuture;
 
-/// Something that a node lets others see while it works. Nothing of it is part of the state.
-#[derive(Clone, Debug, PartialEq)]
+/// An event of a run. No part of it is in the state.
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum RunEvent {
-    /// The engine began an attempt of a node.
+pub enum RunEvent<E = ()> {
+    /// An attempt of a node began.
     NodeStarted,
-    /// The engine ended an attempt of a node.
+    /// An attempt of a node ended.
     NodeEnded(NodeEnd),
-    /// A piece of the answer's text.
-    Text(String),
-    /// A piece of what the model thinks.
-    Reasoning(String),
-    /// A tool was called.
-    ToolStarted {
-        /// The id of the call.
-        id: String,
-        /// The tool.
-        name: String,
-    },
-    /// A tool call ended.
-    ToolEnded {
-        /// The id of the call.
-        id: String,
-        /// The tool.
-        name: String,
-        /// Whether it succeeded.
-        ok: bool,
-    },
-    /// A message is complete, before the node that made it ends.
-    Message(Value),
-    /// Anything else.
-    Custom {
-        /// What it is.
-        name: String,
-        /// What it says.
-        value: Value,
-    },
+    /// A node emitted an event.
+    Emitted(E),
 }
 
 /// How an attempt of a node ended.
@@ -68,13 +41,13 @@ pub enum NodeEnd {
 /// Takes the events of a run as they come. Any `Fn(&NodePlace, RunEvent)` is one.
 ///
 /// It is called from within the run and must not block.
-pub trait EventSink: Send + Sync {
+pub trait EventSink<E = ()>: Send + Sync {
     /// Takes an event of the node at `from`.
-    fn emit(&self, from: &NodePlace, event: RunEvent);
+    fn emit(&self, from: &NodePlace, event: RunEvent<E>);
 }
 
-impl<F: Fn(&NodePlace, RunEvent) + Send + Sync> EventSink for F {
-    fn emit(&self, from: &NodePlace, event: RunEvent) {
+impl<E, F: Fn(&NodePlace, RunEvent<E>) + Send + Sync> EventSink<E> for F {
+    fn emit(&self, from: &NodePlace, event: RunEvent<E>) {
         self(from, event);
     }
 }
@@ -98,15 +71,36 @@ pub trait SessionSaver: Send + Sync {
 }
 
 /// The ports that one invocation is given. Cloning is cheap.
-#[derive(Clone, Default)]
-pub struct RunPorts {
-    pub(crate) events: Option<Arc<dyn EventSink>>,
+pub struct RunPorts<E = ()> {
+    pub(crate) events: Option<Arc<dyn EventSink<E>>>,
     pub(crate) journal: Option<Arc<dyn Journal>>,
     pub(crate) session: Option<Arc<dyn SessionSaver>>,
     pub(crate) observers: Vec<Arc<dyn Observer>>,
 }
 
-impl RunPorts {
+impl<E> Default for RunPorts<E> {
+    fn default() -> Self {
+        Self {
+            events: None,
+            journal: None,
+            session: None,
+            observers: Vec::new(),
+        }
+    }
+}
+
+impl<E> Clone for RunPorts<E> {
+    fn clone(&self) -> Self {
+        Self {
+            events: self.events.clone(),
+            journal: self.journal.clone(),
+            session: self.session.clone(),
+            observers: self.observers.clone(),
+        }
+    }
+}
+
+impl<E> RunPorts<E> {
     /// No ports.
     pub fn new() -> Self {
         Self::default()
@@ -114,7 +108,7 @@ impl RunPorts {
 
     /// Sends the run's events somewhere.
     #[must_use]
-    pub fn with_events(mut self, sink: impl EventSink + 'static) -> Self {
+    pub fn with_events(mut self, sink: impl EventSink<E> + 'static) -> Self {
         self.events = Some(Arc::new(sink));
         self
     }
@@ -141,8 +135,8 @@ impl RunPorts {
     }
 }
 
-impl<P: EventSink + ?Sized> EventSink for Arc<P> {
-    fn emit(&self, from: &NodePlace, event: RunEvent) {
+impl<E, P: EventSink<E> + ?Sized> EventSink<E> for Arc<P> {
+    fn emit(&self, from: &NodePlace, event: RunEvent<E>) {
         (**self).emit(from, event);
     }
 }
@@ -159,7 +153,7 @@ impl<P: SessionSaver + ?Sized> SessionSaver for Arc<P> {
     }
 }
 
-impl fmt::Debug for RunPorts {
+impl<E> fmt::Debug for RunPorts<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunPorts")
             .field("events", &self.events.is_some())

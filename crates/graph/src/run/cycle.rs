@@ -10,22 +10,24 @@ use std::task::Poll;
 use tracing::Instrument;
 
 use crate::build::edge::{Lost, Position};
-use crate::error::{EngineError, NodeError};
+use crate::error::EngineError;
 use crate::graph::{CompiledNode, Inner};
-use crate::node::body::Inside;
 use crate::node::middleware::Next;
-use crate::pause::paused_run::{PausedFrame, Siblings};
+use crate::pause::paused_run::PausedFrame;
+use crate::pause::resume_point::{NestedResume, ResumePoint};
 use crate::pause::suspension::SuspendRequest;
+use crate::run::end::{Failure, RunEnd};
 use crate::run::info::{NodePlace, Within};
 use crate::run::interrupt::{Attempt, Found};
-use crate::run::step::{Progress, Shared, Step, Watch};
+use crate::run::shared::Shared;
+use crate::run::step::{Progress, Step, Watch};
 use crate::run::trace;
 use crate::state::snapshot::{State, StateError};
 
 /// One graph on its way.
-pub(crate) struct Run<'a> {
-    pub(crate) graph: &'a Inner,
-    pub(crate) shared: Arc<Shared>,
+pub(crate) struct Run<'a, E> {
+    pub(crate) graph: &'a Inner<E>,
+    pub(crate) shared: Arc<Shared<E>>,
     pub(crate) within: Within,
     /// The states of the graphs around, if somebody observes.
     pub(crate) parents: Arc<[State]>,
@@ -37,46 +39,11 @@ pub(crate) struct Run<'a> {
     pub(crate) completed: Vec<(Arc<str>, usize)>,
 }
 
-/// How the run of a graph ended.
-pub(crate) enum RunEnd {
-    Completed(State, usize),
-    Failed(Box<Failure>),
-    /// With the frame of this graph in front.
-    Suspended(State, Box<SuspendRequest>),
-}
-
-/// A graph that failed.
-pub(crate) struct Failure {
-    pub(crate) error: EngineError,
-    /// The nodes from this graph down to the one that failed.
-    pub(crate) namespace: Vec<Arc<str>>,
-    pub(crate) state: State,
-    pub(crate) steps: usize,
-}
-
-/// Where a paused run goes on: the frames with their states, the outermost last.
-pub(crate) struct Reentry {
-    pub(crate) frames: Vec<ReentryFrame>,
-    pub(crate) node_completed: bool,
-}
-
-/// A frame of a paused run that was found to fit its graph.
-#[derive(Clone)]
-pub(crate) struct ReentryFrame {
-    pub(crate) node: usize,
-    pub(crate) state: State,
-    pub(crate) step: usize,
-    pub(crate) attempt_index: usize,
-    pub(crate) steps: usize,
-    pub(crate) completed: Vec<(Arc<str>, usize)>,
-    pub(crate) siblings: Option<Siblings>,
-}
-
 /// A step that was begun before the run was paused.
 struct Again {
     step: usize,
     attempt_index: usize,
-    inside: Option<Inside>,
+    inside: Option<NestedResume>,
 }
 
 /// How a step that did not fail ended.
@@ -85,7 +52,7 @@ enum Stepped {
     Suspended(PausedFrame, Box<SuspendRequest>),
 }
 
-impl<'a> Run<'a> {
+impl<'a, E: 'static> Run<'a, E> {
     /// Runs from the entry.
     pub(crate) async fn start(self) -> RunEnd {
         let entry = Position::Node(self.graph.entry);
@@ -93,15 +60,15 @@ impl<'a> Run<'a> {
     }
 
     /// Goes on where a paused run stopped. The states of its frames hold the signal.
-    pub(crate) async fn resume(mut self, mut reentry: Reentry) -> RunEnd {
-        let Some(frame) = reentry.frames.pop() else {
+    pub(crate) async fn resume(mut self, mut resume_point: ResumePoint) -> RunEnd {
+        let Some(frame) = resume_point.frames.pop() else {
             return self.start().await;
         };
         self.state = frame.state;
         self.steps = frame.steps;
         self.completed = frame.completed;
-        let is_innermost = reentry.frames.is_empty();
-        if is_innermost && reentry.node_completed {
+        let is_innermost = resume_point.frames.is_empty();
+        if is_innermost && resume_point.node_completed {
             let Some(node) = self.graph.nodes.get(frame.node) else {
                 return self.start().await;
             };
@@ -118,7 +85,10 @@ impl<'a> Run<'a> {
         let again = Again {
             step: frame.step,
             attempt_index: frame.attempt_index,
-            inside: (!is_innermost).then_some(Inside { reentry, siblings }),
+            inside: (!is_innermost).then_some(NestedResume {
+                resume_point,
+                siblings,
+            }),
         };
         self.go(Position::Node(frame.node), Some(again)).await
     }
@@ -160,7 +130,7 @@ impl<'a> Run<'a> {
     /// Runs a node, merges its update and follows its edge. On an error the state is as before.
     async fn step(
         &mut self,
-        node: &'a CompiledNode,
+        node: &'a CompiledNode<E>,
         again: Option<Again>,
     ) -> Result<Stepped, EngineError> {
         let (number, attempt_index, inside) = match again {
@@ -268,23 +238,13 @@ impl<'a> Run<'a> {
     }
 }
 
-impl Failure {
-    /// The failure as the error of the node that the graph stands in for.
-    pub(crate) fn into_node_error(self) -> NodeError {
-        let message = self.error.diagnostic();
-        let mut error = NodeError::new(message).with_source(self.error);
-        error.namespace = self.namespace;
-        error
-    }
-}
-
-fn step_failed(watch: &Watch, span: &tracing::Span, error: EngineError) -> EngineError {
+fn step_failed<E>(watch: &Watch<E>, span: &tracing::Span, error: EngineError) -> EngineError {
     watch.failed(&error);
     trace::failed(span, &error, watch.last().attempt_index);
     error
 }
 
-fn lost_error(node: &CompiledNode, lost: Lost) -> EngineError {
+fn lost_error<E>(node: &CompiledNode<E>, lost: Lost) -> EngineError {
     let node = node.name.as_ref().to_owned();
     match lost {
         Lost::Failed(source) => EngineError::EdgeException { node, source },

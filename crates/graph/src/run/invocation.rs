@@ -1,5 +1,7 @@
 //! What a run is started with.
 
+use std::fmt;
+
 use serde_json::{Map, Value};
 
 use crate::ports::run_ports::{RunPorts, SessionSaver};
@@ -7,15 +9,14 @@ use crate::state::snapshot::State;
 use crate::state::update::Update;
 
 /// The input of [`CompiledGraph::invoke`](crate::CompiledGraph::invoke).
-#[derive(Clone, Debug)]
-pub struct Invocation {
+pub struct Invocation<E = ()> {
     pub(crate) initial: Initial,
     pub(crate) session_id: Option<String>,
     pub(crate) correlation_id: Option<String>,
     pub(crate) id: Option<String>,
     pub(crate) metadata: Map<String, Value>,
     pub(crate) max_steps: Option<usize>,
-    pub(crate) ports: RunPorts,
+    pub(crate) ports: RunPorts<E>,
 }
 
 #[derive(Clone, Debug)]
@@ -24,7 +25,7 @@ pub(crate) enum Initial {
     State(State),
 }
 
-impl Invocation {
+impl<E> Invocation<E> {
     /// Starts from the schema's defaults with these fields replaced; reducers do not take part.
     pub fn new(fields: impl Into<Update>) -> Self {
         Self::from_initial(Initial::Fields(fields.into()))
@@ -104,7 +105,7 @@ impl Invocation {
 
     /// Gives the run its ports: whom it tells what happens, and what it may save on its way.
     #[must_use]
-    pub fn with_ports(mut self, ports: RunPorts) -> Self {
+    pub fn with_ports(mut self, ports: RunPorts<E>) -> Self {
         self.ports = ports;
         self
     }
@@ -119,5 +120,29 @@ impl Invocation {
             max_steps: None,
             ports: RunPorts::default(),
         }
+    }
+}
+
+impl<E> Clone for Invocation<E> {
+    fn clone(&self) -> Self {
+        Self {
+            initial: self.initial.clone(),
+            session_id: self.session_id.clone(),
+            correlation_id: self.correlation_id.clone(),
+            id: self.id.clone(),
+            metadata: self.metadata.clone(),
+            max_steps: self.max_steps,
+            ports: self.ports.clone(),
+        }
+    }
+}
+
+impl<E> fmt::Debug for Invocation<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Invocation")
+            .field("initial", &self.initial)
+            .field("session_id", &self.session_id)
+            .field("ports", &self.ports)
+            .finish_non_exhaustive()
     }
 }

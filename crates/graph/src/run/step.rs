@@ -1,54 +1,31 @@
 //! One step of a run: the middleware and the body of one node, and what is told of each attempt.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{EngineError, NodeError};
 use crate::graph::CompiledNode;
-use crate::node::body::Inside;
 use crate::node::context::NodeContext;
-use crate::ports::observer::{Delivery, NodeEvent, Phase};
-use crate::ports::run_ports::{NodeEnd, RunEvent, RunPorts};
-use crate::run::info::{NodePlace, RunInfo};
-use crate::run::interrupt::{Desk, Seat};
+use crate::pause::resume_point::NestedResume;
+use crate::ports::observer::{NodeEvent, Phase};
+use crate::ports::run_ports::{NodeEnd, RunEvent};
+use crate::run::info::NodePlace;
+use crate::run::interrupt::Seat;
+use crate::run::shared::Shared;
 use crate::state::snapshot::State;
 use crate::state::update::Update;
 use futures_util::future::BoxFuture;
 
-/// What all graphs of one invocation share.
-pub(crate) struct Shared {
-    pub(crate) info: Arc<RunInfo>,
-    pub(crate) desk: Arc<Desk>,
-    pub(crate) ports: RunPorts,
-    pub(crate) delivery: Option<Arc<Delivery>>,
-    /// How many nodes have begun.
-    pub(crate) begun: AtomicUsize,
-}
-
-impl Shared {
-    /// The number of a step that begins.
-    pub(crate) fn begin_step(&self) -> usize {
-        self.begun.fetch_add(1, Ordering::Relaxed)
-    }
-
-    pub(crate) fn emit(&self, from: &NodePlace, event: RunEvent) {
-        if let Some(sink) = &self.ports.events {
-            sink.emit(from, event);
-        }
-    }
-}
-
 /// A step while its node runs.
-pub(crate) struct Step<'a> {
-    pub(crate) node: &'a CompiledNode,
+pub(crate) struct Step<'a, E> {
+    pub(crate) node: &'a CompiledNode<E>,
     pub(crate) state: &'a State,
     pub(crate) slot: u64,
-    pub(crate) watch: Watch,
+    pub(crate) watch: Watch<E>,
     /// What the first attempt goes on with, if the run was resumed inside the node.
-    pub(crate) inside: Mutex<Option<Inside>>,
+    pub(crate) inside: Mutex<Option<NestedResume>>,
 }
 
-impl<'a> Step<'a> {
+impl<'a, E: 'static> Step<'a, E> {
     /// Runs the body of the node once more.
     pub(crate) fn run_body(&'a self) -> BoxFuture<'a, Result<Update, NodeError>> {
         Box::pin(async move {
@@ -67,11 +44,11 @@ impl<'a> Step<'a> {
         })
     }
 
-    pub(crate) fn context_of_middleware(&self) -> NodeContext {
+    pub(crate) fn context_of_middleware(&self) -> NodeContext<E> {
         self.context(self.watch.place.clone(), None)
     }
 
-    fn context(&self, place: NodePlace, ticket: Option<u64>) -> NodeContext {
+    fn context(&self, place: NodePlace, ticket: Option<u64>) -> NodeContext<E> {
         let seat = Seat {
             slot: self.slot,
             ticket,
@@ -87,8 +64,8 @@ impl<'a> Step<'a> {
 }
 
 /// Tells observers and the event sink about the attempts of a step.
-pub(crate) struct Watch {
-    pub(crate) shared: Arc<Shared>,
+pub(crate) struct Watch<E> {
+    pub(crate) shared: Arc<Shared<E>>,
     /// The first attempt.
     pub(crate) place: NodePlace,
     /// Held only if somebody observes: without it the merge happens in place.
@@ -104,7 +81,7 @@ pub(crate) struct Progress {
     open: bool,
 }
 
-impl Watch {
+impl<E> Watch<E> {
     /// An attempt begins.
     fn begin(&self) -> NodePlace {
         let mut progress = lock(&self.progress);

@@ -17,9 +17,9 @@ const BITS: u32 = 5;
 /// Items in a full leaf, children of a full branch.
 const WIDTH: usize = 1 << BITS;
 
-type Item = Arc<Value>;
-
-/// An ordered list of JSON values that is cheap to clone and cheap to append to.
+/// An ordered list that is cheap to clone and cheap to append to.
+///
+/// Its items are JSON values, or values of any other type.
 ///
 /// Cloning is O(1). [`push`](Self::push) is O(1) amortised in the number of items, whether or not
 /// clones exist, and never copies an item. [`get`](Self::get) is O(log₃₂ n).
@@ -34,22 +34,51 @@ type Item = Arc<Value>;
 /// assert_eq!((old.len(), new.len()), (2, 3));
 /// assert!(std::ptr::eq(old.get(0).unwrap(), new.get(0).unwrap()));
 /// ```
-#[derive(Clone, Default)]
-pub struct List {
+pub struct List<T = Value> {
     len: usize,
     /// Levels of branches above the leaves: 0 is a tree without a leaf.
     height: u32,
-    root: Arc<Vec<Tree>>,
-    tail: Arc<Vec<Item>>,
+    root: Arc<Vec<Tree<T>>>,
+    tail: Arc<Vec<Arc<T>>>,
 }
 
-#[derive(Clone)]
-enum Tree {
-    Branch(Arc<Vec<Tree>>),
-    Leaf(Arc<Vec<Item>>),
+enum Tree<T> {
+    Branch(Arc<Vec<Tree<T>>>),
+    Leaf(Arc<Vec<Arc<T>>>),
 }
 
-impl List {
+impl<T> Clone for Tree<T> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Branch(below) => Self::Branch(Arc::clone(below)),
+            Self::Leaf(items) => Self::Leaf(Arc::clone(items)),
+        }
+    }
+}
+
+impl<T> Clone for List<T> {
+    fn clone(&self) -> Self {
+        Self {
+            len: self.len,
+            height: self.height,
+            root: Arc::clone(&self.root),
+            tail: Arc::clone(&self.tail),
+        }
+    }
+}
+
+impl<T> Default for List<T> {
+    fn default() -> Self {
+        Self {
+            len: 0,
+            height: 0,
+            root: Arc::default(),
+            tail: Arc::default(),
+        }
+    }
+}
+
+impl<T> List<T> {
     /// An empty list.
     pub fn new() -> Self {
         Self::default()
@@ -66,22 +95,22 @@ impl List {
     }
 
     /// The item at `index`.
-    pub fn get(&self, index: usize) -> Option<&Value> {
+    pub fn get(&self, index: usize) -> Option<&T> {
         self.item(index).map(|item| &**item)
     }
 
     /// The item at `index`, to keep beyond the list's life without a copy.
-    pub fn get_shared(&self, index: usize) -> Option<Arc<Value>> {
+    pub fn get_shared(&self, index: usize) -> Option<Arc<T>> {
         self.item(index).cloned()
     }
 
     /// The last item.
-    pub fn last(&self) -> Option<&Value> {
+    pub fn last(&self) -> Option<&T> {
         self.get(self.len.checked_sub(1)?)
     }
 
     /// Appends an item.
-    pub fn push(&mut self, item: impl Into<Arc<Value>>) {
+    pub fn push(&mut self, item: impl Into<Arc<T>>) {
         if self.tail.len() == WIDTH {
             let full = std::mem::take(&mut self.tail);
             self.plant(full);
@@ -91,7 +120,7 @@ impl List {
     }
 
     /// The items in order. `iter().skip(n)` costs the items that follow, not the ones skipped.
-    pub fn iter(&self) -> Iter<'_> {
+    pub fn iter(&self) -> Iter<'_, T> {
         Iter {
             list: self,
             front: 0,
@@ -99,24 +128,19 @@ impl List {
         }
     }
 
-    /// A copy of all items as a JSON array.
-    pub fn to_json(&self) -> Value {
-        Value::Array(self.iter().cloned().collect())
-    }
-
-    /// The items themselves, shared.
-    pub(crate) fn items(&self) -> impl Iterator<Item = Arc<Value>> + '_ {
-        self.items_from(0)
+    /// The items, shared.
+    pub fn shared(&self) -> impl Iterator<Item = Arc<T>> + '_ {
+        self.shared_from(0)
     }
 
     /// The items from an index on, shared. Costs those items only.
-    pub(crate) fn items_from(&self, start: usize) -> impl Iterator<Item = Arc<Value>> + '_ {
+    pub fn shared_from(&self, start: usize) -> impl Iterator<Item = Arc<T>> + '_ {
         (start..self.len).map_while(|index| self.get_shared(index))
     }
 
     /// Puts another item in the place of one; beyond the end it does nothing. Costs O(log₃₂ n): the
     /// pointers on the way to the item, where other versions share them.
-    pub(crate) fn replace(&mut self, index: usize, item: impl Into<Arc<Value>>) {
+    pub(crate) fn replace(&mut self, index: usize, item: impl Into<Arc<T>>) {
         if index >= self.len {
             return;
         }
@@ -132,7 +156,17 @@ impl List {
         }
     }
 
-    fn item(&self, index: usize) -> Option<&Item> {
+    /// Appends the items of `new` and keeps the last `bound` items.
+    pub(crate) fn append_bounded(&mut self, new: &Self, bound: usize) {
+        let kept = bound.saturating_sub(new.len());
+        if self.len > kept {
+            let from = self.len - kept;
+            *self = self.shared_from(from).collect();
+        }
+        self.extend(new.shared_from(new.len().saturating_sub(bound)));
+    }
+
+    fn item(&self, index: usize) -> Option<&Arc<T>> {
         if index >= self.len {
             return None;
         }
@@ -151,7 +185,7 @@ impl List {
     }
 
     /// Hangs a full leaf behind the last one of the tree. `self.len` counts the leaf's items.
-    fn plant(&mut self, leaf: Arc<Vec<Item>>) {
+    fn plant(&mut self, leaf: Arc<Vec<Arc<T>>>) {
         let number = self.len / WIDTH - 1;
         if self.height == 0 {
             self.height = 1;
@@ -176,8 +210,19 @@ impl List {
     }
 }
 
+impl List {
+    /// A copy of all items as a JSON array.
+    pub fn to_json(&self) -> Value {
+        Value::Array(self.iter().cloned().collect())
+    }
+}
+
 /// The leaf of that number, no longer shared with other versions.
-fn leaf_of(root: &mut Arc<Vec<Tree>>, height: u32, number: usize) -> Option<&mut Vec<Item>> {
+fn leaf_of<T>(
+    root: &mut Arc<Vec<Tree<T>>>,
+    height: u32,
+    number: usize,
+) -> Option<&mut Vec<Arc<T>>> {
     let mut children = root;
     for level in (0..height).rev() {
         match Arc::make_mut(children).get_mut(digit(number, level))? {
@@ -193,65 +238,71 @@ fn digit(number: usize, level: u32) -> usize {
     (number >> (BITS * level)) & (WIDTH - 1)
 }
 
-impl<T: Into<Arc<Value>>> Extend<T> for List {
-    fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
+impl<T, A: Into<Arc<T>>> Extend<A> for List<T> {
+    fn extend<I: IntoIterator<Item = A>>(&mut self, items: I) {
         for item in items {
             self.push(item);
         }
     }
 }
 
-impl<T: Into<Arc<Value>>> FromIterator<T> for List {
-    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+impl<T, A: Into<Arc<T>>> FromIterator<A> for List<T> {
+    fn from_iter<I: IntoIterator<Item = A>>(items: I) -> Self {
         let mut list = Self::new();
         list.extend(items);
         list
     }
 }
 
-impl From<Vec<Value>> for List {
-    fn from(items: Vec<Value>) -> Self {
+impl<T> From<Vec<T>> for List<T> {
+    fn from(items: Vec<T>) -> Self {
         items.into_iter().collect()
     }
 }
 
-impl PartialEq for List {
+impl<T: PartialEq> PartialEq for List<T> {
     fn eq(&self, other: &Self) -> bool {
         self.len == other.len && self.iter().eq(other.iter())
     }
 }
 
-impl fmt::Debug for List {
+impl<T: fmt::Debug> fmt::Debug for List<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self).finish()
     }
 }
 
-impl<'a> IntoIterator for &'a List {
-    type Item = &'a Value;
-    type IntoIter = Iter<'a>;
+impl<'a, T> IntoIterator for &'a List<T> {
+    type Item = &'a T;
+    type IntoIter = Iter<'a, T>;
 
-    fn into_iter(self) -> Iter<'a> {
+    fn into_iter(self) -> Iter<'a, T> {
         self.iter()
     }
 }
 
 /// The items of a [`List`] in order.
-#[derive(Clone, Debug)]
-pub struct Iter<'a> {
-    list: &'a List,
+#[derive(Debug)]
+pub struct Iter<'a, T = Value> {
+    list: &'a List<T>,
     front: usize,
     back: usize,
 }
 
-impl<'a> Iterator for Iter<'a> {
-    type Item = &'a Value;
+impl<T> Clone for Iter<'_, T> {
+    fn clone(&self) -> Self {
+        Self { ..*self }
+    }
+}
 
-    fn next(&mut self) -> Option<&'a Value> {
+impl<'a, T> Iterator for Iter<'a, T> {
+    type Item = &'a T;
+
+    fn next(&mut self) -> Option<&'a T> {
         self.nth(0)
     }
 
-    fn nth(&mut self, skipped: usize) -> Option<&'a Value> {
+    fn nth(&mut self, skipped: usize) -> Option<&'a T> {
         let index = self.front.saturating_add(skipped).min(self.back);
         if index == self.back {
             self.front = self.back;
@@ -267,7 +318,7 @@ impl<'a> Iterator for Iter<'a> {
     }
 }
 
-impl DoubleEndedIterator for Iter<'_> {
+impl<T> DoubleEndedIterator for Iter<'_, T> {
     fn next_back(&mut self) -> Option<Self::Item> {
         if self.front == self.back {
             return None;
@@ -277,4 +328,4 @@ impl DoubleEndedIterator for Iter<'_> {
     }
 }
 
-impl ExactSizeIterator for Iter<'_> {}
+impl<T> ExactSizeIterator for Iter<'_, T> {}

@@ -1,5 +1,6 @@
 //! Typed states: values, schemas, reducers and updates.
 
+pub(crate) mod element;
 pub(crate) mod list;
 pub(crate) mod reducer;
 pub(crate) mod schema;

@@ -87,12 +87,23 @@ impl Reducer {
         }
     }
 
+    /// Returns whether the rule applies to lists of typed elements.
+    pub(crate) const fn accepts_typed(&self) -> bool {
+        matches!(
+            self,
+            Self::LastWriteWins | Self::Append | Self::BoundedAppend(_)
+        )
+    }
+
     /// What the update brings, in the form of the field's own type; or why the rule cannot bring it
     /// and the old value together.
     pub(crate) fn prepare(&self, old: &FieldValue, new: FieldValue) -> Result<FieldValue, String> {
         match self {
             Self::LastWriteWins => Ok(new),
             Self::Append | Self::BoundedAppend(_) | Self::DedupeAppend => {
+                if old.as_typed().is_some() && new.as_typed().is_some() {
+                    return Ok(new);
+                }
                 lists(old, &new)?;
                 Ok(new)
             }
@@ -135,15 +146,27 @@ impl Reducer {
                 _ => *old = new,
             };
         }
+        if let (Some(list), Some(items)) = (old.as_typed_mut(), new.as_typed()) {
+            let bound = match self {
+                Self::BoundedAppend(bound) => Some(*bound),
+                Self::Append => None,
+                _ => {
+                    *old = new;
+                    return;
+                }
+            };
+            list.append(items, bound);
+            return;
+        }
         let (Some(list), Some(items)) = (old.as_list_mut(), new.as_list()) else {
             *old = new;
             return;
         };
         match self {
             Self::DedupeAppend => append_unknown(list, items),
-            Self::BoundedAppend(bound) => append_bounded(list, items, *bound),
+            Self::BoundedAppend(bound) => list.append_bounded(items, *bound),
             Self::MergeByKey(key) => merge_by(key, list, items),
-            Self::Append | Self::ConcatFlatten if !list.is_empty() => list.extend(items.items()),
+            Self::Append | Self::ConcatFlatten if !list.is_empty() => list.extend(items.shared()),
             // Behind nothing, the new list can be taken whole.
             _ => *old = new,
         }
@@ -171,7 +194,7 @@ fn map_of<'a>(side: &str, value: &'a FieldValue) -> Result<&'a Map<String, Value
 
 fn flattened(items: &List) -> FieldValue {
     let mut flat = List::new();
-    for item in items.items() {
+    for item in items.shared() {
         match &*item {
             Value::Array(inner) => flat.extend(inner.iter().cloned()),
             _ => flat.push(item),
@@ -200,15 +223,6 @@ fn put(map: &mut Map<String, Value>, entries: &Map<String, Value>) {
     }
 }
 
-fn append_bounded(list: &mut List, items: &List, bound: usize) {
-    let kept = bound.saturating_sub(items.len());
-    if list.len() > kept {
-        let from = list.len() - kept;
-        *list = list.items_from(from).collect();
-    }
-    list.extend(items.items_from(items.len().saturating_sub(bound)));
-}
-
 /// Up to so many new items, comparing each with every old one is cheaper than hashing the old ones:
 /// most differ at once.
 const FEW: usize = 8;
@@ -216,7 +230,7 @@ const FEW: usize = 8;
 fn append_unknown(list: &mut List, items: &List) {
     let mut new: Vec<Arc<Value>> = Vec::with_capacity(items.len());
     if items.len() <= FEW {
-        for item in items.items() {
+        for item in items.shared() {
             if !new.contains(&item) && !list.iter().any(|old| *old == *item) {
                 new.push(item);
             }
@@ -234,7 +248,7 @@ fn merge_by(key: &str, list: &mut List, items: &List) {
     // The new maps, those of the same key made one, and where each is to go.
     let mut new: Vec<(Arc<Value>, Option<usize>)> = Vec::with_capacity(items.len());
     let mut places: HashMap<Value, usize> = HashMap::with_capacity(items.len());
-    for item in items.items() {
+    for item in items.shared() {
         let Some(id) = item.get(key) else {
             continue;
         };

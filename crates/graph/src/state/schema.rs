@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
+use crate::state::element::{Element, TypedElement};
 use crate::state::reducer::Reducer;
 use crate::state::value::{FieldValue, kind_of};
 
@@ -47,6 +48,8 @@ pub enum ElementType {
     List,
     /// A type that the engine knows by name only, such as `ChatMessage`: nothing is checked.
     Named(String),
+    /// A Rust type: JSON is decoded when it enters the state.
+    Typed(TypedElement),
 }
 
 impl FieldType {
@@ -80,7 +83,15 @@ impl FieldType {
             ElementType::Float => Some(Self::Float),
             ElementType::String => Some(Self::String),
             ElementType::Map => Some(Self::Map),
-            ElementType::List | ElementType::Named(_) => None,
+            ElementType::List | ElementType::Named(_) | ElementType::Typed(_) => None,
+        }
+    }
+
+    /// The type of a list's elements, if they are values of a Rust type.
+    pub(crate) fn typed_element(&self) -> Option<&TypedElement> {
+        match self {
+            Self::List(ElementType::Typed(element)) => Some(element),
+            _ => None,
         }
     }
 
@@ -101,6 +112,9 @@ impl FieldType {
     pub(crate) fn mismatch(&self, value: &FieldValue) -> Option<Mismatch> {
         let as_element = match self {
             Self::List(element) => {
+                if value.as_typed().is_some() {
+                    return None;
+                }
                 let Some(list) = value.as_list() else {
                     return Some(Mismatch {
                         index: None,
@@ -156,12 +170,12 @@ impl ElementType {
     }
 
     fn accepts_all(&self) -> bool {
-        matches!(self, Self::Any | Self::Named(_))
+        matches!(self, Self::Any | Self::Named(_) | Self::Typed(_))
     }
 
     fn accepts(&self, value: &Value) -> bool {
         match self {
-            Self::Any | Self::Named(_) => true,
+            Self::Any | Self::Named(_) | Self::Typed(_) => true,
             Self::Bool => value.is_boolean(),
             Self::Int => value.is_i64() || value.is_u64(),
             Self::Float => value.is_number(),
@@ -183,6 +197,7 @@ impl fmt::Display for ElementType {
             Self::Map => "map",
             Self::List => "list",
             Self::Named(name) => name,
+            Self::Typed(element) => element.name(),
         })
     }
 }
@@ -226,6 +241,12 @@ impl Field {
     /// A list to which updates append.
     pub fn appended(name: impl Into<String>, element: &str) -> Self {
         Self::new(name, FieldType::list_of(element)).with_reducer(Reducer::Append)
+    }
+
+    /// A list of values of the type `T`, under the name that schemas show.
+    pub fn typed<T: Element>(name: impl Into<String>, element: &str) -> Self {
+        let element = ElementType::Typed(TypedElement::new::<T>(element));
+        Self::new(name, FieldType::List(element))
     }
 
     /// Starts with another value.

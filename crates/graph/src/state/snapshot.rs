@@ -11,6 +11,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::build::compile_error::CompileError;
+use crate::state::element::{Element, InvalidElement};
 use crate::state::list::List;
 use crate::state::reducer::Reducer;
 use crate::state::schema::{Field, StateSchema};
@@ -44,6 +45,18 @@ pub enum StateError {
         /// What came instead; for an element of a list with its place among the new ones.
         found: String,
     },
+    /// An element of a typed list is not valid.
+    #[error("the field `{field}` takes {expected}; element {index} is not one: {cause}")]
+    InvalidElement {
+        /// The field.
+        field: String,
+        /// The type that it declares.
+        expected: String,
+        /// The position among the new elements.
+        index: usize,
+        /// The rule that the element violates.
+        cause: String,
+    },
     /// The field's reducer cannot bring the old and the new value together.
     #[error("the reducer `{reducer}` of the field `{field}` failed: {cause}")]
     Reducer {
@@ -70,6 +83,13 @@ impl State {
     /// The list that a field holds; `None` if there is no such field or it holds something else.
     pub fn list(&self, field: &str) -> Option<&List> {
         self.get(field)?.as_list()
+    }
+
+    /// The list of elements of the type `T` that a field holds.
+    ///
+    /// Returns `None` if the schema has no such field or its elements are of another type.
+    pub fn list_of<T: Element>(&self, field: &str) -> Option<&List<T>> {
+        self.get(field)?.as_list_of()
     }
 
     /// The JSON that a field holds; `None` if there is no such field or it holds a list.
@@ -107,7 +127,7 @@ impl State {
     /// # Errors
     /// An undeclared field, a value of the wrong type, or a reducer that refuses.
     pub fn apply(&mut self, update: Update) -> Result<(), StateError> {
-        let checked = self.checked(update, Field::reducer)?;
+        let checked = self.checked(update, Field::reducer, true)?;
         if checked.is_empty() {
             return Ok(());
         }
@@ -123,7 +143,7 @@ impl State {
 
     /// The state with some fields replaced, whatever their reducers.
     pub(crate) fn replace(&mut self, fields: Update) -> Result<(), StateError> {
-        let checked = self.checked(fields, |_| &Reducer::LastWriteWins)?;
+        let checked = self.checked(fields, |_| &Reducer::LastWriteWins, false)?;
         let values = Arc::make_mut(&mut self.values);
         for (position, new) in checked {
             if let Some(old) = values.get_mut(position) {
@@ -138,6 +158,7 @@ impl State {
         &self,
         update: Update,
         reducer_of: fn(&Field) -> &Reducer,
+        validates: bool,
     ) -> Result<Vec<(usize, FieldValue)>, StateError> {
         let mut checked = Vec::with_capacity(update.len());
         for (name, new) in update.into_entries() {
@@ -149,6 +170,7 @@ impl State {
                 return Err(StateError::UndeclaredField { field: name });
             };
             let reducer = reducer_of(field);
+            let new = field_form(field, new, validates)?;
             let new = reducer
                 .prepare(old, new)
                 .map_err(|cause| StateError::Reducer {
@@ -161,6 +183,31 @@ impl State {
         }
         Ok(checked)
     }
+}
+
+/// The value in the form of the field: typed elements where it declares them, JSON elsewhere.
+fn field_form(field: &Field, value: FieldValue, validates: bool) -> Result<FieldValue, StateError> {
+    let Some(element) = field.field_type().typed_element() else {
+        return Ok(match value.as_typed() {
+            Some(list) => list.to_json().into(),
+            None => value,
+        });
+    };
+    let invalid = |invalid: InvalidElement| StateError::InvalidElement {
+        field: field.name().to_owned(),
+        expected: field.field_type().to_string(),
+        index: invalid.index,
+        cause: invalid.cause,
+    };
+    let is_of_type = value.as_typed().is_some_and(|list| element.is_list(list));
+    let value = match value.to_list_unless(is_of_type) {
+        Some(items) => FieldValue::from_typed(element.decode(&items).map_err(invalid)?),
+        None => value,
+    };
+    if let Some(list) = value.as_typed().filter(|_| validates) {
+        element.check(list).map_err(invalid)?;
+    }
+    Ok(value)
 }
 
 fn check_type(field: &Field, value: &FieldValue) -> Result<(), StateError> {
@@ -202,17 +249,22 @@ pub(crate) struct Layout {
 impl Layout {
     pub(crate) fn new(schema: StateSchema) -> Result<Arc<Self>, CompileError> {
         let mut positions = HashMap::with_capacity(schema.fields().len());
+        let mut defaults = Vec::with_capacity(schema.fields().len());
         for (position, field) in schema.fields().iter().enumerate() {
             if let Some(first) = positions.insert(field.name().to_owned(), position) {
                 return Err(declared_twice(&schema, first, field));
             }
-            check_type(field, field.default_value()).map_err(CompileError::InvalidDefault)?;
+            if field.field_type().typed_element().is_some() && !field.reducer().accepts_typed() {
+                return Err(CompileError::UnsupportedReducer {
+                    field: field.name().to_owned(),
+                    reducer: field.reducer().clone(),
+                });
+            }
+            let default = field_form(field, field.default_value().clone(), true)
+                .map_err(CompileError::InvalidDefault)?;
+            check_type(field, &default).map_err(CompileError::InvalidDefault)?;
+            defaults.push(default);
         }
-        let defaults = schema
-            .fields()
-            .iter()
-            .map(|field| field.default_value().clone())
-            .collect();
         Ok(Arc::new(Self {
             schema,
             positions,

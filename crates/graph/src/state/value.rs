@@ -1,32 +1,45 @@
-//! The value of one state field: JSON, with every array held as a [`List`].
+//! The value of one state field: JSON, or a list of values of a Rust type.
 //!
-//! The one invariant is that a JSON array at the top of a field is always a [`List`], whatever
-//! type the field declares, so that a reducer never meets an array in two forms.
+//! A JSON array at the top of a field is always a [`List`], whatever type the field declares, so
+//! that a reducer receives arrays in one form only.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
 use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::state::element::{AnyList, Element};
 use crate::state::list::List;
 
 /// A value that a field of a [`State`](crate::State) holds. Cloning is O(1).
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 pub struct FieldValue(Repr);
 
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 enum Repr {
     List(List),
+    /// Elements that are not JSON values.
+    Typed(Arc<dyn AnyList>),
     /// Never an array.
     Json(Arc<Value>),
 }
 
 impl FieldValue {
-    /// The list, if the value is one.
+    /// The list, if the value is a list of JSON values.
     pub fn as_list(&self) -> Option<&List> {
         match &self.0 {
             Repr::List(list) => Some(list),
+            Repr::Json(_) | Repr::Typed(_) => None,
+        }
+    }
+
+    /// The list, if the value is a list of elements of the type `T`.
+    pub fn as_list_of<T: Element>(&self) -> Option<&List<T>> {
+        match &self.0 {
+            Repr::List(list) => (list as &dyn Any).downcast_ref(),
+            Repr::Typed(list) => list.as_any().downcast_ref(),
             Repr::Json(_) => None,
         }
     }
@@ -34,7 +47,7 @@ impl FieldValue {
     /// The value as JSON, unless it is a list: that one is not held as a JSON array.
     pub fn as_json(&self) -> Option<&Value> {
         match &self.0 {
-            Repr::List(_) => None,
+            Repr::List(_) | Repr::Typed(_) => None,
             Repr::Json(value) => Some(value),
         }
     }
@@ -43,8 +56,45 @@ impl FieldValue {
     pub fn to_json(&self) -> Value {
         match &self.0 {
             Repr::List(list) => list.to_json(),
+            Repr::Typed(list) => list.to_json().to_json(),
             Repr::Json(value) => Value::clone(value),
         }
+    }
+
+    /// The value as a list of JSON values, if it is a list. Typed elements are copied.
+    pub(crate) fn to_list(&self) -> Option<List> {
+        match &self.0 {
+            Repr::List(list) => Some(list.clone()),
+            Repr::Typed(list) => Some(list.to_json()),
+            Repr::Json(_) => None,
+        }
+    }
+
+    /// The value as a list of JSON values, unless it is kept in its form.
+    pub(crate) fn to_list_unless(&self, is_kept: bool) -> Option<List> {
+        if is_kept { None } else { self.to_list() }
+    }
+
+    pub(crate) fn from_typed(list: Arc<dyn AnyList>) -> Self {
+        Self(Repr::Typed(list))
+    }
+
+    pub(crate) fn as_typed(&self) -> Option<&dyn AnyList> {
+        match &self.0 {
+            Repr::Typed(list) => Some(&**list),
+            Repr::List(_) | Repr::Json(_) => None,
+        }
+    }
+
+    /// The typed list, no longer shared with other values.
+    pub(crate) fn as_typed_mut(&mut self) -> Option<&mut (dyn AnyList + 'static)> {
+        let Repr::Typed(list) = &mut self.0 else {
+            return None;
+        };
+        if Arc::get_mut(list).is_none() {
+            *list = list.clone_list();
+        }
+        Arc::get_mut(list)
     }
 
     /// A value that others hold too.
@@ -60,6 +110,7 @@ impl FieldValue {
     pub(crate) fn into_json(self) -> Arc<Value> {
         match self.0 {
             Repr::List(list) => Arc::new(list.to_json()),
+            Repr::Typed(list) => Arc::new(list.to_json().to_json()),
             Repr::Json(value) => value,
         }
     }
@@ -67,21 +118,21 @@ impl FieldValue {
     pub(crate) fn as_list_mut(&mut self) -> Option<&mut List> {
         match &mut self.0 {
             Repr::List(list) => Some(list),
-            Repr::Json(_) => None,
+            Repr::Json(_) | Repr::Typed(_) => None,
         }
     }
 
     pub(crate) fn as_map_mut(&mut self) -> Option<&mut Map<String, Value>> {
         match &mut self.0 {
             Repr::Json(value) if value.is_object() => Arc::make_mut(value).as_object_mut(),
-            Repr::List(_) | Repr::Json(_) => None,
+            _ => None,
         }
     }
 
     /// What an error calls the kind of this value.
     pub(crate) fn kind(&self) -> &'static str {
         match &self.0 {
-            Repr::List(_) => "list",
+            Repr::List(_) | Repr::Typed(_) => "list",
             Repr::Json(value) => kind_of(value),
         }
     }
@@ -109,15 +160,29 @@ impl From<Value> for FieldValue {
     }
 }
 
-impl From<Vec<Value>> for FieldValue {
-    fn from(items: Vec<Value>) -> Self {
+impl<T: Element> From<Vec<T>> for FieldValue {
+    fn from(items: Vec<T>) -> Self {
         List::from(items).into()
     }
 }
 
-impl From<List> for FieldValue {
-    fn from(list: List) -> Self {
-        Self(Repr::List(list))
+impl<T: Element> From<List<T>> for FieldValue {
+    fn from(list: List<T>) -> Self {
+        match (&list as &dyn Any).downcast_ref::<List>() {
+            Some(json) => Self(Repr::List(json.clone())),
+            None => Self(Repr::Typed(Arc::new(list))),
+        }
+    }
+}
+
+impl PartialEq for FieldValue {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Repr::List(one), Repr::List(other)) => one == other,
+            (Repr::Typed(one), Repr::Typed(other)) => one.equals(&**other),
+            (Repr::Json(one), Repr::Json(other)) => one == other,
+            _ => false,
+        }
     }
 }
 
@@ -125,6 +190,7 @@ impl fmt::Debug for FieldValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Repr::List(list) => list.fmt(f),
+            Repr::Typed(list) => list.debug(f),
             Repr::Json(value) => value.fmt(f),
         }
     }
@@ -134,6 +200,7 @@ impl Serialize for FieldValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.0 {
             Repr::List(list) => serializer.collect_seq(list),
+            Repr::Typed(list) => serializer.collect_seq(&list.to_json()),
             Repr::Json(value) => value.serialize(serializer),
         }
     }

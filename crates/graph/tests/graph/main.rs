@@ -49,13 +49,15 @@ fn graph() -> GraphBuilder {
     GraphBuilder::new(schema())
 }
 
-fn compile(builder: GraphBuilder) -> Result<CompiledGraph, CompileError> {
+fn compile<E: 'static>(builder: GraphBuilder<E>) -> Result<CompiledGraph<E>, CompileError> {
     builder.compile(CountingIds::new())
 }
 
 /// A node that appends its own name to `log` and adds one to `count`.
 #[expect(clippy::needless_pass_by_value, reason = "the signature of a node")]
-fn logs(ctx: NodeContext) -> impl Future<Output = Result<Update, NodeError>> + Send + 'static {
+fn logs<E: 'static>(
+    ctx: NodeContext<E>,
+) -> impl Future<Output = Result<Update, NodeError>> + Send + 'static {
     let name = ctx.node_name().to_owned();
     let count = int(ctx.state(), "count") + 1;
     async move {

@@ -3,16 +3,31 @@
 use std::sync::{Arc, Mutex};
 
 use logue_graph::{
-    BoxFuture, CompiledGraph, END, Invocation, Journal, Mapping, NodeError, NodePlace, Outcome,
-    RunEvent, RunPorts, SessionSaver, SignalDescriptor, State, Update,
+    BoxFuture, CompiledGraph, END, GraphBuilder, Invocation, Journal, Mapping, NodeError,
+    NodePlace, Outcome, RunEvent, RunPorts, SessionSaver, SignalDescriptor, State, Update,
 };
 use serde_json::{Map, Value, json};
 
-use crate::{Notes, compile, graph, log, logs, nothing, only};
+use crate::{Notes, compile, graph, log, logs, nothing, only, schema};
 
-fn listening(notes: &Notes) -> RunPorts {
+/// The events of the test's nodes.
+enum Said {
+    Text(&'static str),
+    Call(u64),
+}
+
+impl std::fmt::Debug for Said {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text(text) => write!(f, "{text}"),
+            Self::Call(id) => write!(f, "call {id}"),
+        }
+    }
+}
+
+fn listening(notes: &Notes) -> RunPorts<Said> {
     let notes = notes.clone();
-    RunPorts::new().with_events(move |from: &NodePlace, event: RunEvent| {
+    RunPorts::new().with_events(move |from: &NodePlace, event: RunEvent<Said>| {
         let namespace = from.namespace().join("/");
         notes.add(format!("{namespace}.{} {event:?}", from.attempt_index()));
     })
@@ -20,13 +35,10 @@ fn listening(notes: &Notes) -> RunPorts {
 
 #[tokio::test]
 async fn events_come_as_they_happen_with_where_they_come_from() {
-    let talks = graph()
+    let talks = GraphBuilder::<Said>::for_events(schema())
         .add_node_fn("talks", |ctx| async move {
-            ctx.emit(RunEvent::Text("Hel".to_owned()));
-            ctx.emit(RunEvent::ToolStarted {
-                id: "c1".to_owned(),
-                name: "clock".to_owned(),
-            });
+            ctx.emit(Said::Text("Hel"));
+            ctx.emit(Said::Call(1));
             logs(ctx).await
         })
         .add_node_fn("gate", |ctx| async move {
@@ -37,21 +49,21 @@ async fn events_come_as_they_happen_with_where_they_come_from() {
         .add_edge("talks", "gate")
         .add_edge("gate", "fails")
         .add_edge("fails", END);
-    let outer = graph()
+    let outer = GraphBuilder::for_events(schema())
         .add_subgraph("sub", compile(talks).unwrap(), Mapping::new())
         .entry("sub")
         .add_edge("sub", END);
     let graph = compile(outer).unwrap();
     let notes = Notes::default();
-    let start = nothing().with_ports(listening(&notes));
+    let start = Invocation::new(Update::new()).with_ports(listening(&notes));
     let waiting = graph.invoke(start).await.suspended().unwrap();
     assert_eq!(
         notes.taken(),
         [
             "sub.0 NodeStarted",
             "sub/talks.0 NodeStarted",
-            r#"sub/talks.0 Text("Hel")"#,
-            r#"sub/talks.0 ToolStarted { id: "c1", name: "clock" }"#,
+            "sub/talks.0 Emitted(Hel)",
+            "sub/talks.0 Emitted(call 1)",
             "sub/talks.0 NodeEnded(Completed)",
             "sub/gate.0 NodeStarted",
             "sub/gate.0 NodeEnded(Suspended)",

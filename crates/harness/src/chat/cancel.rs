@@ -22,15 +22,19 @@ pub(super) enum Stop {
     Fenced,
 }
 
-impl Inner {
+impl<E: Send + 'static> Inner<E> {
     /// Keeps the lease, and completes when the turn has to end.
     pub(super) async fn watch(&self, lease: &Lease) -> Stop {
-        let pause = LOOK.min(self.limits.lease / 3);
+        let pause = LOOK.min(self.settings.config.lease / 3);
         loop {
             // A wish of this process need not wait for the next look.
             race(self.clock.sleep(pause), self.changed.notified()).await;
             let now = self.clock.now();
-            match self.store.renew(lease, now, self.limits.lease).await {
+            match self
+                .store
+                .renew(lease, now, self.settings.config.lease)
+                .await
+            {
                 Ok(Some(mode)) => return Stop::Cancelled(mode),
                 Err(StoreError::Fenced { .. }) => return Stop::Fenced,
                 // The store may come back before the lease ends; what is written is fenced anyway.

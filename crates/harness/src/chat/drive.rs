@@ -16,18 +16,18 @@ use super::cancel::{First, Stop, race};
 use super::failure::Failure;
 use super::open::Opened;
 use super::signal::SignalError;
-use super::stream::{Sink, TurnEvent};
+use super::stream::{ChatEvent, Sink};
 use super::turn::Ran;
 use super::{Inner, MESSAGES};
 
-impl Inner {
+impl<E: Send + 'static> Inner<E> {
     /// Runs an entry's graph, unless it has to end before.
     pub(super) async fn drive(
         &self,
         lease: &Lease,
         begun: &Begun,
         opened: &Opened,
-        sink: &Sink,
+        sink: &Sink<E>,
         span: &Span,
     ) -> Ran {
         let invocation_id = begun.entry.invocation_id.clone().unwrap_or_default();
@@ -70,7 +70,7 @@ impl Inner {
         message: Value,
         session: &str,
         invocation_id: String,
-        ports: RunPorts,
+        ports: RunPorts<E>,
     ) -> Result<BoxFuture<'a, logue_graph::Outcome>, Failure> {
         let mut state = state.clone();
         state
@@ -89,7 +89,7 @@ impl Inner {
         state: &State,
         invocation_id: &str,
         payload: Map<String, Value>,
-        ports: RunPorts,
+        ports: RunPorts<E>,
         span: &Span,
     ) -> Result<BoxFuture<'a, logue_graph::Outcome>, Failure> {
         let suspension = self.store.suspension(invocation_id).await;
@@ -123,7 +123,7 @@ impl Inner {
                 message: "a signal may not replace the conversation (`messages`)".to_owned(),
             });
         }
-        if let Some(check) = &self.payload_check {
+        if let Some(check) = &self.settings.payload_check {
             check(&descriptor_of(suspension), payload)
                 .map_err(|message| SignalError::PayloadInvalid { message })?;
         }
@@ -136,7 +136,7 @@ impl Inner {
         }
     }
 
-    fn ports(&self, lease: &Lease, invocation_id: &str, sink: &Sink) -> RunPorts {
+    fn ports(&self, lease: &Lease, invocation_id: &str, sink: &Sink<E>) -> RunPorts<E> {
         let ports = RunPorts::new().with_journal(TurnJournal {
             store: Arc::clone(&self.store),
             lease: lease.clone(),
@@ -146,8 +146,8 @@ impl Inner {
             return ports;
         }
         let sink = sink.clone();
-        ports.with_events(move |from: &NodePlace, event: RunEvent| {
-            sink.tell(TurnEvent::Run {
+        ports.with_events(move |from: &NodePlace, event: RunEvent<E>| {
+            sink.tell(ChatEvent::Run {
                 node: from.node_name().to_owned(),
                 event,
             });

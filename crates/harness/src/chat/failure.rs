@@ -9,7 +9,7 @@ use crate::classification::{Classifier, ErrorBucket};
 use crate::store::StoreError;
 use logue_graph::EngineError;
 
-use super::options::Replies;
+use super::options::ErrorMessages;
 use super::outcome::{ChatTurnOutcome, ErroredTurn};
 
 /// An error of a turn before it has a bucket.
@@ -82,7 +82,7 @@ impl Failure {
     pub(super) fn outcome(
         self,
         classifier: &dyn Classifier,
-        replies: &dyn Replies,
+        replies: &dyn ErrorMessages,
         invocation_id: Option<String>,
     ) -> ChatTurnOutcome {
         let bucket: ErrorBucket = classifier.classify(&self.category);

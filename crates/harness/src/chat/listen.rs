@@ -30,14 +30,14 @@ struct Listener {
 #[must_use = "dropping it ends the subscription"]
 pub struct Subscription {
     id: u64,
-    harness: Weak<Inner>,
+    listeners: Weak<Listeners>,
 }
 
 impl Subscription {
     /// How far the session's outcomes were told; whoever subscribes again from here misses none.
     pub async fn cursor(&self) -> Option<u64> {
-        let inner = self.harness.upgrade()?;
-        let listener = inner.listeners.lock().get(&self.id).cloned()?;
+        let listeners = self.listeners.upgrade()?;
+        let listener = listeners.lock().get(&self.id).cloned()?;
         let cursor = *listener.cursor.lock().await;
         Some(cursor)
     }
@@ -45,8 +45,8 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        if let Some(inner) = self.harness.upgrade() {
-            inner.listeners.lock().remove(&self.id);
+        if let Some(listeners) = self.listeners.upgrade() {
+            listeners.lock().remove(&self.id);
         }
     }
 }
@@ -77,7 +77,7 @@ impl Listeners {
     }
 }
 
-impl ChatHarness {
+impl<E: Send + 'static> ChatHarness<E> {
     /// Calls `callback` once for each turn of the session that goes on after a signal and completes
     /// or fails, from now on. Turns of other processes are told when [`listen`](Self::listen) or a
     /// turn of this process looks for them.
@@ -119,7 +119,7 @@ impl ChatHarness {
         listeners.lock().insert(id, Arc::new(listener));
         Subscription {
             id,
-            harness: Arc::downgrade(&self.inner),
+            listeners: Arc::downgrade(listeners),
         }
     }
 
@@ -155,7 +155,7 @@ impl ChatHarness {
     }
 }
 
-impl Inner {
+impl<E: Send + 'static> Inner<E> {
     pub(super) async fn tell(&self, session: &str) -> Result<(), StoreError> {
         const PAGE: usize = 100;
         for listener in self.listeners.of(session) {

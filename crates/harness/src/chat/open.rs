@@ -23,7 +23,7 @@ pub(super) struct Opened {
     pub(super) migrated: bool,
 }
 
-impl Inner {
+impl<E: Send + 'static> Inner<E> {
     /// Reads a session, or as much of it as this process does not know yet.
     ///
     /// Costs what came since the last turn here; the whole history the first time.
@@ -111,7 +111,8 @@ impl Inner {
         if !info.has_state {
             return Ok(info.fields.clone());
         }
-        self.migrations
+        self.settings
+            .migrations
             .migrate(stored, wanted, info.fields.clone())
             .map(|migrated| migrated.fields)
             .map_err(|error| Failure::new(error.category(), error.to_string()))

@@ -31,7 +31,7 @@ impl BusyPolicy {
 
 /// What becomes of a message while a turn of its session waits for a signal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum WhilePaused {
+pub enum PausedPolicy {
     /// It is a turn like any other; the waiting one goes on behind it when its signal comes.
     #[default]
     Proceed,
@@ -49,7 +49,7 @@ pub struct SendOptions {
     /// What to do while another turn runs.
     pub busy: BusyPolicy,
     /// What to do while a turn waits for a signal.
-    pub while_paused: WhilePaused,
+    pub while_paused: PausedPolicy,
 }
 
 impl SendOptions {
@@ -74,7 +74,7 @@ impl SendOptions {
 
     /// Chooses what to do while a turn waits for a signal.
     #[must_use]
-    pub fn with_while_paused(mut self, while_paused: WhilePaused) -> Self {
+    pub fn with_while_paused(mut self, while_paused: PausedPolicy) -> Self {
         self.while_paused = while_paused;
         self
     }
@@ -83,7 +83,7 @@ impl SendOptions {
 /// How long things take and how much is kept. The defaults suit a program for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ChatLimits {
+pub struct ChatConfig {
     /// How long a session is an owner's without being renewed, and so how long the others wait
     /// when an owner dies. It is renewed three times in that time.
     pub lease: Duration,
@@ -93,7 +93,7 @@ pub struct ChatLimits {
     pub cached_sessions: usize,
 }
 
-impl Default for ChatLimits {
+impl Default for ChatConfig {
     fn default() -> Self {
         Self {
             lease: Duration::from_secs(10),
@@ -103,7 +103,7 @@ impl Default for ChatLimits {
     }
 }
 
-impl ChatLimits {
+impl ChatConfig {
     /// Changes how long a session is an owner's without being renewed.
     #[must_use]
     pub const fn with_lease(mut self, lease: Duration) -> Self {
@@ -127,13 +127,13 @@ impl ChatLimits {
 }
 
 /// Words for users. The bucket's meaning is fixed, its wording is not.
-pub trait Replies: Send + Sync {
+pub trait ErrorMessages: Send + Sync {
     /// What the user is told of an error of this bucket. A user-correctable one must repeat enough
     /// of the diagnostic that the user can act on it.
     fn reply(&self, bucket: ErrorBucket, category: &str, diagnostic: &str) -> String;
 }
 
-impl<F: Fn(ErrorBucket, &str, &str) -> String + Send + Sync> Replies for F {
+impl<F: Fn(ErrorBucket, &str, &str) -> String + Send + Sync> ErrorMessages for F {
     fn reply(&self, bucket: ErrorBucket, category: &str, diagnostic: &str) -> String {
         self(bucket, category, diagnostic)
     }
@@ -141,9 +141,9 @@ impl<F: Fn(ErrorBucket, &str, &str) -> String + Send + Sync> Replies for F {
 
 /// The words of the specification.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct DefaultReplies;
+pub struct DefaultErrorMessages;
 
-impl Replies for DefaultReplies {
+impl ErrorMessages for DefaultErrorMessages {
     fn reply(&self, bucket: ErrorBucket, _category: &str, diagnostic: &str) -> String {
         bucket.default_reply(diagnostic)
     }

@@ -8,7 +8,7 @@ use super::failure::Failure;
 use super::options::SendOptions;
 use super::outcome::ChatTurnOutcome;
 
-impl ChatHarness {
+impl<E: Send + 'static> ChatHarness<E> {
     /// [`send_with`](Self::send_with) of a message as JSON. What is no message at all is refused as
     /// `chat_message_shape_invalid`, like a message of a wrong shape: nothing is loaded or stored.
     pub async fn send_json(

@@ -9,12 +9,12 @@ use crate::store::{
 };
 
 use super::failure::Failure;
-use super::options::{BusyPolicy, SendOptions, WhilePaused};
+use super::options::{BusyPolicy, PausedPolicy, SendOptions};
 use super::outcome::ChatTurnOutcome;
 use super::stream::Sink;
 use super::{ChatHarness, Inner};
 
-impl ChatHarness {
+impl<E: Send + 'static> ChatHarness<E> {
     /// Says a message in a session and runs the turn (harness-chat §5).
     ///
     /// Nothing is loaded or stored unless the session's id is not empty and the message has a valid
@@ -49,7 +49,7 @@ impl ChatHarness {
         let inner = &self.inner;
         let lock = inner.lock_of(session_id);
         let _turn = lock.lock().await;
-        let (now, ttl) = (inner.clock.now(), inner.limits.lease);
+        let (now, ttl) = (inner.clock.now(), inner.settings.config.lease);
         let acquired = inner
             .store
             .acquire(session_id, &inner.owner, now, ttl)
@@ -63,7 +63,7 @@ impl ChatHarness {
     }
 }
 
-impl Inner {
+impl<E: Send + 'static> Inner<E> {
     /// Puts a message into the inbox, after every check.
     pub(super) async fn accept(
         &self,
@@ -75,7 +75,7 @@ impl Inner {
             return Err(Failure::unresolved());
         }
         message.validate().map_err(|error| Failure::shape(&error))?;
-        if options.while_paused == WhilePaused::Reject {
+        if options.while_paused == PausedPolicy::Reject {
             self.refuse_while_paused(session).await?;
         }
         let entry = NewEntry {
@@ -119,7 +119,12 @@ impl Inner {
 
     /// Waits until an entry is settled, and works the inbox off as far as it, unless somebody else
     /// does.
-    pub(super) async fn settled(&self, session: &str, entry: u64, sink: &Sink) -> ChatTurnOutcome {
+    pub(super) async fn settled(
+        &self,
+        session: &str,
+        entry: u64,
+        sink: &Sink<E>,
+    ) -> ChatTurnOutcome {
         let lock: Arc<_> = self.lock_of(session);
         let _turn = lock.lock().await;
         loop {
@@ -128,7 +133,7 @@ impl Inner {
                 Ok(None) => {}
                 Err(error) => return self.errored(Failure::load(&error), None),
             }
-            let (now, lease) = (self.clock.now(), self.limits.lease);
+            let (now, lease) = (self.clock.now(), self.settings.config.lease);
             match self.store.acquire(session, &self.owner, now, lease).await {
                 Ok(Acquired::Lease(lease)) => {
                     let worked = self.work_off(&lease, entry, sink).await;
@@ -140,7 +145,7 @@ impl Inner {
                         Err(failure) => return self.errored(failure, None),
                     }
                 }
-                Ok(Acquired::Held { .. }) => self.clock.sleep(self.limits.poll).await,
+                Ok(Acquired::Held { .. }) => self.clock.sleep(self.settings.config.poll).await,
                 Err(error) => return self.errored(Failure::load(&error), None),
             }
         }

@@ -69,7 +69,7 @@ impl SignalError {
     }
 }
 
-impl ChatHarness {
+impl<E: Send + 'static> ChatHarness<E> {
     /// Gives a suspended turn its signal and runs it on; listeners are told how it ends, and so is
     /// the caller.
     ///
@@ -95,7 +95,7 @@ impl ChatHarness {
     /// The store failed.
     pub async fn expire(&self, session: &str) -> Result<Vec<String>, SignalError> {
         let inner = &self.inner;
-        let Some(expiry) = &inner.expiry else {
+        let Some(expiry) = &inner.settings.expiry else {
             return Ok(Vec::new());
         };
         let filter = SuspensionFilter {
@@ -120,7 +120,7 @@ impl ChatHarness {
     }
 }
 
-impl Inner {
+impl<E: Send + 'static> Inner<E> {
     /// Consumes the suspension: the signal is durable, and its turn is in the inbox.
     pub(super) async fn accept_signal(
         &self,
@@ -137,6 +137,7 @@ impl Inner {
         if waiting.status == SuspensionStatus::Suspended {
             self.check_payload(&waiting, &payload)?;
             if let Some(instead) = self
+                .settings
                 .expiry
                 .as_ref()
                 .and_then(|expiry| expiry(&waiting, now))

@@ -18,7 +18,7 @@ use super::signal::{SignalError, SignalTarget};
 /// What is told of a turn while it runs.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum TurnEvent {
+pub enum ChatEvent<E = ()> {
     /// The message is durable; so many entries are in front of it.
     Accepted {
         /// Its position in the inbox of its session.
@@ -29,22 +29,22 @@ pub enum TurnEvent {
         /// The node in which it happened.
         node: String,
         /// What happened.
-        event: RunEvent,
+        event: RunEvent<E>,
     },
     /// The turn ended. This is the last event.
-    Outcome(ChatTurnOutcome),
+    Outcome(Box<ChatTurnOutcome>),
 }
 
 /// The events of a turn, the outcome last. Dropping it drops the turn, as dropping the future of
 /// [`send`](ChatHarness::send) does.
-pub struct TurnStream {
-    events: mpsc::UnboundedReceiver<TurnEvent>,
+pub struct TurnStream<E = ()> {
+    events: mpsc::UnboundedReceiver<ChatEvent<E>>,
     turn: Option<BoxFuture<'static, ChatTurnOutcome>>,
     outcome: Option<ChatTurnOutcome>,
 }
 
-impl TurnStream {
-    fn of<F>(turn: impl FnOnce(Sink) -> F) -> Self
+impl<E: Send + 'static> TurnStream<E> {
+    fn of<F>(turn: impl FnOnce(Sink<E>) -> F) -> Self
     where
         F: Future<Output = ChatTurnOutcome> + Send + 'static,
     {
@@ -57,12 +57,17 @@ impl TurnStream {
     }
 
     /// The next event; `None` behind the outcome.
-    pub async fn next(&mut self) -> Option<TurnEvent> {
+    pub async fn next(&mut self) -> Option<ChatEvent<E>> {
         std::future::poll_fn(|cx| self.poll_next(cx)).await
     }
 
+    fn outcome(&mut self) -> Option<ChatEvent<E>> {
+        let outcome = self.outcome.take()?;
+        Some(ChatEvent::Outcome(Box::new(outcome)))
+    }
+
     /// [`next`](Self::next) for those who implement a stream of their own over it.
-    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<TurnEvent>> {
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<ChatEvent<E>>> {
         if let Some(turn) = &mut self.turn
             && let Poll::Ready(outcome) = Pin::new(turn).poll(cx)
         {
@@ -72,31 +77,34 @@ impl TurnStream {
         // What the turn told before it ended comes before its outcome.
         match self.events.poll_recv(cx) {
             Poll::Ready(Some(event)) => Poll::Ready(Some(event)),
-            Poll::Ready(None) => Poll::Ready(self.outcome.take().map(TurnEvent::Outcome)),
-            Poll::Pending if self.turn.is_none() => {
-                Poll::Ready(self.outcome.take().map(TurnEvent::Outcome))
-            }
+            Poll::Ready(None) => Poll::Ready(self.outcome()),
+            Poll::Pending if self.turn.is_none() => Poll::Ready(self.outcome()),
             Poll::Pending => Poll::Pending,
         }
     }
 }
 
-impl std::fmt::Debug for TurnStream {
+impl<E> std::fmt::Debug for TurnStream<E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TurnStream").finish_non_exhaustive()
     }
 }
 
 /// Where the events of a run go, if anybody wants them.
-#[derive(Clone, Debug)]
-pub(super) struct Sink(Option<mpsc::UnboundedSender<TurnEvent>>);
+pub(super) struct Sink<E>(Option<mpsc::UnboundedSender<ChatEvent<E>>>);
 
-impl Sink {
+impl<E> Clone for Sink<E> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<E> Sink<E> {
     pub(super) const fn none() -> Self {
         Self(None)
     }
 
-    pub(super) fn tell(&self, event: TurnEvent) {
+    pub(super) fn tell(&self, event: ChatEvent<E>) {
         if let Some(sender) = &self.0 {
             // Nobody listens any more: the turn goes on.
             drop(sender.send(event));
@@ -108,10 +116,10 @@ impl Sink {
     }
 }
 
-impl ChatHarness {
+impl<E: Send + 'static> ChatHarness<E> {
     /// [`send`](Self::send) as a stream of what happens, which ends with the outcome
     /// (harness-chat §9).
-    pub fn send_streaming(&self, session_id: &str, message: ChatMessage) -> TurnStream {
+    pub fn send_streaming(&self, session_id: &str, message: ChatMessage) -> TurnStream<E> {
         self.send_streaming_with(session_id, message, SendOptions::new())
     }
 
@@ -121,12 +129,12 @@ impl ChatHarness {
         session_id: &str,
         message: ChatMessage,
         options: SendOptions,
-    ) -> TurnStream {
+    ) -> TurnStream<E> {
         let (inner, session) = (Arc::clone(&self.inner), session_id.to_owned());
         TurnStream::of(|sink| async move {
             match inner.accept(&session, &message, options).await {
                 Ok(entry) => {
-                    sink.tell(TurnEvent::Accepted { entry });
+                    sink.tell(ChatEvent::Accepted { entry });
                     inner.settled(&session, entry, &sink).await
                 }
                 Err(failure) => inner.errored(failure, None),
@@ -143,11 +151,11 @@ impl ChatHarness {
         &self,
         target: SignalTarget<'_>,
         payload: Map<String, Value>,
-    ) -> Result<TurnStream, SignalError> {
+    ) -> Result<TurnStream<E>, SignalError> {
         let (session, entry) = self.inner.accept_signal(target, payload).await?;
         let inner = Arc::clone(&self.inner);
         Ok(TurnStream::of(|sink| async move {
-            sink.tell(TurnEvent::Accepted { entry });
+            sink.tell(ChatEvent::Accepted { entry });
             inner.settled(&session, entry, &sink).await
         }))
     }

@@ -1,5 +1,7 @@
 //! One turn: from an entry of the inbox to its commit.
 
+use std::sync::Arc;
+
 use logue_message::ChatMessage;
 use serde_json::{Map, Value};
 use tracing::{Instrument as _, Span};
@@ -43,13 +45,13 @@ struct Ending {
     otherwise: &'static str,
 }
 
-impl Inner {
+impl<E: Send + 'static> Inner<E> {
     /// Runs entries until `wanted` is settled.
     pub(super) async fn work_off(
         &self,
         lease: &Lease,
         wanted: u64,
-        sink: &Sink,
+        sink: &Sink<E>,
     ) -> Result<ChatTurnOutcome, Failure> {
         let none = Sink::none();
         loop {
@@ -98,7 +100,7 @@ impl Inner {
         &self,
         lease: &Lease,
         begun: Begun,
-        sink: &Sink,
+        sink: &Sink<E>,
     ) -> Result<ChatTurnOutcome, Failure> {
         let resumed = matches!(begun.entry.work, Some(Work::Resume { .. }));
         let invocation_id = begun.entry.invocation_id.as_deref().unwrap_or_default();
@@ -122,7 +124,7 @@ impl Inner {
         &self,
         lease: &Lease,
         begun: Begun,
-        sink: &Sink,
+        sink: &Sink<E>,
         span: &Span,
     ) -> Result<ChatTurnOutcome, Failure> {
         let session = &lease.session;
@@ -311,7 +313,7 @@ impl Inner {
 
     /// Whether what a turn did before it failed becomes history.
     fn keeps(&self, failure: &Failure) -> bool {
-        let is_kept = self.kept_failures.as_ref();
+        let is_kept = self.settings.kept_failures.as_ref();
         is_kept.is_some_and(|is_kept| is_kept(&failure.category))
     }
 
@@ -360,15 +362,22 @@ fn stays(begun: &Begun, failure: &Failure) -> bool {
     failure.transient && matches!(begun.entry.work, Some(Work::Resume { .. }))
 }
 
-/// The messages of a state from a position on.
-fn tail(state: &State, from: u64) -> Vec<Value> {
+/// The messages of a state from a position on. Costs those messages only.
+fn messages_from(state: &State, from: u64) -> Vec<Arc<ChatMessage>> {
     let from = usize::try_from(from).unwrap_or(usize::MAX);
-    let Some(list) = state.list(MESSAGES) else {
-        return Vec::new();
-    };
-    (from..list.len())
-        .filter_map(|index| list.get(index).cloned())
-        .collect()
+    let list = state.list_of::<ChatMessage>(MESSAGES);
+    list.map_or_else(Vec::new, |list| list.shared_from(from).collect())
+}
+
+/// Messages as a store keeps them.
+fn stored(messages: &[Arc<ChatMessage>]) -> Vec<Value> {
+    messages.iter().map(|message| message.to_json()).collect()
+}
+
+/// The messages after the first `own` ones.
+fn replies(messages: &[Arc<ChatMessage>], own: usize) -> Vec<ChatMessage> {
+    let replies = messages.iter().skip(own);
+    replies.map(|message| ChatMessage::clone(message)).collect()
 }
 
 /// The fields besides the conversation that are not as they are stored: all of them, if what is
@@ -382,20 +391,11 @@ fn changed_fields(opened: &Opened, after: &State) -> Map<String, Value> {
         .collect()
 }
 
-fn read(messages: &[Value]) -> Vec<ChatMessage> {
-    // What a node appended that is no message is in the history and cannot be told as one.
-    messages
-        .iter()
-        .filter_map(|message| ChatMessage::from_json(message).ok())
-        .collect()
-}
-
 fn completed_turn(completed: Completed, opened: &Opened, said: bool) -> Ending {
-    let messages = tail(&completed.state, opened.seq);
+    let messages = messages_from(&completed.state, opened.seq);
     let own = usize::from(said).min(messages.len());
-    let replies = read(messages.get(own..).unwrap_or_default());
     let outcome = ChatTurnOutcome::Completed(CompletedTurn {
-        replies,
+        replies: replies(&messages, own),
         final_state: Some(completed.state.clone()),
         invocation_id: completed.invocation_id,
     });
@@ -405,7 +405,7 @@ fn completed_turn(completed: Completed, opened: &Opened, said: bool) -> Ending {
             outcome: outcome.to_stored(opened.seq + own as u64),
             keep_journal: false,
         },
-        messages,
+        messages: stored(&messages),
         outcome,
         state: Some(completed.state),
         otherwise: "session_save_failed",
@@ -413,9 +413,9 @@ fn completed_turn(completed: Completed, opened: &Opened, said: bool) -> Ending {
 }
 
 fn suspended_turn(suspended: Suspended, opened: &Opened, said: bool) -> Ending {
-    let messages = tail(&suspended.state, opened.seq);
+    let messages = messages_from(&suspended.state, opened.seq);
     let own = usize::from(said).min(messages.len());
-    let pending_messages = read(messages.get(own..).unwrap_or_default());
+    let pending_messages = replies(&messages, own);
     let descriptor = suspended.descriptor.clone();
     let state = suspended.state.clone();
     let record = record_of(&suspended);
@@ -438,7 +438,7 @@ fn suspended_turn(suspended: Suspended, opened: &Opened, said: bool) -> Ending {
                 body: descriptor_to_json(&descriptor),
             },
         },
-        messages,
+        messages: stored(&messages),
         outcome,
         state: Some(state),
         otherwise: "suspension_persistence_failed",

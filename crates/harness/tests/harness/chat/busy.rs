@@ -13,7 +13,7 @@ fn policy(busy: BusyPolicy) -> SendOptions {
 /// A turn that runs and does not end by itself.
 async fn running(
     stage: &Stage,
-    chat: &ChatHarness,
+    chat: &ChatHarness<String>,
     text: &'static str,
 ) -> tokio::task::JoinHandle<logue_harness::chat::ChatTurnOutcome> {
     let chat = chat.clone();

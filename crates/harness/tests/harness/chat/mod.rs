@@ -7,3 +7,4 @@ mod sending;
 mod stage;
 mod stream;
 mod suspension;
+mod typed_messages;

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use logue_graph::{CountingIds, END, Field, FieldType, GraphBuilder, StateSchema, Update};
+use logue_graph::{CountingIds, END, Field, FieldType, GraphBuilder, Reducer, StateSchema, Update};
 use logue_harness::ErrorBucket;
-use logue_harness::chat::{ChatGraphError, ChatHarness, ChatTurnOutcome, SendOptions};
+use logue_harness::chat::{
+    ChatGraphError, ChatHarness, ChatTurnOutcome, SendOptions, messages_field,
+};
 use logue_harness::store::MemoryStore;
 use logue_message::{ChatMessage, Content, ContentBlock, ToolCall};
 
@@ -25,7 +27,7 @@ async fn turns_go_on_from_one_another() {
         panic!("{outcome:?}")
     };
     let state = turn.final_state.as_ref().unwrap();
-    assert_eq!(state.list("messages").unwrap().len(), 6);
+    assert_eq!(state.list_of::<ChatMessage>("messages").unwrap().len(), 6);
     // A process that never saw the session goes on from the store, other fields included.
     let other = stage.harness();
     let outcome = other.send("s", ChatMessage::user("hello")).await;
@@ -237,14 +239,16 @@ async fn turns_of_one_session_stand_in_one_order() {
 async fn words_for_users_and_buckets_can_be_replaced() {
     let stage = Stage::new();
     let chat = stage
-        .harness()
+        .builder()
         .with_classifier(|category: &str| match category {
             "provider_unavailable" => ErrorBucket::UserCorrectable,
             _ => ErrorBucket::SessionTerminating,
         })
-        .with_replies(|bucket: ErrorBucket, category: &str, diagnostic: &str| {
+        .with_error_messages(|bucket: ErrorBucket, category: &str, diagnostic: &str| {
             format!("{bucket}/{category}/{diagnostic}")
-        });
+        })
+        .build()
+        .unwrap();
     let outcome = chat.send("s", ChatMessage::user("fail")).await;
     let ChatTurnOutcome::Errored(turn) = outcome else {
         panic!("{outcome:?}")
@@ -274,7 +278,12 @@ async fn a_graph_without_a_conversation_is_refused() {
         refused(Some(text)),
         ChatGraphError::NoList(FieldType::String)
     );
-    let replaced = Field::new("messages", FieldType::list_of("ChatMessage"));
+    let untyped = Field::appended("messages", "ChatMessage");
+    assert_eq!(
+        refused(Some(untyped)),
+        ChatGraphError::NoList(FieldType::list_of("ChatMessage"))
+    );
+    let replaced = messages_field().with_reducer(Reducer::LastWriteWins);
     assert!(matches!(
         refused(Some(replaced)),
         ChatGraphError::NotAppended(_)

@@ -5,13 +5,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use logue_graph::{
-    CompiledGraph, CountingIds, END, Field, FieldType, GraphBuilder, NodeContext, NodeError,
-    RunEvent, SignalDescriptor, StateSchema, Target, Update,
+    CompiledGraph, CountingIds, END, Field, FieldType, GraphBuilder, List, NodeContext, NodeError,
+    SignalDescriptor, StateSchema, Target, Update,
 };
-use logue_harness::chat::{ChatHarness, ChatLimits, ChatTurnOutcome};
+use logue_harness::chat::{
+    ChatConfig, ChatHarness, ChatHarnessBuilder, ChatTurnOutcome, messages_field,
+};
 use logue_harness::store::{MemoryStore, SharedStore};
 use logue_harness::{BoxFuture, Clock, Timestamp};
-use logue_message::{ChatMessage, ToolCall};
+use logue_message::{ChatMessage, Role, ToolCall};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -64,29 +66,33 @@ impl Stage {
     }
 
     /// A process that has just been started.
-    pub(crate) fn harness(&self) -> ChatHarness {
+    pub(crate) fn harness(&self) -> ChatHarness<String> {
+        self.builder().build().unwrap()
+    }
+
+    /// The builder of a process.
+    pub(crate) fn builder(&self) -> ChatHarnessBuilder<String> {
         let ids = Arc::clone(&self.ids);
         let ids = move || format!("id-{}", ids.fetch_add(1, Ordering::Relaxed));
-        let limits = ChatLimits::default()
+        let limits = ChatConfig::default()
             .with_lease(Duration::from_millis(150))
             .with_poll(Duration::from_millis(2));
-        ChatHarness::new(
+        ChatHarness::builder(
             self.graph(),
             Arc::clone(&self.store),
             self.clock.clone(),
             Arc::new(ids),
         )
-        .unwrap()
-        .with_limits(limits)
+        .with_config(limits)
     }
 
-    pub(crate) fn graph(&self) -> CompiledGraph {
+    pub(crate) fn graph(&self) -> CompiledGraph<String> {
         let schema = StateSchema::new()
-            .with(Field::appended("messages", "ChatMessage"))
+            .with(messages_field())
             .with(Field::new("approval", FieldType::String))
             .with(Field::new("turns", FieldType::Int));
         let (effects, gate) = (Arc::clone(&self.effects), Arc::clone(&self.gate));
-        GraphBuilder::new(schema)
+        GraphBuilder::for_events(schema)
             .add_node_fn("model", move |ctx| model(ctx, Arc::clone(&gate)))
             .add_node_fn("tools", move |ctx| tools(ctx, Arc::clone(&effects)))
             .add_node_fn("hold", |ctx| async move {
@@ -104,19 +110,17 @@ impl Stage {
                     return Err(NodeError::new("no").with_category("provider_unavailable"));
                 }
                 let reply = ChatMessage::assistant(format!("resumed: {approval}"));
-                Ok(Update::new().with("messages", vec![reply.to_json()]))
+                Ok(Update::new().with("messages", vec![reply]))
             })
             .entry("model")
             .add_conditional_edge(
                 "model",
                 [Target::node("tools"), Target::node("hold"), END],
                 |state| {
-                    let last = state.list("messages").and_then(|list| list.last());
-                    let calls = last.and_then(|message| message.get("tool_calls"));
-                    let text = last.and_then(|message| message.get("content"));
-                    match (calls, text.and_then(Value::as_str)) {
-                        (Some(_), _) => Target::node("tools"),
-                        (None, Some(text)) if text.starts_with("waiting") => Target::node("hold"),
+                    let messages = state.list_of::<ChatMessage>("messages");
+                    match messages.and_then(List::last) {
+                        Some(last) if !last.tool_calls.is_empty() => Target::node("tools"),
+                        Some(last) if last.text().starts_with("waiting") => Target::node("hold"),
                         _ => END,
                     }
                 },
@@ -158,21 +162,17 @@ impl Stage {
 }
 
 /// The last words of the user.
-fn said(ctx: &NodeContext) -> String {
-    let messages = ctx.state().list("messages");
-    let said = messages.into_iter().flatten().rev().find_map(|message| {
-        let is_user = message.get("role").and_then(Value::as_str) == Some("user");
-        is_user.then(|| message.get("content").and_then(Value::as_str))?
-    });
-    said.unwrap_or_default().to_owned()
+fn said(ctx: &NodeContext<String>) -> String {
+    let messages = ctx.state().list_of::<ChatMessage>("messages");
+    let mut said = messages.into_iter().flatten().rev();
+    let said = said.find(|message| message.role == Role::User);
+    said.map(ChatMessage::text).unwrap_or_default()
 }
 
-async fn model(ctx: NodeContext, gate: Arc<Semaphore>) -> Result<Update, NodeError> {
+async fn model(ctx: NodeContext<String>, gate: Arc<Semaphore>) -> Result<Update, NodeError> {
     let said = said(&ctx);
-    let last = ctx.state().list("messages").and_then(|list| list.last());
-    let role = last
-        .and_then(|message| message.get("role"))
-        .and_then(Value::as_str);
+    let conversation = ctx.state().list_of::<ChatMessage>("messages");
+    let role = conversation.and_then(List::last).map(|last| last.role);
     let turns = ctx
         .state()
         .json("turns")
@@ -186,7 +186,7 @@ async fn model(ctx: NodeContext, gate: Arc<Semaphore>) -> Result<Update, NodeErr
         }
         "nothing" => return Ok(Update::new()),
         "wait" => messages.push(ChatMessage::assistant(format!("waiting for {said}"))),
-        "tool" | "toolblock" if role == Some("user") => {
+        "tool" | "toolblock" if role == Some(Role::User) => {
             let call = ToolCall::new(format!("call-{turns}"), "work", "{}");
             messages.push(ChatMessage::assistant("").with_tool_calls(vec![call]));
         }
@@ -195,32 +195,30 @@ async fn model(ctx: NodeContext, gate: Arc<Semaphore>) -> Result<Update, NodeErr
             messages.push(ChatMessage::assistant("unblocked"));
         }
         _ => {
-            ctx.emit(RunEvent::Text("you said ".to_owned()));
-            ctx.emit(RunEvent::Text(said.clone()));
+            ctx.emit("you said ".to_owned());
+            ctx.emit(said.clone());
             messages.push(ChatMessage::assistant(format!("you said {said}")));
         }
     }
-    let messages: Vec<Value> = messages.iter().map(ChatMessage::to_json).collect();
     for message in &messages {
-        ctx.journal(message.clone()).await?;
+        ctx.journal(message.to_json()).await?;
     }
     Ok(Update::new()
         .with("messages", messages)
         .with("turns", json!(turns + 1)))
 }
 
-async fn tools(ctx: NodeContext, effects: Arc<AtomicU64>) -> Result<Update, NodeError> {
-    let last = ctx
-        .state()
-        .list("messages")
-        .and_then(|list| list.last())
-        .cloned();
-    let message = ChatMessage::from_json(&last.unwrap_or_default()).map_err(NodeError::new)?;
+async fn tools(ctx: NodeContext<String>, effects: Arc<AtomicU64>) -> Result<Update, NodeError> {
+    let messages = ctx.state().list_of::<ChatMessage>("messages");
+    let message = messages.and_then(List::last).cloned();
     let mut results = Vec::new();
-    for call in message.tool_calls {
+    for call in message
+        .map(|message| message.tool_calls)
+        .unwrap_or_default()
+    {
         effects.fetch_add(1, Ordering::SeqCst);
-        let result = ChatMessage::tool(call.id, "worked").to_json();
-        ctx.journal(result.clone()).await?;
+        let result = ChatMessage::tool(call.id, "worked");
+        ctx.journal(result.to_json()).await?;
         results.push(result);
     }
     Ok(Update::new().with("messages", results))

@@ -1,7 +1,7 @@
 //! A turn as it happens.
 
 use logue_graph::RunEvent;
-use logue_harness::chat::{SignalTarget, TurnEvent};
+use logue_harness::chat::{ChatEvent, SignalTarget};
 use logue_message::ChatMessage;
 
 use super::stage::{Stage, texts};
@@ -14,20 +14,20 @@ async fn events_come_in_order_and_the_outcome_is_the_last() {
     let mut told = Vec::new();
     while let Some(event) = stream.next().await {
         told.push(match event {
-            TurnEvent::Accepted { entry } => format!("accepted {entry}"),
-            TurnEvent::Run {
+            ChatEvent::Accepted { entry } => format!("accepted {entry}"),
+            ChatEvent::Run {
                 node,
                 event: RunEvent::NodeStarted,
             } => format!("{node} started"),
-            TurnEvent::Run {
+            ChatEvent::Run {
                 node,
                 event: RunEvent::NodeEnded(_),
             } => format!("{node} ended"),
-            TurnEvent::Run {
+            ChatEvent::Run {
                 node,
-                event: RunEvent::Text(text),
+                event: RunEvent::Emitted(text),
             } => format!("{node}: {text}"),
-            TurnEvent::Outcome(outcome) => format!("{} {:?}", outcome.as_str(), texts(&outcome)),
+            ChatEvent::Outcome(outcome) => format!("{} {:?}", outcome.as_str(), texts(&outcome)),
             other => format!("{other:?}"),
         });
     }
@@ -49,7 +49,7 @@ async fn events_come_in_order_and_the_outcome_is_the_last() {
 async fn a_refused_message_has_an_outcome_only() {
     let stage = Stage::new();
     let mut stream = stage.harness().send_streaming("s", ChatMessage::user(""));
-    assert!(matches!(stream.next().await, Some(TurnEvent::Outcome(_))));
+    assert!(matches!(stream.next().await, Some(ChatEvent::Outcome(_))));
     assert!(stream.next().await.is_none());
 }
 
@@ -64,11 +64,11 @@ async fn a_signalled_turn_is_seen_as_it_goes_on() {
     let mut nodes = Vec::new();
     while let Some(event) = stream.next().await {
         match event {
-            TurnEvent::Run {
+            ChatEvent::Run {
                 node,
                 event: RunEvent::NodeStarted,
             } => nodes.push(node),
-            TurnEvent::Outcome(outcome) => assert_eq!(texts(&outcome), ["resumed: yes"]),
+            ChatEvent::Outcome(outcome) => assert_eq!(texts(&outcome), ["resumed: yes"]),
             _ => {}
         }
     }

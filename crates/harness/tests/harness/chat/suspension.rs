@@ -1,6 +1,6 @@
 //! A turn that waits, in every way in which it may go on.
 
-use logue_harness::chat::{ChatTurnOutcome, SendOptions, SignalError, SignalTarget, WhilePaused};
+use logue_harness::chat::{ChatTurnOutcome, PausedPolicy, SendOptions, SignalError, SignalTarget};
 use logue_harness::store::SuspensionStatus;
 use logue_message::ChatMessage;
 use serde_json::{Map, Value, json};
@@ -144,7 +144,7 @@ async fn a_message_may_be_refused_while_a_turn_waits() {
     let stage = Stage::new();
     let chat = stage.harness();
     drop(chat.send("s", ChatMessage::user("wait 1")).await);
-    let options = SendOptions::new().with_while_paused(WhilePaused::Reject);
+    let options = SendOptions::new().with_while_paused(PausedPolicy::Reject);
     let outcome = chat
         .send_with("s", ChatMessage::user("x"), options.clone())
         .await;
@@ -215,13 +215,14 @@ async fn a_resumed_turn_that_fails_is_over() {
 #[tokio::test]
 async fn a_chat_may_know_better_what_a_signal_must_carry() {
     let stage = Stage::new();
-    let chat = stage.harness().with_payload_check(|descriptor, payload| {
+    let builder = stage.builder().with_payload_check(|descriptor, payload| {
         let word = payload.get("approval").and_then(Value::as_str);
         match word {
             Some("yes") => Ok(()),
             word => Err(format!("{} is no {word:?}", descriptor.signal_id)),
         }
     });
+    let chat = builder.build().unwrap();
     drop(chat.send("s", ChatMessage::user("wait 1")).await);
     let target = SignalTarget::Signal("sig-wait 1");
     for payload in [approval("perhaps"), Map::new()] {

@@ -1,0 +1,81 @@
+//! Running a graph inside a node.
+
+use std::sync::Arc;
+
+use crate::error::{EngineError, NodeError};
+use crate::graph::Inner;
+use crate::node::context::NodeContext;
+use crate::pause::resume_point::ResumePoint;
+use crate::pause::suspension::SuspendRequest;
+use crate::run::cycle::Run;
+use crate::run::end::{Failure, RunEnd};
+use crate::run::info::Within;
+use crate::run::interrupt::Found;
+use crate::run::step::Step;
+use crate::state::snapshot::{State, StateError};
+
+/// Where the run of a graph inside a node begins.
+pub(crate) enum NestedStart {
+    Entry(Result<State, StateError>),
+    ResumePoint(ResumePoint),
+}
+
+/// Runs a graph inside the node whose context it is.
+pub(crate) async fn run_inside<'a, E: 'static>(
+    graph: &'a Inner<E>,
+    within: Within,
+    step: &'a Step<'a, E>,
+    ctx: &NodeContext<E>,
+    beginning: NestedStart,
+) -> RunEnd {
+    let parents = if step.watch.shared.delivery.is_some() {
+        let around = step.watch.parents.iter();
+        around.chain([&ctx.state]).cloned().collect()
+    } else {
+        Arc::default()
+    };
+    let run = |state| Run {
+        graph,
+        shared: Arc::clone(&step.watch.shared),
+        within,
+        parents,
+        state,
+        limit: graph.max_steps,
+        steps: 0,
+        completed: Vec::new(),
+    };
+    match beginning {
+        NestedStart::Entry(Ok(state)) => run(state).start().await,
+        NestedStart::ResumePoint(resume_point) => {
+            run(graph.layout.defaults()).resume(resume_point).await
+        }
+        NestedStart::Entry(Err(cause)) => RunEnd::Failed(Box::new(Failure {
+            error: EngineError::StateValidation { node: None, cause },
+            namespace: Vec::new(),
+            state: graph.layout.defaults(),
+            steps: 0,
+        })),
+    }
+}
+
+impl<E: 'static> Step<'_, E> {
+    /// Suspends the run of the graph around, whatever is between.
+    pub(crate) async fn suspend_around<T>(&self, request: SuspendRequest) -> T {
+        let desk = &self.watch.shared.desk;
+        desk.pass_on(self.slot, Found::Suspended(request)).await
+    }
+
+    /// The error of a node for a failure inside it; one that nobody may catch goes past the node.
+    pub(crate) async fn failed_inside(&self, failure: Failure) -> NodeError {
+        if failure.error.escapes() {
+            return self.fail_around(failure.error).await;
+        }
+        failure.into_node_error()
+    }
+
+    /// Ends the run of the graph around with an error, whatever is between.
+    pub(crate) async fn fail_around<T>(&self, error: EngineError) -> T {
+        let desk = &self.watch.shared.desk;
+        desk.pass_on(self.slot, Found::Failed(error)).await
+    }
+}

@@ -1,0 +1,30 @@
+//! The position at which a paused run resumes.
+
+use std::sync::Arc;
+
+use crate::pause::paused_run::Siblings;
+use crate::state::snapshot::State;
+
+/// Where a paused run goes on: the frames with their states, the outermost last.
+pub(crate) struct ResumePoint {
+    pub(crate) frames: Vec<ResumeFrame>,
+    pub(crate) node_completed: bool,
+}
+
+/// A frame of a paused run that was found to fit its graph.
+#[derive(Clone)]
+pub(crate) struct ResumeFrame {
+    pub(crate) node: usize,
+    pub(crate) state: State,
+    pub(crate) step: usize,
+    pub(crate) attempt_index: usize,
+    pub(crate) steps: usize,
+    pub(crate) completed: Vec<(Arc<str>, usize)>,
+    pub(crate) siblings: Option<Siblings>,
+}
+
+/// The resume position inside a node that contains graphs.
+pub(crate) struct NestedResume {
+    pub(crate) resume_point: ResumePoint,
+    pub(crate) siblings: Option<Siblings>,
+}

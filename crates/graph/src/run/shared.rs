@@ -1,0 +1,32 @@
+//! The parts that all graphs of one invocation share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::ports::observer::Delivery;
+use crate::ports::run_ports::{RunEvent, RunPorts};
+use crate::run::info::{NodePlace, RunInfo};
+use crate::run::interrupt::Desk;
+
+/// What all graphs of one invocation share.
+pub(crate) struct Shared<E> {
+    pub(crate) info: Arc<RunInfo>,
+    pub(crate) desk: Arc<Desk>,
+    pub(crate) ports: RunPorts<E>,
+    pub(crate) delivery: Option<Arc<Delivery>>,
+    /// How many nodes have begun.
+    pub(crate) begun: AtomicUsize,
+}
+
+impl<E> Shared<E> {
+    /// The number of a step that begins.
+    pub(crate) fn begin_step(&self) -> usize {
+        self.begun.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn emit(&self, from: &NodePlace, event: RunEvent<E>) {
+        if let Some(sink) = &self.ports.events {
+            sink.emit(from, event);
+        }
+    }
+}

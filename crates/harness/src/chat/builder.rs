@@ -1,0 +1,215 @@
+//! Building a chat: its graph, its ports and its settings.
+
+use std::sync::{Arc, Mutex};
+
+use logue_graph::{
+    CompiledGraph, ElementType, Field, FieldType, IdSource, Reducer, SignalDescriptor, TypedElement,
+};
+use logue_message::ChatMessage;
+use serde_json::{Map, Value};
+
+use crate::classification::{Classifier, DefaultClassifier};
+use crate::clock::{Clock, Timestamp};
+use crate::sessions::Migrations;
+use crate::store::{SharedStore, Suspension};
+
+use super::listen::Listeners;
+use super::options::{ChatConfig, DefaultErrorMessages, ErrorMessages};
+use super::remembered::Remembered;
+use super::{ChatHarness, Inner, MESSAGES};
+
+/// Why a graph cannot hold conversations.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChatGraphError {
+    /// The state has no field `messages`.
+    #[error("a chat's state declares `messages: list[ChatMessage]`; this one has no such field")]
+    NoMessages,
+    /// The field is not a list of typed messages.
+    #[error(
+        "a chat's field `messages` is a `list<ChatMessage>` of typed elements; this one is {0}"
+    )]
+    NoList(FieldType),
+    /// The field's reducer is another one.
+    #[error("a chat's field `messages` has the reducer `append`; this one has `{0}`")]
+    NotAppended(Reducer),
+}
+
+/// The field `messages` of a chat's state: a list of typed messages to which updates append.
+///
+/// A node may append [`ChatMessage`]s or their JSON. A message that breaks the rules of its role
+/// ([`ChatMessage::validate`]) fails the node with `state_validation_error`.
+pub fn messages_field() -> Field {
+    let check = |message: &ChatMessage| message.validate().map_err(|error| error.to_string());
+    let element = TypedElement::checked::<ChatMessage>("ChatMessage", check);
+    let list = FieldType::List(ElementType::Typed(element));
+    Field::new(MESSAGES, list).with_reducer(Reducer::Append)
+}
+
+/// Decides whether the work of a turn that failed with a category becomes history.
+type KeptFailures = dyn Fn(&str) -> bool + Send + Sync;
+
+/// Returns the violation in a payload for a signal.
+type PayloadCheck =
+    dyn Fn(&SignalDescriptor, &Map<String, Value>) -> Result<(), String> + Send + Sync;
+
+/// Returns the payload of a turn whose time to wait is over.
+type Expiry = dyn Fn(&Suspension, Timestamp) -> Option<Map<String, Value>> + Send + Sync;
+
+/// The settings of a chat.
+pub(super) struct Settings {
+    pub(super) classifier: Box<dyn Classifier>,
+    pub(super) error_messages: Box<dyn ErrorMessages>,
+    pub(super) payload_check: Option<Box<PayloadCheck>>,
+    pub(super) kept_failures: Option<Box<KeptFailures>>,
+    pub(super) expiry: Option<Box<Expiry>>,
+    pub(super) config: ChatConfig,
+    pub(super) migrations: Migrations,
+}
+
+/// Collects the settings of a [`ChatHarness`].
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct ChatHarnessBuilder<E = ()> {
+    graph: CompiledGraph<E>,
+    store: SharedStore,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn IdSource>,
+    settings: Settings,
+}
+
+impl<E: Send + 'static> ChatHarnessBuilder<E> {
+    pub(super) fn new(
+        graph: CompiledGraph<E>,
+        store: SharedStore,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn IdSource>,
+    ) -> Self {
+        Self {
+            graph,
+            store,
+            clock,
+            ids,
+            settings: Settings {
+                classifier: Box::new(DefaultClassifier),
+                error_messages: Box::new(DefaultErrorMessages),
+                payload_check: None,
+                kept_failures: None,
+                expiry: None,
+                config: ChatConfig::default(),
+                migrations: Migrations::new(),
+            },
+        }
+    }
+
+    /// Sets the rule that classifies errors.
+    pub fn with_classifier(mut self, classifier: impl Classifier + 'static) -> Self {
+        self.settings.classifier = Box::new(classifier);
+        self
+    }
+
+    /// Sets the texts that users read after an error.
+    pub fn with_error_messages(mut self, messages: impl ErrorMessages + 'static) -> Self {
+        self.settings.error_messages = Box::new(messages);
+        self
+    }
+
+    /// Sets a check of signal payloads that runs before a suspension is consumed.
+    ///
+    /// The schema of the state is checked in addition.
+    pub fn with_payload_check(
+        mut self,
+        check: impl Fn(&SignalDescriptor, &Map<String, Value>) -> Result<(), String>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.settings.payload_check = Some(Box::new(check));
+        self
+    }
+
+    /// Sets the categories of failures whose completed work becomes history.
+    ///
+    /// The effects of such a turn are real; it only reached a limit, as a cancelled turn does. After
+    /// any other failure the history is as it was before the turn.
+    pub fn with_kept_failures(
+        mut self,
+        is_kept: impl Fn(&str) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.kept_failures = Some(Box::new(is_kept));
+        self
+    }
+
+    /// Limits the time that turns wait for a signal.
+    ///
+    /// `expiry` returns the payload with which an overdue turn resumes, in place of its signal's, or
+    /// nothing for a turn that may still wait.
+    pub fn with_expiry(
+        mut self,
+        expiry: impl Fn(&Suspension, Timestamp) -> Option<Map<String, Value>> + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.expiry = Some(Box::new(expiry));
+        self
+    }
+
+    /// Sets lease, polling and cache configuration.
+    pub fn with_config(mut self, config: ChatConfig) -> Self {
+        self.settings.config = config;
+        self
+    }
+
+    /// Sets the migrations that bring stored fields to the version of the graph's schema.
+    ///
+    /// The conversation has one form in all versions and is not migrated.
+    pub fn with_migrations(mut self, migrations: Migrations) -> Self {
+        self.settings.migrations = migrations;
+        self
+    }
+
+    /// Builds the chat.
+    ///
+    /// # Errors
+    /// Returns [`ChatGraphError`] if the graph's state has no appended list `messages` of
+    /// [`ChatMessage`]s; see [`messages_field`].
+    pub fn build(self) -> Result<ChatHarness<E>, ChatGraphError> {
+        check_messages(&self.graph)?;
+        let inner = Inner {
+            owner: self.ids.new_id(),
+            graph: self.graph,
+            store: self.store,
+            clock: self.clock,
+            ids: self.ids,
+            remembered: Remembered::new(self.settings.config.cached_sessions),
+            settings: self.settings,
+            listeners: Arc::<Listeners>::default(),
+            locks: Mutex::default(),
+            changed: tokio::sync::Notify::new(),
+        };
+        Ok(ChatHarness {
+            inner: Arc::new(inner),
+        })
+    }
+}
+
+fn check_messages<E: 'static>(graph: &CompiledGraph<E>) -> Result<(), ChatGraphError> {
+    let field = graph.schema().field(MESSAGES);
+    let field = field.ok_or(ChatGraphError::NoMessages)?;
+    let is_typed = match field.field_type() {
+        FieldType::List(ElementType::Typed(element)) => element.is::<ChatMessage>(),
+        _ => false,
+    };
+    if !is_typed {
+        return Err(ChatGraphError::NoList(field.field_type().clone()));
+    }
+    if *field.reducer() != Reducer::Append {
+        return Err(ChatGraphError::NotAppended(field.reducer().clone()));
+    }
+    Ok(())
+}
+
+impl<E> std::fmt::Debug for ChatHarnessBuilder<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChatHarnessBuilder")
+            .field("graph", &self.graph)
+            .finish_non_exhaustive()
+    }
+}
