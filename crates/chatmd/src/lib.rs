@@ -54,9 +54,10 @@ pub mod write;
 
 pub use check::{check, check_tree};
 pub use document::{
-    Agent, BUILTINS, BuiltinDeclaration, Config, ContentItem, Document, DocumentRef, Element,
-    Image, Import, MAX_AGENT_DEPTH, MessageElement, MessageRole, Reasoning, Reference,
-    ReferenceKind, Summary, Text, ToolCallElement, ToolDecl, ToolKind, ToolResponseElement,
+    AgentElement, BUILTINS, BuiltinDeclaration, Config, ContentItem, Document, DocumentRef,
+    Element, Image, Import, MAX_AGENT_DEPTH, MessageElement, MessageRole, ReasoningElement,
+    Reference, ReferenceKind, Summary, Text, ToolCallElement, ToolDecl, ToolKind,
+    ToolResponseElement,
 };
 pub use evaluate::{
     Evaluation, EvaluationRequest, EvaluationResponse, Evaluator, RequestId, RequestKind, evaluate,

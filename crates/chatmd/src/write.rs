@@ -91,7 +91,7 @@ pub struct AssistantMessage<'a> {
 /// `signature`, `encrypted` and `continued` are extensions of Logue, which other readers of ChatMD
 /// ignore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReasoningElement<'a> {
+pub struct ReasoningRecord<'a> {
     /// The provider's id of the record.
     pub id: Option<&'a str>,
     /// Number of the record in the file; its id if the provider assigned none.
@@ -110,7 +110,7 @@ pub struct ReasoningElement<'a> {
 
 /// Settings to write (ChatMD §4).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct ConfigElement<'a> {
+pub struct ConfigRecord<'a> {
     /// Name of the model.
     pub model: Option<&'a str>,
     /// Maximum number of tokens of one response.
@@ -126,10 +126,10 @@ pub struct ConfigElement<'a> {
 /// ```
 /// use chatmd::write;
 ///
-/// let config = write::ConfigElement { model: Some("gpt-4o"), temperature: Some(0.5), ..write::ConfigElement::default() };
+/// let config = write::ConfigRecord { model: Some("gpt-4o"), temperature: Some(0.5), ..write::ConfigRecord::default() };
 /// assert_eq!(write::config(&config), "<config model=\"gpt-4o\" temperature=\"0.5\"/>\n");
 /// ```
-pub fn config(config: &ConfigElement<'_>) -> String {
+pub fn config(config: &ConfigRecord<'_>) -> String {
     let max_tokens = config.max_tokens.map(|count| count.to_string());
     let temperature = config.temperature.filter(|value| value.is_finite());
     let temperature = temperature.map(|value| value.to_string());
@@ -251,13 +251,13 @@ pub fn reasoning<S: AsRef<str>>(id: &str, summaries: &[S]) -> String {
 /// ```
 /// use chatmd::write;
 ///
-/// let reasoning = write::ReasoningElement { number: 1, summaries: &["Hm."], ..write::ReasoningElement::default() };
+/// let reasoning = write::ReasoningRecord { number: 1, summaries: &["Hm."], ..write::ReasoningRecord::default() };
 /// assert_eq!(
 ///     write::reasoning_record(&reasoning),
 ///     "<reasoning id=\"reasoning_1\">\n<summary>\nRAW|Hm.|RAW</summary>\n</reasoning>\n"
 /// );
 /// ```
-pub fn reasoning_record(reasoning: &ReasoningElement<'_>) -> String {
+pub fn reasoning_record(reasoning: &ReasoningRecord<'_>) -> String {
     let generated = reasoning_id(reasoning.number);
     let attributes = [
         ("id", Some(reasoning.id.unwrap_or(&generated))),

@@ -137,7 +137,7 @@ impl Values {
                 custom: self.custom,
                 payload: self.payload(),
             }),
-            _ => write::config(&write::ConfigElement {
+            _ => write::config(&write::ConfigRecord {
                 model: Some(&self.name),
                 max_tokens: Some(self.call.len() as u64),
                 temperature: Some(self.temperature),

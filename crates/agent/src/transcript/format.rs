@@ -169,26 +169,26 @@ impl Writing {
             } => {
                 let text = text.as_str();
                 let summaries = if text.is_empty() { &[][..] } else { &[text] };
-                self.reasoning(write::ReasoningElement {
+                self.reasoning(write::ReasoningRecord {
                     id: id.as_deref(),
                     signature: signature.as_deref(),
                     continued,
                     summaries,
-                    ..write::ReasoningElement::default()
+                    ..write::ReasoningRecord::default()
                 })
             }
-            ContentBlock::RedactedThinking { data } => self.reasoning(write::ReasoningElement {
+            ContentBlock::RedactedThinking { data } => self.reasoning(write::ReasoningRecord {
                 encrypted: Some(data),
                 continued,
-                ..write::ReasoningElement::default()
+                ..write::ReasoningRecord::default()
             }),
             _ => String::new(),
         }
     }
 
-    fn reasoning(&mut self, record: write::ReasoningElement<'_>) -> String {
+    fn reasoning(&mut self, record: write::ReasoningRecord<'_>) -> String {
         self.reasoning_count += 1;
-        write::reasoning_record(&write::ReasoningElement {
+        write::reasoning_record(&write::ReasoningRecord {
             number: self.reasoning_count,
             ..record
         })

@@ -23,7 +23,7 @@ pub enum ContentItem {
     /// `<img>`
     Img(Image),
     /// `<agent>`
-    Agent(Agent),
+    Agent(AgentElement),
     /// `<import>`
     Import(Import),
 }
@@ -84,7 +84,7 @@ pub struct Image {
 /// `<agent>`: the answer of another prompt in its place (ChatMD §8.3).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Agent {
+pub struct AgentElement {
     /// Span of the element.
     pub span: Span,
     /// Path or address of the prompt.

@@ -51,7 +51,7 @@ pub enum Element {
     /// `<tool_response>`, or `<msg role="tool">`.
     ToolResponse(ToolResponseElement),
     /// `<reasoning>`
-    Reasoning(Reasoning),
+    Reasoning(ReasoningElement),
     /// `<import>`
     Import(Import),
 }
@@ -197,7 +197,7 @@ pub struct ToolResponseElement {
 /// A record of the model's reasoning (ChatMD §3.2).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Reasoning {
+pub struct ReasoningElement {
     /// Span of the element.
     pub span: Span,
     /// Id of the record; a missing one is an error of the view.

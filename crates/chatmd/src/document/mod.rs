@@ -15,10 +15,10 @@ mod reference;
 pub(crate) mod tool;
 pub(crate) mod tool_use;
 
-pub use content::{Agent, ContentItem, DocumentRef, Image, Import, MAX_AGENT_DEPTH, Text};
+pub use content::{AgentElement, ContentItem, DocumentRef, Image, Import, MAX_AGENT_DEPTH, Text};
 pub use element::{
-    Config, Document, Element, MessageElement, MessageRole, Reasoning, Summary, ToolCallElement,
-    ToolResponseElement,
+    Config, Document, Element, MessageElement, MessageRole, ReasoningElement, Summary,
+    ToolCallElement, ToolResponseElement,
 };
 pub use reference::{Reference, ReferenceKind};
 pub use tool::{BUILTINS, BuiltinDeclaration, ToolDecl, ToolKind};

@@ -2,9 +2,10 @@
 
 use logue_source::{Diagnostic, Span};
 
-use crate::document::content::{Agent, ContentItem, DocumentRef, Image, Import, Text};
+use crate::document::content::{AgentElement, ContentItem, DocumentRef, Image, Import, Text};
 use crate::document::element::{
-    Config, Element, MessageElement, Reasoning, Summary, ToolCallElement, ToolResponseElement,
+    Config, Element, MessageElement, ReasoningElement, Summary, ToolCallElement,
+    ToolResponseElement,
 };
 use crate::document::tool::ToolDecl;
 
@@ -63,7 +64,7 @@ impl OffsetSpans for Element {
                 content.shift(by);
                 [span, opener].map(|at| at.shift(by))
             }
-            Self::Reasoning(Reasoning {
+            Self::Reasoning(ReasoningElement {
                 span, summaries, ..
             }) => {
                 for Summary { span, .. } in summaries {
@@ -83,7 +84,7 @@ impl OffsetSpans for Element {
 impl OffsetSpans for ContentItem {
     fn shift(&mut self, by: usize) {
         match self {
-            Self::Agent(Agent { span, content, .. }) => {
+            Self::Agent(AgentElement { span, content, .. }) => {
                 content.shift(by);
                 span.shift(by);
             }

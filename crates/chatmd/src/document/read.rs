@@ -9,8 +9,8 @@ use logue_source::{Diagnostic, DiagnosticCode};
 use crate::document::attribute_rules;
 use crate::document::document_checks;
 use crate::document::element::{
-    Config, Document, Element, MessageElement, MessageRole, Reasoning, Summary, ToolCallElement,
-    ToolResponseElement,
+    Config, Document, Element, MessageElement, MessageRole, ReasoningElement, Summary,
+    ToolCallElement, ToolResponseElement,
 };
 use crate::document::fields::{float, integer, missing, number, required, text};
 use crate::document::ignored::{dropped, no_content};
@@ -217,7 +217,7 @@ fn call_kind(node: ElementNode<'_>) -> CallKind {
     }
 }
 
-fn reasoning(node: ElementNode<'_>, findings: &mut Findings) -> Reasoning {
+fn reasoning(node: ElementNode<'_>, findings: &mut Findings) -> ReasoningElement {
     let mut summaries = Vec::new();
     for child in node.children() {
         match child {
@@ -236,7 +236,7 @@ fn reasoning(node: ElementNode<'_>, findings: &mut Findings) -> Reasoning {
             ),
         }
     }
-    Reasoning {
+    ReasoningElement {
         span: node.span(),
         id: required(node, "id", findings),
         provider_id: node.has("provider_id"),

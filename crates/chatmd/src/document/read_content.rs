@@ -3,7 +3,9 @@
 use logue_source::{Diagnostic, DiagnosticCode};
 
 use crate::document::attribute_rules;
-use crate::document::content::{Agent, ContentItem, DocumentRef, Image, MAX_AGENT_DEPTH, Text};
+use crate::document::content::{
+    AgentElement, ContentItem, DocumentRef, Image, MAX_AGENT_DEPTH, Text,
+};
 use crate::document::fields::source;
 use crate::document::ignored::{dropped, stub};
 use crate::document::read_import::{import, literal};
@@ -114,7 +116,7 @@ fn items<'t>(
                     depth + 1,
                     findings,
                 );
-                items.push(ContentItem::Agent(Agent {
+                items.push(ContentItem::Agent(AgentElement {
                     span: inner.span(),
                     src,
                     local: inner.has("local"),

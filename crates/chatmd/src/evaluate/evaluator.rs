@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::document::content::{Agent, ContentItem};
+use crate::document::content::{AgentElement, ContentItem};
 use crate::document::element::{Document, Element};
 use crate::evaluate::content_builder::ContentBuilder;
 use crate::evaluate::evaluation::Evaluation;
@@ -162,7 +162,7 @@ impl<'d> Evaluator<'d> {
         complete
     }
 
-    fn agent(&self, agent: &'d Agent) -> AgentRequest<'d> {
+    fn agent(&self, agent: &'d AgentElement) -> AgentRequest<'d> {
         let mut builder = ContentBuilder::new(&self.responses, None);
         builder.content(&agent.content);
         let blank = builder.is_blank();

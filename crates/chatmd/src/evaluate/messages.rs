@@ -11,7 +11,8 @@ use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use crate::document::content::ContentItem;
 use crate::document::element::{
-    Document, Element, MessageElement, MessageRole, Reasoning, ToolCallElement, ToolResponseElement,
+    Document, Element, MessageElement, MessageRole, ReasoningElement, ToolCallElement,
+    ToolResponseElement,
 };
 use crate::document::tool::{BuiltinDeclaration, ToolDecl, ToolKind};
 use crate::evaluate::content_builder::{ContentBuilder, text_of};
@@ -205,7 +206,7 @@ impl<'d, 'a> Assembler<'d, 'a> {
         }
     }
 
-    fn reasoning(&mut self, reasoning: &Reasoning) {
+    fn reasoning(&mut self, reasoning: &ReasoningElement) {
         if !self.response.accepts(reasoning.continued) {
             self.end_response();
         }

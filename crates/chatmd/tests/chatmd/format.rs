@@ -1,6 +1,6 @@
 //! Formatting changes layout only, and is idempotent.
 
-use chatmd::{Agent, ContentItem, Document, Element, check, format, parse, write};
+use chatmd::{AgentElement, ContentItem, Document, Element, check, format, parse, write};
 use logue_source::Span;
 use proptest::prelude::*;
 
@@ -129,9 +129,9 @@ fn errors_come_back_instead() {
 
 #[test]
 fn what_the_writer_writes_is_formatted() {
-    let mut text = write::config(&write::ConfigElement {
+    let mut text = write::config(&write::ConfigRecord {
         model: Some("m"),
-        ..write::ConfigElement::default()
+        ..write::ConfigRecord::default()
     });
     text.push('\n');
     for element in [
@@ -203,7 +203,7 @@ fn forget(item: &mut ContentItem) {
         ContentItem::Doc(doc) => doc.span = Span::default(),
         ContentItem::Img(img) => img.span = Span::default(),
         ContentItem::Import(import) => import.span = Span::default(),
-        ContentItem::Agent(Agent { span, content, .. }) => {
+        ContentItem::Agent(AgentElement { span, content, .. }) => {
             *span = Span::default();
             content.iter_mut().for_each(forget);
         }

@@ -313,13 +313,13 @@ fn document() -> impl Strategy<Value = String> {
     );
     (config, prop::collection::vec(turn(), 1..6)).prop_map(|(config, turns)| {
         let (model, max_tokens, temperature, effort) = config;
-        let config = write::ConfigElement {
+        let config = write::ConfigRecord {
             model: model.as_deref(),
             max_tokens: max_tokens.map(u64::from),
             temperature: temperature.map(|value| f64::from(value) / 100.0),
             reasoning_effort: effort.as_deref(),
         };
-        let config = if config == write::ConfigElement::default() {
+        let config = if config == write::ConfigRecord::default() {
             String::new()
         } else {
             write::config(&config)

@@ -34,7 +34,7 @@ pub(crate) fn write(transcript: &Transcript) -> Text {
 
 fn config(header: &HeaderBuf, out: &mut String, losses: &mut Vec<Loss>) {
     let settings = &header.generation_settings;
-    let values = element::ConfigElement {
+    let values = element::ConfigRecord {
         model: header.model.as_deref(),
         max_tokens: settings.get("max_tokens").and_then(Value::as_u64),
         temperature: settings.get("temperature").and_then(Value::as_f64),
@@ -53,7 +53,7 @@ fn config(header: &HeaderBuf, out: &mut String, losses: &mut Vec<Loss>) {
     for key in header.extra.keys() {
         losses.push(whole(format!("the key {key:?} of the header dropped")));
     }
-    if values != element::ConfigElement::default() {
+    if values != element::ConfigRecord::default() {
         out.push_str(&element::config(&values));
     }
 }
@@ -131,12 +131,12 @@ impl Writing<'_> {
                                 self.note("reasoning behind a text begins a message of its own");
                             }
                             *self.reasoning += 1;
-                            let record = element::ReasoningElement {
+                            let record = element::ReasoningRecord {
                                 id: id.as_deref(),
                                 number: *self.reasoning,
                                 signature: signature.as_deref(),
                                 summaries: &[text],
-                                ..element::ReasoningElement::default()
+                                ..element::ReasoningRecord::default()
                             };
                             self.out.push_str(&element::reasoning_record(&record));
                         }
