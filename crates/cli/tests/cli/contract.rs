@@ -124,12 +124,12 @@ fn what_cannot_be_met_is_refused_before_anything_is_written() {
         (
             ["--tool-choice", "required"],
             "provider_invalid_request",
-            "none is offered",
+            "no tool is offered",
         ),
         (
             ["--tool-choice", "grep"],
             "provider_invalid_request",
-            "`grep` is to be called",
+            "requires the tool `grep`",
         ),
     ] {
         let ran = ask(
