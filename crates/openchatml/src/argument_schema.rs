@@ -18,6 +18,8 @@ mod export;
 mod fast_check;
 mod locate;
 mod node;
+#[cfg(feature = "schema")]
+mod runtime;
 mod schema;
 mod validate;
 
@@ -38,6 +40,10 @@ pub struct ArgumentSchema {
     /// Shared by the shapes of one declaration.
     nodes: Arc<Vec<Node>>,
     root: NodeId,
+    /// The JSON Schema of the declaration, verbatim.
+    declared: Option<Arc<Value>>,
+    #[cfg(feature = "schema")]
+    runtime: runtime::RuntimeSchema,
 }
 
 /// A difference between a text and a schema.
@@ -75,6 +81,9 @@ impl ArgumentSchema {
         Self {
             nodes: Arc::default(),
             root: NodeId(0),
+            declared: None,
+            #[cfg(feature = "schema")]
+            runtime: runtime::RuntimeSchema::default(),
         }
     }
 
@@ -100,7 +109,10 @@ impl ArgumentSchema {
     /// assert_eq!(mismatch.span, (25..27).into());
     /// ```
     pub fn from_json_schema(schema: &Value) -> Self {
-        schema::compile(schema)
+        Self {
+            declared: Some(Arc::new(schema.clone())),
+            ..schema::compile(schema)
+        }
     }
 
     /// A shape out of nodes that name each other.
@@ -108,7 +120,7 @@ impl ArgumentSchema {
         nodes.iter_mut().for_each(Node::prepare);
         Self {
             nodes: Arc::new(nodes),
-            root,
+            ..Self::any().at(root)
         }
     }
 
@@ -117,6 +129,9 @@ impl ArgumentSchema {
         Self {
             nodes: Arc::clone(&self.nodes),
             root,
+            declared: None,
+            #[cfg(feature = "schema")]
+            runtime: runtime::RuntimeSchema::default(),
         }
     }
 
@@ -137,6 +152,12 @@ impl ArgumentSchema {
     /// shape that knows this property checks it.
     pub(crate) fn check_ignoring(&self, text: &[u8], key: &str) -> Result<(), SchemaMismatch> {
         self.check_but(text, Some(key))
+    }
+
+    /// Checks the arguments of a call by the nodes alone.
+    #[cfg(not(feature = "schema"))]
+    pub(crate) fn check_call(&self, text: &[u8]) -> Result<(), SchemaMismatch> {
+        self.check_ignoring(text, crate::declare::DEADLINE)
     }
 
     fn check_but(&self, text: &[u8], ignored: Option<&str>) -> Result<(), SchemaMismatch> {

@@ -33,7 +33,7 @@ mod toolbox;
 mod types;
 mod typescript;
 
-pub(crate) use toolbox::{CallError, ToolIndex};
+pub(crate) use toolbox::{CallError, DEADLINE, ToolIndex};
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -209,8 +209,6 @@ fn functions(document: &Document<'_>) -> Vec<ToolDefinition> {
 /// What arguments a function takes; anything, where its declaration does not say it or says it in a
 /// way that a provider takes for no object.
 fn parameters(tool: &declare::DeclaredTool) -> Value {
-    let schema = tool.schema.as_ref().map(ArgumentSchema::to_json_schema);
-    schema
-        .filter(|schema| schema["type"] == "object")
-        .unwrap_or_else(|| json!({"type": "object", "properties": {}}))
+    let schema = tool.schema.as_ref().map(ArgumentSchema::to_parameters);
+    schema.unwrap_or_else(|| json!({"type": "object", "properties": {}}))
 }

@@ -7,6 +7,7 @@ mod asking;
 mod audit;
 mod bad_prompts;
 mod browser;
+mod call_verdicts;
 mod calls;
 mod check;
 mod codes;

@@ -50,7 +50,7 @@ fn an_unknown_id_is_an_error_with_its_number() {
         assert_eq!(decode_lossy(&[13225, id, 0]), "Hello\u{FFFD}!");
     }
     let message = UnknownTokenId(201_089).to_string();
-    assert_eq!(message, "201089 is no id of o200k_harmony");
+    assert_eq!(message, "201089 is not a token id of o200k_harmony");
 }
 
 #[test]

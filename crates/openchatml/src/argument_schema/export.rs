@@ -12,8 +12,10 @@ const DEEPEST: usize = 16;
 const MOST: usize = 2000;
 
 impl ArgumentSchema {
-    /// The type as a JSON Schema. Anything nested deeper than 16 levels, or after the first
-    /// 2000 nodes, is written as a schema that every value meets.
+    /// Returns the JSON Schema of the arguments.
+    ///
+    /// The schema of a JSON declaration is verbatim. Of other declarations, parts nested deeper than
+    /// 16 levels or after the first 2000 nodes become schemas that accept every value.
     ///
     /// ```
     /// use serde_json::json;
@@ -28,8 +30,31 @@ impl ArgumentSchema {
     /// }));
     /// ```
     pub fn to_json_schema(&self) -> Value {
+        if let Some(declared) = &self.declared {
+            return Value::clone(declared);
+        }
         let mut room = MOST;
         self.schema_of(self.root, 0, &mut room)
+    }
+
+    /// Returns the JSON Schema for a provider, which requires an object at the root.
+    ///
+    /// A root without a type gets the type `object`. A root with another type, or with keywords that
+    /// providers reject there (`anyOf`, `$ref`, …), becomes a schema that accepts every object.
+    pub fn to_parameters(&self) -> Value {
+        const REJECTED: [&str; 6] = ["anyOf", "oneOf", "allOf", "not", "enum", "$ref"];
+        let mut schema = self.to_json_schema();
+        match schema.as_object_mut() {
+            Some(root) if root.get("type").is_some_and(|kind| kind == "object") => schema,
+            Some(root)
+                if !root.contains_key("type")
+                    && !REJECTED.iter().any(|key| root.contains_key(*key)) =>
+            {
+                root.insert("type".to_owned(), json!("object"));
+                schema
+            }
+            _ => json!({"type": "object", "properties": {}}),
+        }
     }
 
     fn schema_of(&self, id: NodeId, depth: usize, room: &mut usize) -> Value {

@@ -64,7 +64,7 @@ impl ToolIndex {
         let Some(shape) = &tool.schema else {
             return Ok(false);
         };
-        match shape.check_ignoring(arguments, DEADLINE) {
+        match shape.check_call(arguments) {
             Ok(()) => Ok(true),
             Err(mismatch) => Err(CallError::Arguments {
                 mismatch,

@@ -27,5 +27,6 @@ mod scanning;
 mod shapes;
 mod strategies;
 mod streaming;
+mod verdicts;
 mod viewing;
 mod writing;
