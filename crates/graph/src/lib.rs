@@ -97,6 +97,10 @@
 //! and resumption, middleware, observers and ports.
 //!
 //! It implements the engine that the harness-chat contract of `OpenArmature` builds on.
+//!
+//! # Features
+//!
+//! The crate has no features.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

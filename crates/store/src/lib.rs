@@ -23,6 +23,11 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Features
+//!
+//! - `sqlite` (default): the store in a file.
+//! - `contract`: the suite that checks a store.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -15,9 +15,10 @@ use crate::setup::output::Output;
 use crate::setup::session_agent::{Agent, SessionCommand};
 use crate::setup::session_turn::{Ended, refused, told, watch};
 use crate::setup::signals::{runtime, until_signal};
-use crate::setup::store::{SystemClock, open, store_failure};
+use crate::setup::store::{open, store_failure};
 use crate::setup::suspended;
 use crate::telemetry;
+use logue_harness::SystemClock;
 
 pub(crate) fn signal(arguments: &SignalArgs) -> Result<Exit, Failure> {
     let output = Arc::new(Output::new(arguments.json));

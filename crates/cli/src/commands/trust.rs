@@ -13,9 +13,9 @@ use crate::exit::{Exit, Failure};
 use crate::files::folder_of;
 use crate::setup::config::Config;
 use crate::setup::failures::source_failure;
-use crate::setup::store::SystemClock;
 use crate::setup::trust::{failed, file, place_of, single};
 use crate::terminal::{closed_pipe_is_done, print};
+use logue_harness::SystemClock;
 
 pub(crate) fn trust(arguments: &TrustCommand) -> Result<Exit, Failure> {
     let file = file().ok_or_else(|| {

@@ -137,7 +137,7 @@ fn file_audit(file: &Path, config: &Config) -> Arc<dyn AuditLog> {
             &folder,
             file,
             config.redaction().clone(),
-            Arc::new(crate::setup::store::SystemClock),
+            Arc::new(logue_harness::SystemClock),
         )),
         None => Arc::new(NoFolder),
     }

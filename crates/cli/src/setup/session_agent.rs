@@ -19,8 +19,9 @@ use crate::setup::config::Config;
 use crate::setup::output::Output;
 use crate::setup::prepare_failure::prepare_failure;
 use crate::setup::prompt::input::Input;
-use crate::setup::store::{SystemClock, ids, store_failure};
+use crate::setup::store::{ids, store_failure};
 use crate::setup::turn_environment::TurnSettings;
+use logue_harness::SystemClock;
 
 /// The label with the path of the prompt that answers.
 pub(crate) const AGENT: &str = "agent";

@@ -1,11 +1,10 @@
 //! Where sessions are kept, and the time and the names that stored things get.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use logue_graph::IdSource;
+use logue_harness::RandomIds;
 use logue_harness::store::{SharedStore, StoreError};
-use logue_harness::{BoxFuture, Clock, Timestamp};
 use logue_store::Stores;
 
 use crate::arguments::StoreArgs;
@@ -45,28 +44,12 @@ pub(crate) fn store_failure(error: &StoreError) -> Failure {
     }
 }
 
-/// The machine's clock.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SystemClock;
-
-impl Clock for SystemClock {
-    fn now(&self) -> Timestamp {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let millis = since.map_or(0, |since| since.as_millis());
-        Timestamp(u64::try_from(millis).unwrap_or(u64::MAX))
-    }
-
-    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        Box::pin(tokio::time::sleep(duration))
-    }
-}
-
 /// Random names, different in all processes.
 pub(crate) fn ids() -> Arc<dyn IdSource> {
-    Arc::new(new_id)
+    Arc::new(RandomIds)
 }
 
 /// A random name.
 pub(crate) fn new_id() -> String {
-    uuid::Uuid::new_v4().to_string()
+    RandomIds.new_id()
 }

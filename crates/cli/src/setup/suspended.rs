@@ -20,8 +20,9 @@ use crate::setup::output::Output;
 use crate::setup::permissions::audit_of;
 use crate::setup::prompt::input::Input;
 use crate::setup::session_agent::{AGENT, Agent, SessionCommand, chat_over};
-use crate::setup::store::{SystemClock, new_id, store_failure};
+use crate::setup::store::{new_id, store_failure};
 use crate::setup::transcript::transcript_of;
+use logue_harness::SystemClock;
 
 /// What the ids of sessions begin with whose history is a file.
 const SCHEME: &str = "file:";

@@ -10,9 +10,9 @@ use logue_source::escape_unambiguous;
 use crate::exit::Failure;
 use crate::setup::config::Config;
 use crate::setup::environment::data_folder;
-use crate::setup::store::SystemClock;
 use crate::setup::terminal_approver::line;
 use crate::terminal::complain;
+use logue_harness::SystemClock;
 
 /// The file with the prompts that are trusted; `None` where there is no folder of the user's.
 pub(crate) fn file() -> Option<TrustFile> {

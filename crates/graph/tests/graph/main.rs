@@ -126,3 +126,31 @@ impl Drop for NoteOnDrop {
         self.0.add(self.1);
     }
 }
+
+/// Fails if a file of this directory is not declared above, so that its tests would not run.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "lists the test files")]
+fn every_test_file_is_declared() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/graph");
+    let declarations = include_str!("main.rs");
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let stem = name.strip_suffix(".rs").unwrap_or(&name);
+        assert!(
+            stem == "main" || declarations.contains(&format!("mod {stem};")),
+            "{name} is not declared"
+        );
+    }
+}
+
+#[test]
+fn public_types_are_send_and_sync() {
+    fn is_send_and_sync<T: Send + Sync>() {}
+    is_send_and_sync::<CompiledGraph>();
+    is_send_and_sync::<NodeContext>();
+    is_send_and_sync::<logue_graph::Outcome>();
+    is_send_and_sync::<logue_graph::PausedRun>();
+    is_send_and_sync::<logue_graph::MergedResume>();
+    is_send_and_sync::<State>();
+    is_send_and_sync::<logue_graph::RunPorts>();
+}

@@ -81,3 +81,25 @@ async fn turn(store: &dyn Store, session: &str, text: &str) -> Result<(), StoreE
     store.commit(&lease, done("i", seq, messages)).await?;
     store.release(&lease).await
 }
+
+/// Fails if a file of this directory is not declared above, so that its tests would not run.
+#[test]
+fn every_test_file_is_declared() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/store");
+    let declarations = include_str!("main.rs");
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let stem = name.strip_suffix(".rs").unwrap_or(&name);
+        assert!(
+            stem == "main" || declarations.contains(&format!("mod {stem};")),
+            "{name} is not declared"
+        );
+    }
+}
+
+#[test]
+fn public_types_are_send_and_sync() {
+    fn is_send_and_sync<T: Send + Sync>() {}
+    is_send_and_sync::<logue_store::SqliteStore>();
+    is_send_and_sync::<logue_store::SqliteOptions>();
+}

@@ -19,9 +19,10 @@ use crate::conversion::in_memory::converted;
 use crate::exit::{Exit, Failure};
 use crate::setup::failures::source_failure;
 use crate::setup::session_agent::AGENT;
-use crate::setup::store::{SystemClock, new_id, store_failure};
+use crate::setup::store::{new_id, store_failure};
 use crate::setup::suspended::refuse_file;
 use crate::terminal::{closed_pipe_is_done, complain, print};
+use logue_harness::SystemClock;
 
 const JSON: Form = Form::Projection(JsonFormat::Json);
 

@@ -16,8 +16,9 @@ use serde_json::json;
 use crate::arguments::{RmArgs, SessionsCommand, StoreArgs, VerifyArgs};
 use crate::exit::{Exit, Failure};
 use crate::setup::config::Config;
-use crate::setup::store::{SystemClock, open, store_failure};
+use crate::setup::store::{open, store_failure};
 use crate::terminal::{closed_pipe_is_done, complain, print};
+use logue_harness::SystemClock;
 
 pub(crate) fn sessions(command: &SessionsCommand) -> Result<Exit, Failure> {
     match command {

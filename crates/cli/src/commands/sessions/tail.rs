@@ -11,8 +11,9 @@ use crate::commands::sessions::known;
 use crate::commands::sessions::show::{body, heading, messages, outcome_json, said};
 use crate::exit::{Exit, Failure};
 use crate::setup::signals::signalled;
-use crate::setup::store::{SystemClock, store_failure};
+use crate::setup::store::store_failure;
 use crate::terminal::{closed_pipe_is_done, output_style, print, print_styled};
+use logue_harness::SystemClock;
 
 /// How often to look for more.
 const POLL: Duration = Duration::from_millis(200);
