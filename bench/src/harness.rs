@@ -245,7 +245,7 @@ async fn fill(store: &SharedStore, session: &str, messages: usize) -> Result<(),
         .acquire(session, "bench", now, Duration::from_secs(60))
         .await?
     {
-        logue_harness::store::Acquired::Lease(lease) => lease,
+        logue_harness::store::LeaseResult::Lease(lease) => lease,
         other => return Err(format!("{other:?}").into()),
     };
     let filled = Commit {

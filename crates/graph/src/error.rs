@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::build::edge::Target;
+use crate::build::edge::EdgeTarget;
 use crate::state::reducer::Reducer;
 use crate::state::snapshot::StateError;
 
@@ -136,7 +136,7 @@ impl Error for NodeError {
 /// Why a run cannot be suspended somewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Unsupported {
+pub enum SuspensionErrorKind {
     /// The attempt of the node that it belongs to was over.
     NodeEnded,
     /// A middleware asked for it, not the node that it wraps.
@@ -145,7 +145,7 @@ pub enum Unsupported {
     Collect,
 }
 
-impl fmt::Display for Unsupported {
+impl fmt::Display for SuspensionErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NodeEnded => "was awaited when that node had ended",
@@ -195,7 +195,7 @@ pub enum EngineError {
         /// The node that the edge leaves.
         node: String,
         /// What was chosen.
-        target: Target,
+        target: EdgeTarget,
     },
     /// The initial state or a node's update does not fit the schema.
     #[error("{}: {cause}", match node {
@@ -226,7 +226,7 @@ pub enum EngineError {
         /// The signal that it asked for.
         signal_id: String,
         /// Why it is not possible there.
-        reason: Unsupported,
+        reason: SuspensionErrorKind,
     },
     /// The payload of a signal does not fit the state of the run that waits for it.
     #[error("the payload of the signal is not valid: {cause}")]

@@ -18,10 +18,10 @@ use crate::ports::observer::{Delivery, Observer, Undelivered};
 use crate::ports::run_ports::RunPorts;
 use crate::run::cycle::Run;
 use crate::run::end::{Failure, RunEnd};
-use crate::run::info::{RunInfo, Within};
-use crate::run::interrupt::Desk;
+use crate::run::info::{GraphPath, RunInfo};
+use crate::run::interrupt::InterruptTable;
 use crate::run::invocation::{Initial, Invocation};
-use crate::run::outcome::{Completed, Errored, Outcome, Suspended};
+use crate::run::outcome::{Completed, Errored, RunOutcome, Suspended};
 use crate::run::shared::Shared;
 use crate::run::trace;
 use crate::state::schema::StateSchema;
@@ -88,7 +88,7 @@ impl<E: 'static> CompiledGraph<E> {
     /// Dropping the future cancels the run: the node that is running is dropped at the point where
     /// it waits, and nothing after that point happens. The engine spawns nothing and keeps nothing
     /// of a cancelled run. A panic in a node is the node's: it passes through.
-    pub async fn invoke(&self, invocation: Invocation<E>) -> Outcome {
+    pub async fn invoke(&self, invocation: Invocation<E>) -> RunOutcome {
         let inner = &*self.inner;
         let Invocation {
             initial,
@@ -115,7 +115,7 @@ impl<E: 'static> CompiledGraph<E> {
                 let run = Run {
                     graph: inner,
                     shared: Arc::clone(&shared),
-                    within: Within::default(),
+                    within: GraphPath::default(),
                     parents: Arc::default(),
                     state,
                     limit: max_steps.unwrap_or(inner.max_steps),
@@ -138,7 +138,7 @@ impl<E: 'static> CompiledGraph<E> {
     ///
     /// The caller sees to it that a paused run is resumed once. A payload or record that does not
     /// fit ends in an error before anything runs; where the record must survive that, merge first.
-    pub async fn resume(&self, paused: PausedRun, payload: Map<String, Value>) -> Outcome {
+    pub async fn resume(&self, paused: PausedRun, payload: Map<String, Value>) -> RunOutcome {
         match paused.merge(self, &payload) {
             Ok(merged) => merged.run().await,
             Err(error) => {
@@ -182,7 +182,7 @@ impl<E: 'static> CompiledGraph<E> {
         let delivery = Delivery::new(&self.inner.observers, &ports.observers, &info);
         Arc::new(Shared {
             info,
-            desk: Arc::<Desk>::default(),
+            desk: Arc::<InterruptTable>::default(),
             ports,
             delivery,
             begun,
@@ -195,7 +195,7 @@ impl<E: 'static> CompiledGraph<E> {
         shared: &Arc<Shared<E>>,
         max_steps: Option<usize>,
         run: BoxFuture<'_, RunEnd>,
-    ) -> Outcome {
+    ) -> RunOutcome {
         let span = trace::invocation(&shared.info);
         let end = match &shared.delivery {
             None => run.instrument(span.clone()).await,
@@ -221,10 +221,10 @@ fn refused(error: EngineError, state: State) -> RunEnd {
     }))
 }
 
-fn outcome<E>(shared: &Shared<E>, max_steps: Option<usize>, end: RunEnd) -> Outcome {
+fn outcome<E>(shared: &Shared<E>, max_steps: Option<usize>, end: RunEnd) -> RunOutcome {
     let info = RunInfo::clone(&shared.info);
     match end {
-        RunEnd::Completed(state, steps) => Outcome::Completed(Completed {
+        RunEnd::Completed(state, steps) => RunOutcome::Completed(Completed {
             state,
             invocation_id: info.invocation_id,
             correlation_id: info.correlation_id,
@@ -238,7 +238,7 @@ fn outcome<E>(shared: &Shared<E>, max_steps: Option<usize>, end: RunEnd) -> Outc
                 state,
                 steps,
             } = *failure;
-            Outcome::Errored(Box::new(Errored {
+            RunOutcome::Errored(Box::new(Errored {
                 node: error.node().map(str::to_owned),
                 namespace: namespace
                     .iter()
@@ -265,7 +265,7 @@ fn suspended(
     request: SuspendRequest,
     begun: usize,
     max_steps: Option<usize>,
-) -> Outcome {
+) -> RunOutcome {
     let SuspendRequest {
         descriptor,
         node_completed,
@@ -280,7 +280,7 @@ fn suspended(
         max_steps,
         frames,
     );
-    Outcome::Suspended(Box::new(Suspended {
+    RunOutcome::Suspended(Box::new(Suspended {
         descriptor,
         state,
         node_name: paused.node_name().to_owned(),

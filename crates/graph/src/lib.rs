@@ -4,13 +4,13 @@
 //! an update. A **node** is an async step: it reads a snapshot of the state and returns what is to
 //! change. An **edge** says what follows a node: always the same, or what a function of the state
 //! chooses. A run goes from the entry along the edges until it reaches [`END`], fails, or a node
-//! stops it to wait for a signal; each of the three is an [`Outcome`].
+//! stops it to wait for a signal; each of the three is an [`RunOutcome`].
 //!
 //! The loop of every agent, a model that may call tools, is two nodes and one choice:
 //!
 //! ```
 //! use logue_graph::{
-//!     CountingIds, END, Field, FieldType, GraphBuilder, Invocation, List, StateSchema, Target, Update,
+//!     CountingIds, END, Field, FieldType, GraphBuilder, Invocation, List, StateSchema, EdgeTarget, Update,
 //! };
 //! use serde_json::json;
 //!
@@ -36,10 +36,10 @@
 //!         Ok(Update::new().with("messages", vec![result]))
 //!     })
 //!     .entry("model")
-//!     .add_conditional_edge("model", [Target::node("tools"), END], |state| {
+//!     .add_conditional_edge("model", [EdgeTarget::node("tools"), END], |state| {
 //!         let last = state.list("messages").and_then(List::last);
 //!         match last.and_then(|message| message.get("tool_calls")) {
-//!             Some(_) => Target::node("tools"),
+//!             Some(_) => EdgeTarget::node("tools"),
 //!             None => END,
 //!         }
 //!     })
@@ -120,8 +120,8 @@ pub mod guide {
 
 pub use build::builder::{DEFAULT_MAX_STEPS, GraphBuilder};
 pub use build::compile_error::{CompileError, MappingSide};
-pub use build::edge::{END, IntoRoute, Target};
-pub use error::{EngineError, NodeError, Unsupported};
+pub use build::edge::{END, EdgeTarget, IntoRoute};
+pub use error::{EngineError, NodeError, SuspensionErrorKind};
 pub use futures_util::future::BoxFuture;
 pub use graph::CompiledGraph;
 pub use node::branches::ParallelBranches;
@@ -136,9 +136,9 @@ pub use pause::suspension::{SignalDescriptor, Suspend};
 pub use ports::ids::{CountingIds, IdSource};
 pub use ports::observer::{NodeEvent, Observer, Phase};
 pub use ports::run_ports::{EventSink, Journal, NodeEnd, RunEvent, RunPorts, SessionSaver};
-pub use run::info::{NodePlace, RunInfo};
+pub use run::info::{NodeLocation, RunInfo};
 pub use run::invocation::Invocation;
-pub use run::outcome::{Completed, Errored, Outcome, Suspended};
+pub use run::outcome::{Completed, Errored, RunOutcome, Suspended};
 pub use state::element::{Element, TypedElement};
 pub use state::list::{Iter, List};
 pub use state::reducer::Reducer;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use logue_graph::{
-    CompiledGraph, CountingIds, END, Field, FieldType, GraphBuilder, List, NodeContext, NodeError,
-    SignalDescriptor, StateSchema, Target, Update,
+    CompiledGraph, CountingIds, END, EdgeTarget, Field, FieldType, GraphBuilder, List, NodeContext,
+    NodeError, SignalDescriptor, StateSchema, Update,
 };
 use logue_harness::chat::messages_field;
 use logue_message::{ChatMessage, Role, ToolCall};
@@ -50,12 +50,12 @@ pub(crate) fn graph(effects: PathBuf) -> CompiledGraph<Begun> {
         .entry("model")
         .add_conditional_edge(
             "model",
-            [Target::node("tools"), Target::node("hold"), END],
+            [EdgeTarget::node("tools"), EdgeTarget::node("hold"), END],
             |state| {
                 let messages = state.list_of::<ChatMessage>("messages");
                 match messages.and_then(List::last) {
-                    Some(last) if !last.tool_calls.is_empty() => Target::node("tools"),
-                    Some(last) if last.text().starts_with("pending") => Target::node("hold"),
+                    Some(last) if !last.tool_calls.is_empty() => EdgeTarget::node("tools"),
+                    Some(last) if last.text().starts_with("pending") => EdgeTarget::node("hold"),
                     _ => END,
                 }
             },

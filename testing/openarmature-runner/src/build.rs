@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use logue_graph::{
-    CompileError, CompiledGraph, END, ErrorPolicy, FanOut, Field, FieldType, GraphBuilder, Mapping,
-    ParallelBranches, Reducer, StateSchema, Target,
+    CompileError, CompiledGraph, END, EdgeTarget, ErrorPolicy, FanOut, Field, FieldType,
+    GraphBuilder, Mapping, ParallelBranches, Reducer, StateSchema,
 };
 use logue_harness::chat::messages_field;
 use serde_json::Value;
@@ -254,7 +254,7 @@ fn add_edge(builder: GraphBuilder, edge: &EdgeDef) -> Result<GraphBuilder, Build
         (None, Some(field), Some(Ordered(targets))) => {
             let field = field.clone();
             let routes = targets.clone();
-            let all: Vec<Target> = targets.iter().map(|(_, to)| target(to)).collect();
+            let all: Vec<EdgeTarget> = targets.iter().map(|(_, to)| target(to)).collect();
             let chosen = move |state: &logue_graph::State| {
                 let value = state.get(&field).map(logue_graph::FieldValue::to_json);
                 let value = match value {
@@ -275,10 +275,10 @@ fn add_edge(builder: GraphBuilder, edge: &EdgeDef) -> Result<GraphBuilder, Build
     }
 }
 
-fn target(name: &str) -> Target {
+fn target(name: &str) -> EdgeTarget {
     match name {
         "END" => END,
-        name => Target::node(name),
+        name => EdgeTarget::node(name),
     }
 }
 

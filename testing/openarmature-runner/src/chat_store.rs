@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    Accepted, Acquired, AuditEntry, Begun, CancelMode, Commit, InboxEntry, JournalNote, Lease,
-    MemoryStore, NewEntry, SessionFilter, SessionInfo, Signalled, Store, StoreError, StoreResult,
-    StoredOutcome, Suspension, SuspensionFilter, Verified,
+    AuditEntry, CancelMode, ClaimedEntry, Commit, EnqueueResult, InboxEntry, IntegrityReport,
+    JournalNote, Lease, LeaseResult, MemoryStore, NewEntry, SessionFilter, SessionInfo,
+    SignalResult, Store, StoreError, StoreResult, StoredOutcome, Suspension, SuspensionFilter,
 };
 use serde_json::{Map, Value};
 
@@ -67,7 +67,7 @@ fn failed<'a, T: Send + 'a>(words: &str) -> StoreResult<'a, T> {
 }
 
 impl Store for ChatStore {
-    fn accept<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, Accepted> {
+    fn accept<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, EnqueueResult> {
         self.count().accept(session, entry)
     }
 
@@ -89,7 +89,7 @@ impl Store for ChatStore {
         owner: &'a str,
         now: Timestamp,
         ttl: Duration,
-    ) -> StoreResult<'a, Acquired> {
+    ) -> StoreResult<'a, LeaseResult> {
         self.count().acquire(session, owner, now, ttl)
     }
 
@@ -111,7 +111,7 @@ impl Store for ChatStore {
         lease: &'a Lease,
         invocation_id: &'a str,
         now: Timestamp,
-    ) -> StoreResult<'a, Option<Begun>> {
+    ) -> StoreResult<'a, Option<ClaimedEntry>> {
         self.count().begin(lease, invocation_id, now)
     }
 
@@ -138,7 +138,7 @@ impl Store for ChatStore {
         signal_id: Option<&'a str>,
         payload: Map<String, Value>,
         now: Timestamp,
-    ) -> StoreResult<'a, Signalled> {
+    ) -> StoreResult<'a, SignalResult> {
         self.count().signal(invocation_id, signal_id, payload, now)
     }
 
@@ -235,7 +235,7 @@ impl Store for ChatStore {
         self.count().delete(session)
     }
 
-    fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, Verified> {
+    fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, IntegrityReport> {
         self.count().verify(session)
     }
 }

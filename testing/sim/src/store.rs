@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    Accepted, Acquired, AuditEntry, Begun, CancelMode, Commit, InboxEntry, JournalNote, Lease,
-    MemoryStore, NewEntry, SessionFilter, SessionInfo, Signalled, Store, StoreError, StoreResult,
-    StoredOutcome, Suspension, SuspensionFilter, Verified,
+    AuditEntry, CancelMode, ClaimedEntry, Commit, EnqueueResult, InboxEntry, IntegrityReport,
+    JournalNote, Lease, LeaseResult, MemoryStore, NewEntry, SessionFilter, SessionInfo,
+    SignalResult, Store, StoreError, StoreResult, StoredOutcome, Suspension, SuspensionFilter,
 };
 use serde_json::{Map, Value};
 use testkit::Random;
@@ -109,7 +109,7 @@ pub(crate) async fn give_way(mut times: usize) {
 }
 
 impl Store for SimStore {
-    fn accept<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, Accepted> {
+    fn accept<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, EnqueueResult> {
         self.weather(self.memory.accept(session, entry))
     }
 
@@ -131,7 +131,7 @@ impl Store for SimStore {
         owner: &'a str,
         now: Timestamp,
         ttl: Duration,
-    ) -> StoreResult<'a, Acquired> {
+    ) -> StoreResult<'a, LeaseResult> {
         self.weather(self.memory.acquire(session, owner, now, ttl))
     }
 
@@ -153,7 +153,7 @@ impl Store for SimStore {
         lease: &'a Lease,
         invocation_id: &'a str,
         now: Timestamp,
-    ) -> StoreResult<'a, Option<Begun>> {
+    ) -> StoreResult<'a, Option<ClaimedEntry>> {
         self.weather(self.memory.begin(lease, invocation_id, now))
     }
 
@@ -176,7 +176,7 @@ impl Store for SimStore {
         signal_id: Option<&'a str>,
         payload: Map<String, Value>,
         now: Timestamp,
-    ) -> StoreResult<'a, Signalled> {
+    ) -> StoreResult<'a, SignalResult> {
         self.weather(self.memory.signal(invocation_id, signal_id, payload, now))
     }
 
@@ -273,7 +273,7 @@ impl Store for SimStore {
         self.weather(self.memory.delete(session))
     }
 
-    fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, Verified> {
+    fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, IntegrityReport> {
         self.weather(self.memory.verify(session))
     }
 }

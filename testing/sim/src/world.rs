@@ -9,8 +9,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use logue_graph::{
-    CompiledGraph, END, Field, FieldType, GraphBuilder, List, NodeContext, NodeError,
-    SignalDescriptor, StateSchema, Target, Update,
+    CompiledGraph, END, EdgeTarget, Field, FieldType, GraphBuilder, List, NodeContext, NodeError,
+    SignalDescriptor, StateSchema, Update,
 };
 use logue_harness::chat::{
     BusyPolicy, ChatConfig, ChatHarness, ChatTurnOutcome, SendOptions, SignalTarget, messages_field,
@@ -436,12 +436,12 @@ fn graph(effects: Effects) -> CompiledGraph {
         .entry("model")
         .add_conditional_edge(
             "model",
-            [Target::node("tools"), Target::node("hold"), END],
+            [EdgeTarget::node("tools"), EdgeTarget::node("hold"), END],
             |state| {
                 let messages = state.list_of::<ChatMessage>("messages");
                 match messages.and_then(List::last) {
-                    Some(last) if !last.tool_calls.is_empty() => Target::node("tools"),
-                    Some(last) if last.text().starts_with("pending") => Target::node("hold"),
+                    Some(last) if !last.tool_calls.is_empty() => EdgeTarget::node("tools"),
+                    Some(last) if last.text().starts_with("pending") => EdgeTarget::node("hold"),
                     _ => END,
                 }
             },

@@ -14,9 +14,10 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    Accepted, Acquired, AuditEntry, Begun, CancelMode, Commit, InboxEntry, JournalNote, Lease,
-    NewEntry, NewOutcome, SessionFilter, SessionInfo, Settle, SharedStore, Signalled, Store,
-    StoreError, StoreResult, StoredOutcome, Suspension, SuspensionFilter, Verified,
+    AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, InboxEntry,
+    IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, NewOutcome, SessionFilter,
+    SessionInfo, SharedStore, SignalResult, Store, StoreError, StoreResult, StoredOutcome,
+    Suspension, SuspensionFilter,
 };
 use logue_message::{ChatMessage, Role};
 use serde_json::{Map, Value, json};
@@ -109,17 +110,17 @@ impl FileSession {
             ..outcome
         };
         let settle = commit.settle.map(|settle| match settle {
-            Settle::Done {
+            Disposition::Done {
                 outcome,
                 keep_journal,
-            } => Settle::Done {
+            } => Disposition::Done {
                 outcome: stored(outcome),
                 keep_journal,
             },
-            Settle::Suspended {
+            Disposition::Suspended {
                 suspension,
                 outcome,
-            } => Settle::Suspended {
+            } => Disposition::Suspended {
                 suspension,
                 outcome: stored(outcome),
             },
@@ -223,7 +224,7 @@ impl Store for FileSession {
         })
     }
 
-    fn accept<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, Accepted> {
+    fn accept<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, EnqueueResult> {
         self.store.accept(session, entry)
     }
 
@@ -245,7 +246,7 @@ impl Store for FileSession {
         owner: &'a str,
         now: Timestamp,
         ttl: Duration,
-    ) -> StoreResult<'a, Acquired> {
+    ) -> StoreResult<'a, LeaseResult> {
         self.store.acquire(session, owner, now, ttl)
     }
 
@@ -267,7 +268,7 @@ impl Store for FileSession {
         lease: &'a Lease,
         invocation_id: &'a str,
         now: Timestamp,
-    ) -> StoreResult<'a, Option<Begun>> {
+    ) -> StoreResult<'a, Option<ClaimedEntry>> {
         self.store.begin(lease, invocation_id, now)
     }
 
@@ -277,7 +278,7 @@ impl Store for FileSession {
         signal_id: Option<&'a str>,
         payload: Map<String, Value>,
         now: Timestamp,
-    ) -> StoreResult<'a, Signalled> {
+    ) -> StoreResult<'a, SignalResult> {
         self.store.signal(invocation_id, signal_id, payload, now)
     }
 
@@ -344,7 +345,7 @@ impl Store for FileSession {
         self.store.delete(session)
     }
 
-    fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, Verified> {
+    fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, IntegrityReport> {
         self.store.verify(session)
     }
 }

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use logue_graph::{Journal, NodeError, NodePlace};
+use logue_graph::{Journal, NodeError, NodeLocation};
 use logue_harness::BoxFuture;
 use logue_message::{ChatMessage, Role, ToolCall};
 use serde_json::Value;
@@ -86,7 +86,7 @@ impl Inner {
 }
 
 impl Journal for TranscriptJournal {
-    fn note(&self, _: &NodePlace, entry: Value) -> BoxFuture<'_, Result<(), NodeError>> {
+    fn note(&self, _: &NodeLocation, entry: Value) -> BoxFuture<'_, Result<(), NodeError>> {
         let taken = self.take(&entry).map(drop).map_err(failed);
         Box::pin(std::future::ready(taken))
     }

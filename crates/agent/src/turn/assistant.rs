@@ -16,8 +16,8 @@
 use std::sync::Arc;
 
 use logue_graph::{
-    CompileError, CompiledGraph, END, Field, FieldType, GraphBuilder, IdSource, List, NodeContext,
-    NodeError, StateSchema, Target, Update,
+    CompileError, CompiledGraph, END, EdgeTarget, Field, FieldType, GraphBuilder, IdSource, List,
+    NodeContext, NodeError, StateSchema, Update,
 };
 use logue_harness::chat::messages_field;
 use logue_message::{ChatMessage, ToolCall};
@@ -136,16 +136,18 @@ impl Assistant {
                 async move { shared.run_tools(&ctx).await }
             })
             .entry(MODEL)
-            .add_conditional_edge(MODEL, [Target::node(GATE), END], |state| {
+            .add_conditional_edge(MODEL, [EdgeTarget::node(GATE), END], |state| {
                 if has_calls(state) {
-                    Target::node(GATE)
+                    EdgeTarget::node(GATE)
                 } else {
                     END
                 }
             })
-            .add_conditional_edge(GATE, [Target::node(ASK), Target::node(TOOLS)], |state| {
-                Target::node(if asks(state) { ASK } else { TOOLS })
-            })
+            .add_conditional_edge(
+                GATE,
+                [EdgeTarget::node(ASK), EdgeTarget::node(TOOLS)],
+                |state| EdgeTarget::node(if asks(state) { ASK } else { TOOLS }),
+            )
             .add_edge(ASK, TOOLS)
             .add_edge(TOOLS, MODEL)
             .compile(ids)

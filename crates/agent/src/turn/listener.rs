@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use logue_graph::{EventSink, NodePlace, RunEvent};
+use logue_graph::{EventSink, NodeLocation, RunEvent};
 use logue_message::{ChatMessage, ToolCall};
 
 /// Receives the events of a turn. It is called from the turn's own task and must not block.
@@ -102,7 +102,7 @@ impl ListenerSink {
 }
 
 impl EventSink<TurnEvent> for ListenerSink {
-    fn emit(&self, _: &NodePlace, event: RunEvent<TurnEvent>) {
+    fn emit(&self, _: &NodeLocation, event: RunEvent<TurnEvent>) {
         if let RunEvent::Emitted(event) = event {
             self.0.event(event);
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use logue_graph::{
-    CountingIds, EngineError, Invocation, List, Outcome, PausedRun, RunPorts, SignalDescriptor,
+    CountingIds, EngineError, Invocation, List, PausedRun, RunOutcome, RunPorts, SignalDescriptor,
     State, Update,
 };
 use logue_harness::chat::CompletedTurn;
@@ -138,7 +138,7 @@ impl Turn {
             start = start.with_invocation_id(id);
         }
         match graph.invoke(start).await {
-            Outcome::Completed(completed) => {
+            RunOutcome::Completed(completed) => {
                 let progress = Progress::of(&completed.state, &completed.invocation_id);
                 Ok(TurnEnd::Completed(report(
                     &completed.state,
@@ -146,8 +146,8 @@ impl Turn {
                     before,
                 )))
             }
-            Outcome::Errored(errored) => Err(turn_error(&errored.error)),
-            Outcome::Suspended(suspended) => {
+            RunOutcome::Errored(errored) => Err(turn_error(&errored.error)),
+            RunOutcome::Suspended(suspended) => {
                 let pending = messages_from(&suspended.state, before).pop();
                 let mut run = suspended.paused;
                 // The transcript contains them, and no conversation has two histories.

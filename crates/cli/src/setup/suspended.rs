@@ -8,8 +8,9 @@ use logue_agent::{FileSession, History, PermissionRule, Permissions, SuspendedTu
 use logue_harness::Clock as _;
 use logue_harness::chat::ChatHarness;
 use logue_harness::store::{
-    Accepted, Acquired, Commit, NewEntry, NewOutcome, NewSuspension, OutcomeKind, SessionInfo,
-    Settle, SharedStore, Suspension, SuspensionFilter, SuspensionStatus, Work,
+    Commit, Disposition, EnqueueResult, EntryPayload, LeaseResult, NewEntry, NewOutcome,
+    NewSuspension, OutcomeKind, SessionInfo, SharedStore, Suspension, SuspensionFilter,
+    SuspensionStatus,
 };
 use serde_json::{Map, Value, json};
 
@@ -78,7 +79,7 @@ impl Waiting<'_> {
             noted.await.map_err(failed)?;
         }
         let entry = NewEntry {
-            work: Work::Message {
+            work: EntryPayload::Message {
                 message: Value::Null,
             },
             key: None,
@@ -86,7 +87,8 @@ impl Waiting<'_> {
             cancel: None,
             now: SystemClock.now(),
         };
-        let Accepted::Entry { entry, .. } = store.accept(&session, entry).await.map_err(failed)?
+        let EnqueueResult::Entry { entry, .. } =
+            store.accept(&session, entry).await.map_err(failed)?
         else {
             return Err(busy(&session));
         };
@@ -98,7 +100,7 @@ impl Waiting<'_> {
                 .await
                 .map_err(failed)?
             {
-                Acquired::Lease(lease) => break lease,
+                LeaseResult::Lease(lease) => break lease,
                 _ => SystemClock.sleep(Duration::from_millis(20)).await,
             }
         };
@@ -130,9 +132,9 @@ impl Waiting<'_> {
         Ok(())
     }
 
-    fn settle(&self) -> Settle {
+    fn settle(&self) -> Disposition {
         let descriptor = &self.turn.descriptor;
-        Settle::Suspended {
+        Disposition::Suspended {
             suspension: NewSuspension {
                 signal_id: descriptor.signal_id.clone(),
                 metadata: descriptor.metadata.clone(),
@@ -151,8 +153,8 @@ impl Waiting<'_> {
 }
 
 /// The end of an entry that a killed process left behind: its turn is in the file as far as it came.
-fn abandoned() -> Settle {
-    Settle::Done {
+fn abandoned() -> Disposition {
+    Disposition::Done {
         outcome: NewOutcome {
             kind: OutcomeKind::Cancelled,
             replies_from: 0,

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use crate::build::compile_error::CompileError;
-use crate::build::edge::{Edge, IntoRoute, Position, Route, Target};
+use crate::build::edge::{Edge, EdgeTarget, IntoRoute, Position, Route};
 use crate::error::NodeError;
 use crate::graph::{CompiledGraph, CompiledNode, Inner};
 use crate::node::body::{Code, NodeBody};
@@ -39,8 +39,8 @@ pub struct GraphBuilder<E = ()> {
 }
 
 enum PlannedEdge {
-    Static(Target),
-    Conditional(Vec<Target>, Route),
+    Static(EdgeTarget),
+    Conditional(Vec<EdgeTarget>, Route),
 }
 
 impl GraphBuilder {
@@ -145,7 +145,7 @@ impl<E: 'static> GraphBuilder<E> {
 
     /// After `from`, always `to`.
     #[must_use]
-    pub fn add_edge(mut self, from: impl Into<String>, to: impl Into<Target>) -> Self {
+    pub fn add_edge(mut self, from: impl Into<String>, to: impl Into<EdgeTarget>) -> Self {
         self.edges
             .push((from.into(), PlannedEdge::Static(to.into())));
         self
@@ -157,7 +157,7 @@ impl<E: 'static> GraphBuilder<E> {
     pub fn add_conditional_edge<F, R>(
         mut self,
         from: impl Into<String>,
-        targets: impl IntoIterator<Item = Target>,
+        targets: impl IntoIterator<Item = EdgeTarget>,
         route: F,
     ) -> Self
     where
@@ -266,9 +266,9 @@ fn resolve_edges<E>(
 ) -> Result<Vec<Edge>, CompileError> {
     let mut edges: Vec<Option<Edge>> = nodes.iter().map(|_| None).collect();
     for (from, planned) in planned {
-        let resolve = |target: &Target| match target {
-            Target::End => Ok(Position::End),
-            Target::Node(name) => match positions.get(name) {
+        let resolve = |target: &EdgeTarget| match target {
+            EdgeTarget::End => Ok(Position::End),
+            EdgeTarget::Node(name) => match positions.get(name) {
                 Some(position) => Ok(Position::Node(*position)),
                 None => Err(CompileError::DanglingEdge {
                     from: from.clone(),
@@ -335,10 +335,10 @@ fn first_unreachable(entry: usize, edges: &[Edge]) -> Option<usize> {
 }
 
 impl PlannedEdge {
-    fn first_target(&self) -> Target {
+    fn first_target(&self) -> EdgeTarget {
         match self {
             Self::Static(target) => target.clone(),
-            Self::Conditional(targets, _) => targets.first().cloned().unwrap_or(Target::End),
+            Self::Conditional(targets, _) => targets.first().cloned().unwrap_or(EdgeTarget::End),
         }
     }
 }

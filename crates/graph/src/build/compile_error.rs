@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::build::edge::Target;
+use crate::build::edge::EdgeTarget;
 use crate::state::reducer::Reducer;
 use crate::state::snapshot::StateError;
 
@@ -31,7 +31,7 @@ pub enum CompileError {
         /// Where it begins.
         from: String,
         /// Where it ends, or may end.
-        to: Target,
+        to: EdgeTarget,
     },
     /// A node has more than one outgoing edge.
     #[error("the node `{node}` has more than one outgoing edge")]

@@ -7,37 +7,37 @@ use crate::error::NodeError;
 use crate::state::snapshot::State;
 
 /// The end of a run. It is no node: a node may be called `END` without being it.
-pub const END: Target = Target::End;
+pub const END: EdgeTarget = EdgeTarget::End;
 
 /// Where an edge leads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Target {
+pub enum EdgeTarget {
     /// To the node of that name.
     Node(String),
     /// To the end of the run; [`END`] is its short name.
     End,
 }
 
-impl Target {
+impl EdgeTarget {
     /// The node of that name.
     pub fn node(name: impl Into<String>) -> Self {
         Self::Node(name.into())
     }
 }
 
-impl From<&str> for Target {
+impl From<&str> for EdgeTarget {
     fn from(name: &str) -> Self {
         Self::node(name)
     }
 }
 
-impl From<String> for Target {
+impl From<String> for EdgeTarget {
     fn from(name: String) -> Self {
         Self::Node(name)
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for EdgeTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Node(name) => write!(f, "`{name}`"),
@@ -52,29 +52,29 @@ pub trait IntoRoute {
     ///
     /// # Errors
     /// The function failed.
-    fn into_route(self) -> Result<Target, NodeError>;
+    fn into_route(self) -> Result<EdgeTarget, NodeError>;
 }
 
-impl IntoRoute for Target {
-    fn into_route(self) -> Result<Target, NodeError> {
+impl IntoRoute for EdgeTarget {
+    fn into_route(self) -> Result<EdgeTarget, NodeError> {
         Ok(self)
     }
 }
 
-impl IntoRoute for Result<Target, NodeError> {
-    fn into_route(self) -> Result<Target, NodeError> {
+impl IntoRoute for Result<EdgeTarget, NodeError> {
+    fn into_route(self) -> Result<EdgeTarget, NodeError> {
         self
     }
 }
 
 /// The function of a conditional edge.
-pub(crate) type Route = Box<dyn Fn(&State) -> Result<Target, NodeError> + Send + Sync>;
+pub(crate) type Route = Box<dyn Fn(&State) -> Result<EdgeTarget, NodeError> + Send + Sync>;
 
 /// The one edge out of a node, its targets resolved.
 pub(crate) enum Edge {
     Static(Position),
     Conditional {
-        targets: HashMap<Target, Position>,
+        targets: HashMap<EdgeTarget, Position>,
         route: Route,
     },
 }
@@ -87,9 +87,9 @@ pub(crate) enum Position {
 }
 
 /// Why a conditional edge leads nowhere.
-pub(crate) enum Lost {
+pub(crate) enum RoutingFailure {
     Failed(NodeError),
-    Undeclared(Target),
+    Undeclared(EdgeTarget),
 }
 
 impl Edge {
@@ -98,15 +98,15 @@ impl Edge {
         matches!(self, Self::Conditional { .. })
     }
 
-    pub(crate) fn follow(&self, state: &State) -> Result<Position, Lost> {
+    pub(crate) fn follow(&self, state: &State) -> Result<Position, RoutingFailure> {
         match self {
             Self::Static(position) => Ok(*position),
             Self::Conditional { targets, route } => {
-                let target = route(state).map_err(Lost::Failed)?;
+                let target = route(state).map_err(RoutingFailure::Failed)?;
                 targets
                     .get(&target)
                     .copied()
-                    .ok_or(Lost::Undeclared(target))
+                    .ok_or(RoutingFailure::Undeclared(target))
             }
         }
     }

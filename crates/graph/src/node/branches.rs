@@ -11,12 +11,12 @@ use futures_util::future::BoxFuture;
 
 use crate::node::body::NodeBody;
 use crate::node::context::NodeContext;
-use crate::node::parallel::{ErrorPolicy, Parts, Pending, Progress, run_parts};
+use crate::node::parallel::{ErrorPolicy, ParallelParts, Pending, Progress, run_parts};
 use crate::node::subgraph::{Mapping, Subgraph, declared};
 use crate::pause::paused_run::Siblings;
 use crate::pause::resume_point::NestedResume;
 use crate::pause::suspension::SuspendRequest;
-use crate::run::info::Within;
+use crate::run::info::GraphPath;
 use crate::run::step::Step;
 use crate::state::list::List;
 use crate::state::schema::StateSchema;
@@ -147,7 +147,7 @@ impl<E: 'static> ParallelBranches<E> {
     }
 }
 
-impl<E: 'static> Parts<E> for ParallelBranches<E> {
+impl<E: 'static> ParallelParts<E> for ParallelBranches<E> {
     fn policy(&self) -> ErrorPolicy {
         self.policy
     }
@@ -174,7 +174,7 @@ impl<E: 'static> Parts<E> for ParallelBranches<E> {
             .map_or_else(Update::new, |(_, branch)| branch.mapping.leave(state))
     }
 
-    fn label(&self, part: usize, within: &mut Within) {
+    fn label(&self, part: usize, within: &mut GraphPath) {
         within.branch_name = self.branches.get(part).map(|(name, _)| Arc::clone(name));
     }
 

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use crate::error::NodeError;
 use crate::pause::suspension::{SignalDescriptor, Suspend, SuspendRequest};
 use crate::ports::run_ports::RunEvent;
-use crate::run::info::NodePlace;
-use crate::run::interrupt::Seat;
+use crate::run::info::NodeLocation;
+use crate::run::interrupt::AttemptHandle;
 use crate::run::shared::Shared;
 use crate::state::snapshot::State;
 use crate::state::update::Update;
@@ -71,8 +71,8 @@ where
 pub struct NodeContext<E = ()> {
     pub(crate) shared: Arc<Shared<E>>,
     pub(crate) state: State,
-    pub(crate) place: NodePlace,
-    pub(crate) seat: Seat,
+    pub(crate) place: NodeLocation,
+    pub(crate) seat: AttemptHandle,
 }
 
 impl<E> NodeContext<E> {
@@ -102,7 +102,7 @@ impl<E> NodeContext<E> {
     }
 
     /// Which node this is, and where in the run it stands.
-    pub fn place(&self) -> &NodePlace {
+    pub fn place(&self) -> &NodeLocation {
         &self.place
     }
 
@@ -173,7 +173,7 @@ impl<E> NodeContext<E> {
     /// Stops the run until a signal comes; the run then goes on behind this node.
     ///
     /// The future never completes, whoever awaits it: the engine drops the node, an update it might
-    /// have returned is ignored, and the run ends as [`Outcome::Suspended`](crate::Outcome::Suspended).
+    /// have returned is ignored, and the run ends as [`RunOutcome::Suspended`](crate::RunOutcome::Suspended).
     /// It must be awaited before this attempt of the node ends; see [`Suspend`] for what happens
     /// otherwise.
     pub fn suspend(&self, descriptor: SignalDescriptor) -> Suspend {

@@ -13,12 +13,12 @@ use futures_util::future::BoxFuture;
 
 use crate::node::body::NodeBody;
 use crate::node::context::NodeContext;
-use crate::node::parallel::{ErrorPolicy, Parts, Pending, Progress, run_parts};
+use crate::node::parallel::{ErrorPolicy, ParallelParts, Pending, Progress, run_parts};
 use crate::node::subgraph::{carried, declared};
 use crate::pause::paused_run::Siblings;
 use crate::pause::resume_point::NestedResume;
 use crate::pause::suspension::SuspendRequest;
-use crate::run::info::Within;
+use crate::run::info::GraphPath;
 use crate::run::step::Step;
 use crate::state::list::List;
 use crate::state::schema::StateSchema;
@@ -210,7 +210,7 @@ impl<E: 'static> FanOut<E> {
     }
 }
 
-impl<E: 'static> Parts<E> for FanOut<E> {
+impl<E: 'static> ParallelParts<E> for FanOut<E> {
     fn policy(&self) -> ErrorPolicy {
         self.policy
     }
@@ -244,7 +244,7 @@ impl<E: 'static> Parts<E> for FanOut<E> {
         given
     }
 
-    fn label(&self, part: usize, within: &mut Within) {
+    fn label(&self, part: usize, within: &mut GraphPath) {
         within.fan_out_index = Some(part);
     }
 

@@ -9,8 +9,8 @@ use crate::pause::resume_point::ResumePoint;
 use crate::pause::suspension::SuspendRequest;
 use crate::run::cycle::Run;
 use crate::run::end::{Failure, RunEnd};
-use crate::run::info::Within;
-use crate::run::interrupt::Found;
+use crate::run::info::GraphPath;
+use crate::run::interrupt::Interrupt;
 use crate::run::step::Step;
 use crate::state::snapshot::{State, StateError};
 
@@ -23,7 +23,7 @@ pub(crate) enum NestedStart {
 /// Runs a graph inside the node whose context it is.
 pub(crate) async fn run_inside<'a, E: 'static>(
     graph: &'a Inner<E>,
-    within: Within,
+    within: GraphPath,
     step: &'a Step<'a, E>,
     ctx: &NodeContext<E>,
     beginning: NestedStart,
@@ -62,7 +62,8 @@ impl<E: 'static> Step<'_, E> {
     /// Suspends the run of the graph around, whatever is between.
     pub(crate) async fn suspend_around<T>(&self, request: SuspendRequest) -> T {
         let desk = &self.watch.shared.desk;
-        desk.pass_on(self.slot, Found::Suspended(request)).await
+        desk.propagate(self.slot, Interrupt::Suspended(request))
+            .await
     }
 
     /// The error of a node for a failure inside it; one that nobody may catch goes past the node.
@@ -76,6 +77,6 @@ impl<E: 'static> Step<'_, E> {
     /// Ends the run of the graph around with an error, whatever is between.
     pub(crate) async fn fail_around<T>(&self, error: EngineError) -> T {
         let desk = &self.watch.shared.desk;
-        desk.pass_on(self.slot, Found::Failed(error)).await
+        desk.propagate(self.slot, Interrupt::Failed(error)).await
     }
 }

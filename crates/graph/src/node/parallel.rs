@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use serde_json::{Value, json};
 
-use crate::error::{EngineError, NodeError, Unsupported};
+use crate::error::{EngineError, NodeError, SuspensionErrorKind};
 use crate::graph::Inner;
 use crate::node::context::NodeContext;
 use crate::node::nested::{NestedStart, run_inside};
@@ -17,7 +17,7 @@ use crate::pause::paused_run::Siblings;
 use crate::pause::resume_point::ResumePoint;
 use crate::pause::suspension::SuspendRequest;
 use crate::run::end::{Failure, RunEnd};
-use crate::run::info::Within;
+use crate::run::info::GraphPath;
 use crate::run::step::Step;
 use crate::state::snapshot::{State, StateError};
 use crate::state::update::Update;
@@ -57,7 +57,7 @@ impl ErrorPolicy {
 pub(crate) type Pending = (usize, Option<Arc<Value>>);
 
 /// What the engine must know of a node that runs several graphs.
-pub(crate) trait Parts<E>: Sync {
+pub(crate) trait ParallelParts<E>: Sync {
     fn policy(&self) -> ErrorPolicy;
     /// How many may run at once.
     fn at_once(&self) -> usize;
@@ -66,7 +66,7 @@ pub(crate) trait Parts<E>: Sync {
     fn begin(&self, part: &Pending, parent: &State) -> Result<State, StateError>;
     /// What a part that ended in this state gives.
     fn give(&self, part: usize, state: &State) -> Update;
-    fn label(&self, part: usize, within: &mut Within);
+    fn label(&self, part: usize, within: &mut GraphPath);
     fn annotate(&self, part: usize, request: &mut SuspendRequest);
     fn siblings(
         &self,
@@ -101,7 +101,7 @@ impl FailedPart {
 /// Runs all parts to their end. A part that had suspended goes first and alone: if another one
 /// suspended meanwhile, what the signal has brought about would be cancelled with it.
 pub(crate) async fn run_parts<'a, E: 'static>(
-    parts: &'a dyn Parts<E>,
+    parts: &'a dyn ParallelParts<E>,
     step: &'a Step<'a, E>,
     ctx: &'a NodeContext<E>,
     mut progress: Progress,
@@ -140,7 +140,7 @@ pub(crate) async fn run_parts<'a, E: 'static>(
 }
 
 async fn run_part<'a, E: 'static>(
-    parts: &'a dyn Parts<E>,
+    parts: &'a dyn ParallelParts<E>,
     step: &'a Step<'a, E>,
     ctx: &NodeContext<E>,
     part: usize,
@@ -161,7 +161,7 @@ async fn run_part<'a, E: 'static>(
 
 /// Takes in how a part ended; `cancelled` are those that were running beside it.
 async fn settle<'a, E: 'static>(
-    parts: &'a dyn Parts<E>,
+    parts: &'a dyn ParallelParts<E>,
     step: &'a Step<'a, E>,
     part: usize,
     end: RunEnd,
@@ -189,7 +189,7 @@ async fn settle<'a, E: 'static>(
                 let error = EngineError::SuspensionUnsupported {
                     node: step.watch.place.node_name().to_owned(),
                     signal_id: request.descriptor.signal_id,
-                    reason: Unsupported::Collect,
+                    reason: SuspensionErrorKind::Collect,
                 };
                 return step.fail_around(error).await;
             }

@@ -15,8 +15,8 @@ use crate::pause::paused_run::{PausedFrame, PausedRun, invalid};
 use crate::pause::resume_point::{ResumeFrame, ResumePoint};
 use crate::ports::run_ports::RunPorts;
 use crate::run::cycle::Run;
-use crate::run::info::{RunInfo, Within};
-use crate::run::outcome::Outcome;
+use crate::run::info::{GraphPath, RunInfo};
+use crate::run::outcome::RunOutcome;
 use crate::state::snapshot::State;
 use crate::state::update::Update;
 
@@ -162,13 +162,13 @@ impl<E: 'static> MergedResume<E> {
 
     /// Goes on with the run: behind the node that suspended, or with that node again. An edge out of
     /// the node is followed only now, and sees the signal.
-    pub async fn run(self) -> Outcome {
+    pub async fn run(self) -> RunOutcome {
         let graph = self.graph;
         let shared = graph.share(self.info, self.ports, AtomicUsize::new(self.begun));
         let run = Run {
             graph: &graph.inner,
             shared: Arc::clone(&shared),
-            within: Within::default(),
+            within: GraphPath::default(),
             parents: Arc::default(),
             state: graph.inner.layout.defaults(),
             limit: self.max_steps.unwrap_or(graph.inner.max_steps),

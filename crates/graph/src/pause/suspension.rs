@@ -16,7 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::pause::paused_run::{PausedFrame, Siblings};
-use crate::run::interrupt::{Desk, Seat};
+use crate::run::interrupt::{AttemptHandle, InterruptTable};
 
 /// What a suspended run waits for. The engine passes it on exactly as it is, except that a fan-out
 /// or a node with branches adds to the metadata which of its parts suspended.
@@ -79,8 +79,8 @@ impl SignalDescriptor {
 #[must_use = "nothing is suspended until it is awaited"]
 pub struct Suspend {
     pub(crate) request: Option<SuspendRequest>,
-    pub(crate) seat: Seat,
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) seat: AttemptHandle,
+    pub(crate) desk: Arc<InterruptTable>,
 }
 
 impl Future for Suspend {

@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 
 use crate::error::{EngineError, NodeError};
 use crate::pause::suspension::SignalDescriptor;
-use crate::run::info::{NodePlace, RunInfo};
+use crate::run::info::{NodeLocation, RunInfo};
 use crate::state::snapshot::State;
 use futures_util::future::BoxFuture;
 
@@ -50,7 +50,7 @@ impl<O: Observer + ?Sized> Observer for Arc<O> {
 #[non_exhaustive]
 pub struct NodeEvent {
     /// The node, and which attempt of it.
-    pub place: NodePlace,
+    pub place: NodeLocation,
     /// What happened.
     pub phase: Phase,
     /// The state that the node started from.

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::error::NodeError;
 use crate::ports::observer::Observer;
-use crate::run::info::NodePlace;
+use crate::run::info::NodeLocation;
 use crate::state::snapshot::State;
 use futures_util::future::BoxFuture;
 
@@ -38,16 +38,16 @@ pub enum NodeEnd {
     Suspended,
 }
 
-/// Takes the events of a run as they come. Any `Fn(&NodePlace, RunEvent)` is one.
+/// Takes the events of a run as they come. Any `Fn(&NodeLocation, RunEvent)` is one.
 ///
 /// It is called from within the run and must not block.
 pub trait EventSink<E = ()>: Send + Sync {
     /// Takes an event of the node at `from`.
-    fn emit(&self, from: &NodePlace, event: RunEvent<E>);
+    fn emit(&self, from: &NodeLocation, event: RunEvent<E>);
 }
 
-impl<E, F: Fn(&NodePlace, RunEvent<E>) + Send + Sync> EventSink<E> for F {
-    fn emit(&self, from: &NodePlace, event: RunEvent<E>) {
+impl<E, F: Fn(&NodeLocation, RunEvent<E>) + Send + Sync> EventSink<E> for F {
+    fn emit(&self, from: &NodeLocation, event: RunEvent<E>) {
         self(from, event);
     }
 }
@@ -58,7 +58,7 @@ pub trait Journal: Send + Sync {
     ///
     /// # Errors
     /// The note could not be made. The node decides what becomes of that.
-    fn note(&self, from: &NodePlace, entry: Value) -> BoxFuture<'_, Result<(), NodeError>>;
+    fn note(&self, from: &NodeLocation, entry: Value) -> BoxFuture<'_, Result<(), NodeError>>;
 }
 
 /// Saves the state of a session while its run goes on.
@@ -136,13 +136,13 @@ impl<E> RunPorts<E> {
 }
 
 impl<E, P: EventSink<E> + ?Sized> EventSink<E> for Arc<P> {
-    fn emit(&self, from: &NodePlace, event: RunEvent<E>) {
+    fn emit(&self, from: &NodeLocation, event: RunEvent<E>) {
         (**self).emit(from, event);
     }
 }
 
 impl<P: Journal + ?Sized> Journal for Arc<P> {
-    fn note(&self, from: &NodePlace, entry: Value) -> BoxFuture<'_, Result<(), NodeError>> {
+    fn note(&self, from: &NodeLocation, entry: Value) -> BoxFuture<'_, Result<(), NodeError>> {
         (**self).note(from, entry)
     }
 }

@@ -9,7 +9,7 @@ use std::task::Poll;
 
 use tracing::Instrument;
 
-use crate::build::edge::{Lost, Position};
+use crate::build::edge::{Position, RoutingFailure};
 use crate::error::EngineError;
 use crate::graph::{CompiledNode, Inner};
 use crate::node::middleware::Next;
@@ -17,8 +17,8 @@ use crate::pause::paused_run::PausedFrame;
 use crate::pause::resume_point::{NestedResume, ResumePoint};
 use crate::pause::suspension::SuspendRequest;
 use crate::run::end::{Failure, RunEnd};
-use crate::run::info::{NodePlace, Within};
-use crate::run::interrupt::{Attempt, Found};
+use crate::run::info::{GraphPath, NodeLocation};
+use crate::run::interrupt::{Attempt, Interrupt};
 use crate::run::shared::Shared;
 use crate::run::step::{Progress, Step, Watch};
 use crate::run::trace;
@@ -28,7 +28,7 @@ use crate::state::snapshot::{State, StateError};
 pub(crate) struct Run<'a, E> {
     pub(crate) graph: &'a Inner<E>,
     pub(crate) shared: Arc<Shared<E>>,
-    pub(crate) within: Within,
+    pub(crate) within: GraphPath,
     /// The states of the graphs around, if somebody observes.
     pub(crate) parents: Arc<[State]>,
     pub(crate) state: State,
@@ -137,7 +137,7 @@ impl<'a, E: 'static> Run<'a, E> {
             Some(again) => (again.step, again.attempt_index, again.inside),
             None => (self.shared.begin_step(), 0, None),
         };
-        let place = NodePlace {
+        let place = NodeLocation {
             node: Arc::clone(&node.name),
             within: self.within.clone(),
             step: number,
@@ -174,10 +174,10 @@ impl<'a, E: 'static> Run<'a, E> {
                 let error = EngineError::NodeException { node, source };
                 return Err(step_failed(&watch, &span, error));
             }
-            Attempt::Found(Found::Failed(error)) => {
+            Attempt::Interrupted(Interrupt::Failed(error)) => {
                 return Err(step_failed(&watch, &span, error));
             }
-            Attempt::Found(Found::Suspended(request)) => {
+            Attempt::Interrupted(Interrupt::Suspended(request)) => {
                 trace::suspended(&span, &request.descriptor, watch.last().attempt_index);
                 watch.suspended(&request.descriptor);
                 let mut request = Box::new(request);
@@ -207,7 +207,7 @@ impl<'a, E: 'static> Run<'a, E> {
     }
 
     /// This graph as a frame of a paused run.
-    fn frame(&self, at: &NodePlace, request: &mut SuspendRequest) -> PausedFrame {
+    fn frame(&self, at: &NodeLocation, request: &mut SuspendRequest) -> PausedFrame {
         let mut completed = self.completed.clone();
         if request.frames.is_empty() && request.node_completed {
             completed.push((Arc::clone(&at.node), at.step));
@@ -244,11 +244,11 @@ fn step_failed<E>(watch: &Watch<E>, span: &tracing::Span, error: EngineError) ->
     error
 }
 
-fn lost_error<E>(node: &CompiledNode<E>, lost: Lost) -> EngineError {
+fn lost_error<E>(node: &CompiledNode<E>, lost: RoutingFailure) -> EngineError {
     let node = node.name.as_ref().to_owned();
     match lost {
-        Lost::Failed(source) => EngineError::EdgeException { node, source },
-        Lost::Undeclared(target) => EngineError::RoutingError { node, target },
+        RoutingFailure::Failed(source) => EngineError::EdgeException { node, source },
+        RoutingFailure::Undeclared(target) => EngineError::RoutingError { node, target },
     }
 }
 

@@ -39,16 +39,16 @@ impl RunInfo {
 
 /// One attempt of one node in a run. Cloning costs reference counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodePlace {
+pub struct NodeLocation {
     pub(crate) node: Arc<str>,
-    pub(crate) within: Within,
+    pub(crate) within: GraphPath,
     pub(crate) step: usize,
     pub(crate) attempt_index: usize,
 }
 
 /// The way from the outermost graph to the one that a node stands in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Within {
+pub(crate) struct GraphPath {
     /// The nodes on the way, outermost first.
     pub(crate) nodes: Arc<[Arc<str>]>,
     /// The instance of the innermost fan-out on the way.
@@ -57,7 +57,7 @@ pub(crate) struct Within {
     pub(crate) branch_name: Option<Arc<str>>,
 }
 
-impl Within {
+impl GraphPath {
     /// The way into a graph that stands in for a node.
     pub(crate) fn inside(&self, node: &Arc<str>) -> Self {
         let nodes = self.nodes.iter().chain([node]).map(Arc::clone).collect();
@@ -68,7 +68,7 @@ impl Within {
     }
 }
 
-impl NodePlace {
+impl NodeLocation {
     /// The name of the node in its graph.
     pub fn node_name(&self) -> &str {
         &self.node

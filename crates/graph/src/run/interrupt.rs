@@ -12,13 +12,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-use crate::error::{EngineError, Unsupported};
+use crate::error::{EngineError, SuspensionErrorKind};
 use crate::pause::suspension::SuspendRequest;
 use futures_util::future::BoxFuture;
 
 /// What a step ends with, whatever the code between says.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum Interrupt {
     Suspended(SuspendRequest),
     Failed(EngineError),
 }
@@ -26,12 +26,12 @@ pub(crate) enum Found {
 /// How a step ended.
 pub(crate) enum Attempt<T> {
     Returned(T),
-    Found(Found),
+    Interrupted(Interrupt),
 }
 
 /// Who may leave something, and where.
 #[derive(Clone, Debug)]
-pub(crate) struct Seat {
+pub(crate) struct AttemptHandle {
     pub(crate) slot: u64,
     /// None for middleware, which may not suspend.
     pub(crate) ticket: Option<u64>,
@@ -40,7 +40,7 @@ pub(crate) struct Seat {
 
 /// The slots of one invocation.
 #[derive(Debug, Default)]
-pub(crate) struct Desk {
+pub(crate) struct InterruptTable {
     inner: Mutex<Inner>,
 }
 
@@ -55,26 +55,26 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct Slot {
-    found: Option<Box<Found>>,
+    found: Option<Box<Interrupt>>,
     /// The task of the engine: a node may suspend from another task than its own.
     engine: Option<Waker>,
 }
 
-impl Desk {
+impl InterruptTable {
     /// Opens a slot, until the guard is dropped.
-    pub(crate) fn open(&self) -> OpenSlot<'_> {
+    pub(crate) fn open(&self) -> SlotGuard<'_> {
         let mut inner = self.lock();
         let number = inner.next();
         inner.slots.insert(number, Slot::default());
-        OpenSlot { desk: self, number }
+        SlotGuard { desk: self, number }
     }
 
     /// Opens a ticket, until the guard is dropped.
-    pub(crate) fn ticket(&self) -> OpenTicket<'_> {
+    pub(crate) fn ticket(&self) -> AttemptGuard<'_> {
         let mut inner = self.lock();
         let number = inner.next();
         inner.tickets.insert(number);
-        OpenTicket { desk: self, number }
+        AttemptGuard { desk: self, number }
     }
 
     /// A suspension that came when its step was over. The first one is kept.
@@ -83,15 +83,15 @@ impl Desk {
     }
 
     /// Leaves a suspension, unless there is one: the first of a step counts.
-    pub(crate) fn suspend(&self, seat: &Seat, request: SuspendRequest) {
+    pub(crate) fn suspend(&self, seat: &AttemptHandle, request: SuspendRequest) {
         let mut inner = self.lock();
         let reason = match seat.ticket {
-            None => Unsupported::Middleware,
+            None => SuspensionErrorKind::Middleware,
             Some(ticket) if inner.tickets.contains(&ticket) => {
-                inner.leave(seat.slot, Found::Suspended(request));
+                inner.leave(seat.slot, Interrupt::Suspended(request));
                 return wake(inner, seat.slot);
             }
-            Some(_) => Unsupported::NodeEnded,
+            Some(_) => SuspensionErrorKind::NodeEnded,
         };
         let mistake = EngineError::SuspensionUnsupported {
             node: seat.node.as_ref().to_owned(),
@@ -99,7 +99,7 @@ impl Desk {
             reason,
         };
         if inner.slot(seat.slot).is_some() {
-            inner.leave(seat.slot, Found::Failed(mistake));
+            inner.leave(seat.slot, Interrupt::Failed(mistake));
             return wake(inner, seat.slot);
         }
         inner.misplaced.get_or_insert(mistake);
@@ -110,7 +110,7 @@ impl Desk {
     }
 
     /// Leaves what happened in a graph that stands in for the node of a slot, and never returns.
-    pub(crate) async fn pass_on<T>(&self, slot: u64, found: Found) -> T {
+    pub(crate) async fn propagate<T>(&self, slot: u64, found: Interrupt) -> T {
         self.leave(slot, found);
         std::future::pending().await
     }
@@ -135,7 +135,7 @@ impl Desk {
             self.listen(slot, cx.waker());
             let polled = step.as_mut().poll(cx);
             match (self.found(slot), polled) {
-                (Some(found), _) => Poll::Ready(Attempt::Found(found)),
+                (Some(found), _) => Poll::Ready(Attempt::Interrupted(found)),
                 (None, Poll::Ready(value)) => Poll::Ready(Attempt::Returned(value)),
                 (None, Poll::Pending) => Poll::Pending,
             }
@@ -143,7 +143,7 @@ impl Desk {
         .await
     }
 
-    fn leave(&self, slot: u64, found: Found) {
+    fn leave(&self, slot: u64, found: Interrupt) {
         let mut inner = self.lock();
         inner.leave(slot, found);
         wake(inner, slot);
@@ -164,14 +164,14 @@ impl Desk {
         inner.misplaced.is_some() || inner.slot(slot).is_none_or(|slot| slot.found.is_some())
     }
 
-    fn found(&self, slot: u64) -> Option<Found> {
+    fn found(&self, slot: u64) -> Option<Interrupt> {
         let mut inner = self.lock();
-        let misplaced = inner.misplaced.take().map(Found::Failed);
+        let misplaced = inner.misplaced.take().map(Interrupt::Failed);
         let found = inner.slot(slot).and_then(|slot| slot.found.take());
         let found = found.map(|found| *found);
         match found {
             // A mistake is told even if something else could be done: nobody else will tell it.
-            None | Some(Found::Suspended(_)) if misplaced.is_some() => misplaced,
+            None | Some(Interrupt::Suspended(_)) if misplaced.is_some() => misplaced,
             found => found,
         }
     }
@@ -200,12 +200,12 @@ impl Inner {
     }
 
     /// The first that is left counts, but a mistake comes before a suspension.
-    fn leave(&mut self, slot: u64, found: Found) {
+    fn leave(&mut self, slot: u64, found: Interrupt) {
         let Some(slot) = self.slot(slot) else {
             return;
         };
         match (slot.found.as_deref(), &found) {
-            (None, _) | (Some(Found::Suspended(_)), Found::Failed(_)) => {
+            (None, _) | (Some(Interrupt::Suspended(_)), Interrupt::Failed(_)) => {
                 slot.found = Some(Box::new(found));
             }
             _ => {}
@@ -214,12 +214,12 @@ impl Inner {
 }
 
 /// The time in which a step runs; it ends however the step does.
-pub(crate) struct OpenSlot<'a> {
-    desk: &'a Desk,
+pub(crate) struct SlotGuard<'a> {
+    desk: &'a InterruptTable,
     pub(crate) number: u64,
 }
 
-impl Drop for OpenSlot<'_> {
+impl Drop for SlotGuard<'_> {
     fn drop(&mut self) {
         let slot = self.desk.lock().slots.remove(&self.number);
         // What is in it is dropped when the desk is free again.
@@ -228,12 +228,12 @@ impl Drop for OpenSlot<'_> {
 }
 
 /// The time in which an attempt may suspend.
-pub(crate) struct OpenTicket<'a> {
-    desk: &'a Desk,
+pub(crate) struct AttemptGuard<'a> {
+    desk: &'a InterruptTable,
     pub(crate) number: u64,
 }
 
-impl Drop for OpenTicket<'_> {
+impl Drop for AttemptGuard<'_> {
     fn drop(&mut self) {
         self.desk.lock().tickets.remove(&self.number);
     }

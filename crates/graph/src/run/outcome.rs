@@ -8,7 +8,7 @@ use crate::state::snapshot::State;
 /// How a run ended: always one of three ways, never a panic of the engine's making.
 #[derive(Clone, Debug)]
 #[must_use = "an outcome may be an error or a suspension"]
-pub enum Outcome {
+pub enum RunOutcome {
     /// The run reached END.
     Completed(Completed),
     /// Something failed; nothing of the failing step is in the state.
@@ -85,7 +85,7 @@ pub struct Suspended {
     pub paused: PausedRun,
 }
 
-impl Outcome {
+impl RunOutcome {
     /// `completed`, `errored` or `suspended`.
     pub const fn as_str(&self) -> &'static str {
         match self {

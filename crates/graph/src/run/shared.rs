@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::ports::observer::Delivery;
 use crate::ports::run_ports::{RunEvent, RunPorts};
-use crate::run::info::{NodePlace, RunInfo};
-use crate::run::interrupt::Desk;
+use crate::run::info::{NodeLocation, RunInfo};
+use crate::run::interrupt::InterruptTable;
 
 /// What all graphs of one invocation share.
 pub(crate) struct Shared<E> {
     pub(crate) info: Arc<RunInfo>,
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) desk: Arc<InterruptTable>,
     pub(crate) ports: RunPorts<E>,
     pub(crate) delivery: Option<Arc<Delivery>>,
     /// How many nodes have begun.
@@ -24,7 +24,7 @@ impl<E> Shared<E> {
         self.begun.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(crate) fn emit(&self, from: &NodePlace, event: RunEvent<E>) {
+    pub(crate) fn emit(&self, from: &NodeLocation, event: RunEvent<E>) {
         if let Some(sink) = &self.ports.events {
             sink.emit(from, event);
         }

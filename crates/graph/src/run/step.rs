@@ -8,8 +8,8 @@ use crate::node::context::NodeContext;
 use crate::pause::resume_point::NestedResume;
 use crate::ports::observer::{NodeEvent, Phase};
 use crate::ports::run_ports::{NodeEnd, RunEvent};
-use crate::run::info::NodePlace;
-use crate::run::interrupt::Seat;
+use crate::run::info::NodeLocation;
+use crate::run::interrupt::AttemptHandle;
 use crate::run::shared::Shared;
 use crate::state::snapshot::State;
 use crate::state::update::Update;
@@ -48,8 +48,8 @@ impl<'a, E: 'static> Step<'a, E> {
         self.context(self.watch.place.clone(), None)
     }
 
-    fn context(&self, place: NodePlace, ticket: Option<u64>) -> NodeContext<E> {
-        let seat = Seat {
+    fn context(&self, place: NodeLocation, ticket: Option<u64>) -> NodeContext<E> {
+        let seat = AttemptHandle {
             slot: self.slot,
             ticket,
             node: Arc::clone(&place.node),
@@ -67,7 +67,7 @@ impl<'a, E: 'static> Step<'a, E> {
 pub(crate) struct Watch<E> {
     pub(crate) shared: Arc<Shared<E>>,
     /// The first attempt.
-    pub(crate) place: NodePlace,
+    pub(crate) place: NodeLocation,
     /// Held only if somebody observes: without it the merge happens in place.
     pub(crate) pre_state: Option<State>,
     pub(crate) parents: Arc<[State]>,
@@ -83,7 +83,7 @@ pub(crate) struct Progress {
 
 impl<E> Watch<E> {
     /// An attempt begins.
-    fn begin(&self) -> NodePlace {
+    fn begin(&self) -> NodeLocation {
         let mut progress = lock(&self.progress);
         let before = progress.begun;
         let repeated = std::mem::replace(&mut progress.open, true);
@@ -99,7 +99,7 @@ impl<E> Watch<E> {
     }
 
     /// An attempt whose update was thrown away leaves the state as it was.
-    fn told_completed(&self, place: &NodePlace) {
+    fn told_completed(&self, place: &NodeLocation) {
         if let Some(state) = &self.pre_state {
             self.push(place, || Phase::Completed(Ok(state.clone())));
         }
@@ -118,7 +118,7 @@ impl<E> Watch<E> {
     }
 
     /// The last attempt that began.
-    pub(crate) fn last(&self) -> NodePlace {
+    pub(crate) fn last(&self) -> NodeLocation {
         self.attempt(lock(&self.progress).begun)
     }
 
@@ -149,17 +149,17 @@ impl<E> Watch<E> {
         self.tell(&self.attempt(begun), phase, end);
     }
 
-    fn tell_of_start(&self, place: &NodePlace) {
+    fn tell_of_start(&self, place: &NodeLocation) {
         self.push(place, || Phase::Started);
         self.shared.emit(place, RunEvent::NodeStarted);
     }
 
-    fn tell(&self, place: &NodePlace, phase: impl FnOnce() -> Phase, end: NodeEnd) {
+    fn tell(&self, place: &NodeLocation, phase: impl FnOnce() -> Phase, end: NodeEnd) {
         self.push(place, phase);
         self.shared.emit(place, RunEvent::NodeEnded(end));
     }
 
-    fn push(&self, place: &NodePlace, phase: impl FnOnce() -> Phase) {
+    fn push(&self, place: &NodeLocation, phase: impl FnOnce() -> Phase) {
         if let (Some(delivery), Some(pre_state)) = (&self.shared.delivery, &self.pre_state) {
             delivery.push(NodeEvent {
                 place: place.clone(),
@@ -178,7 +178,7 @@ impl<E> Watch<E> {
     }
 
     /// The attempt of that number, counted from 1.
-    fn attempt(&self, number: usize) -> NodePlace {
+    fn attempt(&self, number: usize) -> NodeLocation {
         let mut place = self.place.clone();
         place.attempt_index += number.saturating_sub(1);
         place

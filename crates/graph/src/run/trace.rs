@@ -6,8 +6,8 @@ use tracing::{Span, info_span};
 
 use crate::error::EngineError;
 use crate::pause::suspension::SignalDescriptor;
-use crate::run::info::{NodePlace, RunInfo};
-use crate::run::outcome::Outcome;
+use crate::run::info::{NodeLocation, RunInfo};
+use crate::run::outcome::RunOutcome;
 
 pub(crate) fn invocation(info: &RunInfo) -> Span {
     let span = info_span!(
@@ -25,7 +25,7 @@ pub(crate) fn invocation(info: &RunInfo) -> Span {
     span
 }
 
-pub(crate) fn node(info: &RunInfo, place: &NodePlace) -> Span {
+pub(crate) fn node(info: &RunInfo, place: &NodeLocation) -> Span {
     let span = info_span!(
         "openarmature.node",
         otel.name = place.node_name(),
@@ -60,14 +60,14 @@ pub(crate) fn node(info: &RunInfo, place: &NodePlace) -> Span {
 }
 
 /// Says how an invocation ended.
-pub(crate) fn ended(span: &Span, outcome: &Outcome) {
+pub(crate) fn ended(span: &Span, outcome: &RunOutcome) {
     match outcome {
-        Outcome::Completed(_) => {
+        RunOutcome::Completed(_) => {
             span.record("openarmature.outcome", "completed");
             span.record("otel.status_code", "OK");
         }
-        Outcome::Errored(errored) => error(span, &errored.error),
-        Outcome::Suspended(suspended) => signal(span, &suspended.descriptor),
+        RunOutcome::Errored(errored) => error(span, &errored.error),
+        RunOutcome::Suspended(suspended) => signal(span, &suspended.descriptor),
     }
 }
 

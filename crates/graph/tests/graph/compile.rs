@@ -1,7 +1,7 @@
 //! Mistakes that are found before anything runs.
 
 use logue_graph::{
-    CountingIds, END, Field, FieldType, GraphBuilder, Reducer, State, StateSchema, Target,
+    CountingIds, END, EdgeTarget, Field, FieldType, GraphBuilder, Reducer, State, StateSchema,
 };
 use serde_json::json;
 
@@ -37,7 +37,7 @@ fn every_mistake_has_a_name_and_says_where_it_is() {
         (
             with_a()
                 .add_node_fn("b", logs)
-                .add_conditional_edge("a", [END, Target::node("a")], |_: &State| END)
+                .add_conditional_edge("a", [END, EdgeTarget::node("a")], |_: &State| END)
                 .add_edge("b", "b"),
             "unreachable_node",
             "the node `b` cannot be reached from the entry",
@@ -58,7 +58,7 @@ fn every_mistake_has_a_name_and_says_where_it_is() {
             "the edge from `z` to END touches a node that the graph does not have",
         ),
         (
-            with_a().add_conditional_edge("a", [END, Target::node("z")], |_: &State| END),
+            with_a().add_conditional_edge("a", [END, EdgeTarget::node("z")], |_: &State| END),
             "dangling_edge",
             "the edge from `a` to `z` touches a node that the graph does not have",
         ),
@@ -143,7 +143,7 @@ fn a_long_chain_compiles_without_a_deep_stack() {
         let next = if index + 1 == count {
             END
         } else {
-            Target::node((index + 1).to_string())
+            EdgeTarget::node((index + 1).to_string())
         };
         builder = builder.add_edge(index.to_string(), next);
     }

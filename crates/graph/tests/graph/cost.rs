@@ -10,8 +10,8 @@ use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 
 use logue_graph::{
-    CompiledGraph, CountingIds, END, Field, FieldType, GraphBuilder, Invocation, List, State,
-    StateSchema, Target, Update,
+    CompiledGraph, CountingIds, END, EdgeTarget, Field, FieldType, GraphBuilder, Invocation, List,
+    State, StateSchema, Update,
 };
 use serde_json::{Value, json};
 
@@ -77,12 +77,14 @@ fn agent(kept: Option<Arc<Mutex<Vec<State>>>>) -> CompiledGraph {
         .add_node_fn("model", node.clone())
         .add_node_fn("tools", node)
         .entry("model")
-        .add_conditional_edge("model", [Target::node("tools"), END], |state| {
-            match state.json("usage").and_then(Value::as_i64) {
+        .add_conditional_edge(
+            "model",
+            [EdgeTarget::node("tools"), END],
+            |state| match state.json("usage").and_then(Value::as_i64) {
                 Some(usage) if usage < 19 => "tools".into(),
                 _ => END,
-            }
-        })
+            },
+        )
         .add_edge("tools", "model")
         .compile(CountingIds::new())
         .unwrap()

@@ -31,8 +31,8 @@ mod typed;
 use std::sync::{Arc, Mutex};
 
 use logue_graph::{
-    CompileError, CompiledGraph, CountingIds, Field, FieldType, GraphBuilder, Invocation, List,
-    NodeContext, NodeError, State, StateSchema, Target, Update,
+    CompileError, CompiledGraph, CountingIds, EdgeTarget, Field, FieldType, GraphBuilder,
+    Invocation, List, NodeContext, NodeError, State, StateSchema, Update,
 };
 use serde_json::{Value, json};
 
@@ -100,7 +100,7 @@ where
     let builder = graph()
         .add_node_fn("only", run)
         .entry("only")
-        .add_edge("only", Target::End);
+        .add_edge("only", EdgeTarget::End);
     compile(builder).expect("the graph is sound")
 }
 
@@ -148,7 +148,7 @@ fn public_types_are_send_and_sync() {
     fn is_send_and_sync<T: Send + Sync>() {}
     is_send_and_sync::<CompiledGraph>();
     is_send_and_sync::<NodeContext>();
-    is_send_and_sync::<logue_graph::Outcome>();
+    is_send_and_sync::<logue_graph::RunOutcome>();
     is_send_and_sync::<logue_graph::PausedRun>();
     is_send_and_sync::<logue_graph::MergedResume>();
     is_send_and_sync::<State>();

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use logue_graph::{
     BoxFuture, CompiledGraph, END, GraphBuilder, Invocation, Journal, Mapping, NodeError,
-    NodePlace, Outcome, RunEvent, RunPorts, SessionSaver, SignalDescriptor, State, Update,
+    NodeLocation, RunEvent, RunOutcome, RunPorts, SessionSaver, SignalDescriptor, State, Update,
 };
 use serde_json::{Map, Value, json};
 
@@ -27,7 +27,7 @@ impl std::fmt::Debug for Said {
 
 fn listening(notes: &Notes) -> RunPorts<Said> {
     let notes = notes.clone();
-    RunPorts::new().with_events(move |from: &NodePlace, event: RunEvent<Said>| {
+    RunPorts::new().with_events(move |from: &NodeLocation, event: RunEvent<Said>| {
         let namespace = from.namespace().join("/");
         notes.add(format!("{namespace}.{} {event:?}", from.attempt_index()));
     })
@@ -72,7 +72,7 @@ async fn events_come_as_they_happen_with_where_they_come_from() {
     );
     let merged = waiting.paused.merge(&graph, &Map::new()).unwrap();
     let failed = merged.with_ports(listening(&notes)).run().await;
-    assert!(matches!(failed, Outcome::Errored(_)));
+    assert!(matches!(failed, RunOutcome::Errored(_)));
     assert_eq!(
         notes.taken(),
         [
@@ -92,7 +92,7 @@ struct Book {
 }
 
 impl Journal for Book {
-    fn note(&self, from: &NodePlace, entry: Value) -> BoxFuture<'_, Result<(), NodeError>> {
+    fn note(&self, from: &NodeLocation, entry: Value) -> BoxFuture<'_, Result<(), NodeError>> {
         let node = from.node_name().to_owned();
         Box::pin(async move {
             tokio::task::yield_now().await;

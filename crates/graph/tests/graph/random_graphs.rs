@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use logue_graph::{CompileError, END, GraphBuilder, Outcome, State, Target, Update};
+use logue_graph::{CompileError, END, EdgeTarget, GraphBuilder, RunOutcome, State, Update};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -49,8 +49,8 @@ fn name(node: u8) -> String {
     format!("n{node}")
 }
 
-fn target(to: Option<u8>) -> Target {
-    to.map_or(END, |node| Target::node(name(node)))
+fn target(to: Option<u8>) -> EdgeTarget {
+    to.map_or(END, |node| EdgeTarget::node(name(node)))
 }
 
 impl Plan {
@@ -234,12 +234,12 @@ fn check(plan: &Plan) -> Result<(), TestCaseError> {
     let (visited, ended) = plan.walk();
     prop_assert_eq!(log(outcome.state()), visited);
     match outcome {
-        Outcome::Completed(_) => prop_assert!(ended),
-        Outcome::Errored(errored) => {
+        RunOutcome::Completed(_) => prop_assert!(ended),
+        RunOutcome::Errored(errored) => {
             prop_assert!(!ended);
             prop_assert_eq!(errored.error.category(), "max_steps_exceeded");
         }
-        Outcome::Suspended(_) => prop_assert!(false, "no node suspends"),
+        RunOutcome::Suspended(_) => prop_assert!(false, "no node suspends"),
     }
     Ok(())
 }

@@ -2,8 +2,8 @@
 //! the run ends with what it would have given at once.
 
 use logue_graph::{
-    CompiledGraph, END, Field, FieldType, GraphBuilder, Mapping, ParallelBranches,
-    SignalDescriptor, StateSchema, Target,
+    CompiledGraph, END, EdgeTarget, Field, FieldType, GraphBuilder, Mapping, ParallelBranches,
+    SignalDescriptor, StateSchema,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -54,7 +54,7 @@ impl Plan {
             let next = if index + 1 == items.len() {
                 END
             } else {
-                Target::node((index + 1).to_string())
+                EdgeTarget::node((index + 1).to_string())
             };
             builder = builder.add_edge(name, next);
         }

@@ -1,8 +1,8 @@
 //! Runs that go on when their signal has come.
 
 use logue_graph::{
-    CompiledGraph, END, Field, FieldType, GraphBuilder, Outcome, PausedRun, Reducer,
-    SignalDescriptor, StateSchema, Suspended, Target, Update,
+    CompiledGraph, END, EdgeTarget, Field, FieldType, GraphBuilder, PausedRun, Reducer, RunOutcome,
+    SignalDescriptor, StateSchema, Suspended, Update,
 };
 use serde_json::{Map, Value, json};
 
@@ -106,7 +106,7 @@ async fn a_payload_that_does_not_fit_is_refused_before_the_record_is_used_up() {
     let right = payload(json!({ "count": 3 }));
     let merged = waiting.paused.merge(&graph, &right).unwrap();
     assert_eq!(int(merged.state().unwrap(), "count"), 3);
-    assert!(matches!(merged.run().await, Outcome::Completed(_)));
+    assert!(matches!(merged.run().await, RunOutcome::Completed(_)));
 }
 
 #[tokio::test]
@@ -121,12 +121,12 @@ async fn the_edge_of_the_node_that_suspended_sees_the_signal() {
             .entry("gate")
             .add_conditional_edge(
                 "gate",
-                [Target::node("yes"), Target::node("no"), END],
+                [EdgeTarget::node("yes"), EdgeTarget::node("no"), END],
                 |state| match state.json("note").and_then(Value::as_str) {
                     Some("yes") => "yes".into(),
                     Some("no") => "no".into(),
                     Some("end") => END,
-                    _ => Target::node("undeclared"),
+                    _ => EdgeTarget::node("undeclared"),
                 },
             )
             .add_edge("yes", END)
@@ -259,7 +259,7 @@ async fn the_limit_of_steps_counts_those_before_the_suspension() {
     let failed = resume(2).await.errored().unwrap();
     assert_eq!(failed.error.category(), "max_steps_exceeded");
     assert_eq!(failed.error.node(), Some("after"));
-    assert!(matches!(resume(3).await, Outcome::Completed(_)));
+    assert!(matches!(resume(3).await, RunOutcome::Completed(_)));
 }
 
 #[tokio::test]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use logue_graph::{
-    BoxFuture, CountingIds, END, Field, GraphBuilder, Invocation, Node, NodeContext, NodeError,
-    Outcome, StateSchema, Target, Update,
+    BoxFuture, CountingIds, END, EdgeTarget, Field, GraphBuilder, Invocation, Node, NodeContext,
+    NodeError, RunOutcome, StateSchema, Update,
 };
 use serde_json::{Map, json};
 
@@ -35,7 +35,7 @@ async fn a_conditional_edge_sees_the_update_of_its_node() {
             .add_node_fn("model", logs)
             .add_node_fn("tools", logs)
             .entry("model")
-            .add_conditional_edge("model", [Target::node("tools"), END], |state| {
+            .add_conditional_edge("model", [EdgeTarget::node("tools"), END], |state| {
                 if int(state, "count") < 5 {
                     "tools".into()
                 } else {
@@ -230,7 +230,7 @@ async fn a_run_may_take_exactly_as_many_steps_as_its_limit() {
     let enough = compile(line().max_steps(2)).unwrap();
     assert!(matches!(
         enough.invoke(nothing()).await,
-        Outcome::Completed(_)
+        RunOutcome::Completed(_)
     ));
 
     let too_few = compile(line().max_steps(1)).unwrap();
@@ -242,7 +242,7 @@ async fn a_run_may_take_exactly_as_many_steps_as_its_limit() {
 
     let allowed = too_few.invoke(nothing().with_max_steps(2)).await;
     assert!(
-        matches!(allowed, Outcome::Completed(_)),
+        matches!(allowed, RunOutcome::Completed(_)),
         "the invocation overrules the graph"
     );
 }

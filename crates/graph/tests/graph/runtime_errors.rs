@@ -1,7 +1,8 @@
 //! Runs that fail: which error, in which node, and with which state.
 
 use logue_graph::{
-    END, EngineError, Errored, GraphBuilder, Invocation, NodeError, Reducer, State, Target, Update,
+    END, EdgeTarget, EngineError, Errored, GraphBuilder, Invocation, NodeError, Reducer, State,
+    Update,
 };
 use serde_json::json;
 
@@ -127,7 +128,7 @@ fn branches<R: logue_graph::IntoRoute>(
                     .with("note", json!("new"))
                     .with("log", json!(["b"])))
             })
-            .add_conditional_edge("b", [Target::node("c"), END], route)
+            .add_conditional_edge("b", [EdgeTarget::node("c"), END], route)
     }
 }
 
@@ -135,7 +136,7 @@ fn branches<R: logue_graph::IntoRoute>(
 async fn a_choice_that_the_edge_does_not_declare() {
     // `z` does not exist at all; `a` does, but the edge does not name it.
     for name in ["z", "a"] {
-        let errored = failure(branches(move |_: &State| Target::node(name))).await;
+        let errored = failure(branches(move |_: &State| EdgeTarget::node(name))).await;
         assert_eq!(errored.error.category(), "routing_error");
         assert_eq!(
             errored.error.to_string(),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use logue_graph::{
-    CompiledGraph, END, Invocation, Mapping, NodeError, Outcome, SignalDescriptor, Update,
+    CompiledGraph, END, Invocation, Mapping, NodeError, RunOutcome, SignalDescriptor, Update,
 };
 use serde_json::json;
 use tracing::field::{Field, Visit};
@@ -136,7 +136,7 @@ fn build() -> CompiledGraph {
     compile(outer).unwrap()
 }
 
-fn run<F: Future<Output = Outcome>>(recorder: &Recorder, run: F) -> Outcome {
+fn run<F: Future<Output = RunOutcome>>(recorder: &Recorder, run: F) -> RunOutcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();

@@ -7,7 +7,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use logue_graph::{
-    BoxFuture, CompiledGraph, END, Node, NodeContext, NodeError, Outcome, SignalDescriptor,
+    BoxFuture, CompiledGraph, END, Node, NodeContext, NodeError, RunOutcome, SignalDescriptor,
     Suspended, Update,
 };
 use serde_json::{Value, json};
@@ -139,7 +139,7 @@ async fn nothing_can_catch_a_suspension() {
             .add_edge("only", END),
     );
     let outcome = graph.unwrap().invoke(nothing()).await;
-    assert!(matches!(outcome, Outcome::Suspended(_)));
+    assert!(matches!(outcome, RunOutcome::Suspended(_)));
     assert_eq!(notes.taken(), ["wrapper: before", "gate: dropped"]);
 }
 

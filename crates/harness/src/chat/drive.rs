@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 use tracing::Span;
 
 use super::trace;
-use crate::store::{Begun, Lease, SharedStore, Suspension, Work};
+use crate::store::{ClaimedEntry, EntryPayload, Lease, SharedStore, Suspension};
 use logue_graph::{
-    BoxFuture, Invocation, Journal, NodeError, NodePlace, PausedRun, RunEvent, RunPorts,
+    BoxFuture, Invocation, Journal, NodeError, NodeLocation, PausedRun, RunEvent, RunPorts,
     SignalDescriptor, State, Suspended, Update,
 };
 
@@ -25,7 +25,7 @@ impl<E: Send + 'static> Inner<E> {
     pub(super) async fn drive(
         &self,
         lease: &Lease,
-        begun: &Begun,
+        begun: &ClaimedEntry,
         opened: &Opened,
         sink: &Sink<E>,
         span: &Span,
@@ -33,14 +33,14 @@ impl<E: Send + 'static> Inner<E> {
         let invocation_id = begun.entry.invocation_id.clone().unwrap_or_default();
         let ports = self.ports(lease, &invocation_id, sink);
         let run = match &begun.entry.work {
-            Some(Work::Message { message }) => self.begun(
+            Some(EntryPayload::Message { message }) => self.begun(
                 &opened.state,
                 message.clone(),
                 &lease.session,
                 invocation_id,
                 ports,
             ),
-            Some(Work::Resume {
+            Some(EntryPayload::Resume {
                 invocation_id,
                 payload,
             }) => {
@@ -71,7 +71,7 @@ impl<E: Send + 'static> Inner<E> {
         session: &str,
         invocation_id: String,
         ports: RunPorts<E>,
-    ) -> Result<BoxFuture<'a, logue_graph::Outcome>, Failure> {
+    ) -> Result<BoxFuture<'a, logue_graph::RunOutcome>, Failure> {
         let mut state = state.clone();
         state
             .apply(Update::new().with(MESSAGES, vec![message]))
@@ -91,7 +91,7 @@ impl<E: Send + 'static> Inner<E> {
         payload: Map<String, Value>,
         ports: RunPorts<E>,
         span: &Span,
-    ) -> Result<BoxFuture<'a, logue_graph::Outcome>, Failure> {
+    ) -> Result<BoxFuture<'a, logue_graph::RunOutcome>, Failure> {
         let suspension = self.store.suspension(invocation_id).await;
         let suspension = suspension.map_err(|error| Failure::load(&error))?;
         let suspension = suspension.ok_or_else(|| {
@@ -146,7 +146,7 @@ impl<E: Send + 'static> Inner<E> {
             return ports;
         }
         let sink = sink.clone();
-        ports.with_events(move |from: &NodePlace, event: RunEvent<E>| {
+        ports.with_events(move |from: &NodeLocation, event: RunEvent<E>| {
             sink.tell(ChatEvent::Run {
                 node: from.node_name().to_owned(),
                 event,
@@ -184,7 +184,7 @@ struct TurnJournal {
 }
 
 impl Journal for TurnJournal {
-    fn note(&self, _: &NodePlace, entry: Value) -> BoxFuture<'_, Result<(), NodeError>> {
+    fn note(&self, _: &NodeLocation, entry: Value) -> BoxFuture<'_, Result<(), NodeError>> {
         Box::pin(async move {
             let noted = self
                 .store

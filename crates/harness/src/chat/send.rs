@@ -5,7 +5,8 @@ use std::sync::Arc;
 use logue_message::ChatMessage;
 
 use crate::store::{
-    Accepted, Acquired, EntryState, NewEntry, StoreError, SuspensionFilter, SuspensionStatus, Work,
+    EnqueueResult, EntryPayload, EntryState, LeaseResult, NewEntry, StoreError, SuspensionFilter,
+    SuspensionStatus,
 };
 
 use super::failure::Failure;
@@ -54,7 +55,7 @@ impl<E: Send + 'static> ChatHarness<E> {
             .store
             .acquire(session_id, &inner.owner, now, ttl)
             .await?;
-        let Acquired::Lease(lease) = acquired else {
+        let LeaseResult::Lease(lease) = acquired else {
             return Ok(0);
         };
         let worked = inner.work_all(&lease).await;
@@ -79,7 +80,7 @@ impl<E: Send + 'static> Inner<E> {
             self.refuse_while_paused(session).await?;
         }
         let entry = NewEntry {
-            work: Work::Message {
+            work: EntryPayload::Message {
                 message: message.to_json(),
             },
             key: options.idempotency_key,
@@ -92,8 +93,8 @@ impl<E: Send + 'static> Inner<E> {
             self.changed.notify_waiters();
         }
         match accepted.map_err(|error| Failure::load(&error))? {
-            Accepted::Entry { entry, .. } => Ok(entry),
-            Accepted::Busy => Err(Failure::new(
+            EnqueueResult::Entry { entry, .. } => Ok(entry),
+            EnqueueResult::Busy => Err(Failure::new(
                 "session_busy",
                 format!("another turn of the session `{session}` runs"),
             )),
@@ -135,7 +136,7 @@ impl<E: Send + 'static> Inner<E> {
             }
             let (now, lease) = (self.clock.now(), self.settings.config.lease);
             match self.store.acquire(session, &self.owner, now, lease).await {
-                Ok(Acquired::Lease(lease)) => {
+                Ok(LeaseResult::Lease(lease)) => {
                     let worked = self.work_off(&lease, entry, sink).await;
                     // What cannot be given back ends by itself.
                     drop(self.store.release(&lease).await);
@@ -145,7 +146,7 @@ impl<E: Send + 'static> Inner<E> {
                         Err(failure) => return self.errored(failure, None),
                     }
                 }
-                Ok(Acquired::Held { .. }) => self.clock.sleep(self.settings.config.poll).await,
+                Ok(LeaseResult::Held { .. }) => self.clock.sleep(self.settings.config.poll).await,
                 Err(error) => return self.errored(Failure::load(&error), None),
             }
         }

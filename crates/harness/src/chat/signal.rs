@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::store::{Signalled, StoreError, Suspension, SuspensionFilter, SuspensionStatus};
+use crate::store::{SignalResult, StoreError, Suspension, SuspensionFilter, SuspensionStatus};
 
 use super::outcome::ChatTurnOutcome;
 use super::stream::Sink;
@@ -112,7 +112,7 @@ impl<E: Send + 'static> ChatHarness<E> {
             let name = Some(waiting.signal_id.as_str());
             let id = &waiting.invocation_id;
             let signalled = inner.store.signal(id, name, payload, now).await?;
-            if let Signalled::Entry { fresh: true, .. } = signalled {
+            if let SignalResult::Entry { fresh: true, .. } = signalled {
                 expired.push(waiting.signal_id);
             }
         }
@@ -150,8 +150,8 @@ impl<E: Send + 'static> Inner<E> {
             .signal(&waiting.invocation_id, named, payload, now)
             .await?;
         match signalled {
-            Signalled::Entry { session, entry, .. } => Ok((session, entry)),
-            Signalled::Unknown => Err(SignalError::Unknown {
+            SignalResult::Entry { session, entry, .. } => Ok((session, entry)),
+            SignalResult::Unknown => Err(SignalError::Unknown {
                 target: waiting.invocation_id,
             }),
         }

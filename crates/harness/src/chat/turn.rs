@@ -8,10 +8,10 @@ use tracing::{Instrument as _, Span};
 
 use super::trace;
 use crate::store::{
-    Begun, CancelMode, Commit, EntryState, Lease, NewOutcome, NewSuspension, OutcomeKind, Settle,
-    StoreError, Work,
+    CancelMode, ClaimedEntry, Commit, Disposition, EntryPayload, EntryState, Lease, NewOutcome,
+    NewSuspension, OutcomeKind, StoreError,
 };
-use logue_graph::{Completed, Outcome, State, Suspended};
+use logue_graph::{Completed, RunOutcome, State, Suspended};
 
 use super::drive::record_of;
 use super::failure::Failure;
@@ -23,7 +23,7 @@ use super::{Inner, MESSAGES};
 
 /// How a run ended, seen from the turn that it is.
 pub(super) enum Ran {
-    Ended(Outcome),
+    Ended(RunOutcome),
     /// It was asked to end.
     Cancelled(CancelMode),
     /// Another process has the session; nothing of the run counts.
@@ -37,7 +37,7 @@ struct Ending {
     /// The messages that become history, the entry's own first.
     messages: Vec<Value>,
     fields: Map<String, Value>,
-    settle: Settle,
+    settle: Disposition,
     outcome: ChatTurnOutcome,
     /// The state that stands for the history then.
     state: Option<State>,
@@ -91,7 +91,7 @@ impl<E: Send + 'static> Inner<E> {
         Ok(settled)
     }
 
-    async fn begin(&self, lease: &Lease) -> Result<Option<Begun>, StoreError> {
+    async fn begin(&self, lease: &Lease) -> Result<Option<ClaimedEntry>, StoreError> {
         let id = self.ids.new_id();
         self.store.begin(lease, &id, self.clock.now()).await
     }
@@ -99,10 +99,10 @@ impl<E: Send + 'static> Inner<E> {
     async fn next_entry(
         &self,
         lease: &Lease,
-        begun: Begun,
+        begun: ClaimedEntry,
         sink: &Sink<E>,
     ) -> Result<ChatTurnOutcome, Failure> {
-        let resumed = matches!(begun.entry.work, Some(Work::Resume { .. }));
+        let resumed = matches!(begun.entry.work, Some(EntryPayload::Resume { .. }));
         let invocation_id = begun.entry.invocation_id.as_deref().unwrap_or_default();
         let span = trace::turn(&lease.session, invocation_id);
         let ended = self.run_entry(lease, begun, sink, &span);
@@ -123,7 +123,7 @@ impl<E: Send + 'static> Inner<E> {
     async fn run_entry(
         &self,
         lease: &Lease,
-        begun: Begun,
+        begun: ClaimedEntry,
         sink: &Sink<E>,
         span: &Span,
     ) -> Result<ChatTurnOutcome, Failure> {
@@ -136,7 +136,7 @@ impl<E: Send + 'static> Inner<E> {
         };
         let seq = opened.seq;
         let first = match &begun.entry.work {
-            Some(Work::Message { message }) => Some(message.clone()),
+            Some(EntryPayload::Message { message }) => Some(message.clone()),
             _ => None,
         };
         let ran = if let Some(mode) = begun.cancel {
@@ -154,13 +154,13 @@ impl<E: Send + 'static> Inner<E> {
             self.drive(lease, &begun, &opened, sink, span).await
         };
         let ending = match ran {
-            Ran::Ended(Outcome::Completed(completed)) => {
+            Ran::Ended(RunOutcome::Completed(completed)) => {
                 completed_turn(completed, &opened, first.is_some())
             }
-            Ran::Ended(Outcome::Suspended(suspended)) => {
+            Ran::Ended(RunOutcome::Suspended(suspended)) => {
                 suspended_turn(*suspended, &opened, first.is_some())
             }
-            Ran::Ended(Outcome::Errored(errored)) => {
+            Ran::Ended(RunOutcome::Errored(errored)) => {
                 let failure = Failure::engine(&errored.error);
                 if stays(&begun, &failure) {
                     return Err(failure);
@@ -207,7 +207,7 @@ impl<E: Send + 'static> Inner<E> {
     async fn commit(
         &self,
         lease: &Lease,
-        begun: &Begun,
+        begun: &ClaimedEntry,
         opened: &Opened,
         ending: Ending,
     ) -> Result<ChatTurnOutcome, Failure> {
@@ -266,7 +266,7 @@ impl<E: Send + 'static> Inner<E> {
             messages: Vec::new(),
             fields: Map::new(),
             schema_version: None,
-            settle: Some(Settle::Done {
+            settle: Some(Disposition::Done {
                 outcome: outcome.to_stored(seq),
                 keep_journal: true,
             }),
@@ -284,7 +284,7 @@ impl<E: Send + 'static> Inner<E> {
         Ending {
             messages: Vec::new(),
             fields: Map::new(),
-            settle: Settle::Done {
+            settle: Disposition::Done {
                 outcome: outcome.to_stored(seq),
                 keep_journal: true,
             },
@@ -342,7 +342,7 @@ impl<E: Send + 'static> Inner<E> {
         Ending {
             messages,
             fields: Map::new(),
-            settle: Settle::Done {
+            settle: Disposition::Done {
                 outcome: stored,
                 keep_journal: false,
             },
@@ -358,8 +358,8 @@ impl<E: Send + 'static> Inner<E> {
 /// The sender of a message is told that it failed and can say it again. A signal was accepted for
 /// good and cannot be given again, so a store that is away for a moment must not be the end of its
 /// turn: it is run again if nothing has happened in it, and else ends as an interrupted one.
-fn stays(begun: &Begun, failure: &Failure) -> bool {
-    failure.transient && matches!(begun.entry.work, Some(Work::Resume { .. }))
+fn stays(begun: &ClaimedEntry, failure: &Failure) -> bool {
+    failure.transient && matches!(begun.entry.work, Some(EntryPayload::Resume { .. }))
 }
 
 /// The messages of a state from a position on. Costs those messages only.
@@ -401,7 +401,7 @@ fn completed_turn(completed: Completed, opened: &Opened, said: bool) -> Ending {
     });
     Ending {
         fields: changed_fields(opened, &completed.state),
-        settle: Settle::Done {
+        settle: Disposition::Done {
             outcome: outcome.to_stored(opened.seq + own as u64),
             keep_journal: false,
         },
@@ -426,7 +426,7 @@ fn suspended_turn(suspended: Suspended, opened: &Opened, said: bool) -> Ending {
     });
     Ending {
         fields: changed_fields(opened, &state),
-        settle: Settle::Suspended {
+        settle: Disposition::Suspended {
             suspension: NewSuspension {
                 signal_id: descriptor.signal_id.clone(),
                 metadata: descriptor.metadata.clone(),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::clock::Clock;
-use crate::store::{Acquired, Commit, Lease, SessionFilter, SharedStore, StoreError};
+use crate::store::{Commit, Lease, LeaseResult, SessionFilter, SharedStore, StoreError};
 
 use super::record::{
     LoadedSession, SessionRecord, SessionResult, SessionStore, SessionStoreError, SessionSummary,
@@ -90,8 +90,8 @@ impl StoreSessions {
             .acquire(&session, &self.owner, now, LEASE)
             .await?
         {
-            Acquired::Lease(lease) => lease,
-            Acquired::Held { .. } => return Ok(None),
+            LeaseResult::Lease(lease) => lease,
+            LeaseResult::Held { .. } => return Ok(None),
         };
         let written = self.write_under(&lease, record, expected).await;
         let released = self.store.release(&lease).await;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::clock::Clock;
 use logue_graph::{
-    CompiledGraph, Completed, EngineError, Errored, Invocation, Outcome, RunPorts, State,
+    CompiledGraph, Completed, EngineError, Errored, Invocation, RunOutcome, RunPorts, State,
     StateError, Suspended, Update,
 };
 
@@ -255,14 +255,14 @@ impl Sessions {
     /// Keeps what is to be kept of a run that has ended.
     pub(super) async fn keep(
         &self,
-        outcome: Outcome,
+        outcome: RunOutcome,
         bound: Option<&Bound>,
         round: u64,
     ) -> SessionOutcome {
         match outcome {
-            Outcome::Completed(completed) => self.keep_completed(completed, bound).await,
-            Outcome::Errored(errored) => failed(*errored).into(),
-            Outcome::Suspended(suspended) => self.keep_suspended(*suspended, bound, round).await,
+            RunOutcome::Completed(completed) => self.keep_completed(completed, bound).await,
+            RunOutcome::Errored(errored) => failed(*errored).into(),
+            RunOutcome::Suspended(suspended) => self.keep_suspended(*suspended, bound, round).await,
         }
     }
 

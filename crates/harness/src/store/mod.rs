@@ -3,7 +3,7 @@
 //! A [`Store`] keeps, for each session, six things:
 //!
 //! - the **inbox**: what is to be done, in the order in which it was accepted. A user's message and a
-//!   signal are entries alike ([`Work`]), so one queue says what comes next;
+//!   signal are entries alike ([`EntryPayload`]), so one queue says what comes next;
 //! - the **lease**: who may work the inbox off, until when, and under which epoch. Each new owner gets
 //!   a higher epoch, and whatever an earlier owner still tries is refused ([`StoreError::Fenced`]);
 //! - the **history**: messages in an append-only log, and the other fields of the state;
@@ -36,9 +36,10 @@ use serde_json::{Map, Value};
 pub use error::StoreError;
 pub use memory::MemoryStore;
 pub use record::{
-    Accepted, Acquired, AuditEntry, Begun, CancelMode, Commit, EntryState, InboxEntry, JournalNote,
-    Lease, NewEntry, NewOutcome, NewSuspension, OutcomeKind, SessionFilter, SessionInfo, Settle,
-    Signalled, StoredOutcome, Suspension, SuspensionFilter, SuspensionStatus, Verified, Work,
+    AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
+    EntryState, InboxEntry, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, NewOutcome,
+    NewSuspension, OutcomeKind, SessionFilter, SessionInfo, SignalResult, StoredOutcome,
+    Suspension, SuspensionFilter, SuspensionStatus,
 };
 
 use crate::clock::Timestamp;
@@ -58,7 +59,7 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if the id of the session is empty: no session has such an id.
-    fn accept<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, Accepted>;
+    fn accept<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, EnqueueResult>;
 
     /// An entry of the inbox, settled or not.
     fn entry<'a>(&'a self, session: &'a str, entry: u64) -> StoreResult<'a, Option<InboxEntry>>;
@@ -82,7 +83,7 @@ pub trait Store: Send + Sync {
         owner: &'a str,
         now: Timestamp,
         ttl: Duration,
-    ) -> StoreResult<'a, Acquired>;
+    ) -> StoreResult<'a, LeaseResult>;
 
     /// Moves the end of the lease, and tells whether the running entry was asked to end.
     ///
@@ -113,7 +114,7 @@ pub trait Store: Send + Sync {
         lease: &'a Lease,
         invocation_id: &'a str,
         now: Timestamp,
-    ) -> StoreResult<'a, Option<Begun>>;
+    ) -> StoreResult<'a, Option<ClaimedEntry>>;
 
     /// Adds notes to the journal of the running entry. Durable when it returns.
     ///
@@ -149,7 +150,7 @@ pub trait Store: Send + Sync {
         signal_id: Option<&'a str>,
         payload: Map<String, Value>,
         now: Timestamp,
-    ) -> StoreResult<'a, Signalled>;
+    ) -> StoreResult<'a, SignalResult>;
 
     /// A suspension by the invocation that waits; its latest one.
     fn suspension<'a>(&'a self, invocation_id: &'a str) -> StoreResult<'a, Option<Suspension>>;
@@ -244,7 +245,7 @@ pub trait Store: Send + Sync {
 
     /// Checks what can be checked of what is stored, of one session or of all: positions without
     /// gaps, no entry settled without its outcome, no suspension without its session.
-    fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, Verified>;
+    fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, IntegrityReport>;
 }
 
 /// A store that many share.

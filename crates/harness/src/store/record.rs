@@ -9,7 +9,7 @@ use crate::clock::Timestamp;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Work {
+pub enum EntryPayload {
     /// A turn that a message begins.
     Message {
         /// The message.
@@ -28,7 +28,7 @@ pub enum Work {
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewEntry {
     /// What is to be done.
-    pub work: Work,
+    pub work: EntryPayload,
     /// The name under which the same entry may be delivered again without being done again.
     pub key: Option<String>,
     /// Whether to refuse while another entry waits or runs.
@@ -42,7 +42,7 @@ pub struct NewEntry {
 /// What became of an entry that was to be put.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Accepted {
+pub enum EnqueueResult {
     /// It is in the inbox.
     Entry {
         /// Its position in the session's inbox, from 1.
@@ -85,7 +85,7 @@ pub struct InboxEntry {
     /// Its position in the session's inbox, from 1.
     pub entry: u64,
     /// What is to be done; a settled message that became history is not kept twice.
-    pub work: Option<Work>,
+    pub work: Option<EntryPayload>,
     /// The name under which it may be delivered again.
     pub key: Option<String>,
     /// Where it is.
@@ -110,7 +110,7 @@ pub struct Lease {
 /// What [`acquire`](super::Store::acquire) gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Acquired {
+pub enum LeaseResult {
     /// The session is the caller's.
     Lease(Lease),
     /// Somebody else has it.
@@ -124,7 +124,7 @@ pub enum Acquired {
 
 /// What [`begin`](super::Store::begin) gives.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Begun {
+pub struct ClaimedEntry {
     /// The entry.
     pub entry: InboxEntry,
     /// Whether an earlier owner had begun it and died.
@@ -171,7 +171,7 @@ pub struct Commit {
     /// The version of the schema that they are in.
     pub schema_version: Option<String>,
     /// What becomes of the running entry; `None` saves in the middle of a turn.
-    pub settle: Option<Settle>,
+    pub settle: Option<Disposition>,
     /// When it happens.
     pub now: Timestamp,
 }
@@ -180,7 +180,7 @@ pub struct Commit {
 /// messages, the first of them is the entry's own, and the entry does not keep it a second time.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Settle {
+pub enum Disposition {
     /// It ended; a suspension that it resumed is over.
     Done {
         /// How.
@@ -296,7 +296,7 @@ pub struct Suspension {
 /// What a signal did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Signalled {
+pub enum SignalResult {
     /// It is in the inbox of the session.
     Entry {
         /// The session.
@@ -360,7 +360,7 @@ pub struct SessionInfo {
 
 /// What a check of the store found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verified {
+pub struct IntegrityReport {
     /// How many sessions were looked at.
     pub sessions: u64,
     /// How many messages.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    Accepted, Acquired, Commit, EntryState, Lease, MemoryStore, NewEntry, NewOutcome, OutcomeKind,
-    Settle, Store, StoreError, Work,
+    Commit, Disposition, EnqueueResult, EntryPayload, EntryState, Lease, LeaseResult, MemoryStore,
+    NewEntry, NewOutcome, OutcomeKind, Store, StoreError,
 };
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ const TTL: Duration = Duration::from_secs(30);
 
 fn message(text: &str) -> NewEntry {
     NewEntry {
-        work: Work::Message {
+        work: EntryPayload::Message {
             message: json!({ "role": "user", "content": text }),
         },
         key: None,
@@ -31,7 +31,7 @@ fn done(invocation_id: &str, expected_seq: u64, messages: Vec<Value>) -> Commit 
         messages,
         fields: Map::new(),
         schema_version: None,
-        settle: Some(Settle::Done {
+        settle: Some(Disposition::Done {
             outcome: NewOutcome {
                 kind: OutcomeKind::Completed,
                 replies_from: expected_seq + 1,
@@ -45,7 +45,7 @@ fn done(invocation_id: &str, expected_seq: u64, messages: Vec<Value>) -> Commit 
 
 async fn lease(store: &MemoryStore, owner: &str, now: u64) -> Lease {
     match store.acquire("s", owner, Timestamp(now), TTL).await {
-        Ok(Acquired::Lease(lease)) => lease,
+        Ok(LeaseResult::Lease(lease)) => lease,
         other => panic!("no lease: {other:?}"),
     }
 }
@@ -55,7 +55,7 @@ async fn an_entry_becomes_history_and_outcome() -> Result<(), StoreError> {
     let store = MemoryStore::new();
     let first = store.accept("s", message("Hello.")).await?;
     let second = store.accept("s", message("Are you there?")).await?;
-    let expected = |entry, ahead| Accepted::Entry {
+    let expected = |entry, ahead| EnqueueResult::Entry {
         entry,
         fresh: true,
         ahead,

@@ -1,6 +1,8 @@
 //! Entries are put in order, once per key, and asked to end only while they run.
 
-use logue_harness::store::{Accepted, CancelMode, EntryState, NewEntry, SharedStore, Work};
+use logue_harness::store::{
+    CancelMode, EnqueueResult, EntryPayload, EntryState, NewEntry, SharedStore,
+};
 use serde_json::Value;
 
 use super::scene::{NOW, TTL, accepted, begin, done, entry, keyed, lease, said, sound};
@@ -20,7 +22,7 @@ pub(super) async fn entries_keep_their_order(store: SharedStore) -> Checked {
     same("the inbox", numbers, vec![1, 2, 3, 4, 5])?;
     let works = inbox.iter().map(|entry| entry.work.clone());
     let expected = (1..=5).map(|number: u64| {
-        Some(Work::Message {
+        Some(EntryPayload::Message {
             message: said(&number.to_string()),
         })
     });
@@ -104,7 +106,7 @@ pub(super) async fn only_if_idle_is_refused_while_another_waits_or_runs(
     let put = store.accept("s", alone.clone()).await?;
     same("in an empty inbox", put, accepted(1, true, 0))?;
     let put = store.accept("s", alone.clone()).await?;
-    same("while one waits", put, Accepted::Busy)?;
+    same("while one waits", put, EnqueueResult::Busy)?;
     let lease = lease(&*store, "s").await?;
     begin(&*store, &lease, "i1").await?;
     let impatient = NewEntry {
@@ -113,7 +115,7 @@ pub(super) async fn only_if_idle_is_refused_while_another_waits_or_runs(
         ..alone.clone()
     };
     let put = store.accept("s", impatient).await?;
-    same("while one runs", put, Accepted::Busy)?;
+    same("while one runs", put, EnqueueResult::Busy)?;
     let asked = store.renew(&lease, NOW, TTL).await?;
     same("what the refused one asked for", asked, None)?;
     store

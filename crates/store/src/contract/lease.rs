@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use logue_harness::Timestamp;
-use logue_harness::store::{Acquired, Lease, SharedStore, Store, StoreError};
+use logue_harness::store::{Lease, LeaseResult, SharedStore, Store, StoreError};
 use serde_json::json;
 
 use super::scene::{
@@ -18,7 +18,7 @@ pub(super) async fn one_owner_at_a_time(store: SharedStore) -> Checked {
     let first = lease_at(&*store, "s", "a", NOW).await?;
     same("the session", &*first.session, "s")?;
     same("the owner", &*first.owner, "a")?;
-    let held = Acquired::Held {
+    let held = LeaseResult::Held {
         owner: "a".to_owned(),
         until: LATER,
     };
@@ -69,7 +69,7 @@ pub(super) async fn a_lease_that_is_over_can_be_renewed(store: SharedStore) -> C
         store.renew(&first, LATER, TTL).await?,
         None,
     )?;
-    let held = Acquired::Held {
+    let held = LeaseResult::Held {
         owner: "a".to_owned(),
         until: LATER.after(TTL),
     };
@@ -157,7 +157,7 @@ pub(super) async fn a_deleted_session_leaves_no_valid_lease(store: SharedStore) 
 pub(super) async fn a_distant_end_is_kept(store: SharedStore) -> Checked {
     store.accept("s", entry("x")).await?;
     store.acquire("s", "a", NOW, Duration::MAX).await?;
-    let held = Acquired::Held {
+    let held = LeaseResult::Held {
         owner: "a".to_owned(),
         until: Timestamp(u64::MAX),
     };

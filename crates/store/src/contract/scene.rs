@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    Accepted, Acquired, Begun, Commit, Lease, NewEntry, NewOutcome, NewSuspension, OutcomeKind,
-    Settle, Store, Verified, Work,
+    ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload, IntegrityReport, Lease,
+    LeaseResult, NewEntry, NewOutcome, NewSuspension, OutcomeKind, Store,
 };
 use serde_json::{Map, Value, json};
 
@@ -24,7 +24,7 @@ pub(super) fn said(text: &str) -> Value {
 
 pub(super) fn entry(text: &str) -> NewEntry {
     NewEntry {
-        work: Work::Message {
+        work: EntryPayload::Message {
             message: said(text),
         },
         key: None,
@@ -41,8 +41,8 @@ pub(super) fn keyed(text: &str, key: &str) -> NewEntry {
     }
 }
 
-pub(super) fn accepted(entry: u64, fresh: bool, ahead: u64) -> Accepted {
-    Accepted::Entry {
+pub(super) fn accepted(entry: u64, fresh: bool, ahead: u64) -> EnqueueResult {
+    EnqueueResult::Entry {
         entry,
         fresh,
         ahead,
@@ -56,7 +56,7 @@ pub(super) async fn lease_at(
     now: Timestamp,
 ) -> Result<Lease, Broken> {
     match store.acquire(session, owner, now, TTL).await? {
-        Acquired::Lease(lease) => Ok(lease),
+        LeaseResult::Lease(lease) => Ok(lease),
         other => Err(Broken::Promise {
             what: format!("`{session}` for `{owner}`"),
             found: format!("{other:?}"),
@@ -73,7 +73,7 @@ pub(super) async fn begin(
     store: &dyn Store,
     lease: &Lease,
     invocation_id: &str,
-) -> Result<Begun, Broken> {
+) -> Result<ClaimedEntry, Broken> {
     let begun = store.begin(lease, invocation_id, NOW).await?;
     begun.ok_or_else(|| Broken::Promise {
         what: format!("what `{invocation_id}` begins"),
@@ -107,7 +107,7 @@ pub(super) fn outcome(kind: OutcomeKind, replies_from: u64) -> NewOutcome {
 pub(super) fn done(invocation_id: &str, expected_seq: u64, messages: Vec<Value>) -> Commit {
     Commit {
         messages,
-        settle: Some(Settle::Done {
+        settle: Some(Disposition::Done {
             outcome: outcome(OutcomeKind::Completed, expected_seq.saturating_add(1)),
             keep_journal: false,
         }),
@@ -118,7 +118,7 @@ pub(super) fn done(invocation_id: &str, expected_seq: u64, messages: Vec<Value>)
 /// The end of a turn that waits for a signal.
 pub(super) fn suspended(invocation_id: &str, expected_seq: u64, signal_id: &str) -> Commit {
     Commit {
-        settle: Some(Settle::Suspended {
+        settle: Some(Disposition::Suspended {
             suspension: NewSuspension {
                 signal_id: signal_id.to_owned(),
                 metadata: Some(json!({ "ask": signal_id })),
@@ -177,7 +177,7 @@ pub(super) async fn history(store: &dyn Store, session: &str) -> Result<Vec<Valu
 }
 
 /// Nothing is wrong with what is stored.
-pub(super) async fn sound(store: &dyn Store) -> Result<Verified, Broken> {
+pub(super) async fn sound(store: &dyn Store) -> Result<IntegrityReport, Broken> {
     let verified = store.verify(None).await?;
     same("faults", &verified.faults, &Vec::new())?;
     Ok(verified)

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    Acquired, CancelMode, Commit, Lease, MemoryStore, NewEntry, NewOutcome, NewSuspension,
-    OutcomeKind, SessionFilter, Settle, SharedStore, Store, StoreError, SuspensionFilter,
-    SuspensionStatus, Work,
+    CancelMode, Commit, Disposition, EntryPayload, Lease, LeaseResult, MemoryStore, NewEntry,
+    NewOutcome, NewSuspension, OutcomeKind, SessionFilter, SharedStore, Store, StoreError,
+    SuspensionFilter, SuspensionStatus,
 };
 use serde_json::{Map, Value, json};
 
@@ -90,7 +90,7 @@ impl Player {
         match kind {
             0..=2 => {
                 let entry = NewEntry {
-                    work: Work::Message {
+                    work: EntryPayload::Message {
                         message: json!({ "at": self.now }),
                     },
                     key: bits.flip().then(|| format!("k{}", bits.below(4))),
@@ -104,7 +104,7 @@ impl Player {
                 let owner = bits.pick(&["a", "b"], "a");
                 let ttl = Duration::from_millis(bits.below(40));
                 let answer = store.acquire(session, owner, now, ttl).await;
-                if let Ok(Acquired::Lease(lease)) = &answer {
+                if let Ok(LeaseResult::Lease(lease)) = &answer {
                     self.leases.push(lease.clone());
                 }
                 told(answer)
@@ -184,8 +184,8 @@ impl Player {
         };
         let settle = match bits.below(8) {
             0 => None,
-            1 => Some(Settle::Requeue),
-            2..=4 => Some(Settle::Suspended {
+            1 => Some(Disposition::Requeue),
+            2..=4 => Some(Disposition::Suspended {
                 suspension: NewSuspension {
                     signal_id: bits.pick(&["mail", "call"], "mail").to_owned(),
                     metadata: bits.flip().then(|| json!(self.now)),
@@ -193,7 +193,7 @@ impl Player {
                 },
                 outcome: outcome(OutcomeKind::Suspended),
             }),
-            kind => Some(Settle::Done {
+            kind => Some(Disposition::Done {
                 outcome: outcome(match kind {
                     5 => OutcomeKind::Errored,
                     6 => OutcomeKind::Cancelled,

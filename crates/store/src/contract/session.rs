@@ -2,7 +2,7 @@
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    Commit, SessionFilter, SharedStore, Signalled, Store, SuspensionFilter, Verified,
+    Commit, IntegrityReport, SessionFilter, SharedStore, SignalResult, Store, SuspensionFilter,
 };
 use serde_json::{Map, Value, json};
 
@@ -147,7 +147,7 @@ pub(super) async fn a_deleted_session_is_gone(store: SharedStore) -> Checked {
     let listed = store.suspensions(SuspensionFilter::default()).await?;
     same("what waited, in the list", listed, Vec::new())?;
     let answer = store.signal("i2", None, Map::new(), NOW).await?;
-    same("its signal", answer, Signalled::Unknown)?;
+    same("its signal", answer, SignalResult::Unknown)?;
     refused(
         "its lease",
         store.renew(&held, NOW, super::scene::TTL).await,
@@ -227,7 +227,11 @@ pub(super) async fn sessions_are_listed_by_their_last_change(store: SharedStore)
 }
 
 pub(super) async fn a_sound_store_has_no_faults(store: SharedStore) -> Checked {
-    same("an empty one", sound(&*store).await?, Verified::default())?;
+    same(
+        "an empty one",
+        sound(&*store).await?,
+        IntegrityReport::default(),
+    )?;
     turn(&*store, "a", "i1", "x").await?;
     turn(&*store, "a", "i2", "y").await?;
     waiting_turn(&*store, "b", "i3", "approval").await?;

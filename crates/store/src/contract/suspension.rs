@@ -4,8 +4,8 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use logue_harness::store::{
-    Commit, EntryState, OutcomeKind, Settle, SharedStore, Signalled, Suspension, SuspensionFilter,
-    SuspensionStatus, Work,
+    Commit, Disposition, EntryPayload, EntryState, OutcomeKind, SharedStore, SignalResult,
+    Suspension, SuspensionFilter, SuspensionStatus,
 };
 use serde_json::{Map, Value, json};
 
@@ -19,8 +19,8 @@ fn payload(value: Value) -> Map<String, Value> {
     Map::from_iter([("approved".to_owned(), value)])
 }
 
-fn signalled(entry: u64, fresh: bool) -> Signalled {
-    Signalled::Entry {
+fn signalled(entry: u64, fresh: bool) -> SignalResult {
+    SignalResult::Entry {
         session: "s".to_owned(),
         entry,
         fresh,
@@ -58,7 +58,7 @@ pub(super) async fn a_signal_is_consumed_once(store: SharedStore) -> Checked {
         .await?;
     same("the second signal", again, signalled(2, false))?;
     let came = store.entry("s", 2).await?;
-    let work = Work::Resume {
+    let work = EntryPayload::Resume {
         invocation_id: "i1".to_owned(),
         payload: payload(json!(true)),
     };
@@ -205,14 +205,14 @@ pub(super) async fn a_second_wait_replaces_the_first(store: SharedStore) -> Chec
     let never = store
         .signal("i1", Some("third"), payload(json!(1)), NOW)
         .await?;
-    same("a signal for nobody", never, Signalled::Unknown)?;
+    same("a signal for nobody", never, SignalResult::Unknown)?;
     let second = store
         .signal("i1", Some("second"), payload(json!(2)), NOW)
         .await?;
     same("the second signal", second, signalled(3, true))?;
     begin(&*store, &held, "fresh").await?;
     let failed = Commit {
-        settle: Some(Settle::Done {
+        settle: Some(Disposition::Done {
             outcome: outcome(OutcomeKind::Errored, 1),
             keep_journal: true,
         }),
@@ -307,7 +307,7 @@ pub(super) async fn an_unknown_signal_changes_nothing(store: SharedStore) -> Che
     turn(&*store, "s", "i1", "x").await?;
     for unknown in ["i1", "nobody", ""] {
         let answer = store.signal(unknown, None, Map::new(), NOW).await?;
-        same("the answer", answer, Signalled::Unknown)?;
+        same("the answer", answer, SignalResult::Unknown)?;
         same("the suspension", store.suspension(unknown).await?, None)?;
     }
     same("the inbox", store.inbox("s").await?, Vec::new())?;

@@ -1,6 +1,6 @@
 //! Ids and bodies are whatever the caller says, and come back as they were.
 
-use logue_harness::store::{Acquired, SharedStore, SuspensionFilter};
+use logue_harness::store::{LeaseResult, SharedStore, SuspensionFilter};
 use serde_json::{Map, Value, json};
 
 use super::scene::{
@@ -53,17 +53,17 @@ pub(super) async fn odd_ids_are_kept_apart(store: SharedStore) -> Checked {
             "a key is new",
             matches!(
                 put,
-                logue_harness::store::Accepted::Entry { fresh: true, .. }
+                logue_harness::store::EnqueueResult::Entry { fresh: true, .. }
             ),
             true,
         )?;
         store.set_label("keys", id, json!(id), NOW).await?;
         let lease = store.acquire(id, id, NOW, TTL).await?;
-        let Acquired::Lease(lease) = lease else {
+        let LeaseResult::Lease(lease) = lease else {
             return same(
                 "a lease",
                 lease,
-                Acquired::Held {
+                LeaseResult::Held {
                     owner: String::new(),
                     until: NOW,
                 },
@@ -218,6 +218,6 @@ pub(super) async fn what_does_not_exist_is_empty(store: SharedStore) -> Checked 
     same(
         "a signal",
         store.signal("i1", None, empty, NOW).await?,
-        logue_harness::store::Signalled::Unknown,
+        logue_harness::store::SignalResult::Unknown,
     )
 }

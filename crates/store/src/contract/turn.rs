@@ -2,8 +2,8 @@
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    CancelMode, Commit, EntryState, JournalNote, OutcomeKind, Settle, SharedStore, StoreError,
-    StoredOutcome, Work,
+    CancelMode, Commit, Disposition, EntryPayload, EntryState, JournalNote, OutcomeKind,
+    SharedStore, StoreError, StoredOutcome,
 };
 use serde_json::{Map, Value, json};
 
@@ -199,7 +199,7 @@ pub(super) async fn a_requeued_entry_is_as_new(store: SharedStore) -> Checked {
     store.journal(&lease, "i1", vec![json!(1)]).await?;
     store.request_cancel("s", CancelMode::Rollback).await?;
     let back = Commit {
-        settle: Some(Settle::Requeue),
+        settle: Some(Disposition::Requeue),
         ..save("i1", 0)
     };
     store.commit(&lease, back).await?;
@@ -248,7 +248,7 @@ pub(super) async fn a_failed_turn_leaves_its_words_and_its_journal(store: Shared
             .journal(&lease, &invocation, vec![json!("called")])
             .await?;
         let failed = Commit {
-            settle: Some(Settle::Done {
+            settle: Some(Disposition::Done {
                 outcome: outcome(OutcomeKind::Errored, 0),
                 keep_journal,
             }),
@@ -257,7 +257,7 @@ pub(super) async fn a_failed_turn_leaves_its_words_and_its_journal(store: Shared
         store.commit(&lease, failed).await?;
         let entry = store.entry("s", number).await?;
         let work = entry.and_then(|entry| entry.work);
-        let words = Work::Message {
+        let words = EntryPayload::Message {
             message: said("Try."),
         };
         same("its words", work, Some(words))?;

@@ -2,7 +2,8 @@
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    Accepted, Begun, CancelMode, EntryState, InboxEntry, JournalNote, Lease, StoreError, Work,
+    CancelMode, ClaimedEntry, EnqueueResult, EntryPayload, EntryState, InboxEntry, JournalNote,
+    Lease, StoreError,
 };
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -32,27 +33,27 @@ pub(super) struct Front {
     pub(super) cancel: Option<CancelMode>,
 }
 
-pub(super) fn accept(conn: &Connection, session: &str, arrival: Arrival) -> Tried<Accepted> {
+pub(super) fn accept(conn: &Connection, session: &str, arrival: Arrival) -> Tried<EnqueueResult> {
     let head = session::made(conn, session, arrival.now)?;
     let known = match &arrival.key {
         Some(key) => with_key(conn, &head, key)?,
         None => None,
     };
     if let Some(entry) = known {
-        return Ok(Accepted::Entry {
+        return Ok(EnqueueResult::Entry {
             entry,
             fresh: false,
             ahead: entry.saturating_sub(head.cursor + 1),
         });
     }
     if arrival.only_if_idle && head.front().is_some() {
-        return Ok(Accepted::Busy);
+        return Ok(EnqueueResult::Busy);
     }
     if let Some(mode) = arrival.cancel {
         cancel(conn, &head, mode)?;
     }
     let entry = put(conn, &head, arrival)?;
-    Ok(Accepted::Entry {
+    Ok(EnqueueResult::Entry {
         entry,
         fresh: true,
         ahead: entry.saturating_sub(head.cursor + 1),
@@ -125,7 +126,7 @@ pub(super) fn begin(
     conn: &Connection,
     lease: &Lease,
     invocation_id: String,
-) -> Tried<Option<Begun>> {
+) -> Tried<Option<ClaimedEntry>> {
     let head = session::owned(conn, lease)?;
     let Some(front) = front(conn, &head)? else {
         return Ok(None);
@@ -139,14 +140,14 @@ pub(super) fn begin(
     };
     let Some(invocation) = front.invocation else {
         let own = match &entry.work {
-            Some(Work::Resume { invocation_id, .. }) => invocation_id.clone(),
+            Some(EntryPayload::Resume { invocation_id, .. }) => invocation_id.clone(),
             _ => invocation_id,
         };
         entry.state = EntryState::Running;
         entry.invocation_id = Some(own.clone());
         conn.prepare_cached("UPDATE entry SET invocation = ?2 WHERE pos = ?1")?
             .execute(params![front.place, Id(own)])?;
-        return Ok(Some(Begun {
+        return Ok(Some(ClaimedEntry {
             entry,
             recovered: false,
             notes: Vec::new(),
@@ -154,7 +155,7 @@ pub(super) fn begin(
         }));
     };
     let notes = notes_of(conn, &head, invocation)?;
-    Ok(Some(Begun {
+    Ok(Some(ClaimedEntry {
         entry,
         recovered: true,
         notes: notes.into_iter().map(|note| note.note).collect(),
@@ -267,7 +268,9 @@ fn read_entry(row: &Row<'_>, cursor: u64) -> rusqlite::Result<InboxEntry> {
     };
     Ok(InboxEntry {
         entry,
-        work: row.get::<_, Option<Json<Work>>>(4)?.map(|json| json.0),
+        work: row
+            .get::<_, Option<Json<EntryPayload>>>(4)?
+            .map(|json| json.0),
         key: row.get::<_, Option<Id>>(1)?.map(|id| id.0),
         state,
         invocation_id: invocation.map(|id| id.0),

@@ -19,9 +19,10 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    Accepted, Acquired, AuditEntry, Begun, CancelMode, Commit, InboxEntry, JournalNote, Lease,
-    NewEntry, SessionFilter, SessionInfo, Settle, Signalled, Store, StoreError, StoreResult,
-    StoredOutcome, Suspension, SuspensionFilter, Verified, Work,
+    AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
+    InboxEntry, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, SessionFilter,
+    SessionInfo, SignalResult, Store, StoreError, StoreResult, StoredOutcome, Suspension,
+    SuspensionFilter,
 };
 use rusqlite::Connection;
 use serde_json::{Map, Value};
@@ -146,7 +147,7 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn accept<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, Accepted> {
+    fn accept<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, EnqueueResult> {
         let arrival = arrival(entry);
         let session = session.to_owned();
         self.prepared(arrival, move |conn, arrival| {
@@ -175,7 +176,7 @@ impl Store for SqliteStore {
         owner: &'a str,
         now: Timestamp,
         ttl: Duration,
-    ) -> StoreResult<'a, Acquired> {
+    ) -> StoreResult<'a, LeaseResult> {
         let (session, owner) = (session.to_owned(), owner.to_owned());
         self.write(move |conn| session::acquire(conn, session, owner, now, ttl))
     }
@@ -200,7 +201,7 @@ impl Store for SqliteStore {
         lease: &'a Lease,
         invocation_id: &'a str,
         _now: Timestamp,
-    ) -> StoreResult<'a, Option<Begun>> {
+    ) -> StoreResult<'a, Option<ClaimedEntry>> {
         let (lease, invocation_id) = (lease.clone(), invocation_id.to_owned());
         self.write(move |conn| inbox::begin(conn, &lease, invocation_id))
     }
@@ -231,10 +232,10 @@ impl Store for SqliteStore {
         signal_id: Option<&'a str>,
         payload: Map<String, Value>,
         now: Timestamp,
-    ) -> StoreResult<'a, Signalled> {
+    ) -> StoreResult<'a, SignalResult> {
         let invocation_id = invocation_id.to_owned();
         let signal_id = signal_id.map(str::to_owned);
-        let work = stored_work(&Work::Resume {
+        let work = stored_work(&EntryPayload::Resume {
             invocation_id: invocation_id.clone(),
             payload,
         });
@@ -352,7 +353,7 @@ impl Store for SqliteStore {
         self.write(move |conn| session::delete(conn, &session))
     }
 
-    fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, Verified> {
+    fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, IntegrityReport> {
         let (session, path) = (session.map(str::to_owned), self.path.clone());
         self.read(move |conn| verify::verify(conn, &path, session.as_deref()))
     }
@@ -376,7 +377,7 @@ impl SqliteStore {
 fn arrival(entry: NewEntry) -> Result<inbox::Arrival, StoreError> {
     Ok(inbox::Arrival {
         work: stored_work(&entry.work)?,
-        resumes: matches!(entry.work, Work::Resume { .. }),
+        resumes: matches!(entry.work, EntryPayload::Resume { .. }),
         key: entry.key,
         only_if_idle: entry.only_if_idle,
         cancel: entry.cancel,
@@ -387,15 +388,15 @@ fn arrival(entry: NewEntry) -> Result<inbox::Arrival, StoreError> {
 fn change(commit: Commit) -> Result<Change, StoreError> {
     let end = match commit.settle {
         None => None,
-        Some(Settle::Requeue) => Some(End::Requeue),
-        Some(Settle::Done {
+        Some(Disposition::Requeue) => Some(End::Requeue),
+        Some(Disposition::Done {
             outcome,
             keep_journal,
         }) => Some(End::Done {
             outcome: Ending::new(&outcome)?,
             keep_journal,
         }),
-        Some(Settle::Suspended {
+        Some(Disposition::Suspended {
             suspension,
             outcome,
         }) => Some(End::Suspended {
@@ -427,7 +428,7 @@ fn change(commit: Commit) -> Result<Change, StoreError> {
     })
 }
 
-fn stored_work(work: &Work) -> Result<String, StoreError> {
+fn stored_work(work: &EntryPayload) -> Result<String, StoreError> {
     let value = serde_json::to_value(work).map_err(StoreError::unavailable)?;
     written(&value)
 }

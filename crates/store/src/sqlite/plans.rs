@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    Acquired, CancelMode, Commit, NewEntry, NewOutcome, NewSuspension, OutcomeKind, Settle,
-    SuspensionFilter, SuspensionStatus, Work,
+    CancelMode, Commit, Disposition, EntryPayload, LeaseResult, NewEntry, NewOutcome,
+    NewSuspension, OutcomeKind, SuspensionFilter, SuspensionStatus,
 };
 use rusqlite::Connection;
 use rusqlite::trace::{TraceEvent, TraceEventCodes};
@@ -58,7 +58,7 @@ fn every_operation(conn: &Connection) -> Tried<()> {
     let now = Timestamp(1);
     let put = || {
         arrival(NewEntry {
-            work: Work::Message {
+            work: EntryPayload::Message {
                 message: json!("x"),
             },
             key: Some("k".to_owned()),
@@ -71,7 +71,7 @@ fn every_operation(conn: &Connection) -> Tried<()> {
     inbox::accept(conn, "s", put()?)?;
     let ttl = Duration::from_secs(1);
     let acquired = session::acquire(conn, "s".to_owned(), "me".to_owned(), now, ttl)?;
-    let Acquired::Lease(lease) = acquired else {
+    let LeaseResult::Lease(lease) = acquired else {
         panic!("no lease");
     };
     inbox::begin(conn, &lease, "i".to_owned())?;
@@ -95,9 +95,9 @@ fn every_operation(conn: &Connection) -> Tried<()> {
             now,
         })
     };
-    turn::commit(conn, &lease, commit(0, Settle::Requeue)?)?;
+    turn::commit(conn, &lease, commit(0, Disposition::Requeue)?)?;
     inbox::begin(conn, &lease, "i".to_owned())?;
-    let suspended = Settle::Suspended {
+    let suspended = Disposition::Suspended {
         suspension: NewSuspension {
             signal_id: "x".to_owned(),
             metadata: None,
@@ -106,14 +106,14 @@ fn every_operation(conn: &Connection) -> Tried<()> {
         outcome: outcome(),
     };
     turn::commit(conn, &lease, commit(1, suspended)?)?;
-    let work = stored_work(&Work::Resume {
+    let work = stored_work(&EntryPayload::Resume {
         invocation_id: "i".to_owned(),
         payload: Map::new(),
     })?;
     suspension::signal(conn, "i", None, work, now)?;
     inbox::inbox(conn, "s")?;
     inbox::begin(conn, &lease, "j".to_owned())?;
-    let done = Settle::Done {
+    let done = Disposition::Done {
         outcome: outcome(),
         keep_journal: false,
     };

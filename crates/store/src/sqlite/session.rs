@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use logue_harness::Timestamp;
-use logue_harness::store::{Acquired, CancelMode, Lease, SessionFilter, SessionInfo, StoreError};
+use logue_harness::store::{
+    CancelMode, Lease, LeaseResult, SessionFilter, SessionInfo, StoreError,
+};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value};
 
@@ -107,13 +109,13 @@ pub(super) fn acquire(
     owner: String,
     now: Timestamp,
     ttl: Duration,
-) -> Tried<Acquired> {
+) -> Tried<LeaseResult> {
     let head = existing(conn, &session)?;
     if let Some((holder, until)) = head.holder
         && holder != owner
         && now < until
     {
-        return Ok(Acquired::Held {
+        return Ok(LeaseResult::Held {
             owner: holder,
             until,
         });
@@ -126,7 +128,7 @@ pub(super) fn acquire(
             owner,
             Moment(now.after(ttl))
         ])?;
-    Ok(Acquired::Lease(Lease {
+    Ok(LeaseResult::Lease(Lease {
         session,
         owner,
         epoch,

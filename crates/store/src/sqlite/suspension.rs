@@ -5,7 +5,7 @@
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    NewSuspension, Signalled, StoreError, Suspension, SuspensionFilter, SuspensionStatus,
+    NewSuspension, SignalResult, StoreError, Suspension, SuspensionFilter, SuspensionStatus,
 };
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -80,17 +80,17 @@ pub(super) fn signal(
     signal_id: Option<String>,
     work: String,
     now: Timestamp,
-) -> Tried<Signalled> {
+) -> Tried<SignalResult> {
     if let Some(signal_id) = signal_id
         && let Some(earlier) = earlier(conn, invocation_id, signal_id)?
     {
         return Ok(earlier);
     }
     let Some(latest) = latest(conn, invocation_id)? else {
-        return Ok(Signalled::Unknown);
+        return Ok(SignalResult::Unknown);
     };
     if let Some(entry) = latest.entry {
-        return Ok(Signalled::Entry {
+        return Ok(SignalResult::Entry {
             session: latest.session,
             entry,
             fresh: false,
@@ -108,7 +108,7 @@ pub(super) fn signal(
     let entry = inbox::put(conn, &head, arrival)?;
     conn.prepare_cached("UPDATE suspension SET status = 1, entry = ?2 WHERE num = ?1")?
         .execute(params![latest.num, Count(entry)])?;
-    Ok(Signalled::Entry {
+    Ok(SignalResult::Entry {
         session: latest.session,
         entry,
         fresh: true,
@@ -116,7 +116,11 @@ pub(super) fn signal(
 }
 
 /// What a signal did that is not for the latest suspension of an invocation; `None` if it is.
-fn earlier(conn: &Connection, invocation_id: &str, signal_id: String) -> Tried<Option<Signalled>> {
+fn earlier(
+    conn: &Connection,
+    invocation_id: &str,
+    signal_id: String,
+) -> Tried<Option<SignalResult>> {
     let id = Id(invocation_id.to_owned());
     let latest: Option<Id> = conn
         .prepare_cached(
@@ -137,12 +141,12 @@ fn earlier(conn: &Connection, invocation_id: &str, signal_id: String) -> Tried<O
         })
         .optional()?;
     Ok(Some(match found {
-        Some((Id(session), Some(Count(entry)))) => Signalled::Entry {
+        Some((Id(session), Some(Count(entry)))) => SignalResult::Entry {
             session,
             entry,
             fresh: false,
         },
-        _ => Signalled::Unknown,
+        _ => SignalResult::Unknown,
     }))
 }
 

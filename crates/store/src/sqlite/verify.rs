@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use logue_harness::store::Verified;
+use logue_harness::store::IntegrityReport;
 use rusqlite::{Connection, params};
 
 use super::column::{Range, position};
@@ -10,8 +10,8 @@ use super::fault::Tried;
 use super::session;
 
 /// Looks at one session or at all, and then at the file too.
-pub(super) fn verify(conn: &Connection, path: &Path, only: Option<&str>) -> Tried<Verified> {
-    let mut verified = Verified::default();
+pub(super) fn verify(conn: &Connection, path: &Path, only: Option<&str>) -> Tried<IntegrityReport> {
+    let mut verified = IntegrityReport::default();
     if let Some(session) = only {
         if let Some(head) = session::find(conn, session)? {
             one(conn, session, head.sid, &mut verified)?;
@@ -55,7 +55,7 @@ pub(super) fn verify(conn: &Connection, path: &Path, only: Option<&str>) -> Trie
     Ok(verified)
 }
 
-fn one(conn: &Connection, session: &str, sid: i64, verified: &mut Verified) -> Tried<()> {
+fn one(conn: &Connection, session: &str, sid: i64, verified: &mut IntegrityReport) -> Tried<()> {
     let range = Range::of(sid)?;
     let ends = [range.first(), range.last()];
     let count = |sql: &str| -> Tried<i64> {
@@ -135,7 +135,7 @@ fn bodies(
     session: &str,
     sid: i64,
     ends: [i64; 2],
-    verified: &mut Verified,
+    verified: &mut IntegrityReport,
 ) -> Tried<()> {
     let [first, last] = ends;
     let checks = [

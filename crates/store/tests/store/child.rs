@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use logue_harness::Timestamp;
-use logue_harness::store::{Acquired, Store, StoreError};
+use logue_harness::store::{LeaseResult, Store, StoreError};
 use logue_store::SqliteStore;
 use serde_json::json;
 
@@ -74,7 +74,7 @@ async fn take_turns(path: &Path) -> Result<(), StoreError> {
         store.accept("s", super::entry(&key, Some(&key))).await?;
         let lease = loop {
             match store.acquire("s", &me, now(), super::TTL).await? {
-                Acquired::Lease(lease) => break lease,
+                LeaseResult::Lease(lease) => break lease,
                 _ => tokio::time::sleep(Duration::from_millis(2)).await,
             }
         };
@@ -114,7 +114,7 @@ async fn write_session(store: &SqliteStore, session: &str) -> Result<(), StoreEr
         tell(&format!("accepted {session} {key}"));
         // The one that was killed had this name too, so nobody waits for the end of its lease.
         let lease = match store.acquire(session, "writer", now(), super::TTL).await? {
-            Acquired::Lease(lease) => lease,
+            LeaseResult::Lease(lease) => lease,
             other => panic!("no lease: {other:?}"),
         };
         let begun = store.begin(&lease, &key, now()).await?.unwrap();

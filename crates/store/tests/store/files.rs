@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use logue_harness::store::{NewEntry, Store, StoreError, Work};
+use logue_harness::store::{EntryPayload, NewEntry, Store, StoreError};
 use logue_store::{SqliteStore, Stores};
 use rusqlite::Connection;
 use serde_json::json;
@@ -42,7 +42,7 @@ async fn a_long_session_takes_little_more_than_its_text() {
     let message = said(&"A sentence of forty characters, it says. ".repeat(5)[..200]);
     let mut seq = 0;
     for number in 0..400 {
-        let work = Work::Message {
+        let work = EntryPayload::Message {
             message: message.clone(),
         };
         let put = NewEntry {

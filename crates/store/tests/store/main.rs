@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    Acquired, Commit, Lease, NewEntry, NewOutcome, OutcomeKind, Settle, Store, StoreError, Work,
+    Commit, Disposition, EntryPayload, Lease, LeaseResult, NewEntry, NewOutcome, OutcomeKind,
+    Store, StoreError,
 };
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -35,7 +36,7 @@ fn said(text: &str) -> Value {
 
 fn entry(text: &str, key: Option<&str>) -> NewEntry {
     NewEntry {
-        work: Work::Message {
+        work: EntryPayload::Message {
             message: said(text),
         },
         key: key.map(str::to_owned),
@@ -52,7 +53,7 @@ fn done(invocation_id: &str, expected_seq: u64, messages: Vec<Value>) -> Commit 
         messages,
         fields: Map::new(),
         schema_version: None,
-        settle: Some(Settle::Done {
+        settle: Some(Disposition::Done {
             outcome: NewOutcome {
                 kind: OutcomeKind::Completed,
                 replies_from: expected_seq + 1,
@@ -66,7 +67,7 @@ fn done(invocation_id: &str, expected_seq: u64, messages: Vec<Value>) -> Commit 
 
 async fn lease(store: &dyn Store, session: &str) -> Result<Lease, StoreError> {
     match store.acquire(session, "owner", NOW, TTL).await? {
-        Acquired::Lease(lease) => Ok(lease),
+        LeaseResult::Lease(lease) => Ok(lease),
         other => panic!("no lease: {other:?}"),
     }
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
-    Accepted, Acquired, AuditEntry, Begun, CancelMode, Commit, InboxEntry, JournalNote, Lease,
-    NewEntry, SessionFilter, SessionInfo, Signalled, Store, StoreError, StoreResult, StoredOutcome,
-    Suspension, SuspensionFilter, Verified,
+    AuditEntry, CancelMode, ClaimedEntry, Commit, EnqueueResult, InboxEntry, IntegrityReport,
+    JournalNote, Lease, LeaseResult, NewEntry, SessionFilter, SessionInfo, SignalResult, Store,
+    StoreError, StoreResult, StoredOutcome, Suspension, SuspensionFilter,
 };
 use logue_store::SqliteStore;
 use serde_json::{Map, Value};
@@ -63,17 +63,17 @@ macro_rules! spread {
 }
 
 spread! {
-    accept(session: &'a str, entry: NewEntry) -> Accepted;
+    accept(session: &'a str, entry: NewEntry) -> EnqueueResult;
     entry(session: &'a str, entry: u64) -> Option<InboxEntry>;
     inbox(session: &'a str) -> Vec<InboxEntry>;
     request_cancel(session: &'a str, mode: CancelMode) -> bool;
-    acquire(session: &'a str, owner: &'a str, now: Timestamp, ttl: Duration) -> Acquired;
+    acquire(session: &'a str, owner: &'a str, now: Timestamp, ttl: Duration) -> LeaseResult;
     renew(lease: &'a Lease, now: Timestamp, ttl: Duration) -> Option<CancelMode>;
     release(lease: &'a Lease) -> ();
-    begin(lease: &'a Lease, invocation_id: &'a str, now: Timestamp) -> Option<Begun>;
+    begin(lease: &'a Lease, invocation_id: &'a str, now: Timestamp) -> Option<ClaimedEntry>;
     journal(lease: &'a Lease, invocation_id: &'a str, notes: Vec<Value>) -> ();
     commit(lease: &'a Lease, commit: Commit) -> ();
-    signal(invocation_id: &'a str, signal_id: Option<&'a str>, payload: Map<String, Value>, now: Timestamp) -> Signalled;
+    signal(invocation_id: &'a str, signal_id: Option<&'a str>, payload: Map<String, Value>, now: Timestamp) -> SignalResult;
     suspension(invocation_id: &'a str) -> Option<Suspension>;
     suspensions(filter: SuspensionFilter) -> Vec<Suspension>;
     session(session: &'a str) -> Option<SessionInfo>;
@@ -87,5 +87,5 @@ spread! {
     set_label(session: &'a str, name: &'a str, value: Value, now: Timestamp) -> ();
     fork(session: &'a str, upto: u64, into: &'a str, now: Timestamp) -> ();
     delete(session: &'a str) -> bool;
-    verify(session: Option<&'a str>) -> Verified;
+    verify(session: Option<&'a str>) -> IntegrityReport;
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use logue_agent::{is_pending, read_all, read_bytes};
 use logue_harness::Clock as _;
-use logue_harness::store::{Acquired, Commit, SharedStore};
+use logue_harness::store::{Commit, LeaseResult, SharedStore};
 use logue_message::ChatMessage;
 use openchatml::project::JsonFormat;
 use serde_json::{Map, Value, json};
@@ -86,7 +86,7 @@ pub(super) async fn import(store: SharedStore, arguments: &ImportArgs) -> Result
     let acquired = store
         .acquire(session, &owner, now, Duration::from_secs(30))
         .await;
-    let Acquired::Lease(lease) = acquired.map_err(|error| store_failure(&error))? else {
+    let LeaseResult::Lease(lease) = acquired.map_err(|error| store_failure(&error))? else {
         let message = format!("somebody else works on `{session}`");
         return Err(Failure::new(Exit::Busy, "session_busy", message));
     };

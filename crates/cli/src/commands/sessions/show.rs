@@ -1,8 +1,8 @@
 //! `logue sessions show`.
 
 use logue_harness::store::{
-    EntryState, InboxEntry, SharedStore, StoredOutcome, Suspension, SuspensionFilter,
-    SuspensionStatus, Work,
+    EntryPayload, EntryState, InboxEntry, SharedStore, StoredOutcome, Suspension, SuspensionFilter,
+    SuspensionStatus,
 };
 use logue_message::{ChatMessage, Role};
 use logue_source::{ColorMode, escape_untrusted};
@@ -60,10 +60,10 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
             _ => "waits for its turn",
         };
         let what = match &entry.work {
-            Some(Work::Message { message }) => {
+            Some(EntryPayload::Message { message }) => {
                 ChatMessage::from_json(message).map_or_else(|_| String::new(), |said| said.text())
             }
-            Some(Work::Resume { .. }) => "a signal".to_owned(),
+            Some(EntryPayload::Resume { .. }) => "a signal".to_owned(),
             _ => String::new(),
         };
         heading(&mut text, &format!("inbox {}: {state}", entry.entry), style);

@@ -17,9 +17,10 @@ use serde_json::{Map, Value};
 use self::session::{Session, limited};
 use self::suspensions::Suspensions;
 use super::{
-    Accepted, Acquired, AuditEntry, Begun, CancelMode, Commit, InboxEntry, JournalNote, Lease,
-    NewEntry, SessionFilter, SessionInfo, Settle, Signalled, Store, StoreError, StoreResult,
-    StoredOutcome, Suspension, SuspensionFilter, SuspensionStatus, Verified, Work,
+    AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
+    InboxEntry, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, SessionFilter,
+    SessionInfo, SignalResult, Store, StoreError, StoreResult, StoredOutcome, Suspension,
+    SuspensionFilter, SuspensionStatus,
 };
 use crate::clock::Timestamp;
 
@@ -30,14 +31,14 @@ use crate::clock::Timestamp;
 ///
 /// ```
 /// use logue_harness::Timestamp;
-/// use logue_harness::store::{Accepted, MemoryStore, NewEntry, Store, Work};
+/// use logue_harness::store::{EnqueueResult, MemoryStore, NewEntry, Store, EntryPayload};
 /// use serde_json::json;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let store = MemoryStore::new();
 /// let hello = NewEntry {
-///     work: Work::Message { message: json!({ "role": "user", "content": "Hello." }) },
+///     work: EntryPayload::Message { message: json!({ "role": "user", "content": "Hello." }) },
 ///     key: Some("delivery-1".to_owned()),
 ///     only_if_idle: false,
 ///     cancel: None,
@@ -45,8 +46,8 @@ use crate::clock::Timestamp;
 /// };
 /// let first = store.accept("s1", hello.clone()).await?;
 /// let again = store.accept("s1", hello).await?;
-/// assert_eq!(first, Accepted::Entry { entry: 1, fresh: true, ahead: 0 });
-/// assert_eq!(again, Accepted::Entry { entry: 1, fresh: false, ahead: 0 });
+/// assert_eq!(first, EnqueueResult::Entry { entry: 1, fresh: true, ahead: 0 });
+/// assert_eq!(again, EnqueueResult::Entry { entry: 1, fresh: false, ahead: 0 });
 /// # Ok(())
 /// # }
 /// ```
@@ -75,7 +76,7 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn accept<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, Accepted> {
+    fn accept<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, EnqueueResult> {
         self.with(move |data| Ok(data.made(session, entry.now)?.accept(entry)))
     }
 
@@ -113,7 +114,7 @@ impl Store for MemoryStore {
         owner: &'a str,
         now: Timestamp,
         ttl: Duration,
-    ) -> StoreResult<'a, Acquired> {
+    ) -> StoreResult<'a, LeaseResult> {
         self.with(move |data| {
             let kept = data
                 .sessions
@@ -146,7 +147,7 @@ impl Store for MemoryStore {
         lease: &'a Lease,
         invocation_id: &'a str,
         _now: Timestamp,
-    ) -> StoreResult<'a, Option<Begun>> {
+    ) -> StoreResult<'a, Option<ClaimedEntry>> {
         self.with(move |data| Ok(owned(&mut data.sessions, lease)?.begin(invocation_id)))
     }
 
@@ -169,7 +170,7 @@ impl Store for MemoryStore {
         signal_id: Option<&'a str>,
         payload: Map<String, Value>,
         now: Timestamp,
-    ) -> StoreResult<'a, Signalled> {
+    ) -> StoreResult<'a, SignalResult> {
         self.with(move |data| Ok(data.signal(invocation_id, signal_id, payload, now)))
     }
 
@@ -302,7 +303,7 @@ impl Store for MemoryStore {
         self.with(move |data| Ok(data.delete(session)))
     }
 
-    fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, Verified> {
+    fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, IntegrityReport> {
         self.with(move |data| Ok(data.verify(session)))
     }
 }
@@ -335,7 +336,7 @@ impl Data {
         session.expect_length(&lease.session, commit.expected_seq)?;
         session.expect_running(&commit.invocation_id, commit.settle.is_some())?;
         let resumed = session.resumes();
-        if let Some(Settle::Suspended { .. }) = &commit.settle {
+        if let Some(Disposition::Suspended { .. }) = &commit.settle {
             self.suspensions
                 .expect_free(&lease.session, &commit.invocation_id, resumed)?;
         }
@@ -349,7 +350,7 @@ impl Data {
         if resumed {
             self.suspensions.end(&id);
         }
-        if let Settle::Suspended { suspension, .. } = settle {
+        if let Disposition::Suspended { suspension, .. } = settle {
             self.suspensions.begin(&lease.session, &id, suspension, now);
         }
         Ok(())
@@ -361,33 +362,33 @@ impl Data {
         signal_id: Option<&str>,
         payload: Map<String, Value>,
         now: Timestamp,
-    ) -> Signalled {
+    ) -> SignalResult {
         if let Some(signal_id) = signal_id
             && let Some(earlier) = self.suspensions.earlier(invocation_id, signal_id)
         {
             return earlier;
         }
         let Some(suspension) = self.suspensions.latest_mut(invocation_id) else {
-            return Signalled::Unknown;
+            return SignalResult::Unknown;
         };
         let Some(session) = self.sessions.get_mut(&suspension.session) else {
-            return Signalled::Unknown;
+            return SignalResult::Unknown;
         };
         if let Some(entry) = suspension.entry {
-            return Signalled::Entry {
+            return SignalResult::Entry {
                 session: suspension.session.clone(),
                 entry,
                 fresh: false,
             };
         }
-        let work = Work::Resume {
+        let work = EntryPayload::Resume {
             invocation_id: invocation_id.to_owned(),
             payload,
         };
         let entry = session.put(work, None, now);
         suspension.entry = Some(entry);
         suspension.status = SuspensionStatus::Signalled;
-        Signalled::Entry {
+        SignalResult::Entry {
             session: suspension.session.clone(),
             entry,
             fresh: true,
@@ -443,8 +444,8 @@ impl Data {
         true
     }
 
-    fn verify(&self, only: Option<&str>) -> Verified {
-        let mut verified = Verified::default();
+    fn verify(&self, only: Option<&str>) -> IntegrityReport {
+        let mut verified = IntegrityReport::default();
         let wanted = |id: &str| only.is_none_or(|only| only == id);
         for (id, session) in self.sessions.iter().filter(|(id, _)| wanted(id)) {
             verified.sessions += 1;

@@ -12,9 +12,9 @@ use serde_json::{Map, Value};
 
 use crate::clock::Timestamp;
 use crate::store::{
-    Accepted, Acquired, AuditEntry, Begun, CancelMode, Commit, EntryState, InboxEntry, JournalNote,
-    Lease, NewEntry, NewOutcome, OutcomeKind, SessionInfo, Settle, StoreError, StoredOutcome,
-    Verified, Work,
+    AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
+    EntryState, InboxEntry, IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, NewOutcome,
+    OutcomeKind, SessionInfo, StoreError, StoredOutcome,
 };
 
 /// What is kept of a session.
@@ -38,7 +38,7 @@ pub(super) struct Session {
 
 #[derive(Debug)]
 struct Entry {
-    work: Option<Work>,
+    work: Option<EntryPayload>,
     key: Option<String>,
     invocation_id: Option<String>,
     cancel: Option<CancelMode>,
@@ -65,23 +65,23 @@ impl Session {
         }
     }
 
-    pub(super) fn accept(&mut self, entry: NewEntry) -> Accepted {
+    pub(super) fn accept(&mut self, entry: NewEntry) -> EnqueueResult {
         let known = entry.key.as_ref().and_then(|key| self.keys.get(key));
         if let Some(&number) = known {
-            return Accepted::Entry {
+            return EnqueueResult::Entry {
                 entry: number,
                 fresh: false,
                 ahead: self.ahead(number),
             };
         }
         if entry.only_if_idle && self.front().is_some() {
-            return Accepted::Busy;
+            return EnqueueResult::Busy;
         }
         if let Some(mode) = entry.cancel {
             self.cancel(mode);
         }
         let number = self.put(entry.work, entry.key, entry.now);
-        Accepted::Entry {
+        EnqueueResult::Entry {
             entry: number,
             fresh: true,
             ahead: self.ahead(number),
@@ -89,7 +89,7 @@ impl Session {
     }
 
     /// Puts an entry at the end of the inbox.
-    pub(super) fn put(&mut self, work: Work, key: Option<String>, now: Timestamp) -> u64 {
+    pub(super) fn put(&mut self, work: EntryPayload, key: Option<String>, now: Timestamp) -> u64 {
         let number = as_count(self.entries.len()) + 1;
         if let Some(key) = &key {
             self.keys.insert(key.clone(), number);
@@ -146,19 +146,19 @@ impl Session {
         owner: &str,
         now: Timestamp,
         ttl: Duration,
-    ) -> Acquired {
+    ) -> LeaseResult {
         if let Some((holder, until)) = &self.holder
             && holder != owner
             && now < *until
         {
-            return Acquired::Held {
+            return LeaseResult::Held {
                 owner: holder.clone(),
                 until: *until,
             };
         }
         self.epoch += 1;
         self.holder = Some((owner.to_owned(), now.after(ttl)));
-        Acquired::Lease(Lease {
+        LeaseResult::Lease(Lease {
             session: id.to_owned(),
             owner: owner.to_owned(),
             epoch: self.epoch,
@@ -188,12 +188,12 @@ impl Session {
         self.holder = None;
     }
 
-    pub(super) fn begin(&mut self, invocation_id: &str) -> Option<Begun> {
+    pub(super) fn begin(&mut self, invocation_id: &str) -> Option<ClaimedEntry> {
         let front = self.front_mut()?;
         let recovered = front.invocation_id.is_some();
         if !recovered {
             front.invocation_id = Some(match &front.work {
-                Some(Work::Resume { invocation_id, .. }) => invocation_id.clone(),
+                Some(EntryPayload::Resume { invocation_id, .. }) => invocation_id.clone(),
                 _ => invocation_id.to_owned(),
             });
         }
@@ -204,7 +204,7 @@ impl Session {
             .as_ref()
             .filter(|_| recovered)
             .and_then(|id| self.journals.get(id));
-        Some(Begun {
+        Some(ClaimedEntry {
             notes: journal.cloned().unwrap_or_default(),
             entry,
             recovered,
@@ -275,13 +275,13 @@ impl Session {
     /// Whether the entry that runs goes on after a signal.
     pub(super) fn resumes(&self) -> bool {
         self.front().is_some_and(|entry| {
-            entry.invocation_id.is_some() && matches!(entry.work, Some(Work::Resume { .. }))
+            entry.invocation_id.is_some() && matches!(entry.work, Some(EntryPayload::Resume { .. }))
         })
     }
 
     /// Carries out a commit that was found to fit, and gives back how it settles the entry, if it
     /// does.
-    pub(super) fn apply(&mut self, commit: Commit) -> Option<Settle> {
+    pub(super) fn apply(&mut self, commit: Commit) -> Option<Disposition> {
         self.has_state |= changes_state(&commit);
         let appends = !commit.messages.is_empty();
         self.history
@@ -293,18 +293,18 @@ impl Session {
         self.touch(commit.now);
 
         let keeps = match commit.settle.as_ref()? {
-            Settle::Done {
+            Disposition::Done {
                 outcome,
                 keep_journal,
             } => {
                 self.settle(outcome, &commit.invocation_id, appends, commit.now);
                 *keep_journal
             }
-            Settle::Suspended { outcome, .. } => {
+            Disposition::Suspended { outcome, .. } => {
                 self.settle(outcome, &commit.invocation_id, appends, commit.now);
                 false
             }
-            Settle::Requeue => {
+            Disposition::Requeue => {
                 if let Some(entry) = self.front_mut() {
                     entry.invocation_id = None;
                     entry.cancel = None;
@@ -379,7 +379,7 @@ impl Session {
         self.epoch
     }
 
-    pub(super) fn verify(&self, id: &str, verified: &mut Verified) {
+    pub(super) fn verify(&self, id: &str, verified: &mut IntegrityReport) {
         verified.messages += self.seq();
         if self.outcomes.len() > self.entries.len() {
             let fault = format!("`{id}` has more outcomes than entries");
@@ -403,7 +403,7 @@ impl Session {
         let Some(entry) = self.front_mut() else {
             return;
         };
-        let resumed = matches!(entry.work, Some(Work::Resume { .. }));
+        let resumed = matches!(entry.work, Some(EntryPayload::Resume { .. }));
         if appends && !resumed {
             entry.work = None;
         }
@@ -462,9 +462,9 @@ pub(super) fn limited<T>(items: &[T], from: u64, limit: usize) -> impl Iterator<
 /// before it changed anything does not.
 fn changes_state(commit: &Commit) -> bool {
     let settles_only = match &commit.settle {
-        None | Some(Settle::Suspended { .. }) => false,
-        Some(Settle::Done { outcome, .. }) => outcome.kind != OutcomeKind::Completed,
-        Some(Settle::Requeue) => true,
+        None | Some(Disposition::Suspended { .. }) => false,
+        Some(Disposition::Done { outcome, .. }) => outcome.kind != OutcomeKind::Completed,
+        Some(Disposition::Requeue) => true,
     };
     !settles_only || !commit.messages.is_empty() || !commit.fields.is_empty()
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::clock::Timestamp;
 use crate::store::{
-    NewSuspension, Signalled, StoreError, Suspension, SuspensionFilter, SuspensionStatus,
+    NewSuspension, SignalResult, StoreError, Suspension, SuspensionFilter, SuspensionStatus,
 };
 
 /// What waits and what waited.
@@ -99,7 +99,7 @@ impl Suspensions {
     }
 
     /// What a signal did that is not for the latest suspension of an invocation; `None` if it is.
-    pub(super) fn earlier(&self, invocation_id: &str, signal_id: &str) -> Option<Signalled> {
+    pub(super) fn earlier(&self, invocation_id: &str, signal_id: &str) -> Option<SignalResult> {
         if self.latest(invocation_id)?.signal_id == signal_id {
             return None;
         }
@@ -109,13 +109,13 @@ impl Suspensions {
             .rev()
             .filter(|one| one.invocation_id == invocation_id && one.signal_id == signal_id);
         let entry = earlier.next().and_then(|one| {
-            Some(Signalled::Entry {
+            Some(SignalResult::Entry {
                 session: one.session.clone(),
                 entry: one.entry?,
                 fresh: false,
             })
         });
-        Some(entry.unwrap_or(Signalled::Unknown))
+        Some(entry.unwrap_or(SignalResult::Unknown))
     }
 
     /// Removes those of a session.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use logue_harness::Timestamp;
 use logue_harness::chat::{SendOptions, SignalTarget, continues};
-use logue_harness::store::{Acquired, SuspensionFilter};
+use logue_harness::store::{LeaseResult, SuspensionFilter};
 use logue_message::{ChatMessage, ToolCall};
 
 use super::stage::{Stage, category, texts};
@@ -163,7 +163,7 @@ async fn calls_that_a_turn_went_on_with_get_their_results_and_are_not_said_again
     drop(signalled.unwrap());
     // A process took the session, began its calls, heard of one of them, and died.
     let acquired = stage.store.acquire("s", "dead", now, Duration::ZERO).await;
-    let Acquired::Lease(lease) = acquired.unwrap() else {
+    let LeaseResult::Lease(lease) = acquired.unwrap() else {
         panic!("somebody has it");
     };
     drop(stage.store.begin(&lease, id, now).await.unwrap());

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use logue_graph::{
-    CompiledGraph, CountingIds, END, Field, FieldType, GraphBuilder, List, NodeContext, NodeError,
-    SignalDescriptor, StateSchema, Target, Update,
+    CompiledGraph, CountingIds, END, EdgeTarget, Field, FieldType, GraphBuilder, List, NodeContext,
+    NodeError, SignalDescriptor, StateSchema, Update,
 };
 use logue_harness::chat::{
     ChatConfig, ChatHarness, ChatHarnessBuilder, ChatTurnOutcome, messages_field,
@@ -115,24 +115,28 @@ impl Stage {
             .entry("model")
             .add_conditional_edge(
                 "model",
-                [Target::node("tools"), Target::node("hold"), END],
+                [EdgeTarget::node("tools"), EdgeTarget::node("hold"), END],
                 |state| {
                     let messages = state.list_of::<ChatMessage>("messages");
                     match messages.and_then(List::last) {
-                        Some(last) if !last.tool_calls.is_empty() => Target::node("tools"),
-                        Some(last) if last.text().starts_with("waiting") => Target::node("hold"),
+                        Some(last) if !last.tool_calls.is_empty() => EdgeTarget::node("tools"),
+                        Some(last) if last.text().starts_with("waiting") => {
+                            EdgeTarget::node("hold")
+                        }
                         _ => END,
                     }
                 },
             )
             .add_edge("tools", "model")
             .add_edge("hold", "after")
-            .add_conditional_edge("after", [Target::node("hold"), END], |state| {
-                match state.json("approval").and_then(Value::as_str) {
-                    Some("again") => Target::node("hold"),
+            .add_conditional_edge(
+                "after",
+                [EdgeTarget::node("hold"), END],
+                |state| match state.json("approval").and_then(Value::as_str) {
+                    Some("again") => EdgeTarget::node("hold"),
                     _ => END,
-                }
-            })
+                },
+            )
             .compile(CountingIds::new())
             .unwrap()
     }
