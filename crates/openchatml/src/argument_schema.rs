@@ -148,8 +148,9 @@ impl ArgumentSchema {
         self.check_but(text, None)
     }
 
-    /// The same for an object that may also have the property `key`, which is for others. A
-    /// shape that knows this property checks it.
+    /// Checks an object, with `key` as a further property.
+    ///
+    /// That property is for another component. A shape that knows this property checks it.
     pub(crate) fn check_ignoring(&self, text: &[u8], key: &str) -> Result<(), SchemaMismatch> {
         self.check_but(text, Some(key))
     }

@@ -61,9 +61,10 @@ const ONLY_0_1: [&[u8]; 13] = [
     b"<|function_output|>",
 ];
 
-/// The dialect that `text` is in; `None` where no token of any dialect stands in it. The rules are
-/// in this order: the 1.x line by its first token, a version in the header, signs of 2.2, of 2.0
-/// and of Harmony, and Harmony for other frames without a header. Linear in the text.
+/// The dialect of `text`; `None` if it contains no token of any dialect.
+///
+/// The rules are in this order: the 1.x line by its first token, a version in the header, signs of
+/// 2.2, of 2.0 and of Harmony, and Harmony for other frames without a header. Linear in the text.
 ///
 /// ```
 /// use openchatml::{Dialect, detect};

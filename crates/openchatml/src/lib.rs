@@ -8,11 +8,16 @@
 //! <|start|>assistant<|channel|>final<|message|>4.<|return|>
 //! ```
 //!
-//! [`parse`] never fails: it gives a [`Document`] of spans over the bytes that it was given, with
-//! a diagnostic for everything that is wrong. [`parse_owned`] gives an [`OwnedDocument`], which
-//! keeps its bytes and lends that document. [`View`] is that document as a person may see it;
-//! [`check()`] looks for more mistakes; [`FrameBuf`] and [`write_frame`] are the way back.
-//! [`messages_from_frames`] and [`frames_from_messages`] map to what providers are sent.
+//! [`parse`] never fails: it returns a [`Document`] of spans over its input, with a diagnostic for
+//! every error. [`parse_owned`] returns an [`OwnedDocument`], which keeps the bytes. [`View`] is the
+//! visible part of a document, and [`check()`] reports further errors. [`FrameBuf`] and
+//! [`write_frame`] write frames. [`messages_from_frames`] and [`frames_from_messages`] map to the
+//! messages of model providers.
+//!
+//! Other dialects have modules of their own: [`harmony`] and [`v0_1`]. [`convert`] maps between all
+//! of them, [`stream`] reads text as it arrives.
+//!
+//! # Example
 //!
 //! ```
 //! use openchatml::{Channel, View, parse};
@@ -31,6 +36,11 @@
 //! let shown: Vec<_> = view.frames().filter_map(|frame| view.text(frame).ok()).collect();
 //! assert_eq!(shown, ["What is 2 + 2?", "4."]);
 //! ```
+//!
+//! # Features
+//!
+//! - `o200k` (off by default): the vocabulary of gpt-oss models, 4 MB. It adds `harmony::Renderer`
+//!   and `harmony::read_harmony_ids`, which render to token ids and read them.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

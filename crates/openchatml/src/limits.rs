@@ -14,7 +14,7 @@ pub const MAX_FRAME_HEADER: usize = 64 * 1024;
 /// another.
 pub const MAX_BLANK: usize = 4 * 1024;
 
-/// Bytes of a literal block behind the first control token in it. A stream holds so much back until
+/// Bytes of a literal block after its first control token. A stream holds them back until
 /// it knows that the block is closed, so a block that closes later counts as never closed.
 pub const MAX_LITERAL_HELD: usize = 1024 * 1024;
 

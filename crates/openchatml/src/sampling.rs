@@ -17,9 +17,11 @@ pub enum ReasoningRetention {
     /// All: reasoning before the last answer is dropped. What the specification says.
     #[default]
     OpenTurn,
-    /// Only what stands before the *first* message on `final`, and only if the assistant's last
-    /// message is on `final`: what openai-harmony 0.0.8 does. Everything on `analysis` is
-    /// reasoning to it, calls of built-in tools and their replies included.
+    /// Reasoning before the *first* message on `final`.
+    ///
+    /// It is dropped only if the assistant's last message is on `final`: what openai-harmony 0.0.8
+    /// does. Everything on `analysis` is reasoning to it, calls of built-in tools and their
+    /// replies included.
     FirstFinal,
 }
 

@@ -1,4 +1,4 @@
-//! Why a value does not fit. Runs only over values that are held in memory: those that did not
+//! The reason that a value does not fit. Runs only over values that are held in memory: those that did not
 //! pass in one go, and those that are tried against several alternatives.
 
 use std::cell::Cell;

@@ -5,9 +5,11 @@
 pub struct ConvertOptions {
     /// Refuse whatever would lose something.
     pub strict: bool,
-    /// Private reasoning stands in the message that it led to, in a field of its own, where the
-    /// form has one: `thinking` in the JSON of 2.2, `reasoning_content` in Chat Completions. Without
-    /// this option the first has a message of its own for it, and the second has none.
+    /// Whether private reasoning is a field of the message that it led to.
+    ///
+    /// This applies where the form has one: `thinking` in the JSON of 2.2, `reasoning_content` in
+    /// Chat Completions. Without this option the first has a message of its own for it, and the
+    /// second has none.
     pub thinking: bool,
     /// A projection is written on one line, as an object, the way data sets are kept.
     pub line: bool,

@@ -28,7 +28,7 @@ pub(super) struct Types<'t> {
 /// The place of the type that takes any value.
 const ANY: NodeId = NodeId(0);
 
-/// A type, and what it is an array of where that is written behind another type: `"a" | "b"[]`.
+/// A type, and its element type where `[]` follows another type: `"a" | "b"[]`.
 #[derive(Clone, Copy)]
 struct Read {
     id: NodeId,

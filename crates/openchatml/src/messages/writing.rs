@@ -16,7 +16,7 @@ use crate::write::frame::is_safe;
 /// introduction has the normal forms. Linear in the messages, with a logarithm for the ids.
 ///
 /// Answers end in `<|end|>`, as in a history; only one that is the very last frame ends
-/// in `<|return|>`. Names and ids are taken as they are: one that cannot stand in a header is
+/// in `<|return|>`. Names and ids are taken as they are: one that is invalid in a header is
 /// refused by [`write_frame`](crate::write_frame).
 ///
 /// ```

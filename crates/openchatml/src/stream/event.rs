@@ -29,7 +29,7 @@ pub enum Event<'e> {
     Delta(&'e str),
     /// It ends.
     End(FrameEnd),
-    /// The last frame, a call, has an `<|end|>` of its own behind it and goes on to this place
+    /// The last frame, a call, continues to this place with its own `<|end|>`
     /// (OpenChatML 2.0).
     Extended(usize),
     /// Something is wrong.

@@ -10,7 +10,7 @@ use crate::syntax::vocabulary::FrameRole;
 pub struct LegacyReadOptions {
     /// Plain `ChatML`: only `<|im_start|>` and `<|im_end|>` are tokens.
     pub plain: bool,
-    /// What a base model has at the beginning and end of a text (OpenChatML 0.1 §2). It may stand
+    /// The tokens of a base model around a text (OpenChatML 0.1 §2). They may be
     /// between messages.
     pub edges: Vec<String>,
 }

@@ -52,7 +52,7 @@ impl<'s> Task<'s> {
 }
 
 impl<'s> Fim<'s> {
-    /// Reads `<|fim_prefix|>…<|fim_middle|>…<|fim_suffix|>…`; each token must stand there once and
+    /// Reads `<|fim_prefix|>…<|fim_middle|>…<|fim_suffix|>…`; each token must occur once and
     /// in this order, and nothing but white space before the first.
     pub fn read(text: &'s [u8]) -> Option<Self> {
         let text = text.trim_ascii_start();

@@ -190,7 +190,7 @@ fn write_attribute(out: &mut String, key: &str, value: Option<&str>) {
     }
 }
 
-/// Returns whether `value` may stand in a frame header. A `<` at its end is refused too, because a
+/// Returns whether `value` is valid in a frame header. A `<` at its end is refused too, because a
 /// token may follow it directly.
 pub(crate) fn is_safe(value: &str) -> bool {
     !value.is_empty()

@@ -1,4 +1,4 @@
-//! The members of an object type. Prose may stand among them, where somebody's description lost
+//! The members of an object type. Prose may be among them, where a description lost
 //! the marks of a comment, and must not become a rule.
 
 use logue_source::Span;

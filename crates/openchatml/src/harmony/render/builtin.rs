@@ -1,6 +1,6 @@
 //! The tools that models of this format know from their training.
 //!
-//! The descriptions are facts of the format: a model was trained on these words, so they stand
+//! The descriptions are facts of the format: a model was trained on these words, so they are
 //! here byte for byte.
 
 use serde_json::json;

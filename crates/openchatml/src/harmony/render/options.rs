@@ -26,8 +26,9 @@ pub enum Reasoning {
     /// that waits for a tool needs its thoughts (OpenChatML 2.2 §7).
     #[default]
     DropFinished,
-    /// What stands before the *first* answer, and only if the assistant's last message is an
-    /// answer, as openai-harmony 0.0.8 does.
+    /// Reasoning before the *first* answer, if the last assistant message is an answer.
+    ///
+    /// This is the rule of openai-harmony 0.0.8.
     DropBeforeFirstFinal,
 }
 

@@ -11,8 +11,9 @@ use crate::syntax::json::is_json;
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator, is_tool_recipient};
 
 impl HarmonyDocument {
-    /// What was read as a transcript, one frame for each message, with a note for whatever it
-    /// cannot hold. Linear in the text.
+    /// The messages as a transcript, one frame each.
+    ///
+    /// There is a note for everything that it cannot hold. Linear in the text.
     ///
     /// Stray text is kept, as a frame of no role. A message of an unknown channel, or of none where
     /// one is needed, has an unknown one, so that it stays hidden. Calls get the ids `call_1`,
