@@ -272,7 +272,7 @@ impl<'s> Calls<'s> {
                 )
                 .with_label(
                     Span::new(later.start, later.start),
-                    "the conversation went on",
+                    "the conversation continued",
                 )
                 .with_expected("a reply with this `call_id`")
                 .with_help("add a `tool` frame with its id, or remove the call"),

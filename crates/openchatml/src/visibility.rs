@@ -35,7 +35,7 @@ impl HiddenReason {
         match self {
             Self::Role => "frames of this role are hidden",
             Self::Analysis => "private reasoning is hidden",
-            Self::Commentary => "commentary that is no preamble is hidden",
+            Self::Commentary => "commentary that is not a preamble is hidden",
             Self::UnknownChannel => "a frame whose channel is not understood is hidden",
             Self::ForTool => "what is addressed to a tool is hidden",
             Self::Stray => "text outside every frame is hidden",

@@ -126,7 +126,7 @@ pub(super) fn check_markers(document: &Document<'_>, frame: &Frame) -> Option<Di
     Some(
         Diagnostic::warning(
             DiagnosticCode::ReasoningOutsideAnalysis,
-            "a marker of private reasoning stands outside `analysis`",
+            "a marker of private reasoning is outside `analysis`",
             Span::new(start, end),
         )
         .with_expected("the marker on `<|channel|>analysis`")

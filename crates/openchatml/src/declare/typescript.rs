@@ -91,7 +91,7 @@ impl Reader<'_> {
                 Word::Name if matches!(text, "export" | "declare") => {}
                 _ => {
                     if std::mem::take(&mut self.complete) {
-                        found.issue(token.span, "this is no `type` of a namespace");
+                        found.issue(token.span, "this is not a `type` of a namespace");
                     }
                     self.types.lexer.skip_line();
                     description.clear();

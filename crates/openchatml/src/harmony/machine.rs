@@ -197,7 +197,7 @@ impl Machine {
         if !rest.is_empty() {
             let found = Diagnostic::error(
                 DiagnosticCode::ParseStrayText,
-                "text stands outside every message",
+                "text is outside every message",
                 Span::new(at + used, at + used + 1),
             );
             self.report(
@@ -241,7 +241,7 @@ impl Machine {
             Control::Token(token @ (ControlToken::Channel | ControlToken::Constrain)) => {
                 let found = Diagnostic::error(
                     DiagnosticCode::ParseHeader,
-                    format!("`{token}` stands outside every header"),
+                    format!("`{token}` is outside every header"),
                     at,
                 );
                 self.report(
@@ -340,7 +340,7 @@ impl Machine {
                 if !self.head.stray || token == ControlToken::Channel {
                     let found = Diagnostic::error(
                         DiagnosticCode::ParseHeader,
-                        format!("`{token}` stands in a message's body"),
+                        format!("`{token}` is in a message's body"),
                         at,
                     );
                     self.report(
@@ -360,7 +360,7 @@ impl Machine {
             Control::Token(token) => {
                 let found = Diagnostic::error(
                     DiagnosticCode::ParseStrayToken,
-                    format!("`{token}` stands in a message's body"),
+                    format!("`{token}` is in a message's body"),
                     at,
                 );
                 self.report(
@@ -381,7 +381,7 @@ impl Machine {
     fn end_of_text(&mut self, at: Span, sink: &mut Sink<'_>) {
         let found = Diagnostic::warning(
             DiagnosticCode::ParseStrayToken,
-            "`<|endoftext|>` is no token of the envelope",
+            "`<|endoftext|>` is not a token of the envelope",
             at,
         );
         self.report(

@@ -144,7 +144,7 @@ impl<'h> Reader<'h> {
                     "the message names no role",
                     self.span(word),
                 )
-                .with_expected("a role behind `<|start|>`")
+                .with_expected("a role after `<|start|>`")
                 .with_help("the message counts as the assistant's in a completion of one"),
             );
             return word.start;
@@ -180,8 +180,8 @@ impl<'h> Reader<'h> {
             let blank = Span::new(from, word.start);
             self.repair(
                 blank,
-                "white space stands before the channel's name",
-                "the name directly behind `<|channel|>`",
+                "white space before the channel's name",
+                "the name immediately after `<|channel|>`",
             );
         }
         let bytes = self.bytes(word);
@@ -198,7 +198,7 @@ impl<'h> Reader<'h> {
                     "`<|channel|>` names no channel",
                     token,
                 )
-                .with_expected("`analysis`, `commentary` or `final` behind it")
+                .with_expected("`analysis`, `commentary` or `final` after it")
                 .with_help("the message is hidden, because its channel is not known"),
             );
         } else if read.repaired {
@@ -278,7 +278,7 @@ impl<'h> Reader<'h> {
                     "`<|constrain|>` names no type",
                     token,
                 )
-                .with_expected("a type such as `json` behind it")
+                .with_expected("a type such as `json` after it")
                 .with_help("the message has no content type"),
             );
             return word.start;
@@ -366,7 +366,7 @@ impl<'h> Reader<'h> {
             };
             self.note(
                 Diagnostic::error(code, format!("`{name}=` has no value"), self.span(word))
-                    .with_expected("a value directly behind `=`")
+                    .with_expected("a value immediately after `=`")
                     .with_help("the attribute is left out"),
             );
             return Some(end);
@@ -386,7 +386,7 @@ impl<'h> Reader<'h> {
             if kind == SegmentKind::Constrain {
                 self.repair(
                     word,
-                    "an attribute stands behind the content type",
+                    "an attribute follows the content type",
                     "it before `<|constrain|>`",
                 );
             }
@@ -425,7 +425,7 @@ impl<'h> Reader<'h> {
             self.note(
                 Diagnostic::warning(
                     DiagnosticCode::HeaderRepaired,
-                    format!("`{recipient}` is no tool, `{tool}` is"),
+                    format!("`{recipient}` is not a tool, `{tool}` is"),
                     Span::new(start, self.header.place(self.header.text.len())),
                 )
                 .with_expected("white space or `<|constrain|>` before the content type")

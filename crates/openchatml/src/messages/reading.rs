@@ -229,7 +229,10 @@ impl Reading<'_> {
                     open.blocks.push(ContentBlock::RedactedThinking { data });
                 }
                 if channel != Channel::Analysis {
-                    self.note(index, "commentary that is no preamble is kept as reasoning");
+                    self.note(
+                        index,
+                        "commentary that is not a preamble is kept as reasoning",
+                    );
                 }
             }
         }

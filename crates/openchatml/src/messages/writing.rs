@@ -84,7 +84,7 @@ impl<'m> Writing<'m> {
             Role::User => FrameRole::User,
         };
         if !message.tool_calls.is_empty() || message.tool_call_id.is_some() {
-            self.note("tool calls of a message that is no assistant's dropped");
+            self.note("tool calls of a non-assistant message dropped");
         }
         if let Some(text) = self.plain_text(message) {
             self.frames.push(FrameBuf {
@@ -232,7 +232,7 @@ impl<'m> Writing<'m> {
                     self.note_if(signature.is_some(), "a signature dropped");
                 }
                 ContentBlock::Image { .. } => self.note("an image dropped"),
-                _ => self.note("reasoning of a message that is no assistant's dropped"),
+                _ => self.note("reasoning of a non-assistant message dropped"),
             }
         }
         held.then(|| message.text())

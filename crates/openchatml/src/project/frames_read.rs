@@ -183,7 +183,7 @@ impl Frames {
         if !sound {
             self.reading.wrong(
                 node.span(),
-                "`attributes` is no list of keys and values",
+                "`attributes` is not a list of keys and values",
                 "`[[\"key\", \"value\"]]`",
             );
             return Err(());
@@ -201,7 +201,7 @@ impl Frames {
         if frame.role != FrameRole::Assistant {
             self.reading.wrong(
                 node.span(),
-                "`thinking` of a message that is no assistant's",
+                "`thinking` of a non-assistant message",
                 "`thinking` on an assistant's message",
             );
             return Err(());
@@ -243,7 +243,7 @@ impl Frames {
         let message = if frame.to.is_some() {
             "a message has `to` and a call"
         } else {
-            "a message that is no assistant's calls a tool"
+            "a non-assistant message calls a tool"
         };
         self.reading
             .wrong(node.span(), message, "an assistant's message without `to`");
@@ -273,7 +273,7 @@ impl Frames {
         self.callable(node, frame)?;
         if node.kind() != Kind::Array {
             self.reading
-                .wrong(node.span(), "`tool_calls` is no list", "a list of calls");
+                .wrong(node.span(), "`tool_calls` is not a list", "a list of calls");
             return Err(());
         }
         self.note_place(frame);

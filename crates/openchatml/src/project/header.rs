@@ -40,7 +40,7 @@ pub(super) fn open<'t>(
         keys.first().unwrap_or(&"messages")
     );
     if node.kind() != Kind::Object {
-        reading.wrong(node.span(), "this is no conversation", &expected);
+        reading.wrong(node.span(), "this is not a conversation", &expected);
         return nothing;
     }
     let Some(object) = reading.object(node, "the conversation") else {
@@ -88,7 +88,7 @@ fn extra(key: &str, value: Node<'_>, header: &mut HeaderBuf, reading: &mut Readi
     let Some(value) = value.value() else {
         reading.wrong(
             value.span(),
-            format!("the value of {key:?} is nested too deeply or is no text"),
+            format!("the value of {key:?} is nested too deeply or is not text"),
             "plain data",
         );
         return false;
@@ -114,7 +114,7 @@ fn read_header(node: Node<'_>, header: &mut HeaderBuf, reading: &mut Reading) {
                 Some(Value::Object(settings)) => header.generation_settings = settings,
                 _ => reading.wrong(
                     value.span(),
-                    "`generation_settings` is no object",
+                    "`generation_settings` is not an object",
                     "keys and values",
                 ),
             },

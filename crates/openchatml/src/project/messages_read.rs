@@ -93,7 +93,7 @@ impl Messages {
             message.tool_call_id = answered;
         } else if answered.is_some() {
             self.reading
-                .note("`tool_call_id` of a message that is no tool's dropped");
+                .note("`tool_call_id` of a non-tool message dropped");
         }
         message.content = self.content(&object, role == "assistant")?;
         if role == "assistant" {
@@ -107,9 +107,8 @@ impl Messages {
                 "refusal",
             ];
             for key in only.into_iter().filter(|key| object.get(key).is_some()) {
-                self.reading.note(format!(
-                    "`{key}` of a message that is no assistant's dropped"
-                ));
+                self.reading
+                    .note(format!("`{key}` of a non-assistant message dropped"));
             }
         }
         if message.content == Content::Absent && role != "assistant" {
@@ -170,8 +169,11 @@ impl Messages {
     fn assistant(&mut self, object: &Object<'_>, message: &mut ChatMessage) -> Result<(), ()> {
         if let Some(calls) = object.get("tool_calls") {
             if calls.kind() != Kind::Array {
-                self.reading
-                    .wrong(calls.span(), "`tool_calls` is no list", "a list of calls");
+                self.reading.wrong(
+                    calls.span(),
+                    "`tool_calls` is not a list",
+                    "a list of calls",
+                );
                 return Err(());
             }
             for call in calls.items() {
@@ -212,7 +214,7 @@ impl Messages {
             Some(_) => {
                 let place = call.get("type").map_or(call.span, Node::span);
                 self.reading
-                    .wrong(place, "this is no kind of call", "`function` or `custom`");
+                    .wrong(place, "unknown kind of call", "`function` or `custom`");
                 return Err(());
             }
         };

@@ -44,7 +44,7 @@ impl Reading {
     /// The entries of a value that must be an object with each key once.
     pub(super) fn object<'t>(&mut self, node: Node<'t>, what: &str) -> Option<Object<'t>> {
         let Some(object) = node.object() else {
-            self.wrong(node.span(), format!("{what} is no object"), "an object");
+            self.wrong(node.span(), format!("{what} is not an object"), "an object");
             return None;
         };
         if let Some(key) = object.duplicate() {
@@ -83,8 +83,8 @@ impl Reading {
             return Ok(text);
         }
         let message = match node.kind() {
-            Kind::String => format!("`{key}` holds half of a surrogate pair, which is no text"),
-            _ => format!("`{key}` is no text"),
+            Kind::String => format!("`{key}` contains half of a surrogate pair, which is not text"),
+            _ => format!("`{key}` is not text"),
         };
         self.wrong(node.span(), message, "a string");
         Err(())

@@ -81,7 +81,7 @@ impl Turns {
                 let place = object.get("from").map_or(object.span, Node::span);
                 self.reading.wrong(
                     place,
-                    "nobody of this name speaks",
+                    "unknown speaker",
                     "`system`, `human`, `gpt`, `function_call` or `observation`",
                 );
                 return Err(());
@@ -119,7 +119,7 @@ impl Turns {
                     let text = node.string();
                     text.ok_or_else(|| {
                         self.reading
-                            .wrong(place, "the arguments of a call are no text", expected);
+                            .wrong(place, "the arguments of a call are not text", expected);
                     })?
                 }
                 Some(node) => node.spelled().to_owned(),

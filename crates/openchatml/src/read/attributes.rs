@@ -140,7 +140,7 @@ fn read_role(
                 first.unwrap_or(Span::empty(span.start)),
             )
             .with_expected("a role: `system`, `developer`, `user`, `assistant` or `tool`")
-            .with_help("write the role directly behind `<|start|>`"),
+            .with_help("write the role immediately after `<|start|>`"),
         );
         return SegmentValidity::Broken;
     };
@@ -192,7 +192,7 @@ fn read_channel(
                 first.unwrap_or(Span::empty(span.start)),
             )
             .with_expected(expected)
-            .with_help("write the channel directly behind `<|channel|>`"),
+            .with_help("write the channel immediately after `<|channel|>`"),
         );
         if !frame.has_part(Part::Channel) {
             frame.set_part(Part::Channel, Span::empty(span.start));
@@ -256,7 +256,7 @@ fn read_constrain(
                 Span::empty(span.start),
             )
             .with_expected("a type, such as `json`")
-            .with_help("write the type directly behind `<|constrain|>`, or remove the token"),
+            .with_help("write the type immediately after `<|constrain|>`, or remove the token"),
         );
         return SegmentValidity::Broken;
     };
@@ -324,12 +324,12 @@ fn read_attributes(
         findings.add(
             Diagnostic::error(
                 DiagnosticCode::ParseHeader,
-                "the header holds something that is no attribute",
+                "the header contains an invalid attribute",
                 all,
             )
             .with_expected("`key=value` without white space")
             .with_help(
-                "write a channel behind `<|channel|>`; the frame is hidden until this is corrected",
+                "write a channel after `<|channel|>`; the frame is hidden until this is corrected",
             ),
         );
         standing = SegmentValidity::Broken;
@@ -338,7 +338,7 @@ fn read_attributes(
         findings.add(
             Diagnostic::warning(
                 DiagnosticCode::AttributeConflict,
-                "the header holds something that is no known attribute",
+                "the header contains an unknown attribute",
                 all,
             )
             .with_expected("`to=`, `call_id=`, `name=`, `intent=` or `content_type=`")
@@ -386,7 +386,7 @@ fn read_known(
                 format!("`{}=` has no value", shown(word)),
                 attribute,
             )
-            .with_expected("a value directly behind the `=`")
+            .with_expected("a value immediately after the `=`")
             .with_help("a value holds no white space; remove the attribute if there is none"),
         );
         return Some(SegmentValidity::Broken);
@@ -395,7 +395,7 @@ fn read_known(
         findings.add(
             Diagnostic::warning(
                 DiagnosticCode::AttributeConflict,
-                format!("`{}=` stands behind the channel", shown(word)),
+                format!("`{}=` follows the channel", shown(word)),
                 attribute,
             )
             .with_expected("the attribute in the start header")
@@ -437,7 +437,7 @@ fn read_intent(word: &[u8], place: Span, frame: &mut Frame, findings: &mut Findi
         findings.add(
             Diagnostic::warning(
                 DiagnosticCode::AttributeConflict,
-                format!("`{}` is no known intent and has no effect", shown(word)),
+                format!("`{}` is an unknown intent and has no effect", shown(word)),
                 place,
             )
             .with_expected("`preamble`, `status` or `debug`")

@@ -225,10 +225,10 @@ impl Machine {
                 open,
             )
             .with_expected(format!(
-                "`<|endliteral|>`, at most {MAX_LITERAL_HELD} bytes behind the first token in the block"
+                "`<|endliteral|>`, at most {MAX_LITERAL_HELD} bytes after the first token in the block"
             ))
             .with_help("close the block, or write `<<|literal|>` if only its text is meant")
-            .with_help("the frame is kept up to the first token; everything behind is hidden"),
+            .with_help("the frame is kept up to the first token; later text is hidden"),
         );
         self.close(window, Span::empty(at), Terminator::None, out);
         self.state = State::Between { stray: None };
@@ -251,7 +251,7 @@ impl Machine {
         out.findings().add(
             Diagnostic::error(
                 DiagnosticCode::ParseStrayText,
-                "text stands outside every frame",
+                "text is outside every frame",
                 span,
             )
             .with_expected("`<|start|>` or white space")
@@ -313,7 +313,7 @@ impl Machine {
                 out.findings().add(
                     Diagnostic::error(
                         DiagnosticCode::ParseHeader,
-                        format!("`{token}` stands in a frame's header"),
+                        format!("`{token}` is in a frame's header"),
                         at,
                     )
                     .with_expected("`<|message|>` before it")
@@ -329,7 +329,7 @@ impl Machine {
                         Span::new(self.frame.span.start, at.start),
                     )
                     .with_label(at, "the header breaks off here")
-                    .with_expected("`<|message|>` and a body behind it")
+                    .with_expected("`<|message|>` followed by a body")
                     .with_help("write `<|message|>` between the header and the body"),
                 );
                 let terminator = Terminator::from_token(token).unwrap_or(Terminator::None);
@@ -483,7 +483,7 @@ impl Machine {
             Terminator::Return if !assistant || frame.channel != Channel::Final => {
                 Diagnostic::error(
                     DiagnosticCode::ParseTerminator,
-                    "`<|return|>` ends a frame that is no final answer",
+                    "`<|return|>` ends a frame that is not a final answer",
                     frame.terminator_span(),
                 )
                 .with_expected("`<|end|>`")

@@ -50,7 +50,7 @@ pub(crate) fn read(source: &[u8], findings: &mut Findings) -> Preamble {
                 Span::empty(region.span.end),
                 "the header is read up to here",
             )
-            .with_expected("a line `---` behind the header")
+            .with_expected("a line `---` after the header")
             .with_help("close the header, or leave out both fences"),
         );
     }

@@ -257,7 +257,7 @@ impl Machine {
         out.found(
             Diagnostic::error(
                 DiagnosticCode::ParseStrayText,
-                "text stands outside every message",
+                "text is outside every message",
                 span,
             )
             .with_expected("`<|im_start|>` or white space")
@@ -413,7 +413,7 @@ impl Machine {
                 opened,
             )
             .with_expected(format!("`{closer}` in the same message"))
-            .with_help("close it where the thought ends; everything behind is hidden until then"),
+            .with_help("close it where the thought ends; later text is hidden until then"),
         );
         out.close();
         out.thought_end(thought);

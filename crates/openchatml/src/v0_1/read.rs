@@ -52,7 +52,8 @@ pub fn to_transcript(document: &LegacyDocument<'_>) -> (Transcript, Vec<Loss>) {
     if document.task().is_some() {
         losses.push(Loss {
             target: LossTarget::Transcript,
-            message: "a gap to fill or files are no conversation and have no frames".to_owned(),
+            message: "a gap to fill or files do not form a conversation and have no frames"
+                .to_owned(),
         });
     }
     losses.extend(assign_ids(&mut frames));

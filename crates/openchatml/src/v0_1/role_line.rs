@@ -48,7 +48,7 @@ pub(crate) fn read(
                 Span::empty(at),
             )
             .with_expected("`system`, `user`, `assistant` or `tool`")
-            .with_help("write the role directly behind `<|im_start|>`"),
+            .with_help("write the role immediately after `<|im_start|>`"),
         );
     }
     if let Some(junk) = junk {
@@ -70,7 +70,7 @@ pub(crate) fn read(
                 "the role line does not end",
                 Span::new(at, at + line.len()),
             )
-            .with_expected("a newline behind the role")
+            .with_expected("a newline after the role")
             .with_help("write the content on a line of its own"),
         );
     }

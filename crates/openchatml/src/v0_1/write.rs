@@ -222,7 +222,7 @@ impl Writer<'_> {
         });
         if visible && frame.body.is_empty() && !turn.items.is_empty() {
             self.out
-                .note("an empty answer behind other parts is dropped");
+                .note("an empty answer after other parts is dropped");
             return Ok(());
         }
         turn.items.extend(items);
@@ -307,7 +307,7 @@ impl Writer<'_> {
         let json = format!("{{\"name\": {name}, \"arguments\": {arguments}}}");
         if !is_value(Function::Call, json.as_bytes()) {
             self.out
-                .note("the call is dropped: its arguments are no JSON object");
+                .note("the call is dropped: its arguments are not a JSON object");
             return None;
         }
         Some(format!("{}\n{json}", Marker::FunctionCall.as_str()))

@@ -68,7 +68,7 @@ impl std::fmt::Display for WriteError {
             }
             Self::UnsafeValue { field, value } => write!(
                 f,
-                "`{field}` is {value:?}: white space, control characters and `<|` cannot stand in a header"
+                "`{field}` is {value:?}: white space, control characters and `<|` cannot occur in a header"
             ),
             Self::Missing { field, needed_by } => write!(f, "{needed_by} needs `{field}`"),
             Self::Terminator { terminator } => match terminator.token() {

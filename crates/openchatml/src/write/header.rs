@@ -48,7 +48,7 @@ pub(crate) fn header_of_any_version(header: &HeaderBuf) -> Result<String, WriteE
     }
     let own = ["version", "model", "generation_settings"];
     if let Some(key) = own.iter().find(|key| header.extra.contains_key(**key)) {
-        return Err(refused(&format!("`{key}` stands among the other keys")));
+        return Err(refused(&format!("`{key}` is among the other keys")));
     }
     let mut out = format!("version: {}\n", header.version);
     if let Some(model) = &header.model {

@@ -78,7 +78,7 @@ fn what_harmony_has_no_place_for_is_told() {
             "frame 1: `call_id` is lost; replies are told apart by order and name",
             "frame 1: `intent` is lost",
             "frame 1: its other attributes are lost",
-            "frame 2: its content type is lost, because the one of its body stands in its place",
+            "frame 2: its content type is lost, because the one of its body takes its place",
             "frame 3: it was cut, and reads as if it was whole",
             "frame 4: left out, because its role is not known",
             "frame 5: left out, because its channel is not known",
@@ -207,7 +207,7 @@ fn what_is_hidden_in_harmony_stays_hidden() {
 fn a_last_token_out_of_place_is_told() {
     let (frames, losses) = from_text("<|start|>user<|message|>x<|call|>");
     assert_eq!(frames, [FrameBuf::user("x")]);
-    let text = "message 1: its last token is none of such a message; it ends in `<|end|>`";
+    let text = "message 1: its last token is invalid for such a message; it ends in `<|end|>`";
     assert_eq!(losses, [text]);
     let (frames, _) = from_text("<|start|>assistant<|channel|>final<|message|>x<|return|>");
     assert_eq!(

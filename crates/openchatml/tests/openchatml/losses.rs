@@ -103,7 +103,7 @@ fn what_a_message_cannot_hold_is_noted() {
             "frame 2: intent dropped",
             "frame 2: unknown attributes dropped",
             "frame 3: left out, because its channel is not known",
-            "frame 4: commentary that is no preamble is kept as reasoning",
+            "frame 4: commentary that is not a preamble is kept as reasoning",
             "frame 5: a cut tool call is left out",
         ],
     );

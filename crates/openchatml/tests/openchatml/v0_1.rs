@@ -501,7 +501,7 @@ fn what_has_no_place_is_listed() {
         ),
         (
             FrameBuf::call("functions.f", "c", "no json"),
-            "the call is dropped: its arguments are no JSON object",
+            "the call is dropped: its arguments are not a JSON object",
         ),
         (
             FrameBuf::call("functions.f", "c", "{\"a\":\"<|im_end|>\"}"),

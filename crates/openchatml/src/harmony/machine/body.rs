@@ -61,7 +61,7 @@ impl Machine {
             self.report(
                 found
                     .with_expected("UTF-8 text")
-                    .with_help("each place that is no text is shown as U+FFFD"),
+                    .with_help("each invalid sequence is shown as U+FFFD"),
                 sink,
             );
         }
@@ -84,7 +84,7 @@ pub(super) fn check_stop(head: &MessageHeader, end: End, at: Span) -> Option<Dia
             "`<|call|>`",
         ),
         End::Return if !assistant || head.known_channel() != Channel::Final => (
-            "`<|return|>` ends a message that is no final answer",
+            "`<|return|>` ends a message that is not a final answer",
             "`<|end|>`",
         ),
         _ => return None,

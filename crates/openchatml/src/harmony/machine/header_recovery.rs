@@ -95,6 +95,6 @@ fn broken_header(header: &Header, why: HeaderAbort, at: Span) -> Diagnostic {
         ),
     };
     Diagnostic::error(code, message, Span::new(header.start, at.start))
-        .with_expected("`<|message|>` and a body behind it")
-        .with_help("what is no header in it is read as the message's text")
+        .with_expected("`<|message|>` followed by a body")
+        .with_help("the remaining text is read as the message's body")
 }

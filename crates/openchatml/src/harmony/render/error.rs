@@ -65,7 +65,7 @@ impl std::fmt::Display for RenderError {
                 value,
             } => write!(
                 f,
-                "message {}: {value:?} cannot stand in a header as `{field}`: it would not be read \
+                "message {}: {value:?} cannot occur in a header as `{field}`: it would not be read \
                  back as it is",
                 message + 1
             ),

@@ -96,7 +96,7 @@ fn from_read(message: &Message, index: usize, losses: &mut Losses) -> FrameBuf {
     if out_of_place {
         losses.message(
             index,
-            "its last token is none of such a message; it ends in `<|end|>`",
+            "its last token is invalid for such a message; it ends in `<|end|>`",
         );
         frame.terminator = Terminator::End;
     }

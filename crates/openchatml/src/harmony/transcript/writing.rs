@@ -113,7 +113,7 @@ impl<'f> Writing<'f> {
             .as_ref()
             .is_some_and(|content_type| content_type != constrain)
         {
-            let text = "its content type is lost, because the one of its body stands in its place";
+            let text = "its content type is lost, because the one of its body takes its place";
             self.losses.frame(index, text);
         }
         *message = std::mem::replace(message, RenderMessage::user("")).with_constrain(constrain);
