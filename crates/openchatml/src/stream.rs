@@ -57,7 +57,8 @@ const KEPT: usize = MAX_FRAME_HEADER + 64;
 /// };
 /// for piece in ["version: 2.2\n<|st", "art|>assistant<|chan", "nel|>final<|message|>for", "ty-two<|ret", "urn|>"] {
 ///     stream.push(piece.as_bytes(), &mut sink);
-/// } stream.finish(&mut sink);
+/// }
+/// stream.finish(&mut sink);
 /// assert_eq!(shown, "forty-two");
 /// ```
 #[derive(Debug)]

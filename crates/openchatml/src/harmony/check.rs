@@ -22,7 +22,8 @@ use crate::visibility::Recipient;
 ///
 /// let text = b"<|start|>developer<|message|># Tools
 /// ## functions
-/// namespace functions { type add = (_: { a: number, b: number }) => any;
+/// namespace functions {
+/// type add = (_: { a: number, b: number }) => any;
 /// } // namespace functions<|end|>\
 /// <|start|>assistant to=functions.add<|channel|>commentary <|constrain|>json<|message|>{\"a\":1,\"b\":\"2\"}<|call|>";
 /// let found = check(&read(text, &HarmonyReadOptions::default()), &[]);

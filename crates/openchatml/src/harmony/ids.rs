@@ -38,7 +38,8 @@ pub const fn control_id(token: ControlToken) -> Option<u32> {
 /// let mut text = String::new();
 /// for id in [200_006, 1, 200_005, 2, 200_008, 3, 77, 200_002] {
 ///     stream.push(id, bytes_of, &mut |event: Event<'_>| if let Event::Delta(delta) = event { text += delta });
-/// } stream.finish(&mut |_: Event<'_>| {});
+/// }
+/// stream.finish(&mut |_: Event<'_>| {});
 /// assert_eq!(text, "<|end|>\u{FFFD}"); // id 77 is unknown
 /// ```
 #[derive(Debug)]

@@ -38,7 +38,8 @@ use crate::syntax::token_stream::TokenStream;
 /// };
 /// for piece in ["<|chan", "nel|>final<|mess", "age|>for", "ty-two<|ret", "urn|>"] {
 ///     stream.push(piece.as_bytes(), &mut sink);
-/// } stream.finish(&mut sink);
+/// }
+/// stream.finish(&mut sink);
 /// assert_eq!(shown, "forty-two");
 /// ```
 #[derive(Debug)]

@@ -16,7 +16,8 @@ impl IdStream {
     /// let mut sink = |event: Event<'_>| if let Event::Delta(delta) = event { text += delta };
     /// for id in [200_005, 17_196, 200_008, 13_225, 0, 200_002] {
     ///     stream.push_harmony(id, &mut sink);
-    /// } stream.finish(&mut sink);
+    /// }
+    /// stream.finish(&mut sink);
     /// assert_eq!(text, "Hello!");
     /// ```
     pub fn push_harmony(&mut self, id: u32, sink: &mut impl FnMut(Event<'_>)) {

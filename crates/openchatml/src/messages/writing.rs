@@ -32,7 +32,8 @@ use crate::write::frame::is_safe;
 /// let mut text = String::new();
 /// for frame in &frames {
 ///     write_frame(&mut text, frame)?;
-/// } assert!(losses.is_empty());
+/// }
+/// assert!(losses.is_empty());
 /// assert_eq!(text, r#"<|start|>user<|message|>How is Tokyo?<|end|>
 /// <|start|>assistant intent=preamble<|channel|>commentary<|message|>I will look.<|end|>
 /// <|start|>assistant to=functions.weather call_id=wx1<|channel|>commentary<|constrain|>json<|message|>{"city":"Tokyo"}<|call|>

@@ -200,7 +200,8 @@ impl Serialize for MessageId {
 ///             screen += delta;
 ///         }
 ///     }));
-/// } assert_eq!(screen, "Yes.");
+/// }
+/// assert_eq!(screen, "Yes.");
 /// ```
 #[derive(Debug, Default)]
 pub struct ResponseEventMapper {

@@ -27,7 +27,8 @@ use crate::syntax::utf8::Decoder;
 /// let text = "<|im_start|>assistant\n<|start_reason|>Hm.<|end_reason|>\nForty-two.<|im_end|>";
 /// for piece in text.as_bytes().chunks(5) {
 ///     stream.push(piece, &mut sink);
-/// } stream.finish(&mut sink);
+/// }
+/// stream.finish(&mut sink);
 /// assert_eq!(said, "Forty-two.");
 /// ```
 #[derive(Debug)]

@@ -31,7 +31,8 @@ use crate::write::header::header_of_any_version;
 ///
 /// let mut rewrite = Rewrite::new(&document);
 /// rewrite.replace(0, &FrameBuf::user("Hello"))?;
-/// rewrite.remove(1); // the stray text assert_eq!(
+/// rewrite.remove(1); // the stray text
+/// assert_eq!(
 ///     rewrite.finish()?,
 ///     b"version: 2.2\n\n<|start|>user<|message|>Hello<|end|>\n\n<|start|>user<|message|>Bye<|end|>"
 /// );
