@@ -1,17 +1,35 @@
-//! A ChatMD file as a runnable graph.
+//! Agents from prompt files or code: a model, its tools, permissions, approvals and transcripts.
 //!
-//! A run is one way through this crate: [`read_bytes`] and [`into_text`] read a prompt,
-//! [`Surroundings::load`] turns it into settings, tools and messages, [`Turn::run`] lets the model and
-//! its tools answer on the graph engine of `logue-harness`, and each completed part goes to a
-//! [`Transcript`] before anybody is told of it. [`TranscriptFile`] is the one that keeps it: in the
-//! prompt's own file, in ChatMD.
+//! An [`Assistant`] is a model with its tools on the graph engine. There are two ways to one:
+//! [`Agent::builder`] in code, and [`prepare`] from a prompt file and an [`Environment`]. A [`Turn`]
+//! runs it on a conversation, whose completed parts go to a [`TranscriptWriter`]; [`chat`] runs it
+//! on the sessions of a store. A call that requires approval ([`Permissions`]) suspends the turn.
 //!
-//! The graph is an [`Assistant`]'s, whoever keeps the conversation: a transcript, or a session of a
-//! [`ChatHarness`](logue_harness::chat::ChatHarness) ([`chat`]). A tool that a person is to be asked
-//! about ([`Permissions`]) suspends the turn until they have decided.
+//! Durability order: the model's response is in the transcript before a tool runs, a tool's result
+//! before the next model request, and both before a [`Listener`] receives them.
 //!
-//! Durability order: what the model decided is in the transcript before a tool runs, a tool's
-//! result before the model is asked again, and both before a [`Listener`] hears of them.
+//! # Examples
+//! ```
+//! use std::sync::Arc;
+//!
+//! use logue_agent::{Agent, NoListener, NoTranscript, TurnEnd};
+//! use logue_message::ChatMessage;
+//! use logue_model::Echo;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let agent = Agent::builder(Arc::new(Echo), "echo").system("Be brief.").build()?;
+//! let turn = agent.turn(vec![ChatMessage::user("hello")], Box::new(NoTranscript));
+//! let TurnEnd::Completed(report) = turn.run(Arc::new(NoListener), None).await? else {
+//!     return Err("a tool call requires approval".into());
+//! };
+//! assert_eq!(report.replies[0].text(), "hello");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Features
+//! The crate has no optional features.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -25,41 +43,47 @@ mod trust;
 mod turn;
 
 pub use agents::code_agent::{Agent, AgentBuilder, AgentError};
-pub use agents::response_cache::AnswerCache;
-pub use permission::approval::{APPROVAL, NOTE, check_approval, deadline, is_pending};
-pub use permission::approver::{Answer, Asker, Question};
+pub use agents::response_cache::ResponseCache;
+pub use permission::approval::{
+    APPROVAL, NOTE, approval_payload, check_approval, deadline, is_pending,
+};
+pub use permission::approver::{ApprovalRequest, ApprovalResponse, Approver};
 pub use permission::audit::{
     AUDIT_FAILED, AuditError, AuditLog, AuditRecord, NoAudit, SessionAudit,
 };
 pub use permission::audit_file::AuditFile;
-pub use permission::decision_source::{Authority, Ruling};
-pub use permission::permissions::{
-    Permission, PermissionFile, PermissionRule, PermissionRuleError, PermissionRules, Permissions,
+pub use permission::decision_source::{DecisionSource, PermissionDecision};
+pub use permission::permissions::Permissions;
+pub use permission::rules::{
+    Permission, PermissionFile, PermissionRule, PermissionRuleError, PermissionRules,
 };
 pub use prepare::environment::{
-    Approvals, Environment, MAX_AGENT_CALLS, MAX_REQUESTS, Model, Models, NoPrepareObserver,
-    OwnPrompts, PrepareObserver, Refinement, TrustPolicy,
+    Approvals, Environment, MAX_AGENT_CALLS, MAX_REQUESTS, NoPrepareObserver, OwnPrompts,
+    PrepareObserver, Refinement, TrustPolicy,
 };
-pub use prepare::error::{HostError, InvalidPrompt, PrepareError};
+pub use prepare::error::{InvalidPrompt, PrepareError};
+pub use prepare::host_error::HostError;
+pub use prepare::models::{Model, Models};
 pub use prepare::prepared::{Connections, LoadedPrompt, Prepared, load_prompt, prepare};
-pub use prepare::source::{History, PromptForm, PromptOrigin, PromptSource};
-pub use prompt::document::{Prompt, toolbox};
-pub use prompt::environment::Surroundings;
-pub use prompt::file_loader::FileWorld;
-pub use prompt::refine::{RefineError, refined};
+pub use prepare::source::{History, PromptLanguage, PromptOrigin, PromptSource};
+pub use prompt::document::Prompt;
+pub use prompt::file_loader::FileLoader;
+pub use prompt::refine::{RefineError, refine_prompt};
+pub use prompt::scope::PromptScope;
 pub use prompt::source_file::{MAX_SOURCE_BYTES, SourceError, into_text, read_all, read_bytes};
+pub use prompt::toolbox::toolbox;
 pub use transcript::file::TranscriptFile;
 pub use transcript::file_session::FileSession;
 pub use transcript::format::DEFAULT_INLINE_BYTES;
-pub use transcript::item::{Element, NoTranscript, Transcript, TranscriptError};
+pub use transcript::item::{NoTranscript, TranscriptError, TranscriptItem, TranscriptWriter};
 pub use transcript::redaction::{Redaction, RedactionError};
 pub use trust::grant::Grant;
-pub use trust::prompt_trust::Standing;
+pub use trust::prompt_trust::PromptTrust;
 pub use trust::trust_file::{TrustFile, Trusted};
 pub use turn::assistant::{Assistant, TOOL_RESULT_REQUIRED};
-pub use turn::budget::{Budget, BudgetExceeded, Limits, Price, Spent};
+pub use turn::budget::{Budget, BudgetExceeded, Price, Spend, SpendLimits};
 pub use turn::chat::chat;
 pub use turn::listener::{AgentPlace, Listener, ListenerSink, NoListener, TurnEvent};
-pub use turn::response_requirements::Demands;
+pub use turn::response_requirements::ResponseRequirements;
 pub use turn::routing::Routing;
-pub use turn::run::{SuspendedTurn, Turn, TurnEnd, TurnError, TurnReport};
+pub use turn::run::{Turn, TurnEnd, TurnError, TurnReport, TurnSuspension};

@@ -4,20 +4,20 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use logue_agent::FileWorld;
+use logue_agent::FileLoader;
 use logue_tools::{RootError, Roots};
 
 use crate::exit::Failure;
 
 /// What a document in the file `path` may name: the files of its folder and below. Of standard
 /// input, those of the current folder.
-pub(crate) fn file_world(path: &Path) -> Result<FileWorld, RootError> {
+pub(crate) fn file_world(path: &Path) -> Result<FileLoader, RootError> {
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let roots = Roots::new([folder.to_owned()])?;
-    Ok(FileWorld::new(Arc::new(roots), folder).of_file(path))
+    Ok(FileLoader::new(Arc::new(roots), folder).of_file(path))
 }
 
 /// The files below a folder that `wanted` wants, in the order of their names. Hidden folders, `target`

@@ -102,7 +102,7 @@ pub(crate) async fn answer(
         let message = "a tool call requires approval, which a call of the server cannot get";
         return Err(CallError::new("suspended", message));
     };
-    if let Some(cut) = report.cut {
+    if let Some(cut) = report.truncated {
         let message = format!("the answer is cut ({})", cut.as_str());
         return Err(CallError {
             help: Some("raise `max_tokens` in the prompt's `<config>`".to_owned()),

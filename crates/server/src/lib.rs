@@ -8,6 +8,44 @@
 //!
 //! This crate neither reads the environment nor prints. The host decides on files, models and
 //! permissions.
+//!
+//! # Examples
+//! ```
+//! use std::path::{Path, PathBuf};
+//! use std::sync::Arc;
+//!
+//! use logue_agent::{Approvals, Environment, HostError, Model, Models};
+//! use logue_model::Echo;
+//! use logue_server::{PromptHost, PromptServer, ServeOptions};
+//!
+//! struct OneModel;
+//!
+//! impl Models for OneModel {
+//!     fn find(&self, _named: Option<&str>, _folder: &Path) -> Result<Model, HostError> {
+//!         Ok(Model::new(Arc::new(Echo), "echo", "echo"))
+//!     }
+//! }
+//!
+//! struct Host;
+//!
+//! impl PromptHost for Host {
+//!     fn files(&self) -> Vec<PathBuf> {
+//!         vec!["review.md".into()]
+//!     }
+//!
+//!     fn environment(&self, _file: &Path) -> Result<Environment, HostError> {
+//!         let mut environment = Environment::new(Arc::new(OneModel));
+//!         environment.approvals = Approvals::Never;
+//!         Ok(environment)
+//!     }
+//! }
+//!
+//! let server = PromptServer::new(Arc::new(Host), &ServeOptions::default());
+//! assert_eq!(server.prompts(), []);
+//! ```
+//!
+//! # Features
+//! The crate has no optional features.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -4,14 +4,13 @@ use logue_message::{ContentBlock, ToolDefinition};
 use logue_tools::{BoxFuture, Tool, ToolInvocation, ToolResult};
 use serde_json::{Value, json};
 
-use crate::agents::run_agent::Freshness;
-use crate::prompt::environment::Surroundings;
+use crate::prompt::scope::{AgentRequest, CachePolicy, PromptScope};
 
 /// A tool that runs another prompt, with a new history for each call.
 #[derive(Debug)]
 pub(crate) struct AgentTool {
     definition: ToolDefinition,
-    surroundings: Surroundings,
+    scope: PromptScope,
     src: String,
     local: bool,
 }
@@ -22,7 +21,7 @@ impl AgentTool {
         description: Option<&str>,
         src: &str,
         local: bool,
-        surroundings: Surroundings,
+        scope: PromptScope,
     ) -> Self {
         let description = description.map_or_else(
             || format!("Asks the agent {src} and gives its answer."),
@@ -38,7 +37,7 @@ impl AgentTool {
         });
         Self {
             definition: ToolDefinition::new(name, description, parameters),
-            surroundings,
+            scope,
             src: src.to_owned(),
             local,
         }
@@ -60,12 +59,14 @@ impl Tool for AgentTool {
                     "the arguments are not an object with the string `input`, such as {\"input\": \"…\"}",
                 );
             };
-            let told = vec![ContentBlock::text(input)];
-            match self
-                .surroundings
-                .ask_agent(&self.src, self.local, told, Freshness::Fresh, Some(call.id))
-                .await
-            {
+            let request = AgentRequest {
+                src: &self.src,
+                local: self.local,
+                input: vec![ContentBlock::text(input)],
+                freshness: CachePolicy::Fresh,
+                call_id: Some(call.id),
+            };
+            match self.scope.ask_agent(request).await {
                 Ok(answer) => ToolResult::success(answer),
                 Err(error) => ToolResult::error(error.kind.code().as_str(), error),
             }

@@ -3,23 +3,24 @@
 use std::sync::Arc;
 
 use logue_graph::IdSource;
-use logue_harness::Clock;
 use logue_harness::chat::ChatHarness;
 use logue_harness::store::SharedStore;
+use logue_harness::{Clock, RandomIds, SystemClock};
 use logue_message::ChatMessage;
 use logue_model::{Provider, SamplingSettings};
 use logue_tools::{Tool, Toolbox, ToolboxError};
 
-use crate::permission::approver::Asker;
+use crate::permission::approver::Approver;
 use crate::permission::audit::AuditLog;
-use crate::permission::permissions::{Permission, PermissionRule, Permissions};
+use crate::permission::permissions::Permissions;
+use crate::permission::rules::{Permission, PermissionRule};
 use crate::prepare::environment::MAX_REQUESTS;
-use crate::transcript::item::Transcript;
+use crate::transcript::item::TranscriptWriter;
 use crate::turn::assistant::Assistant;
-use crate::turn::budget::{Budget, Limits};
+use crate::turn::budget::{Budget, SpendLimits};
 use crate::turn::chat::chat;
 use crate::turn::listener::TurnEvent;
-use crate::turn::response_requirements::Demands;
+use crate::turn::response_requirements::ResponseRequirements;
 use crate::turn::routing::Routing;
 use crate::turn::run::{Turn, TurnError};
 
@@ -85,7 +86,7 @@ impl Agent {
                 max_requests: MAX_REQUESTS,
                 routing: Routing::default(),
                 budget: Budget::default(),
-                demands: Demands::default(),
+                requirements: ResponseRequirements::default(),
             },
             tools: Vec::new(),
         }
@@ -96,14 +97,23 @@ impl Agent {
         &self.assistant
     }
 
-    /// Opens the sessions of a store: a turn that requires approval suspends, and a signal resumes
-    /// it in any process.
+    /// Opens the sessions of a store, with the clock of the machine and random ids.
+    ///
+    /// A turn that requires approval suspends, and a signal resumes it in any process.
+    ///
+    /// # Errors
+    /// Returns an error if the graph of the agent cannot be built.
+    pub fn sessions(&self, store: SharedStore) -> Result<ChatHarness<TurnEvent>, AgentError> {
+        self.sessions_with(store, Arc::new(SystemClock), Arc::new(RandomIds))
+    }
+
+    /// Opens the sessions of a store with another clock and other ids.
     ///
     /// `ids` must differ in all processes that share the store.
     ///
     /// # Errors
     /// Returns an error if the graph of the agent cannot be built.
-    pub fn sessions(
+    pub fn sessions_with(
         &self,
         store: SharedStore,
         clock: Arc<dyn Clock>,
@@ -113,7 +123,7 @@ impl Agent {
     }
 
     /// Starts one turn without a session. Its messages are appended to `transcript`.
-    pub fn turn(&self, history: Vec<ChatMessage>, transcript: Box<dyn Transcript>) -> Turn {
+    pub fn turn(&self, history: Vec<ChatMessage>, transcript: Box<dyn TranscriptWriter>) -> Turn {
         let mut assistant = self.assistant.clone();
         let prefix = std::mem::take(&mut assistant.prefix);
         Turn {
@@ -185,8 +195,8 @@ impl AgentBuilder {
     }
 
     /// Sets who decides about calls at once; without one, a turn suspends.
-    pub fn approver(mut self, approver: Arc<dyn Asker>) -> Self {
-        self.assistant.permissions = self.assistant.permissions.with_asker(approver);
+    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.assistant.permissions = self.assistant.permissions.with_approver(approver);
         self
     }
 
@@ -197,7 +207,7 @@ impl AgentBuilder {
     }
 
     /// Limits what the agent's turns spend together.
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: SpendLimits) -> Self {
         self.assistant.budget = Budget::new(limits);
         self
     }
@@ -209,8 +219,8 @@ impl AgentBuilder {
     }
 
     /// Sets the requirements on the responses of a turn.
-    pub fn requirements(mut self, requirements: Demands) -> Self {
-        self.assistant.demands = requirements;
+    pub fn requirements(mut self, requirements: ResponseRequirements) -> Self {
+        self.assistant.requirements = requirements;
         self
     }
 

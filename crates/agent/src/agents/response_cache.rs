@@ -22,13 +22,13 @@ const KEPT: usize = 1000;
 
 /// A directory of responses with a limited lifetime.
 #[derive(Clone, Debug)]
-pub struct AnswerCache {
+pub struct ResponseCache {
     folder: PathBuf,
     lifetime: Duration,
     redaction: Redaction,
 }
 
-impl AnswerCache {
+impl ResponseCache {
     /// A cache in `folder`, which is created when required. A response is valid for `lifetime`.
     pub fn new(folder: PathBuf, lifetime: Duration) -> Self {
         Self {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use chatmd::{WorldError, WorldErrorKind};
-use logue_message::{ChatMessage, ContentBlock};
+use logue_message::ChatMessage;
 use logue_tools::BoxFuture;
 
 use crate::agents::response_cache::key_of;
@@ -16,127 +16,120 @@ use crate::prepare::environment::Environment;
 use crate::prepare::error::PrepareError;
 use crate::prepare::prepared::{Prepared, prepare_agent};
 use crate::prepare::source::{History, PromptOrigin, PromptSource};
-use crate::prompt::environment::Surroundings;
+use crate::prompt::scope::{AgentRequest, AgentRunner, CachePolicy, PromptScope};
 use crate::transcript::item::NoTranscript;
 use crate::turn::budget::Budget;
 use crate::turn::listener::{AgentPlace, Listener, TurnEvent};
 use crate::turn::run::TurnEnd;
 
-/// The policy for using an agent's earlier response again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Freshness {
-    /// It may: a document calls the agent each time that it is evaluated.
-    MayRepeat,
-    /// It may not: a model calls the agent and may need another response.
-    Fresh,
-}
-
-impl Surroundings {
-    /// Returns the last message of an agent that receives `input`.
-    ///
-    /// `call_id` is the tool call that runs it, if there is one.
-    ///
-    /// # Errors
-    /// Returns an error of the kind [`WorldErrorKind::Agent`] if agents are off, nested too deeply,
-    /// or the agent's prompt or model failed.
-    pub(crate) fn ask_agent<'a>(
+impl AgentRunner for Environment {
+    fn run<'a>(
         &'a self,
-        src: &'a str,
-        local: bool,
-        input: Vec<ContentBlock>,
-        freshness: Freshness,
-        call_id: Option<&'a str>,
+        caller: &'a PromptScope,
+        request: AgentRequest<'a>,
     ) -> BoxFuture<'a, Result<String, WorldError>> {
         // Boxed, because an agent may call agents.
-        Box::pin(self.ask(src, local, input, freshness, call_id))
+        Box::pin(run_agent(self, caller, request))
     }
+}
 
-    async fn ask(
-        &self,
-        src: &str,
-        local: bool,
-        input: Vec<ContentBlock>,
-        freshness: Freshness,
-        call_id: Option<&str>,
-    ) -> Result<String, WorldError> {
-        let Some(environment) = &self.agents else {
-            return Err(failed("agents are not run here"));
-        };
-        let (text, path) = self.read_agent(src, local).await?;
-        self.require_depth(environment, &path, freshness)?;
-        // A prompt from the network has no directory, and nothing of this machine.
-        let folder = path.parent().filter(|_| local);
-        let scope = self.inside(folder, &path).map_err(failed)?;
-        let origin = if local {
-            PromptOrigin::File(path)
-        } else {
-            PromptOrigin::Network
-        };
-        let message = (!input.is_empty()).then(|| ChatMessage::user(input));
-        let source = PromptSource::new(src, text)
-            .with_origin(origin)
-            .with_history(History::Prompt { message });
-        let place = AgentPlace {
-            src: src.to_owned(),
-            call_id: call_id.map(str::to_owned),
-            depth: scope.depth,
-        };
-        let environment = Environment {
-            budget: Budget::of_turn().unwrap_or_else(|| environment.budget.clone()),
-            ..Environment::clone(environment)
-        };
-        let prepared = prepare_agent(&environment, source, scope).await;
-        let prepared = prepared.map_err(|error| not_prepared(&error, src, local))?;
-        answer(&environment, prepared, freshness, place).await
+impl PromptScope {
+    /// Allows agents, which are prepared with `environment`.
+    #[must_use]
+    pub fn with_agents(self, environment: Arc<Environment>) -> Self {
+        self.with_runner(environment)
     }
+}
 
-    /// The text of an agent's prompt, and its canonical path or its address.
-    async fn read_agent(&self, src: &str, local: bool) -> Result<(String, PathBuf), WorldError> {
-        let read = if local {
-            self.world.prompt(src)
-        } else {
-            let page = self.page(src).await;
-            page.map(|page| (page.text, PathBuf::from(src)))
-        };
-        read.map_err(|mut error| {
-            if error.kind != WorldErrorKind::Denied {
-                error.kind = WorldErrorKind::Agent;
-            }
-            error
-        })
-    }
+async fn run_agent(
+    environment: &Environment,
+    caller: &PromptScope,
+    request: AgentRequest<'_>,
+) -> Result<String, WorldError> {
+    let AgentRequest {
+        src,
+        local,
+        input,
+        freshness,
+        call_id,
+    } = request;
+    let (text, path) = read_agent(caller, src, local).await?;
+    require_depth(caller, environment.max_agent_depth, &path, freshness)?;
+    // A prompt from the network has no directory, and nothing of this machine.
+    let folder = path.parent().filter(|_| local);
+    let scope = caller.inside(folder, &path).map_err(failed)?;
+    let origin = if local {
+        PromptOrigin::File(path)
+    } else {
+        PromptOrigin::Network
+    };
+    let message = (!input.is_empty()).then(|| ChatMessage::user(input));
+    let source = PromptSource::new(src, text)
+        .with_origin(origin)
+        .with_history(History::Prompt { message });
+    let place = AgentPlace {
+        src: src.to_owned(),
+        call_id: call_id.map(str::to_owned),
+        depth: scope.depth,
+    };
+    let environment = Environment {
+        budget: Budget::of_turn().unwrap_or_else(|| environment.budget.clone()),
+        ..environment.clone()
+    };
+    let prepared = prepare_agent(&environment, source, scope).await;
+    let prepared = prepared.map_err(|error| not_prepared(&error, src, local))?;
+    answer(&environment, prepared, freshness, place).await
+}
 
-    /// Refuses agents that would never end.
-    fn require_depth(
-        &self,
-        environment: &Environment,
-        path: &PathBuf,
-        freshness: Freshness,
-    ) -> Result<(), WorldError> {
-        let chain = || {
-            let paths = self.callers.iter().chain([path]);
-            let names: Vec<String> = paths.map(|path| path.display().to_string()).collect();
-            names.join(" > ")
-        };
-        // A document calls its agents each time that it is evaluated, so this would never end.
-        if freshness == Freshness::MayRepeat && self.callers.contains(path) {
-            return Err(failed(format!("it asks for itself: {}", chain()))
-                .with_help("remove the agent that asks for its own prompt"));
+/// Returns the text of an agent's prompt, and its canonical path or its address.
+async fn read_agent(
+    caller: &PromptScope,
+    src: &str,
+    local: bool,
+) -> Result<(String, PathBuf), WorldError> {
+    let read = if local {
+        caller.files.prompt(src)
+    } else {
+        let page = caller.page(src).await;
+        page.map(|page| (page.text, PathBuf::from(src)))
+    };
+    read.map_err(|mut error| {
+        if error.kind != WorldErrorKind::Denied {
+            error.kind = WorldErrorKind::Agent;
         }
-        let max_depth = environment.max_agent_depth;
-        if self.depth >= max_depth {
-            let message = format!("agents call agents more than {max_depth} deep: {}", chain());
-            return Err(failed(message).with_help("let one of them do its part itself"));
-        }
-        Ok(())
+        error
+    })
+}
+
+/// Refuses agents that would never end.
+fn require_depth(
+    caller: &PromptScope,
+    max_depth: usize,
+    path: &PathBuf,
+    freshness: CachePolicy,
+) -> Result<(), WorldError> {
+    let chain = || {
+        let paths = caller.callers.iter().chain([path]);
+        let names: Vec<String> = paths.map(|path| path.display().to_string()).collect();
+        names.join(" > ")
+    };
+    // A document calls its agents each time that it is evaluated, so this would never end.
+    if freshness == CachePolicy::MayRepeat && caller.callers.contains(path) {
+        return Err(failed(format!("it asks for itself: {}", chain()))
+            .with_help("remove the agent that asks for its own prompt"));
     }
+    if caller.depth >= max_depth {
+        let message = format!("agents call agents more than {max_depth} deep: {}", chain());
+        return Err(failed(message).with_help("let one of them do its part itself"));
+    }
+    Ok(())
 }
 
 /// Runs the turn of an agent, unless its response is cached.
 async fn answer(
     environment: &Environment,
     prepared: Prepared,
-    freshness: Freshness,
+    freshness: CachePolicy,
     place: AgentPlace,
 ) -> Result<String, WorldError> {
     let key = {
@@ -150,7 +143,7 @@ async fn answer(
         )
     };
     // The key does not cover the results of tools, so an agent that has some is not cached.
-    let may_repeat = freshness == Freshness::MayRepeat && prepared.prompt.tools.is_empty();
+    let may_repeat = freshness == CachePolicy::MayRepeat && prepared.prompt.tools.is_empty();
     let cache = environment.agent_responses.as_ref();
     let cache = cache.filter(|_| may_repeat);
     if let Some(answer) = cache.and_then(|cache| cache.get(&key)) {
@@ -171,7 +164,7 @@ async fn answer(
             "a tool call requires approval, which agents cannot get",
         ));
     };
-    if let Some(cut) = report.cut {
+    if let Some(cut) = report.truncated {
         let reason = cut.as_str();
         return Err(failed(format!("its answer is cut ({reason})"))
             .with_help("raise `max_tokens` in its `<config>`"));

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 /// The identity and the change marks of a file at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct FileStamp {
     file: (u64, u64),
     owner: (u32, u32),
     len: u64,
@@ -15,7 +15,7 @@ pub(crate) struct Identity {
     changed: (i64, i64),
 }
 
-impl Identity {
+impl FileStamp {
     pub(crate) fn of(metadata: &Metadata) -> Self {
         let (len, modified) = (metadata.len(), metadata.modified().ok());
         #[cfg(unix)]

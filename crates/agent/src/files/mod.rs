@@ -1,4 +1,4 @@
-//! Writing files atomically and detecting their changes.
+//! Writes files atomically and detects their changes.
 
 pub(crate) mod atomic_file;
 pub(crate) mod file_stamp;

@@ -19,8 +19,8 @@ use logue_tools::Preview;
 use serde_json::{Map, Value, json};
 
 use crate::permission::audit::AUDIT_FAILED;
-use crate::permission::decision_source::{Authority, Ruling};
-use crate::permission::permissions::Permission;
+use crate::permission::decision_source::{DecisionSource, PermissionDecision};
+use crate::permission::rules::Permission;
 
 /// The field of the state, and of a signal's payload, with the decision.
 pub const APPROVAL: &str = "approval";
@@ -39,9 +39,9 @@ const ARGUMENTS: usize = 200;
 
 /// A call between the model's response and its execution.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct GatedCall {
+pub(crate) struct PendingCall {
     pub(crate) call: ToolCall,
-    pub(crate) ruling: Ruling,
+    pub(crate) decision: PermissionDecision,
     /// The note of the person who decided, or why it does not count.
     pub(crate) note: String,
     /// The preview shown with the request.
@@ -58,7 +58,7 @@ pub(crate) enum Decision {
 }
 
 /// The decision that a signal carries.
-pub(crate) struct Signalled<'a> {
+pub(crate) struct ApprovalSignal<'a> {
     approval: &'a Value,
     pub(crate) note: &'a str,
     signal_id: String,
@@ -74,7 +74,7 @@ impl Decision {
     }
 }
 
-impl<'a> Signalled<'a> {
+impl<'a> ApprovalSignal<'a> {
     /// Reads the state's decision on the `n`-th approval of an invocation.
     pub(crate) fn of(state: &'a State, invocation: &str, n: u64) -> Self {
         Self {
@@ -92,27 +92,27 @@ impl<'a> Signalled<'a> {
         Decision::parse(self.approval.get(call).unwrap_or(self.approval))
     }
 
-    pub(crate) fn authority(&self, decision: Option<Decision>) -> Authority {
+    pub(crate) fn authority(&self, decision: Option<Decision>) -> DecisionSource {
         let signal_id = self.signal_id.clone();
         match decision {
-            Some(Decision::Expired(seconds)) => Authority::Expired { signal_id, seconds },
-            _ => Authority::Signal { signal_id },
+            Some(Decision::Expired(seconds)) => DecisionSource::Expired { signal_id, seconds },
+            _ => DecisionSource::Signal { signal_id },
         }
     }
 }
 
-impl GatedCall {
-    pub(crate) fn new(call: ToolCall, ruling: Ruling) -> Self {
+impl PendingCall {
+    pub(crate) fn new(call: ToolCall, decision: PermissionDecision) -> Self {
         Self {
             call,
-            ruling,
+            decision,
             note: String::new(),
             preview: None,
         }
     }
 
     /// Returns whether the call may run, or the result that the model receives instead.
-    pub(crate) fn verdict(&self, signal: &Signalled<'_>) -> Result<(), String> {
+    pub(crate) fn verdict(&self, signal: &ApprovalSignal<'_>) -> Result<(), String> {
         let name = &self.call.name;
         let noted = |words: String, note: &str| {
             if note.is_empty() {
@@ -122,10 +122,10 @@ impl GatedCall {
             }
         };
         let denied = || format!("A person denied this call of `{name}`, so it was not run.");
-        match (self.ruling.permission, &self.ruling.by) {
+        match (self.decision.permission, &self.decision.by) {
             (Permission::Allow, _) => Ok(()),
-            (Permission::Deny, Authority::Terminal { .. }) => Err(noted(denied(), &self.note)),
-            (Permission::Deny, Authority::Unrecorded) => Err(format!(
+            (Permission::Deny, DecisionSource::Terminal { .. }) => Err(noted(denied(), &self.note)),
+            (Permission::Deny, DecisionSource::Unrecorded) => Err(format!(
                 "{AUDIT_FAILED}: this call of `{name}` was not run, because the decision about it could \
                  not be recorded."
             )),
@@ -166,7 +166,7 @@ pub fn is_pending(message: &ChatMessage) -> bool {
 pub(crate) fn descriptor(
     invocation: &str,
     n: u64,
-    waiting: &[&GatedCall],
+    waiting: &[&PendingCall],
     timeout_seconds: Option<u64>,
 ) -> SignalDescriptor {
     let calls: Vec<Value> = waiting
@@ -182,7 +182,7 @@ pub(crate) fn descriptor(
             if let Some(fingerprint) = gated.fingerprint() {
                 told["fingerprint"] = json!(fingerprint);
             }
-            told["why"] = json!(gated.ruling.by);
+            told["why"] = json!(gated.decision.by);
             told
         })
         .collect();
@@ -206,6 +206,18 @@ fn signal_id(invocation: &str, n: u64) -> String {
 pub fn deadline(waiting: &Suspension) -> Option<Timestamp> {
     let seconds = waiting.metadata.as_ref()?.get(TIMEOUT)?.as_u64()?;
     Some(waiting.since.after(Duration::from_secs(seconds)))
+}
+
+/// Returns the payload of a signal that approves, or denies, every pending call.
+///
+/// ```
+/// use logue_agent::approval_payload;
+///
+/// assert_eq!(approval_payload(true)["approval"], "approve");
+/// ```
+pub fn approval_payload(approve: bool) -> Map<String, Value> {
+    let decision = if approve { "approve" } else { "deny" };
+    Map::from_iter([(APPROVAL.to_owned(), json!(decision))])
 }
 
 /// Returns the payload that replaces a decision that is too late.

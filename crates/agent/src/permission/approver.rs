@@ -4,30 +4,31 @@ use logue_harness::BoxFuture;
 use logue_message::ToolCall;
 use logue_tools::Preview;
 
-use crate::permission::decision_source::Authority;
+use crate::permission::decision_source::DecisionSource;
 
 /// Decides about calls while the turn runs.
-pub trait Asker: Send + Sync {
+pub trait Approver: Send + Sync {
     /// Returns the decision, or `None` to suspend the turn until a signal.
     ///
     /// Dropping the future withdraws the request.
-    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Option<Answer>>;
+    fn ask<'a>(&'a self, question: ApprovalRequest<'a>) -> BoxFuture<'a, Option<ApprovalResponse>>;
 }
 
 /// A call that requires approval.
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
+#[non_exhaustive]
+pub struct ApprovalRequest<'a> {
     /// The call.
     pub call: &'a ToolCall,
     /// The effect of the call, if its arguments do not describe it completely.
     pub preview: Option<&'a Preview>,
     /// The source of the permission that requires approval.
-    pub why: &'a Authority,
+    pub why: &'a DecisionSource,
 }
 
 /// The decision about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct ApprovalResponse {
     /// Whether it may run.
     pub approved: bool,
     /// Text for the model.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::permission::decision_source::Authority;
+use crate::permission::decision_source::DecisionSource;
 use crate::transcript::redaction::Redaction;
 
 /// The category of a turn whose decisions could not be recorded.
@@ -23,6 +23,7 @@ const SHOWN: usize = 4096;
 
 /// One decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct AuditRecord {
     /// The turn.
     pub invocation_id: String,
@@ -43,7 +44,7 @@ pub struct AuditRecord {
     /// `allow` or `deny`.
     pub decision: String,
     /// The source of the decision.
-    pub by: Authority,
+    pub by: DecisionSource,
     /// The note of the person who decided.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,

@@ -4,22 +4,22 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::permission::permissions::Permission;
+use crate::permission::rules::Permission;
 
 /// A permission with its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ruling {
+pub struct PermissionDecision {
     /// The disposition of the call.
     pub permission: Permission,
     /// The source of the decision.
-    pub by: Authority,
+    pub by: DecisionSource,
 }
 
 /// The source of a decision about a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Authority {
+pub enum DecisionSource {
     /// A rule of the command line, or one that the session remembers.
     Flag {
         /// The rule.
@@ -66,13 +66,13 @@ pub enum Authority {
     /// Approval was required in an agent, where it cannot be requested.
     Unattended {
         /// The source of the requirement.
-        why: Box<Authority>,
+        why: Box<DecisionSource>,
     },
     /// The decision could not be recorded, so it does not count.
     Unrecorded,
 }
 
-impl Authority {
+impl DecisionSource {
     /// Returns the result of a call that a rule denies, for the model.
     pub(crate) fn refusal(&self, tool: &str) -> String {
         match self {

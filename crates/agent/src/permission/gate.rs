@@ -5,11 +5,11 @@ use logue_graph::{NodeContext, NodeError};
 use logue_tools::{Preview, Router};
 use serde_json::Value;
 
-use crate::permission::approval::{Decision, GatedCall, Signalled};
-use crate::permission::approver::Question;
+use crate::permission::approval::{ApprovalSignal, Decision, PendingCall};
+use crate::permission::approver::ApprovalRequest;
 use crate::permission::audit::{AUDIT_FAILED, AuditError, AuditRecord};
-use crate::permission::decision_source::Authority;
-use crate::permission::permissions::Permission;
+use crate::permission::decision_source::DecisionSource;
+use crate::permission::rules::Permission;
 use crate::turn::assistant::Assistant;
 use crate::turn::listener::TurnEvent;
 
@@ -19,36 +19,36 @@ impl Assistant {
         &self,
         router: &Router,
         ctx: &NodeContext<TurnEvent>,
-        calls: &mut [GatedCall],
+        calls: &mut [PendingCall],
     ) {
         for gated in calls.iter_mut() {
-            gated.ruling = self.permissions.decide(&gated.call.name);
+            gated.decision = self.permissions.decide(&gated.call.name);
             // A tool that does not exist is refused by the toolbox without a request.
             if router.toolbox().get(&gated.call.name).is_none() {
-                gated.ruling.permission = Permission::Allow;
+                gated.decision.permission = Permission::Allow;
                 continue;
             }
-            if gated.ruling.permission == Permission::Ask {
+            if gated.decision.permission == Permission::Ask {
                 gated.preview = router.preview(&gated.call).await;
             }
         }
-        if let Some(asker) = &self.permissions.asker {
+        if let Some(approver) = &self.permissions.approver {
             let waiting = calls.iter_mut();
-            for gated in waiting.filter(|gated| gated.ruling.permission == Permission::Ask) {
-                let question = Question {
+            for gated in waiting.filter(|gated| gated.decision.permission == Permission::Ask) {
+                let question = ApprovalRequest {
                     call: &gated.call,
                     preview: gated.preview.as_ref(),
-                    why: &gated.ruling.by,
+                    why: &gated.decision.by,
                 };
-                let Some(answer) = asker.ask(question).await else {
+                let Some(answer) = approver.ask(question).await else {
                     break;
                 };
-                gated.ruling.permission = if answer.approved {
+                gated.decision.permission = if answer.approved {
                     Permission::Allow
                 } else {
                     Permission::Deny
                 };
-                gated.ruling.by = Authority::Terminal {
+                gated.decision.by = DecisionSource::Terminal {
                     asked: answer.asked,
                 };
                 gated.note = answer.note;
@@ -56,11 +56,11 @@ impl Assistant {
         }
         let decided = calls
             .iter()
-            .filter(|gated| gated.ruling.permission != Permission::Ask);
+            .filter(|gated| gated.decision.permission != Permission::Ask);
         if let Err(error) = self.record(ctx, decided, None).await {
             for gated in calls {
-                gated.ruling.permission = Permission::Deny;
-                gated.ruling.by = Authority::Unrecorded;
+                gated.decision.permission = Permission::Deny;
+                gated.decision.by = DecisionSource::Unrecorded;
                 gated.note.clone_from(&error.0);
             }
         }
@@ -70,15 +70,15 @@ impl Assistant {
     pub(crate) async fn signalled(
         &self,
         ctx: &NodeContext<TurnEvent>,
-        calls: &mut [GatedCall],
-        signal: &Signalled<'_>,
+        calls: &mut [PendingCall],
+        signal: &ApprovalSignal<'_>,
     ) {
-        let waited = |gated: &&GatedCall| gated.ruling.permission == Permission::Ask;
+        let waited = |gated: &&PendingCall| gated.decision.permission == Permission::Ask;
         let decided = calls.iter().filter(waited);
         if let Err(error) = self.record(ctx, decided, Some(signal)).await {
             for gated in calls {
-                gated.ruling.permission = Permission::Deny;
-                gated.ruling.by = Authority::Unrecorded;
+                gated.decision.permission = Permission::Deny;
+                gated.decision.by = DecisionSource::Unrecorded;
                 gated.note.clone_from(&error.0);
             }
         }
@@ -87,8 +87,8 @@ impl Assistant {
     async fn record<'a>(
         &self,
         ctx: &NodeContext<TurnEvent>,
-        decided: impl Iterator<Item = &'a GatedCall>,
-        signal: Option<&Signalled<'_>>,
+        decided: impl Iterator<Item = &'a PendingCall>,
+        signal: Option<&ApprovalSignal<'_>>,
     ) -> Result<(), AuditError> {
         let toolbox = self.toolbox.current().await;
         let declared = decided.filter(|gated| toolbox.get(&gated.call.name).is_some());
@@ -96,8 +96,8 @@ impl Assistant {
             .map(|gated| {
                 let (allowed, by, note) = match signal {
                     None => {
-                        let allowed = gated.ruling.permission == Permission::Allow;
-                        (allowed, gated.ruling.by.clone(), gated.note.clone())
+                        let allowed = gated.decision.permission == Permission::Allow;
+                        (allowed, gated.decision.by.clone(), gated.note.clone())
                     }
                     Some(signal) => {
                         let decision = signal.decision(&gated.call.id);
@@ -128,8 +128,8 @@ impl Assistant {
 }
 
 /// The error of a turn whose decisions could not be recorded, if that is so. Its calls were not run.
-pub(crate) fn unrecorded(calls: &[GatedCall]) -> Result<(), NodeError> {
-    let is_unrecorded = |gated: &&GatedCall| gated.ruling.by == Authority::Unrecorded;
+pub(crate) fn unrecorded(calls: &[PendingCall]) -> Result<(), NodeError> {
+    let is_unrecorded = |gated: &&PendingCall| gated.decision.by == DecisionSource::Unrecorded;
     match calls.iter().find(is_unrecorded) {
         Some(gated) => {
             let error = AuditError(gated.note.clone());
@@ -139,17 +139,17 @@ pub(crate) fn unrecorded(calls: &[GatedCall]) -> Result<(), NodeError> {
     }
 }
 
-impl GatedCall {
+impl PendingCall {
     /// The fingerprint of the preview that a person saw.
     pub(crate) fn fingerprint(&self) -> Option<&str> {
         self.preview.as_ref()?.fingerprint.as_deref()
     }
 
     /// Returns the part of the decision that a suspended turn stores beside the permission.
-    pub(crate) fn ruling_to_json(&self) -> Value {
+    pub(crate) fn decision_to_json(&self) -> Value {
         let preview = self.preview.as_ref();
         serde_json::json!({
-            "by": self.ruling.by,
+            "by": self.decision.by,
             "note": self.note,
             "shown": preview.map(|preview| &preview.text),
             "fingerprint": self.fingerprint(),
@@ -157,11 +157,12 @@ impl GatedCall {
     }
 
     /// Restores a stored decision. Turns stored by earlier versions have none.
-    pub(crate) fn take_ruling(&mut self, kept: Option<&Value>) {
+    pub(crate) fn restore_decision(&mut self, kept: Option<&Value>) {
         let Some(kept) = kept else { return };
         let text = |key: &str| kept.get(key).and_then(Value::as_str).map(str::to_owned);
         if let Some(by) = kept.get("by") {
-            self.ruling.by = serde_json::from_value(by.clone()).unwrap_or(Authority::Declared);
+            self.decision.by =
+                serde_json::from_value(by.clone()).unwrap_or(DecisionSource::Declared);
         }
         self.note = text("note").unwrap_or_default();
         self.preview = text("shown").map(|shown| {

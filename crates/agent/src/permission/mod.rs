@@ -7,3 +7,4 @@ pub(crate) mod audit_file;
 pub(crate) mod decision_source;
 pub(crate) mod gate;
 pub(crate) mod permissions;
+pub(crate) mod rules;

@@ -5,7 +5,7 @@ use logue_message::{ChatMessage, Content, Role};
 use crate::prepare::error::PrepareError;
 use crate::prepare::source::History;
 use crate::prompt::document::Prompt;
-use crate::transcript::item::Element;
+use crate::transcript::item::TranscriptItem;
 use crate::transcript::redaction::Redaction;
 
 /// The messages of a turn, and the items that its transcript lacks.
@@ -13,7 +13,7 @@ use crate::transcript::redaction::Redaction;
 pub(crate) struct Conversation {
     pub(crate) messages: Vec<ChatMessage>,
     /// Results of interrupted calls, and the user's message.
-    pub(crate) additions: Vec<Element>,
+    pub(crate) additions: Vec<TranscriptItem>,
 }
 
 impl Conversation {
@@ -29,7 +29,7 @@ impl Conversation {
         };
         let mut additions = prompt.unanswered_calls();
         let mut messages = prompt.messages.clone();
-        messages.extend(additions.iter().filter_map(Element::to_message));
+        messages.extend(additions.iter().filter_map(TranscriptItem::to_message));
         match message {
             None => require_results(prompt, name)?,
             Some(message) if is_repeated(message, messages.last(), redaction) => {
@@ -38,7 +38,7 @@ impl Conversation {
             }
             Some(message) => {
                 messages.push(message.clone());
-                additions.push(Element::User(message.text()));
+                additions.push(TranscriptItem::User(message.text()));
             }
         }
         require_input(&messages)?;

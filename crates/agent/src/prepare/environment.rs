@@ -1,26 +1,27 @@
 //! The settings and ports that prompts are prepared with.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use logue_model::Provider;
 use logue_tools::{
     BoxFuture, Fetcher, Roots, SearchEngine, ShellOptions, ShellPolicy, ToolServers,
 };
 
-use crate::agents::response_cache::AnswerCache;
+use crate::agents::response_cache::ResponseCache;
 use crate::permission::permissions::Permissions;
-use crate::prepare::error::{HostError, PrepareError};
+use crate::prepare::error::PrepareError;
+use crate::prepare::host_error::HostError;
+use crate::prepare::models::Models;
 use crate::prepare::source::PromptSource;
 use crate::prompt::document::Prompt;
-use crate::prompt::environment::Surroundings;
-use crate::prompt::file_loader::FileWorld;
+use crate::prompt::file_loader::FileLoader;
+use crate::prompt::scope::PromptScope;
 use crate::transcript::redaction::Redaction;
 use crate::trust::grant::Grant;
-use crate::trust::prompt_trust::Standing;
+use crate::trust::prompt_trust::PromptTrust;
 use crate::turn::budget::Budget;
 use crate::turn::listener::{Listener, NoListener};
-use crate::turn::response_requirements::Demands;
+use crate::turn::response_requirements::ResponseRequirements;
 use crate::turn::routing::Routing;
 
 /// The default limit of nested agent calls.
@@ -64,13 +65,13 @@ pub struct Environment {
     /// Options for running tool calls.
     pub routing: Routing,
     /// Requirements on the responses of the turn; agents have none.
-    pub requirements: Demands,
+    pub requirements: ResponseRequirements,
     /// The condition for rewriting a prompt with a model before it runs.
     pub refinement: Refinement,
     /// Keeps rewritten prompts.
-    pub refined_prompts: Option<AnswerCache>,
+    pub refined_prompts: Option<ResponseCache>,
     /// Keeps responses of agents that documents call.
-    pub agent_responses: Option<AnswerCache>,
+    pub agent_responses: Option<ResponseCache>,
     /// Patterns that a transcript does not contain.
     pub redaction: Redaction,
     /// Receives the events of agents.
@@ -103,54 +104,6 @@ pub enum Approvals {
     Never,
 }
 
-/// A model with its provider.
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct Model {
-    /// The provider that answers requests.
-    pub provider: Arc<dyn Provider>,
-    /// Distinguishes cached responses of different servers and models.
-    pub identity: String,
-    /// The model's name at the provider.
-    pub name: String,
-}
-
-impl Model {
-    /// A model called `name` at its provider.
-    pub fn new(
-        provider: Arc<dyn Provider>,
-        name: impl Into<String>,
-        identity: impl Into<String>,
-    ) -> Self {
-        Self {
-            provider,
-            identity: identity.into(),
-            name: name.into(),
-        }
-    }
-}
-
-/// Finds the models that prompts name.
-///
-/// Relative paths in a model name (`replay:FILE`) are resolved against `folder`.
-pub trait Models: Send + Sync {
-    /// Returns the model of an agent that names `named`, or the default model.
-    ///
-    /// # Errors
-    /// Returns an error if there is no such model or it cannot be set up.
-    fn find(&self, named: Option<&str>, folder: &Path) -> Result<Model, HostError>;
-
-    /// Returns the model of the prompt that the user runs.
-    ///
-    /// A flag may take precedence over `named`.
-    ///
-    /// # Errors
-    /// As for [`find`](Self::find).
-    fn find_main(&self, named: Option<&str>, folder: &Path) -> Result<Model, HostError> {
-        self.find(named, folder)
-    }
-}
-
 /// Decides whether a prompt is trusted. It is asked before the prompt is evaluated.
 pub trait TrustPolicy: Send + Sync {
     /// Returns the trust level of `source`, which grants its model `grant`.
@@ -162,7 +115,7 @@ pub trait TrustPolicy: Send + Sync {
         source: &'a PromptSource,
         grant: &'a Grant,
         permissions: &'a Permissions,
-    ) -> BoxFuture<'a, Result<Standing, HostError>>;
+    ) -> BoxFuture<'a, Result<PromptTrust, HostError>>;
 }
 
 /// Treats every prompt as the caller's own: the tools that it declares may run.
@@ -175,8 +128,8 @@ impl TrustPolicy for OwnPrompts {
         _: &'a PromptSource,
         _: &'a Grant,
         _: &'a Permissions,
-    ) -> BoxFuture<'a, Result<Standing, HostError>> {
-        Box::pin(std::future::ready(Ok(Standing::own())))
+    ) -> BoxFuture<'a, Result<PromptTrust, HostError>> {
+        Box::pin(std::future::ready(Ok(PromptTrust::own())))
     }
 }
 
@@ -216,7 +169,7 @@ impl Environment {
             max_requests: MAX_REQUESTS,
             max_agent_depth: MAX_AGENT_CALLS,
             routing: Routing::default(),
-            requirements: Demands::default(),
+            requirements: ResponseRequirements::default(),
             refinement: Refinement::default(),
             refined_prompts: None,
             agent_responses: None,
@@ -227,14 +180,14 @@ impl Environment {
     }
 
     /// The files, hosts and servers that a prompt can reach. Agents are off.
-    pub(crate) fn scope(&self, source: &PromptSource) -> Result<Surroundings, PrepareError> {
+    pub(crate) fn scope(&self, source: &PromptSource) -> Result<PromptScope, PrepareError> {
         let folders = std::iter::once(source.folder()).chain(self.roots.iter().cloned());
         let roots = Roots::new(folders).map_err(PrepareError::Roots)?;
-        let mut files = FileWorld::new(Arc::new(roots), &source.transcript_folder());
+        let mut files = FileLoader::new(Arc::new(roots), &source.transcript_folder());
         if let Some(path) = source.file() {
             files = files.of_file(path);
         }
-        let mut scope = Surroundings::new(files, self.shell.clone());
+        let mut scope = PromptScope::new(files, self.shell.clone());
         scope.kept.extend(source.transcript.clone());
         scope.network.clone_from(&self.network);
         scope.search.clone_from(&self.search);
@@ -246,7 +199,7 @@ impl Environment {
     pub(crate) fn for_agents(&self, permissions: &Permissions) -> Self {
         Self {
             permissions: permissions.clone(),
-            requirements: Demands::default(),
+            requirements: ResponseRequirements::default(),
             refinement: Refinement::Never,
             approvals: Approvals::Never,
             ..self.clone()
@@ -262,15 +215,6 @@ impl std::fmt::Debug for Environment {
             .field("approvals", &self.approvals)
             .field("max_requests", &self.max_requests)
             .field("max_agent_depth", &self.max_agent_depth)
-            .finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for Model {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Model")
-            .field("identity", &self.identity)
-            .field("name", &self.name)
             .finish_non_exhaustive()
     }
 }

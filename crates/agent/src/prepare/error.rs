@@ -5,49 +5,9 @@ use logue_model::ProviderError;
 use logue_source::{Diagnostic, SourceMap};
 use logue_tools::RootError;
 
+use crate::prepare::host_error::HostError;
 use crate::prompt::document::Prompt;
 use crate::prompt::refine::RefineError;
-
-/// An error of a port that the host program implements.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-#[non_exhaustive]
-pub struct HostError {
-    /// The stable category.
-    pub category: String,
-    /// The party that can correct it.
-    pub bucket: ErrorBucket,
-    /// The description.
-    pub message: String,
-    /// Remedies.
-    pub help: Vec<String>,
-}
-
-impl HostError {
-    /// An error that the user can correct.
-    pub fn new(category: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            category: category.into(),
-            bucket: ErrorBucket::UserCorrectable,
-            message: message.into(),
-            help: Vec::new(),
-        }
-    }
-
-    /// Sets the party that can correct the error.
-    #[must_use]
-    pub fn with_bucket(mut self, bucket: ErrorBucket) -> Self {
-        self.bucket = bucket;
-        self
-    }
-
-    /// Adds a remedy.
-    #[must_use]
-    pub fn with_help(mut self, help: impl Into<String>) -> Self {
-        self.help.push(help.into());
-        self
-    }
-}
 
 /// The error of a prompt that cannot be prepared. No model request of the turn was sent.
 #[derive(Debug, thiserror::Error)]

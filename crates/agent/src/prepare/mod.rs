@@ -3,5 +3,7 @@
 pub(crate) mod conversation;
 pub(crate) mod environment;
 pub(crate) mod error;
+pub(crate) mod host_error;
+pub(crate) mod models;
 pub(crate) mod prepared;
 pub(crate) mod source;

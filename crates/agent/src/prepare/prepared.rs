@@ -9,19 +9,22 @@ use logue_message::{ChatMessage, ToolDefinition};
 use logue_source::Diagnostic;
 use logue_tools::Toolbox;
 
-use crate::permission::decision_source::Authority;
-use crate::permission::permissions::{Permission, Permissions};
+use crate::permission::decision_source::DecisionSource;
+use crate::permission::permissions::Permissions;
+use crate::permission::rules::Permission;
 use crate::prepare::conversation::Conversation;
-use crate::prepare::environment::{Approvals, Environment, Model, Refinement};
+use crate::prepare::environment::{Approvals, Environment, Refinement};
 use crate::prepare::error::{InvalidPrompt, PrepareError};
-use crate::prepare::source::{History, PromptForm, PromptOrigin, PromptSource};
-use crate::prompt::document::{Prompt, toolbox};
-use crate::prompt::environment::Surroundings;
-use crate::prompt::refine::refined;
-use crate::transcript::item::{Transcript, TranscriptError};
-use crate::trust::grant::Declared;
+use crate::prepare::models::Model;
+use crate::prepare::source::{History, PromptLanguage, PromptOrigin, PromptSource};
+use crate::prompt::document::Prompt;
+use crate::prompt::refine::refine_prompt;
+use crate::prompt::scope::PromptScope;
+use crate::prompt::toolbox::toolbox;
+use crate::transcript::item::{TranscriptError, TranscriptWriter};
+use crate::trust::grant::PromptDeclarations;
 use crate::turn::assistant::Assistant;
-use crate::turn::budget::Limits;
+use crate::turn::budget::SpendLimits;
 use crate::turn::run::Turn;
 
 /// A prompt that is ready to answer.
@@ -32,7 +35,7 @@ pub struct Prepared {
     pub assistant: Assistant,
     /// The evaluated prompt.
     pub prompt: Prompt,
-    pub(crate) scope: Surroundings,
+    pub(crate) scope: PromptScope,
     pub(crate) conversation: Conversation,
     /// The identity of the model, for caches of its responses.
     pub(crate) model_identity: String,
@@ -44,7 +47,7 @@ pub struct Prepared {
 pub struct LoadedPrompt {
     /// The evaluated prompt.
     pub prompt: Prompt,
-    scope: Surroundings,
+    scope: PromptScope,
     permissions: Permissions,
 }
 
@@ -84,13 +87,13 @@ pub async fn load_prompt(
     let grant = scope.grant(&source.name, &source.text);
     let permissions = environment.permissions.clone();
     let judged = environment.trust.judge(&source, &grant, &permissions);
-    let standing = judged.await?;
-    let permissions = permissions.with_standing(standing);
+    let trust = judged.await?;
+    let permissions = permissions.with_trust(trust);
     let permissions = match environment.approvals {
         Approvals::Never => permissions.without_asking(),
         _ => permissions,
     };
-    let scope = scope.with_agents(Arc::new(environment.for_agents(&permissions)));
+    let scope = scope.with_runner(Arc::new(environment.for_agents(&permissions)));
     let prompt = evaluate(&scope, &source).await?;
     environment.progress.loaded(&prompt, scope.shell());
     Ok(LoadedPrompt {
@@ -104,14 +107,14 @@ pub async fn load_prompt(
 pub(crate) async fn prepare_agent(
     environment: &Environment,
     source: PromptSource,
-    scope: Surroundings,
+    scope: PromptScope,
 ) -> Result<Prepared, PrepareError> {
     let prompt = evaluate(&scope, &source).await?;
     let path = match &source.origin {
         PromptOrigin::File(path) => path.clone(),
         _ => source.name.clone().into(),
     };
-    let declared = Declared::of(prompt.tools.iter(), scope.world.roots().base());
+    let declared = PromptDeclarations::of(prompt.tools.iter(), scope.files.roots().base());
     let permissions = environment.permissions.clone().of_agent(&path, &declared);
     assemble(environment, &source, prompt, scope, permissions).await
 }
@@ -139,7 +142,10 @@ impl Prepared {
     ///
     /// # Errors
     /// Returns an error if the transcript cannot be written. Nothing was appended.
-    pub fn into_turn(self, mut transcript: Box<dyn Transcript>) -> Result<Turn, TranscriptError> {
+    pub fn into_turn(
+        self,
+        mut transcript: Box<dyn TranscriptWriter>,
+    ) -> Result<Turn, TranscriptError> {
         transcript.prepare()?;
         transcript.append(&self.conversation.additions)?;
         Ok(Turn {
@@ -152,7 +158,7 @@ impl Prepared {
 
 /// The connections to the tool servers of a prompt.
 #[derive(Clone, Debug)]
-pub struct Connections(Surroundings);
+pub struct Connections(PromptScope);
 
 impl Connections {
     /// Closes the connections. Dropping the last handle closes them without notice to the servers.
@@ -166,10 +172,10 @@ impl Connections {
 /// A prompt with errors is left for [`evaluate`] to report.
 async fn refine(
     environment: &Environment,
-    scope: &Surroundings,
+    scope: &PromptScope,
     source: &mut PromptSource,
 ) -> Result<(), PrepareError> {
-    if source.form != PromptForm::ChatMd || environment.refinement == Refinement::Never {
+    if source.language != PromptLanguage::ChatMd || environment.refinement == Refinement::Never {
         return Ok(());
     }
     let tree = chatmd::parse(&source.text);
@@ -183,7 +189,7 @@ async fn refine(
         .models
         .find_main(named.as_deref(), &source.folder())?;
     let cache = environment.refined_prompts.as_ref();
-    let rewritten = refined(&source.text, &model, cache).await?;
+    let rewritten = refine_prompt(&source.text, &model, cache).await?;
     let length = chatmd::refine::prompt_length(&chatmd::parse(&rewritten));
     let prompt = rewritten.get(..length).unwrap_or(&rewritten);
     environment
@@ -194,10 +200,10 @@ async fn refine(
 }
 
 /// Reads and evaluates the text of a prompt.
-async fn evaluate(scope: &Surroundings, source: &PromptSource) -> Result<Prompt, PrepareError> {
-    let prompt = match source.form {
-        PromptForm::ChatMd => scope.load(&source.name, &source.text).await,
-        PromptForm::OpenChatMl => Prompt::of_openchatml(&source.name, &source.text),
+async fn evaluate(scope: &PromptScope, source: &PromptSource) -> Result<Prompt, PrepareError> {
+    let prompt = match source.language {
+        PromptLanguage::ChatMd => scope.load(&source.name, &source.text).await,
+        PromptLanguage::OpenChatMl => Prompt::of_openchatml(&source.name, &source.text),
     };
     let errors = prompt.diagnostics.iter().filter(|found| found.is_error());
     let errors: Vec<Diagnostic> = errors.cloned().collect();
@@ -215,7 +221,7 @@ async fn assemble(
     environment: &Environment,
     source: &PromptSource,
     prompt: Prompt,
-    scope: Surroundings,
+    scope: PromptScope,
     permissions: Permissions,
 ) -> Result<Prepared, PrepareError> {
     if source.origin == PromptOrigin::Network && !prompt.tools.is_empty() {
@@ -256,7 +262,7 @@ async fn assemble(
         max_requests: environment.max_requests,
         routing,
         budget: environment.budget.clone(),
-        demands: requirements,
+        requirements,
     };
     Ok(Prepared {
         assistant,
@@ -271,14 +277,14 @@ fn find_model(
     environment: &Environment,
     source: &PromptSource,
     prompt: &Prompt,
-    scope: &Surroundings,
+    scope: &PromptScope,
 ) -> Result<Model, PrepareError> {
     let named = prompt.config.model.as_deref();
     let models = &environment.models;
     Ok(if scope.depth == 0 {
         models.find_main(named, &source.folder())?
     } else {
-        models.find(named, scope.world.roots().base())?
+        models.find(named, scope.files.roots().base())?
     })
 }
 
@@ -289,17 +295,17 @@ fn require_approver(
     offered: &Toolbox,
     permissions: &Permissions,
 ) -> Result<(), PrepareError> {
-    if environment.approvals != Approvals::Immediate || permissions.asker.is_some() {
+    if environment.approvals != Approvals::Immediate || permissions.approver.is_some() {
         return Ok(());
     }
     let decide = |tool: &ToolDefinition| (tool.name.clone(), permissions.decide(&tool.name));
     let decisions = offered.definitions().iter().map(decide);
     let asked: Vec<_> = decisions
-        .filter(|(_, ruling)| ruling.permission == Permission::Ask)
+        .filter(|(_, decision)| decision.permission == Permission::Ask)
         .collect();
     let untrusted = asked
         .iter()
-        .find(|(_, ruling)| matches!(ruling.by, Authority::NotTrusted { .. }));
+        .find(|(_, decision)| matches!(decision.by, DecisionSource::NotTrusted { .. }));
     match untrusted {
         Some((tool, _)) => Err(PrepareError::NotTrusted {
             name: source.name.clone(),
@@ -311,7 +317,7 @@ fn require_approver(
 }
 
 /// Refuses a cost limit that cannot be enforced.
-fn require_price(limits: &Limits, model: &Model) -> Result<(), PrepareError> {
+fn require_price(limits: &SpendLimits, model: &Model) -> Result<(), PrepareError> {
     let is_known = limits.price(model.provider.name(), &model.name).is_some();
     if limits.max_cost.is_none() || is_known {
         return Ok(());

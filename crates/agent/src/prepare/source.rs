@@ -15,7 +15,7 @@ pub struct PromptSource {
     /// The text.
     pub text: String,
     /// The language of the text.
-    pub form: PromptForm,
+    pub language: PromptLanguage,
     /// The place that relative paths are resolved against.
     pub origin: PromptOrigin,
     /// The transcript that the turn appends to; tools cannot write it.
@@ -28,7 +28,7 @@ pub struct PromptSource {
 
 /// The language of a prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PromptForm {
+pub enum PromptLanguage {
     /// ChatMD.
     #[default]
     ChatMd,
@@ -70,7 +70,7 @@ impl PromptSource {
         Self {
             name: name.into(),
             text: text.into(),
-            form: PromptForm::default(),
+            language: PromptLanguage::default(),
             origin: PromptOrigin::Text,
             transcript: None,
             payloads: None,

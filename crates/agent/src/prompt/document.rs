@@ -1,27 +1,18 @@
 //! Evaluated prompts and their tools.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use chatmd::{
     Config, Document, Element as DocumentElement, Evaluation, ExpandedDocument, SourcePart,
     ToolDecl, ToolKind, World, evaluate, load, source_map,
 };
-use futures_util::future::join_all;
 use logue_message::{ChatMessage, HistoryRepair, Role, ToolCall, repair_history};
 use logue_model::SamplingSettings;
 use logue_source::{Diagnostic, DiagnosticCode, SourceMap};
-use logue_tools::{
-    Builtin, CommandError, ServerToolRequest, ShellOptions, ShellTool, Tool, ToolResult,
-    ToolServerError, ToolServerErrorKind, ToolSource, Toolbox, envelope,
-};
+use logue_tools::{ToolResult, envelope};
 
-use crate::agents::agent_tool::AgentTool;
-use crate::permission::permissions::Permissions;
-use crate::prompt::environment::Surroundings;
-use crate::prompt::external_tool::Declared;
 use crate::prompt::openchatml_prompt::Transcribed;
-use crate::transcript::item::Element;
+use crate::transcript::item::TranscriptItem;
 
 /// An evaluated prompt.
 #[derive(Clone, Debug)]
@@ -44,7 +35,7 @@ pub struct Prompt {
 impl Prompt {
     /// Reads a document with its imports and evaluates it, one request after the other.
     ///
-    /// [`Surroundings::load`] requests everything at once. It never fails: errors are among the
+    /// [`PromptScope::load`](crate::PromptScope::load) requests everything at once. It never fails: errors are among the
     /// diagnostics, and a document that does not parse is not evaluated.
     pub fn load(name: &str, text: &str, world: &mut dyn World) -> Self {
         let loaded = load(name, text, world);
@@ -143,7 +134,7 @@ impl Prompt {
     ///
     /// A run was interrupted between a call and its result. Each result states that the outcome is
     /// unknown (`E-TOOL-CANCELLED`); appending them makes the history valid.
-    pub fn unanswered_calls(&self) -> Vec<Element> {
+    pub fn unanswered_calls(&self) -> Vec<TranscriptItem> {
         let last = self
             .messages
             .iter()
@@ -168,7 +159,7 @@ impl Prompt {
                 let words = text.trim_start_matches(code).trim_start_matches(": ");
                 text = envelope(&ToolResult::error(code, words)).to_string();
             }
-            Some(Element::ToolResponse {
+            Some(TranscriptItem::ToolResponse {
                 call: call.clone(),
                 text,
             })
@@ -179,159 +170,6 @@ impl Prompt {
             .filter_map(answer)
             .collect()
     }
-}
-
-/// Sets up the tools that a prompt declares.
-///
-/// Servers list their tools, all at once, and only if the prompt is trusted: a server is started
-/// for that.
-///
-/// # Errors
-/// Returns the first declaration that cannot be used, with its position.
-pub async fn toolbox(
-    prompt: &Prompt,
-    surroundings: &Surroundings,
-    permissions: &Permissions,
-) -> Result<Toolbox, Box<Diagnostic>> {
-    let roots = surroundings.world.roots();
-    let reach = surroundings.reach(prompt);
-    let mut toolbox = Toolbox::new();
-    let is_server = |tool: &&ToolDecl| matches!(tool.kind, ToolKind::McpServer { .. });
-    // Listing its tools starts a server, before any call could be approved.
-    if let Some(server) = prompt.tools.iter().find(is_server)
-        && !permissions.trusts_prompt()
-    {
-        let message = "the prompt is not trusted, so the server that it declares is not used";
-        let refused = Diagnostic::error(DiagnosticCode::McpServerNotTrusted, message, server.span);
-        return Err(Box::new(refused.with_help(
-            "look at what it declares, then `logue trust FILE`, or --trust for this run",
-        )));
-    }
-    let mut sources = sources(prompt, surroundings).await.into_iter();
-    for declaration in &prompt.tools {
-        let refused = |code: DiagnosticCode, message: String| {
-            Box::new(Diagnostic::error(code, message, declaration.span))
-        };
-        let tool: Arc<dyn Tool> = match &declaration.kind {
-            ToolKind::Builtin { name } => {
-                // A built-in of another program was reported as a warning. It is not offered, and a
-                // call of it is refused like that of an undeclared tool.
-                for builtin in Builtin::named(name).unwrap_or_default() {
-                    if builtin == Builtin::Python {
-                        let options = surroundings.shell.of("python");
-                        confined(options)
-                            .map_err(|error| refused(DiagnosticCode::SandboxUnavailable, error))?;
-                    }
-                    toolbox.add(builtin.tool(&reach)).map_err(|error| {
-                        refused(DiagnosticCode::MdDuplicateTool, error.to_string())
-                    })?;
-                }
-                continue;
-            }
-            ToolKind::Command {
-                name,
-                command,
-                description,
-            } => {
-                let options = surroundings.shell.of(name).clone();
-                confined(&options)
-                    .map_err(|error| refused(DiagnosticCode::SandboxUnavailable, error))?;
-                let tool = ShellTool::new(name, command, description.as_deref(), roots, options);
-                let invalid = |error: CommandError| {
-                    refused(DiagnosticCode::MdToolDeclaration, error.to_string())
-                };
-                Arc::new(tool.map_err(invalid)?)
-            }
-            ToolKind::Agent {
-                name,
-                agent,
-                local,
-                description,
-            } => Arc::new(AgentTool::new(
-                name,
-                description.as_deref(),
-                agent,
-                *local,
-                surroundings.clone(),
-            )),
-            ToolKind::McpServer { .. } => {
-                match sources.next() {
-                    Some(Ok(source)) => toolbox.add_source(source),
-                    Some(Err(error)) => {
-                        let code = match error.kind {
-                            ToolServerErrorKind::Denied => DiagnosticCode::NetworkDenied,
-                            ToolServerErrorKind::Address => DiagnosticCode::McpDeclarationInvalid,
-                            _ => DiagnosticCode::McpToolNotFound,
-                        };
-                        let refused = refused(code, error.message);
-                        let help = error.help.into_iter();
-                        return Err(Box::new(help.fold(*refused, Diagnostic::with_help)));
-                    }
-                    None => {
-                        let message = "servers of tools are not connected to here".to_owned();
-                        return Err(refused(DiagnosticCode::MdUnsupported, message));
-                    }
-                }
-                continue;
-            }
-            _ => {
-                let message = "tools of this kind cannot be run yet".to_owned();
-                return Err(refused(DiagnosticCode::MdUnsupported, message));
-            }
-        };
-        toolbox
-            .add(tool)
-            .map_err(|error| refused(DiagnosticCode::MdDuplicateTool, error.to_string()))?;
-    }
-    if let Some(transcript) = prompt.transcript() {
-        let builtins = transcript.builtins.iter();
-        let builtins = builtins.map(|builtin| builtin.tool(&reach));
-        let functions = transcript.functions.iter().cloned();
-        let functions = functions.map(|function| Arc::new(Declared(function)) as Arc<dyn Tool>);
-        for tool in builtins.chain(functions) {
-            // A function that is declared and built in is run by the built-in.
-            drop(toolbox.add(tool));
-        }
-    }
-    Ok(toolbox)
-}
-
-/// Checks that programs with these options can be run.
-fn confined(options: &ShellOptions) -> Result<(), String> {
-    let checked = options.sandbox.check();
-    checked.map_err(|error| error.to_string())
-}
-
-/// Connects to the servers of a prompt, in the order of their declarations.
-///
-/// Returns nothing if servers are off.
-async fn sources(
-    prompt: &Prompt,
-    surroundings: &Surroundings,
-) -> Vec<Result<Arc<dyn ToolSource>, ToolServerError>> {
-    let Some(servers) = &surroundings.servers else {
-        return Vec::new();
-    };
-    let roots = surroundings.world.roots();
-    let wanted: Vec<ServerToolRequest> = prompt
-        .tools
-        .iter()
-        .filter_map(|declaration| match &declaration.kind {
-            ToolKind::McpServer {
-                server,
-                names,
-                strict,
-            } => Some(ServerToolRequest {
-                server: server.clone(),
-                names: names.clone(),
-                strict: *strict,
-                folder: roots.base().to_owned(),
-                roots: roots.folders().to_vec(),
-            }),
-            _ => None,
-        })
-        .collect();
-    join_all(wanted.iter().map(|wanted| servers.source(wanted))).await
 }
 
 fn reasoning_count(document: &Document) -> usize {

@@ -5,9 +5,9 @@ use logue_tools::{BoxFuture, Tool, ToolInvocation, ToolResult};
 
 /// A tool without an implementation: the model may call it, and the turn ends there.
 #[derive(Debug)]
-pub(crate) struct Declared(pub(crate) ToolDefinition);
+pub(crate) struct ExternalTool(pub(crate) ToolDefinition);
 
-impl Tool for Declared {
+impl Tool for ExternalTool {
     fn definition(&self) -> &ToolDefinition {
         &self.0
     }

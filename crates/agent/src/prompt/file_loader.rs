@@ -28,14 +28,14 @@ pub(crate) const PAYLOAD_FOLDER: &str = ".chatmd";
 /// that a transcript elsewhere neither uses another one's payloads nor opens the directory that it
 /// is written to. Imports are relative to the importing file.
 #[derive(Clone, Debug)]
-pub struct FileWorld {
+pub struct FileLoader {
     roots: Arc<Roots>,
     payloads: PathBuf,
     file: Option<PathBuf>,
     written: WrittenFiles,
 }
 
-impl FileWorld {
+impl FileLoader {
     /// A loader of `roots`, with the payloads of a transcript in `transcript_folder`.
     pub fn new(roots: Arc<Roots>, transcript_folder: &Path) -> Self {
         Self {
@@ -125,7 +125,7 @@ impl FileWorld {
     }
 }
 
-impl World for FileWorld {
+impl World for FileLoader {
     fn document(&mut self, request: &DocumentRequest<'_>) -> Result<DocumentText, WorldError> {
         let src = request.src;
         if !request.local {

@@ -1,9 +1,11 @@
-//! Prompts: reading them, and what they may reach.
+//! Prompts: their text, evaluation, scope and tools.
 
 pub(crate) mod document;
-pub(crate) mod environment;
 pub(crate) mod external_tool;
 pub(crate) mod file_loader;
+pub(crate) mod grants;
 pub(crate) mod openchatml_prompt;
 pub(crate) mod refine;
+pub(crate) mod scope;
 pub(crate) mod source_file;
+pub(crate) mod toolbox;

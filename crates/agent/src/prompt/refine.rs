@@ -10,8 +10,8 @@ use chatmd::{parse, refine};
 use logue_message::ChatMessage;
 use logue_model::{ModelRequest, SamplingSettings};
 
-use crate::agents::response_cache::{AnswerCache, key_of};
-use crate::prepare::environment::Model;
+use crate::agents::response_cache::{ResponseCache, key_of};
+use crate::prepare::models::Model;
 
 /// The instruction for the model.
 const INSTRUCTION: &str = "\
@@ -37,10 +37,10 @@ pub struct RefineError {
 ///
 /// # Errors
 /// Returns an error if the model fails or changes more than the wording.
-pub async fn refined(
+pub async fn refine_prompt(
     text: &str,
     model: &Model,
-    cache: Option<&AnswerCache>,
+    cache: Option<&ResponseCache>,
 ) -> Result<String, RefineError> {
     let length = refine::prompt_length(&parse(text));
     let (prompt, record) = text.split_at_checked(length).unwrap_or((text, ""));

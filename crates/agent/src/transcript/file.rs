@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 use logue_message::ToolCall;
 
 use crate::files::atomic_file::{folder_of, link_new, private, sync_folder, temporary};
-use crate::files::file_stamp::Identity;
+use crate::files::file_stamp::FileStamp;
 use crate::prompt::source_file::MAX_SOURCE_BYTES;
-use crate::transcript::format::{Form, Writing};
-use crate::transcript::item::{Element, Transcript, TranscriptError};
+use crate::transcript::format::{Form, TranscriptFormat};
+use crate::transcript::item::{TranscriptError, TranscriptItem, TranscriptWriter};
 use crate::transcript::redaction::Redaction;
 
 /// The interval at which a waiting run tries the lock.
@@ -36,7 +36,7 @@ pub struct TranscriptFile {
     content: Vec<u8>,
     /// The file on the disk, or `None` before it is created.
     held: Option<Held>,
-    writing: Writing,
+    writing: TranscriptFormat,
     /// Byte lengths of the last elements of the content, which were appended one by one.
     ///
     /// `None` if they are unknown.
@@ -48,7 +48,7 @@ struct Held {
     /// Holds the lock on the file.
     file: File,
     /// The state of the file when `content` was read.
-    seen: Identity,
+    seen: FileStamp,
 }
 
 impl TranscriptFile {
@@ -100,7 +100,7 @@ impl TranscriptFile {
 
     /// Creates a transcript that starts with `content`, readable by its owner only.
     ///
-    /// Nothing is written before [`Transcript::prepare`] or the first append.
+    /// Nothing is written before [`TranscriptWriter::prepare`] or the first append.
     ///
     /// # Errors
     /// Returns an error if the path does not name a file in an existing directory.
@@ -112,7 +112,7 @@ impl TranscriptFile {
         let folder = folder_of(path).canonicalize().map_err(failed)?;
         let path = folder.join(name);
         Ok(Self {
-            writing: Writing::beside(&path),
+            writing: TranscriptFormat::beside(&path),
             path,
             content: content.to_vec(),
             held: None,
@@ -125,7 +125,7 @@ impl TranscriptFile {
             read_locked(&mut file).map_err(|error| io_error(&path, "read", error))?;
         let held = Some(Held { file, seen });
         Ok(Self {
-            writing: Writing::beside(&path),
+            writing: TranscriptFormat::beside(&path),
             path,
             content,
             held,
@@ -199,7 +199,7 @@ impl TranscriptFile {
             }
             Err(error) => return Err(failed(error)),
         };
-        let same = Identity::of_file(&file)
+        let same = FileStamp::of_file(&file)
             .map_err(failed)?
             .is_same_file(held.seen);
         if !same {
@@ -270,7 +270,7 @@ impl TranscriptFile {
             drop(std::fs::remove_file(&temporary));
             return placed;
         }
-        let seen = Identity::of_file(&file)?;
+        let seen = FileStamp::of_file(&file)?;
         self.held = Some(Held { file, seen });
         sync_folder(&self.path)?;
         Ok(true)
@@ -323,7 +323,7 @@ impl TranscriptFile {
     }
 }
 
-impl Transcript for TranscriptFile {
+impl TranscriptWriter for TranscriptFile {
     fn prepare(&mut self) -> Result<(), TranscriptError> {
         let probed = if self.held.is_some() {
             self.temporary()
@@ -340,7 +340,7 @@ impl Transcript for TranscriptFile {
         })
     }
 
-    fn append(&mut self, elements: &[Element]) -> Result<(), TranscriptError> {
+    fn append(&mut self, elements: &[TranscriptItem]) -> Result<(), TranscriptError> {
         if elements.is_empty() {
             return Ok(());
         }
@@ -353,7 +353,7 @@ impl Transcript for TranscriptFile {
         self.writing.expect(calls);
     }
 
-    fn insert(&mut self, element: &Element, later: usize) -> Result<(), TranscriptError> {
+    fn insert(&mut self, element: &TranscriptItem, later: usize) -> Result<(), TranscriptError> {
         let added = self
             .writing
             .text_of(std::slice::from_ref(element), self.held.is_some())?;
@@ -390,18 +390,18 @@ fn suitable(path: &Path, metadata: &Metadata) -> Result<(), TranscriptError> {
 
 /// Returns whether the name leads to this file.
 fn leads_to(path: &Path, file: &File) -> bool {
-    let (Ok(named), Ok(held)) = (std::fs::metadata(path), Identity::of_file(file)) else {
+    let (Ok(named), Ok(held)) = (std::fs::metadata(path), FileStamp::of_file(file)) else {
         return false;
     };
-    Identity::of(&named).is_same_file(held)
+    FileStamp::of(&named).is_same_file(held)
 }
 
-fn is_unchanged(path: &Path, seen: Identity) -> bool {
-    std::fs::metadata(path).is_ok_and(|now| Identity::of(&now) == seen)
+fn is_unchanged(path: &Path, seen: FileStamp) -> bool {
+    std::fs::metadata(path).is_ok_and(|now| FileStamp::of(&now) == seen)
 }
 
-fn read_locked(file: &mut File) -> io::Result<(Vec<u8>, Identity)> {
-    let seen = Identity::of_file(file)?;
+fn read_locked(file: &mut File) -> io::Result<(Vec<u8>, FileStamp)> {
+    let seen = FileStamp::of_file(file)?;
     let mut content = Vec::new();
     file.take(MAX_SOURCE_BYTES + 1).read_to_end(&mut content)?;
     if content.len() as u64 > MAX_SOURCE_BYTES {

@@ -22,7 +22,7 @@ use logue_harness::store::{
 use logue_message::{ChatMessage, Role};
 use serde_json::{Map, Value, json};
 
-use crate::transcript::item::Transcript;
+use crate::transcript::item::TranscriptWriter;
 use crate::transcript::journal::TranscriptJournal;
 
 /// A store in which the history of one session is a file.
@@ -41,7 +41,7 @@ impl FileSession {
         store: SharedStore,
         session: impl Into<String>,
         history: &[ChatMessage],
-        transcript: Box<dyn Transcript>,
+        transcript: Box<dyn TranscriptWriter>,
     ) -> Self {
         Self {
             store,

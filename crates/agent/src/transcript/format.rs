@@ -8,7 +8,7 @@ use logue_message::{CallKind, ContentBlock, ToolCall};
 
 use crate::prompt::source_file::MAX_SOURCE_BYTES;
 use crate::transcript::frames;
-use crate::transcript::item::{Element, TranscriptError};
+use crate::transcript::item::{TranscriptError, TranscriptItem};
 use crate::transcript::payload::PayloadFolder;
 use crate::transcript::redaction::Redaction;
 
@@ -17,7 +17,7 @@ pub const DEFAULT_INLINE_BYTES: usize = 64 * 1024;
 
 /// The format of one transcript's items.
 #[derive(Debug)]
-pub(crate) struct Writing {
+pub(crate) struct TranscriptFormat {
     transcript: PathBuf,
     payloads: PayloadFolder,
     external: bool,
@@ -36,7 +36,7 @@ pub(crate) enum Form {
     OpenChatMl,
 }
 
-impl Writing {
+impl TranscriptFormat {
     /// The format of a transcript with inline payloads.
     pub(crate) fn beside(transcript: &Path) -> Self {
         Self {
@@ -93,7 +93,7 @@ impl Writing {
     /// `held` states whether the lock on the transcript is held.
     pub(crate) fn text_of(
         &mut self,
-        elements: &[Element],
+        elements: &[TranscriptItem],
         held: bool,
     ) -> Result<String, TranscriptError> {
         if self.redaction.is_empty() {
@@ -102,11 +102,15 @@ impl Writing {
         let redacted = elements
             .iter()
             .map(|element| self.redaction.element(element));
-        let redacted: Vec<Element> = redacted.collect();
+        let redacted: Vec<TranscriptItem> = redacted.collect();
         self.as_they_are(&redacted, held)
     }
 
-    fn as_they_are(&mut self, elements: &[Element], held: bool) -> Result<String, TranscriptError> {
+    fn as_they_are(
+        &mut self,
+        elements: &[TranscriptItem],
+        held: bool,
+    ) -> Result<String, TranscriptError> {
         if self.form == Form::OpenChatMl {
             return frames::text_of(elements).map_err(|error| TranscriptError::Unwritable {
                 path: self.transcript.display().to_string(),
@@ -120,11 +124,15 @@ impl Writing {
         Ok(text)
     }
 
-    fn as_it_is(&mut self, element: &Element, held: bool) -> Result<String, TranscriptError> {
+    fn as_it_is(
+        &mut self,
+        element: &TranscriptItem,
+        held: bool,
+    ) -> Result<String, TranscriptError> {
         Ok(match element {
-            Element::User(text) => write::user(text),
-            Element::Answer { block, continued } => self.answer(block, *continued),
-            Element::ToolCall(call) => {
+            TranscriptItem::User(text) => write::user(text),
+            TranscriptItem::Answer { block, continued } => self.answer(block, *continued),
+            TranscriptItem::ToolCall(call) => {
                 let text = call.arguments.as_str();
                 let place = self.place(Payload::Call, call, text, held)?;
                 write::tool_call(&write::ToolCallRecord {
@@ -136,7 +144,7 @@ impl Writing {
                     payload: payload(place.as_deref(), text),
                 })
             }
-            Element::ToolResponse { call, text } => {
+            TranscriptItem::ToolResponse { call, text } => {
                 let place = self.place(Payload::Result, call, text, held)?;
                 write::tool_response(&write::ToolResponseRecord {
                     id: None,

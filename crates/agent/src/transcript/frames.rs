@@ -3,13 +3,13 @@
 use logue_message::{ChatMessage, Content, ContentBlock, ToolCall};
 use openchatml::{FrameBuf, WriteError, frames_from_messages, safe_value, write_frame};
 
-use crate::transcript::item::Element;
+use crate::transcript::item::TranscriptItem;
 
 /// Formats items that are appended together: one frame per line, with escaped bodies.
 ///
 /// # Errors
 /// Returns an error if a frame cannot be written even with a sanitized header.
-pub(crate) fn text_of(elements: &[Element]) -> Result<String, WriteError> {
+pub(crate) fn text_of(elements: &[TranscriptItem]) -> Result<String, WriteError> {
     // Signatures are for the provider that made them, and a transcript cannot contain them.
     let (frames, _) = frames_from_messages(&messages_of(elements));
     let mut text = String::new();
@@ -24,14 +24,14 @@ pub(crate) fn text_of(elements: &[Element]) -> Result<String, WriteError> {
 }
 
 /// Builds the messages of items; the parts and calls of one response form one message.
-fn messages_of(elements: &[Element]) -> Vec<ChatMessage> {
+fn messages_of(elements: &[TranscriptItem]) -> Vec<ChatMessage> {
     let mut messages = Vec::new();
     let mut answer = Answer::default();
     for element in elements {
         match element {
-            Element::Answer { block, .. } => answer.blocks.push(block.clone()),
-            Element::ToolCall(call) => answer.calls.push(call.clone()),
-            Element::User(_) | Element::ToolResponse { .. } => {
+            TranscriptItem::Answer { block, .. } => answer.blocks.push(block.clone()),
+            TranscriptItem::ToolCall(call) => answer.calls.push(call.clone()),
+            TranscriptItem::User(_) | TranscriptItem::ToolResponse { .. } => {
                 messages.extend(std::mem::take(&mut answer).message());
                 messages.extend(element.to_message());
             }

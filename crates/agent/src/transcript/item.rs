@@ -4,7 +4,7 @@ use logue_message::{ChatMessage, Content, ContentBlock, ToolCall};
 
 /// A completed part of a turn.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Element {
+pub enum TranscriptItem {
     /// A message of the user.
     User(String),
     /// A part of the model's response.
@@ -25,7 +25,7 @@ pub enum Element {
     },
 }
 
-impl Element {
+impl TranscriptItem {
     /// Plain text of the model.
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::Answer {
@@ -41,14 +41,14 @@ impl Element {
     /// its position, without a mark.
     ///
     /// ```
-    /// use logue_agent::Element;
+    /// use logue_agent::TranscriptItem;
     /// use logue_message::{ChatMessage, ToolCall};
     ///
     /// let call = ToolCall::new("c1", "read_file", "{}");
     /// let answer = ChatMessage::assistant("Let me look.").with_tool_calls(vec![call.clone()]);
     /// assert_eq!(
-    ///     Element::of_answer(&answer),
-    ///     [Element::assistant("Let me look."), Element::ToolCall(call)]
+    ///     TranscriptItem::of_answer(&answer),
+    ///     [TranscriptItem::assistant("Let me look."), TranscriptItem::ToolCall(call)]
     /// );
     /// ```
     pub fn of_answer(answer: &ChatMessage) -> Vec<Self> {
@@ -97,7 +97,7 @@ impl Element {
 }
 
 /// A destination of completed items. An item is durable when `append` returns.
-pub trait Transcript: Send {
+pub trait TranscriptWriter: Send {
     /// Checks that later items can be stored, as far as possible.
     ///
     /// It is called before a model request, so that no response is paid for and lost.
@@ -112,7 +112,7 @@ pub trait Transcript: Send {
     ///
     /// # Errors
     /// Returns an error if they are not durable; nothing was appended.
-    fn append(&mut self, elements: &[Element]) -> Result<(), TranscriptError>;
+    fn append(&mut self, elements: &[TranscriptItem]) -> Result<(), TranscriptError>;
 
     /// Announces that the results of these calls follow, in any order.
     fn expect(&mut self, calls: &[ToolCall]) {
@@ -126,7 +126,7 @@ pub trait Transcript: Send {
     ///
     /// # Errors
     /// As for [`append`](Self::append).
-    fn insert(&mut self, element: &Element, later: usize) -> Result<(), TranscriptError> {
+    fn insert(&mut self, element: &TranscriptItem, later: usize) -> Result<(), TranscriptError> {
         let _ = later;
         self.append(std::slice::from_ref(element))
     }
@@ -136,8 +136,8 @@ pub trait Transcript: Send {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoTranscript;
 
-impl Transcript for NoTranscript {
-    fn append(&mut self, _: &[Element]) -> Result<(), TranscriptError> {
+impl TranscriptWriter for NoTranscript {
+    fn append(&mut self, _: &[TranscriptItem]) -> Result<(), TranscriptError> {
         Ok(())
     }
 }

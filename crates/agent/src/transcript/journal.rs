@@ -11,7 +11,7 @@ use logue_harness::BoxFuture;
 use logue_message::{ChatMessage, Role, ToolCall};
 use serde_json::Value;
 
-use crate::transcript::item::{Element, Transcript, TranscriptError};
+use crate::transcript::item::{TranscriptError, TranscriptItem, TranscriptWriter};
 
 /// Appends the messages of a run to a transcript. Cloning shares it.
 #[derive(Clone)]
@@ -20,13 +20,13 @@ pub(crate) struct TranscriptJournal {
 }
 
 struct Inner {
-    transcript: Box<dyn Transcript>,
+    transcript: Box<dyn TranscriptWriter>,
     /// The calls of the latest answer, and whether their results are written.
     calls: Vec<(ToolCall, bool)>,
 }
 
 impl TranscriptJournal {
-    pub(crate) fn new(transcript: Box<dyn Transcript>) -> Self {
+    pub(crate) fn new(transcript: Box<dyn TranscriptWriter>) -> Self {
         let inner = Inner {
             transcript,
             calls: Vec::new(),
@@ -49,7 +49,9 @@ impl TranscriptJournal {
         };
         let elements = match message.role {
             Role::Assistant => {
-                inner.transcript.append(&Element::of_answer(&message))?;
+                inner
+                    .transcript
+                    .append(&TranscriptItem::of_answer(&message))?;
                 inner.expect(message.tool_calls);
                 return Ok(0);
             }
@@ -63,14 +65,14 @@ impl TranscriptJournal {
                 let later = behind.into_iter().flatten().filter(|(_, done)| *done);
                 let later = later.count();
                 let text = message.text();
-                let result = Element::ToolResponse { call, text };
+                let result = TranscriptItem::ToolResponse { call, text };
                 inner.transcript.insert(&result, later)?;
                 if let Some((_, done)) = at.and_then(|at| inner.calls.get_mut(at)) {
                     *done = true;
                 }
                 return Ok(later);
             }
-            Role::User => vec![Element::User(message.text())],
+            Role::User => vec![TranscriptItem::User(message.text())],
             Role::System => Vec::new(),
         };
         inner.transcript.append(&elements)?;

@@ -111,8 +111,6 @@ impl PayloadFolder {
     /// transcript that names it can be read until it is restored.
     ///
     /// `held` states whether the lock on the transcript is held.
-    ///
-    /// `held` says whether the lock on the transcript is held.
     pub(crate) fn store(&self, text: &str, held: bool) -> io::Result<String> {
         self.make_folder()?;
         let name = name_by_content(text);

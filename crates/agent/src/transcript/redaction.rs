@@ -13,7 +13,7 @@ use logue_message::{Arguments, ContentBlock, ToolCall};
 use regex::Regex;
 use serde_json::value::RawValue;
 
-use crate::transcript::item::Element;
+use crate::transcript::item::TranscriptItem;
 
 /// Patterns of text that is not written.
 ///
@@ -132,15 +132,15 @@ impl Redaction {
     ///
     /// A provider's signature over changed content is dropped. Ids, tool names and encrypted
     /// content stay: the conversation cannot continue without them.
-    pub(crate) fn element(&self, element: &Element) -> Element {
+    pub(crate) fn element(&self, element: &TranscriptItem) -> TranscriptItem {
         match element {
-            Element::User(text) => Element::User(self.text(text).into_owned()),
-            Element::Answer { block, continued } => Element::Answer {
+            TranscriptItem::User(text) => TranscriptItem::User(self.text(text).into_owned()),
+            TranscriptItem::Answer { block, continued } => TranscriptItem::Answer {
                 block: self.block(block),
                 continued: *continued,
             },
-            Element::ToolCall(call) => Element::ToolCall(self.call(call)),
-            Element::ToolResponse { call, text } => Element::ToolResponse {
+            TranscriptItem::ToolCall(call) => TranscriptItem::ToolCall(self.call(call)),
+            TranscriptItem::ToolResponse { call, text } => TranscriptItem::ToolResponse {
                 call: call.clone(),
                 text: self.text(text).into_owned(),
             },

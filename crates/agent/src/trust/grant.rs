@@ -8,25 +8,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
 
-use chatmd::{Document, ReferenceKind, ToolDecl, ToolKind, load};
-use logue_tools::{Builtin, BuiltinPower, Roots, command_words};
+use chatmd::{ToolDecl, ToolKind};
+use logue_tools::{Builtin, BuiltinPower, command_words};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-
-use crate::prompt::environment::Surroundings;
-use crate::prompt::file_loader::FileWorld;
-
-/// The maximum number of agents in a grant. Agents beyond it are not trusted.
-const MAX_AGENTS: usize = 256;
 
 /// The grant of a prompt and its agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
-    own: Declared,
+    pub(crate) own: PromptDeclarations,
     /// The agents with grants of their own, by canonical path.
-    agents: BTreeMap<String, Declared>,
+    pub(crate) agents: BTreeMap<String, PromptDeclarations>,
 }
 
 /// A tool that does more than read.
@@ -40,14 +33,14 @@ struct Power {
 
 /// The declarations of one prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Declared {
+pub(crate) struct PromptDeclarations {
     /// Tools that do more than read, by their canonical form.
     powers: BTreeMap<String, Power>,
     /// Names of tools that only read or call an agent.
     pub(crate) harmless: BTreeSet<String>,
 }
 
-impl Declared {
+impl PromptDeclarations {
     /// Classifies the tools of a document in this directory.
     pub(crate) fn of<'d>(tools: impl Iterator<Item = &'d ToolDecl>, folder: &Path) -> Self {
         let mut declared = Self::default();
@@ -122,75 +115,6 @@ impl Grant {
     pub(crate) fn members(&self) -> BTreeSet<String> {
         let agents = self.agents.iter();
         agents.map(|(path, declared)| declared.id(path)).collect()
-    }
-}
-
-impl Surroundings {
-    /// Determines the grant of a document with its imports and agents.
-    ///
-    /// Nothing is evaluated and no agent runs; a prompt that cannot be read grants nothing.
-    ///
-    /// Linear in the size of these texts, of which at most 256 are read.
-    ///
-    /// Linear in the size of all these texts, of which it reads at most 256.
-    pub fn grant(&self, name: &str, text: &str) -> Grant {
-        let mut grant = Grant::default();
-        let loaded = load(name, text, &mut self.world.clone());
-        let document = loaded.document();
-        grant.own = Declared::of(document.tools(), self.world.roots().base());
-        let mut known = BTreeSet::new();
-        let mut waiting = self.agents_of(document);
-        while let Some((path, text, inside)) = waiting.pop() {
-            if known.len() >= MAX_AGENTS || !known.insert(path.clone()) {
-                continue;
-            }
-            let loaded = load(&path, &text, &mut inside.world.clone());
-            let document = loaded.document();
-            let declared = Declared::of(document.tools(), inside.world.roots().base());
-            waiting.extend(inside.agents_of(document));
-            if !declared.is_empty() {
-                grant.agents.insert(path, declared);
-            }
-        }
-        grant
-    }
-
-    /// Reads the agents in files that a document names, with the scope of each.
-    fn agents_of(&self, document: &Document) -> Vec<(String, String, Self)> {
-        let is_agent = |kind| matches!(kind, ReferenceKind::Agent | ReferenceKind::AgentTool);
-        let named = document.references();
-        let named = named.filter(|one| one.local && is_agent(one.kind));
-        let read = named.filter_map(|one| {
-            let (text, path) = self.world.prompt(one.src).ok()?;
-            let inside = self.inside(path.parent(), &path).ok()?;
-            Some((path.display().to_string(), text, inside))
-        });
-        read.collect()
-    }
-
-    /// The scope of an agent's prompt at `path`, one level deeper.
-    ///
-    /// It is based on the agent's own directory. A prompt from the network has no directory.
-    pub(crate) fn inside(&self, folder: Option<&Path>, path: &Path) -> Result<Self, String> {
-        let outer = self.world.roots().folders().iter().cloned();
-        let folders = folder.into_iter().flat_map(|folder| {
-            let own = std::iter::once(folder.to_owned());
-            own.chain(outer.clone())
-        });
-        let roots = Arc::new(Roots::new(folders).map_err(|error| error.to_string())?);
-        Ok(Self {
-            world: FileWorld::new(roots, folder.unwrap_or(Path::new("")))
-                .of_file(path)
-                .together_with(&self.world),
-            kept: self.kept.clone(),
-            shell: self.shell.clone(),
-            network: self.network.clone(),
-            servers: self.servers.clone(),
-            search: self.search.clone(),
-            agents: self.agents.clone(),
-            depth: self.depth + 1,
-            callers: [self.callers.clone(), vec![path.to_owned()]].concat(),
-        })
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::permission::decision_source::{Authority, Ruling};
-use crate::permission::permissions::Permission;
-use crate::trust::grant::{Declared, Grant};
+use crate::permission::decision_source::{DecisionSource, PermissionDecision};
+use crate::permission::rules::Permission;
+use crate::trust::grant::{Grant, PromptDeclarations};
 
 /// The trust level of a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing(Option<Judged>);
+pub struct PromptTrust(Option<Judged>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Judged {
@@ -19,7 +19,7 @@ struct Judged {
     members: BTreeSet<String>,
 }
 
-impl Standing {
+impl PromptTrust {
     /// A prompt of the user's own: declared tools may run.
     pub fn own() -> Self {
         Self::default()
@@ -48,7 +48,7 @@ impl Standing {
     ///
     /// It is covered in the state in which it was judged with its caller, and not if it has changed
     /// since.
-    pub(crate) fn of_agent(&self, path: &str, declared: &Declared) -> Self {
+    pub(crate) fn of_agent(&self, path: &str, declared: &PromptDeclarations) -> Self {
         let Some(outer) = &self.0 else {
             return Self(None);
         };
@@ -68,21 +68,24 @@ impl Standing {
     }
 
     /// The permission of a tool without a rule.
-    pub(crate) fn ruling(&self, tool: &str) -> Ruling {
+    pub(crate) fn decision(&self, tool: &str) -> PermissionDecision {
         let Some(judged) = &self.0 else {
-            return Ruling {
+            return PermissionDecision {
                 permission: Permission::Allow,
-                by: Authority::Declared,
+                by: DecisionSource::Declared,
             };
         };
         let grant = || judged.grant.clone();
         let (permission, by) = if judged.harmless.contains(tool) {
-            (Permission::Allow, Authority::Harmless)
+            (Permission::Allow, DecisionSource::Harmless)
         } else if judged.trusted {
-            (Permission::Allow, Authority::Trust { grant: grant() })
+            (Permission::Allow, DecisionSource::Trust { grant: grant() })
         } else {
-            (Permission::Ask, Authority::NotTrusted { grant: grant() })
+            (
+                Permission::Ask,
+                DecisionSource::NotTrusted { grant: grant() },
+            )
         };
-        Ruling { permission, by }
+        PermissionDecision { permission, by }
     }
 }

@@ -29,17 +29,18 @@ use serde_json::{Value, json};
 use tracing::Instrument as _;
 
 use crate::permission::approval::{
-    APPROVAL, GatedCall, NOTE, Signalled, descriptor, pending_message,
+    APPROVAL, ApprovalSignal, NOTE, PendingCall, descriptor, pending_message,
 };
 use crate::permission::gate::unrecorded;
-use crate::permission::permissions::{Permission, Permissions};
+use crate::permission::permissions::Permissions;
+use crate::permission::rules::Permission;
 use crate::turn::budget::{BUDGET_EXCEEDED, Budget};
 use crate::turn::listener::TurnEvent;
 use crate::turn::progress::{
     CALLS, Progress, TURN, asks, calls, has_calls, message_of, with_calls,
 };
 use crate::turn::request::request_messages;
-use crate::turn::response_requirements::Demands;
+use crate::turn::response_requirements::ResponseRequirements;
 use crate::turn::routing::{Routing, with_unique_ids};
 use crate::turn::spans;
 
@@ -65,7 +66,7 @@ pub struct Assistant {
     /// What may be spent; the agents of the same run share it.
     pub budget: Budget,
     /// What is asked of the turn's answers.
-    pub demands: Demands,
+    pub requirements: ResponseRequirements,
 }
 
 impl std::fmt::Debug for Assistant {
@@ -185,7 +186,7 @@ impl Shared {
         let toolbox = assistant.toolbox.current().await;
         let request = ModelRequest::new(&assistant.model, &messages, &assistant.settings)
             .with_tools(toolbox.definitions());
-        let request = assistant.demands.applied(request, progress.requests);
+        let request = assistant.requirements.applied(request, progress.requests);
         let number = usize::try_from(progress.requests).unwrap_or(usize::MAX);
         ctx.emit(TurnEvent::Asking(number));
         let mut tell = |event: ModelEvent| tell(ctx, event);
@@ -210,10 +211,10 @@ impl Shared {
         ctx.emit(TurnEvent::MessageCompleted(Arc::clone(&message)));
         self.require_runnable(&message.tool_calls)?;
         progress.answered(answer.finish_reason, spent);
-        let calls: Vec<GatedCall> = message
+        let calls: Vec<PendingCall> = message
             .tool_calls
             .iter()
-            .map(|call| GatedCall::new(call.clone(), assistant.permissions.decide(&call.name)))
+            .map(|call| PendingCall::new(call.clone(), assistant.permissions.decide(&call.name)))
             .collect();
         let update = Update::new().with(TURN, progress.to_json());
         let update = with_calls(update, &calls);
@@ -251,7 +252,7 @@ impl Shared {
         let update = with_calls(update, &calls);
         let waiting: Vec<_> = calls
             .iter()
-            .filter(|gated| gated.ruling.permission == Permission::Ask)
+            .filter(|gated| gated.decision.permission == Permission::Ask)
             .map(|gated| &gated.call)
             .collect();
         if waiting.is_empty() {
@@ -269,7 +270,7 @@ impl Shared {
     async fn run_tools(&self, ctx: &NodeContext<TurnEvent>) -> Result<Update, NodeError> {
         let mut calls = calls(ctx.state())?;
         let mut progress = Progress::of(ctx.state(), ctx.invocation_id());
-        let signal = Signalled::of(ctx.state(), ctx.invocation_id(), progress.approvals);
+        let signal = ApprovalSignal::of(ctx.state(), ctx.invocation_id(), progress.approvals);
         if asks(ctx.state()) {
             let budget = &self.assistant.budget;
             budget.resumed(ctx.invocation_id(), progress.spent);
@@ -331,7 +332,7 @@ impl Shared {
 fn run_tool<'a>(
     ctx: &'a NodeContext<TurnEvent>,
     router: &'a Router,
-    gated: &'a GatedCall,
+    gated: &'a PendingCall,
 ) -> BoxFuture<'a, ToolResult> {
     let call = &gated.call;
     let running = router.call(ToolRequest {
@@ -356,7 +357,7 @@ async fn ask_person(
     let calls = calls(ctx.state())?;
     let waiting: Vec<_> = calls
         .iter()
-        .filter(|gated| gated.ruling.permission == Permission::Ask)
+        .filter(|gated| gated.decision.permission == Permission::Ask)
         .collect();
     let progress = Progress::of(ctx.state(), ctx.invocation_id());
     let id = ctx.invocation_id();

@@ -26,7 +26,7 @@ pub struct Price {
 
 /// The token and cost limits of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Limits {
+pub struct SpendLimits {
     /// The maximum number of tokens of requests and responses together.
     pub max_tokens: Option<u64>,
     /// The maximum cost in US dollars.
@@ -37,7 +37,7 @@ pub struct Limits {
 
 /// The tokens and the cost of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spent {
+pub struct Spend {
     /// Tokens as reported by servers.
     pub usage: Option<Usage>,
     /// Tokens of requests and responses, estimated where a server does not report them.
@@ -52,9 +52,6 @@ pub struct Spent {
 ///
 /// Limits are checked before each request. A request that has started is paid for, so a run may
 /// exceed its limits by the cost of its running requests.
-///
-/// Limits are looked at before each request. A request that was begun is paid for, so a run may pass
-/// its limits by what its requests that are under way cost.
 #[derive(Clone, Debug, Default)]
 pub struct Budget {
     inner: Arc<Inner>,
@@ -62,10 +59,10 @@ pub struct Budget {
 
 #[derive(Debug, Default)]
 struct Inner {
-    limits: Limits,
+    limits: SpendLimits,
     /// The enclosing budget; spend here is added there as well.
     whole: Option<Budget>,
-    spent: Mutex<Spent>,
+    spent: Mutex<Spend>,
     /// Suspended turns whose spend is included.
     waiting: Mutex<BTreeSet<String>>,
 }
@@ -91,7 +88,7 @@ impl Price {
     }
 }
 
-impl Limits {
+impl SpendLimits {
     /// Returns the price of a provider's model, if known.
     ///
     /// Recordings and `echo` cost nothing.
@@ -109,7 +106,7 @@ impl Limits {
 
 impl Budget {
     /// A budget without spend. The default budget has no limits.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: SpendLimits) -> Self {
         Self {
             inner: Arc::new(Inner {
                 limits,
@@ -119,7 +116,7 @@ impl Budget {
     }
 
     /// The limits.
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &SpendLimits {
         match &self.inner.whole {
             Some(whole) => whole.limits(),
             None => &self.inner.limits,
@@ -127,7 +124,7 @@ impl Budget {
     }
 
     /// The spend so far.
-    pub fn spent(&self) -> Spent {
+    pub fn spent(&self) -> Spend {
         *self.lock()
     }
 
@@ -173,7 +170,7 @@ impl Budget {
         provider: &str,
         request: &ModelRequest<'_>,
         answer: &ModelResponse,
-    ) -> Spent {
+    ) -> Spend {
         let limits = self.limits();
         let counted = match answer.usage {
             Some(usage) => usage,
@@ -181,7 +178,7 @@ impl Budget {
             None => estimated(request, answer),
         };
         let price = limits.price(provider, request.model);
-        let spent = Spent {
+        let spent = Spend {
             usage: answer.usage,
             tokens: counted.input_tokens.saturating_add(counted.output_tokens),
             cost: price.map(|price| price.of(counted)),
@@ -206,7 +203,7 @@ impl Budget {
     }
 
     /// Adds the earlier spend of a resumed turn, unless this process suspended it.
-    pub(crate) fn resumed(&self, invocation: &str, spent: Spent) {
+    pub(crate) fn resumed(&self, invocation: &str, spent: Spend) {
         if !self.waiting().remove(invocation) {
             self.spend(spent);
         }
@@ -222,14 +219,14 @@ impl Budget {
         OF_TURN.try_with(Clone::clone).ok()
     }
 
-    fn spend(&self, more: Spent) {
+    fn spend(&self, more: Spend) {
         self.lock().add(more);
         if let Some(whole) = &self.inner.whole {
             whole.spend(more);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Spent> {
+    fn lock(&self) -> MutexGuard<'_, Spend> {
         self.inner
             .spent
             .lock()
@@ -244,7 +241,7 @@ impl Budget {
     }
 }
 
-impl Default for Spent {
+impl Default for Spend {
     fn default() -> Self {
         Self {
             usage: None,
@@ -254,7 +251,7 @@ impl Default for Spent {
     }
 }
 
-impl Spent {
+impl Spend {
     /// Adds further spend.
     pub(crate) fn add(&mut self, more: Self) {
         if let Some(usage) = more.usage {

@@ -8,10 +8,10 @@ use logue_message::{ChatMessage, Content, ToolCall};
 use logue_model::FinishReason;
 use serde_json::{Value, json};
 
-use crate::permission::approval::GatedCall;
-use crate::permission::decision_source::{Authority, Ruling};
-use crate::permission::permissions::Permission;
-use crate::turn::budget::Spent;
+use crate::permission::approval::PendingCall;
+use crate::permission::decision_source::{DecisionSource, PermissionDecision};
+use crate::permission::rules::Permission;
+use crate::turn::budget::Spend;
 
 /// The field with the counts.
 pub(crate) const TURN: &str = "turn";
@@ -27,7 +27,7 @@ pub(crate) struct Progress {
     /// How often a person was asked.
     pub(crate) approvals: u64,
     /// What the turn and its agents have spent.
-    pub(crate) spent: Spent,
+    pub(crate) spent: Spend,
     cut: String,
 }
 
@@ -48,7 +48,7 @@ impl Progress {
         Self {
             requests: count("requests").unwrap_or(0),
             approvals: count("approvals").unwrap_or(0),
-            spent: turn.get("spent").map(Spent::from_json).unwrap_or_default(),
+            spent: turn.get("spent").map(Spend::from_json).unwrap_or_default(),
             cut: turn
                 .get("cut")
                 .and_then(Value::as_str)
@@ -69,7 +69,7 @@ impl Progress {
     }
 
     /// Notes how the latest answer ended.
-    pub(crate) fn answered(&mut self, reason: FinishReason, spent: Spent) {
+    pub(crate) fn answered(&mut self, reason: FinishReason, spent: Spend) {
         self.cut = match reason {
             FinishReason::Length | FinishReason::ContentFilter => reason.as_str().to_owned(),
             _ => String::new(),
@@ -88,15 +88,15 @@ impl Progress {
 }
 
 /// An update with the calls that are on their way; with none there are none any more.
-pub(crate) fn with_calls(update: Update, calls: &[GatedCall]) -> Update {
+pub(crate) fn with_calls(update: Update, calls: &[PendingCall]) -> Update {
     if calls.is_empty() {
         return update.with(CALLS, json!({}));
     }
     let permissions: Vec<&str> = calls
         .iter()
-        .map(|gated| gated.ruling.permission.as_str())
+        .map(|gated| gated.decision.permission.as_str())
         .collect();
-    let rulings: Vec<Value> = calls.iter().map(GatedCall::ruling_to_json).collect();
+    let rulings: Vec<Value> = calls.iter().map(PendingCall::decision_to_json).collect();
     let calls = calls.iter().map(|gated| gated.call.clone()).collect();
     update.with(
         CALLS,
@@ -130,7 +130,7 @@ pub(crate) fn asks(state: &State) -> bool {
 }
 
 /// The calls that are on their way.
-pub(crate) fn calls(state: &State) -> Result<Vec<GatedCall>, NodeError> {
+pub(crate) fn calls(state: &State) -> Result<Vec<PendingCall>, NodeError> {
     let Some(kept) = state.json(CALLS) else {
         return Ok(Vec::new());
     };
@@ -148,12 +148,12 @@ pub(crate) fn calls(state: &State) -> Result<Vec<GatedCall>, NodeError> {
     let calls = message.tool_calls.into_iter().enumerate();
     Ok(calls
         .map(|(at, call)| {
-            let ruling = Ruling {
+            let decision = PermissionDecision {
                 permission: permission(at),
-                by: Authority::Declared,
+                by: DecisionSource::Declared,
             };
-            let mut gated = GatedCall::new(call, ruling);
-            gated.take_ruling(kept.get("rulings").and_then(|all| all.get(at)));
+            let mut gated = PendingCall::new(call, decision);
+            gated.restore_decision(kept.get("rulings").and_then(|all| all.get(at)));
             gated
         })
         .collect())

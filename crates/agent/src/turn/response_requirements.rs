@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Requirements on the responses of a turn.
 #[derive(Clone, Debug, Default)]
-pub struct Demands {
+pub struct ResponseRequirements {
     /// The tools that the model must call in its first request.
     ///
     /// Later requests are free: a model that had to call a tool each time would never answer.
@@ -20,7 +20,7 @@ pub struct Demands {
     pub response_schema: Option<Arc<Value>>,
 }
 
-impl Demands {
+impl ResponseRequirements {
     /// Checks that the requirements can be met with these tools.
     ///
     /// # Errors

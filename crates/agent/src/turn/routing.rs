@@ -15,7 +15,7 @@ pub struct Routing {
     /// The model and the transcript receive this envelope (OpenChatML 2.2 §8.2).
     pub envelope: bool,
     /// Cancels running calls; clones refer to the same calls.
-    pub handle: RouterHandle,
+    pub cancellation: RouterHandle,
 }
 
 impl Default for Routing {
@@ -23,7 +23,7 @@ impl Default for Routing {
         Self {
             concurrency: DEFAULT_CONCURRENCY,
             envelope: false,
-            handle: RouterHandle::default(),
+            cancellation: RouterHandle::default(),
         }
     }
 }
@@ -32,7 +32,7 @@ impl Routing {
     pub(crate) fn router(&self, toolbox: Toolbox) -> Router {
         Router::new(toolbox)
             .with_concurrency(self.concurrency)
-            .with_handle(self.handle.clone())
+            .with_handle(self.cancellation.clone())
     }
 
     /// Returns the text of a result for the model.

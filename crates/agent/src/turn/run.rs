@@ -12,7 +12,7 @@ use logue_harness::{Classifier, DefaultClassifier, ErrorBucket};
 use logue_message::ChatMessage;
 use logue_model::{FinishReason, ProviderError, Usage};
 
-use crate::transcript::item::{Transcript, TranscriptError};
+use crate::transcript::item::{TranscriptError, TranscriptWriter};
 use crate::transcript::journal::TranscriptJournal;
 use crate::turn::assistant::{Assistant, MAX_TURNS, MESSAGES, TOOL_RESULT_REQUIRED};
 use crate::turn::budget::BUDGET_EXCEEDED;
@@ -29,7 +29,7 @@ pub struct Turn {
     /// The conversation so far; the model answers its last message.
     pub history: Vec<ChatMessage>,
     /// Receives completed parts.
-    pub transcript: Box<dyn Transcript>,
+    pub transcript: Box<dyn TranscriptWriter>,
 }
 
 impl std::fmt::Debug for Turn {
@@ -47,12 +47,13 @@ pub enum TurnEnd {
     /// The model answered without tool calls.
     Completed(TurnReport),
     /// A tool call requires approval.
-    Suspended(Box<SuspendedTurn>),
+    Suspended(Box<TurnSuspension>),
 }
 
 /// A suspended turn. Its conversation is in the transcript.
 #[derive(Clone, Debug)]
-pub struct SuspendedTurn {
+#[non_exhaustive]
+pub struct TurnSuspension {
     /// The signal that resumes it.
     pub descriptor: SignalDescriptor,
     /// The state from which it resumes.
@@ -64,6 +65,7 @@ pub struct SuspendedTurn {
 
 /// The result of a completed turn.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct TurnReport {
     /// The new messages of all roles, in order.
     pub replies: Vec<ChatMessage>,
@@ -74,7 +76,7 @@ pub struct TurnReport {
     /// The number of model requests.
     pub requests: usize,
     /// The reason why the last response is incomplete: a length limit or a content filter.
-    pub cut: Option<FinishReason>,
+    pub truncated: Option<FinishReason>,
 }
 
 impl TurnReport {
@@ -89,7 +91,7 @@ impl TurnReport {
             usage: progress.spent.usage,
             cost: progress.spent.cost,
             requests: usize::try_from(progress.requests).unwrap_or(usize::MAX),
-            cut: progress.cut(),
+            truncated: progress.cut(),
             replies: turn.replies.clone(),
         }
     }
@@ -98,6 +100,7 @@ impl TurnReport {
 /// The error of a turn. Completed parts are in the transcript.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
+#[non_exhaustive]
 pub struct TurnError {
     /// The stable category.
     pub category: String,
@@ -152,7 +155,7 @@ impl Turn {
                 let mut run = suspended.paused;
                 // The transcript contains them, and no conversation has two histories.
                 drop(run.take_field(MESSAGES));
-                Ok(TurnEnd::Suspended(Box::new(SuspendedTurn {
+                Ok(TurnEnd::Suspended(Box::new(TurnSuspension {
                     descriptor: suspended.descriptor,
                     run,
                     pending,
@@ -175,7 +178,7 @@ fn report(state: &State, progress: &Progress, before: usize) -> TurnReport {
         usage: progress.spent.usage,
         cost: progress.spent.cost,
         requests: usize::try_from(progress.requests).unwrap_or(usize::MAX),
-        cut: progress.cut(),
+        truncated: progress.cut(),
     }
 }
 

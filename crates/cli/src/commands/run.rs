@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use logue_agent::{
     Approvals, Environment, History, NoTranscript, Permission, Permissions, Prepared,
-    SuspendedTurn, TOOL_RESULT_REQUIRED, Transcript, Turn, TurnEnd, TurnError, TurnReport, prepare,
+    TOOL_RESULT_REQUIRED, TranscriptWriter, Turn, TurnEnd, TurnError, TurnReport, TurnSuspension,
+    prepare,
 };
 use logue_message::ChatMessage;
 
@@ -66,7 +67,7 @@ pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, Failure> {
 enum Ended {
     Completed(TurnReport),
     /// A person has to decide.
-    Suspended(Box<SuspendedTurn>),
+    Suspended(Box<TurnSuspension>),
     /// By a signal; what was completed is in the file, if there is one.
     Signalled(Exit, Option<String>),
 }
@@ -162,7 +163,7 @@ fn start(
         let provider = &mut prepared.assistant.provider;
         *provider = recorded(Arc::clone(provider), path, config)?;
     }
-    let transcript: Box<dyn Transcript> = match input.transcript {
+    let transcript: Box<dyn TranscriptWriter> = match input.transcript {
         Some(file) => Box::new(transcript_of(file, &prepared.prompt, config)),
         None => Box::new(NoTranscript),
     };
@@ -171,13 +172,10 @@ fn start(
 }
 
 /// Adds what agents spent that documents of the prompt called before the turn.
-fn total(report: TurnReport, environment: &Environment) -> TurnReport {
+fn total(mut report: TurnReport, environment: &Environment) -> TurnReport {
     let spent = environment.budget.spent();
-    TurnReport {
-        usage: spent.usage,
-        cost: spent.cost,
-        ..report
-    }
+    (report.usage, report.cost) = (spent.usage, spent.cost);
+    report
 }
 
 /// Keeps a suspended turn in the store.
@@ -186,7 +184,7 @@ async fn keep(
     config: &Config,
     transcript: &Path,
     permissions: &Permissions,
-    turn: &SuspendedTurn,
+    turn: &TurnSuspension,
 ) -> Result<(), Failure> {
     let prompt = PathBuf::from(&arguments.file);
     let waiting = Waiting {

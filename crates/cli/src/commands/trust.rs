@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use logue_agent::{FileWorld, Surroundings, TrustFile, Trusted};
+use logue_agent::{FileLoader, PromptScope, TrustFile, Trusted};
 use logue_harness::Clock as _;
 use logue_tools::{Roots, ShellOptions};
 use serde_json::json;
@@ -63,8 +63,8 @@ fn added(file: &TrustFile, path: &Path, roots: &[PathBuf], json: bool) -> Result
         let message = format!("a folder of `{name}` cannot be used: {error}");
         Failure::user("E-SOURCE-READ", message)
     })?;
-    let world = FileWorld::new(Arc::new(roots), &folder).of_file(path);
-    let grant = Surroundings::new(world, ShellOptions::default()).grant(&name, &text);
+    let world = FileLoader::new(Arc::new(roots), &folder).of_file(path);
+    let grant = PromptScope::new(world, ShellOptions::default()).grant(&name, &text);
     let place = place_of(Some(path));
     if !grant.is_empty() {
         let added = file.add(&place, &grant, SystemClock.now());

@@ -122,13 +122,13 @@ impl Output {
 
     pub(crate) fn completed(&self, report: &TurnReport) {
         if self.json {
-            let cut = report.cut.map(FinishReason::as_str);
+            let cut = report.truncated.map(FinishReason::as_str);
             self.emit(
                 &json!({"event": "turn.completed", "requests": report.requests,
                 "usage": usage(report), "cost": cost(report), "cut": cut}),
             );
         }
-        warn_of_cut(report.cut);
+        warn_of_cut(report.truncated);
     }
 
     /// The turn of a session completed.
@@ -142,7 +142,7 @@ impl Output {
                 "requests": report.requests,
                 "usage": usage(&report),
                 "cost": cost(&report),
-                "cut": report.cut.map(FinishReason::as_str),
+                "cut": report.truncated.map(FinishReason::as_str),
                 "replies": replies,
             }));
         } else if !self.state().answered {
@@ -153,7 +153,7 @@ impl Output {
             self.write(&answer.map(ChatMessage::text).unwrap_or_default());
             self.end_line();
         }
-        warn_of_cut(report.cut);
+        warn_of_cut(report.truncated);
     }
 
     /// The turn waits for a person, and this command lets it go on.

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use logue_agent::{
-    Approvals, AuditError, AuditFile, AuditLog, AuditRecord, Authority, Grant, HostError,
-    Permissions, PromptSource, Standing, TrustPolicy,
+    Approvals, AuditError, AuditFile, AuditLog, AuditRecord, DecisionSource, Grant, HostError,
+    Permissions, PromptSource, PromptTrust, TrustPolicy,
 };
 use logue_harness::BoxFuture;
 
@@ -36,7 +36,7 @@ pub(crate) fn permissions(
     if settings.output.asks() {
         let can_wait = settings.approvals == Approvals::Suspend;
         let terminal = Terminal::new(Arc::clone(settings.output), can_wait);
-        permissions = permissions.with_asker(Arc::new(terminal));
+        permissions = permissions.with_approver(Arc::new(terminal));
     }
     permissions
 }
@@ -65,13 +65,13 @@ impl TrustRules {
         source: &PromptSource,
         grant: &Grant,
         permissions: &Permissions,
-    ) -> Result<Standing, Failure> {
+    ) -> Result<PromptTrust, Failure> {
         if grant.is_empty() || self.trusts_everything {
-            return Ok(Standing::trusted(grant));
+            return Ok(PromptTrust::trusted(grant));
         }
         let place = trust::place_of(source.file());
         if trust::is_own(&self.config, &place) {
-            return Ok(Standing::trusted(grant));
+            return Ok(PromptTrust::trusted(grant));
         }
         let file = trust::file();
         let trusted = match &file {
@@ -81,9 +81,9 @@ impl TrustRules {
             None => false,
         };
         if trusted {
-            return Ok(Standing::trusted(grant));
+            return Ok(PromptTrust::trusted(grant));
         }
-        let not_trusted = Standing::not_trusted(grant);
+        let not_trusted = PromptTrust::not_trusted(grant);
         // Rules may have decided about every tool.
         if !permissions.leaves_to_trust(grant) {
             return Ok(not_trusted);
@@ -97,7 +97,7 @@ impl TrustRules {
             };
             self.output.finish();
             return Ok(if question.ask().await? {
-                Standing::trusted(grant)
+                PromptTrust::trusted(grant)
             } else {
                 not_trusted
             });
@@ -115,7 +115,7 @@ impl TrustPolicy for TrustRules {
         source: &'a PromptSource,
         grant: &'a Grant,
         permissions: &'a Permissions,
-    ) -> BoxFuture<'a, Result<Standing, HostError>> {
+    ) -> BoxFuture<'a, Result<PromptTrust, HostError>> {
         Box::pin(async move { Ok(self.decide(source, grant, permissions).await?) })
     }
 }
@@ -153,7 +153,7 @@ struct OfEffects(Arc<dyn AuditLog>);
 
 impl AuditLog for OfEffects {
     fn record(&self, mut records: Vec<AuditRecord>) -> BoxFuture<'_, Result<(), AuditError>> {
-        records.retain(|record| record.by != Authority::Harmless);
+        records.retain(|record| record.by != DecisionSource::Harmless);
         self.0.record(records)
     }
 }

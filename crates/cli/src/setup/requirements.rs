@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use logue_agent::{Demands, read_bytes};
+use logue_agent::{ResponseRequirements, read_bytes};
 use serde_json::Value;
 
 use crate::arguments::Demanding;
@@ -12,9 +12,9 @@ use crate::setup::failures::source_failure;
 
 /// The requirements of the command line. Whether they can be met is checked with the tools of the
 /// prompt, before anything is written.
-pub(crate) fn requirements(arguments: &Demanding) -> Result<Demands, Failure> {
+pub(crate) fn requirements(arguments: &Demanding) -> Result<ResponseRequirements, Failure> {
     let schema = arguments.schema.as_deref().map(schema_in).transpose()?;
-    Ok(Demands {
+    Ok(ResponseRequirements {
         tool_choice: arguments.tool_choice.clone().unwrap_or_default(),
         response_schema: schema.map(Arc::new),
     })

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use logue_agent::{FileSession, History, PermissionRule, Permissions, SuspendedTurn, TurnEvent};
+use logue_agent::{FileSession, History, PermissionRule, Permissions, TurnEvent, TurnSuspension};
 use logue_harness::Clock as _;
 use logue_harness::chat::ChatHarness;
 use logue_harness::store::{
@@ -55,7 +55,7 @@ pub(crate) struct Waiting<'a> {
     pub(crate) prompt: &'a Path,
     pub(crate) model: Option<&'a str>,
     pub(crate) permissions: &'a Permissions,
-    pub(crate) turn: &'a SuspendedTurn,
+    pub(crate) turn: &'a TurnSuspension,
 }
 
 impl Waiting<'_> {

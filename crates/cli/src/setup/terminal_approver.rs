@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use logue_agent::{Answer, Asker, Authority, Question};
+use logue_agent::{ApprovalRequest, ApprovalResponse, Approver, DecisionSource};
 use logue_harness::BoxFuture;
 use logue_source::{escape_unambiguous, escape_untrusted};
 
@@ -25,7 +25,7 @@ pub(crate) struct Terminal {
     output: Arc<Output>,
     can_wait: bool,
     /// What was said of all calls of a tool in this run.
-    lasting: Mutex<BTreeMap<String, Answer>>,
+    lasting: Mutex<BTreeMap<String, ApprovalResponse>>,
 }
 
 /// What a line says.
@@ -45,9 +45,9 @@ impl Terminal {
         }
     }
 
-    async fn asked(&self, question: Question<'_>) -> Option<Answer> {
+    async fn asked(&self, question: ApprovalRequest<'_>) -> Option<ApprovalResponse> {
         let tool = question.call.name.clone();
-        let lasting = |answers: &Mutex<BTreeMap<String, Answer>>| {
+        let lasting = |answers: &Mutex<BTreeMap<String, ApprovalResponse>>| {
             let answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
             answers.get(&tool).cloned()
         };
@@ -65,7 +65,7 @@ impl Terminal {
             let Some(line) = line().await else {
                 complain("\n");
                 // Nobody can come back to a turn that is kept nowhere.
-                return (!self.can_wait).then(|| Answer {
+                return (!self.can_wait).then(|| ApprovalResponse {
                     approved: false,
                     note: String::new(),
                     asked: true,
@@ -73,20 +73,20 @@ impl Terminal {
             };
             match Said::parse(&line) {
                 Some(Said::Once(approved, note)) => {
-                    return Some(Answer {
+                    return Some(ApprovalResponse {
                         approved,
                         note,
                         asked: true,
                     });
                 }
                 Some(Said::Always(approved, note)) => {
-                    let answer = Answer {
+                    let answer = ApprovalResponse {
                         approved,
                         note,
                         asked: true,
                     };
                     let mut answers = self.lasting.lock().unwrap_or_else(PoisonError::into_inner);
-                    let later = Answer {
+                    let later = ApprovalResponse {
                         asked: false,
                         ..answer.clone()
                     };
@@ -107,8 +107,8 @@ const HELP: &str = "\
   Enter alone is n. Ctrl-D leaves the decision open, Ctrl-C ends the command.
 ";
 
-impl Asker for Terminal {
-    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Option<Answer>> {
+impl Approver for Terminal {
+    fn ask<'a>(&'a self, question: ApprovalRequest<'a>) -> BoxFuture<'a, Option<ApprovalResponse>> {
         Box::pin(self.asked(question))
     }
 }
@@ -131,7 +131,7 @@ impl Said {
 }
 
 /// What a call would do, as text of any length.
-fn described(question: &Question<'_>) -> String {
+fn described(question: &ApprovalRequest<'_>) -> String {
     // A preview is escaped by its tool; arguments are verbatim.
     if let Some(preview) = question.preview {
         return preview.text.clone();
@@ -140,10 +140,10 @@ fn described(question: &Question<'_>) -> String {
     lines.map(escape_unambiguous).collect::<Vec<_>>().join("\n")
 }
 
-fn shown(question: &Question<'_>, what: &str, all: bool) -> String {
+fn shown(question: &ApprovalRequest<'_>, what: &str, all: bool) -> String {
     let name = question.call.name.replace(['\n', '\t'], " ");
     let why = match question.why {
-        Authority::NotTrusted { .. } => "The prompt is not trusted. ",
+        DecisionSource::NotTrusted { .. } => "The prompt is not trusted. ",
         _ => "",
     };
     let mut text = format!(

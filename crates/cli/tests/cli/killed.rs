@@ -63,7 +63,7 @@ fn messages(folder: &Path, context: &str) -> Vec<logue_message::ChatMessage> {
         .collect();
     assert!(errors.is_empty(), "{context}: {errors:?}\n{text}");
     let roots = std::sync::Arc::new(logue_tools::Roots::new([folder.to_owned()]).unwrap());
-    let mut world = logue_agent::FileWorld::new(roots, folder);
+    let mut world = logue_agent::FileLoader::new(roots, folder);
     let evaluation = chatmd::evaluate(&document, &mut world);
     assert!(
         !evaluation.has_errors(),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use logue_agent::{AuditFile, AuditRecord, Authority};
+use logue_agent::{AuditFile, AuditRecord, DecisionSource};
 use logue_harness::Timestamp;
 use logue_harness::store::SharedStore;
 use logue_source::ColorMode;
@@ -104,23 +104,23 @@ fn line(text: &mut String, value: &Value, style: ColorMode) {
     body(text, &shown);
 }
 
-fn said_by(by: &Authority) -> String {
+fn said_by(by: &DecisionSource) -> String {
     match by {
-        Authority::Flag { rule } => format!("--approve {rule}"),
-        Authority::Config { path, rule } => format!("{}: {rule}", path.display()),
-        Authority::Trust { .. } => "trust in the prompt".to_owned(),
-        Authority::NotTrusted { .. } => "no trust in the prompt".to_owned(),
-        Authority::Harmless => "default: it only reads".to_owned(),
-        Authority::Declared => "default: it is declared".to_owned(),
-        Authority::Terminal { asked: true } => "a person at the terminal".to_owned(),
-        Authority::Terminal { asked: false } => {
+        DecisionSource::Flag { rule } => format!("--approve {rule}"),
+        DecisionSource::Config { path, rule } => format!("{}: {rule}", path.display()),
+        DecisionSource::Trust { .. } => "trust in the prompt".to_owned(),
+        DecisionSource::NotTrusted { .. } => "no trust in the prompt".to_owned(),
+        DecisionSource::Harmless => "default: it only reads".to_owned(),
+        DecisionSource::Declared => "default: it is declared".to_owned(),
+        DecisionSource::Terminal { asked: true } => "a person at the terminal".to_owned(),
+        DecisionSource::Terminal { asked: false } => {
             "a person at the terminal, for all calls of the run".to_owned()
         }
-        Authority::Signal { signal_id } => format!("the signal {signal_id}"),
-        Authority::Expired { signal_id, seconds } => {
+        DecisionSource::Signal { signal_id } => format!("the signal {signal_id}"),
+        DecisionSource::Expired { signal_id, seconds } => {
             format!("time: no signal {signal_id} within {seconds} s")
         }
-        Authority::Unattended { why } => format!("{}; nobody could be asked", said_by(why)),
+        DecisionSource::Unattended { why } => format!("{}; nobody could be asked", said_by(why)),
         _ => "something else".to_owned(),
     }
 }

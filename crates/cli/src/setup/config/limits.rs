@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::num::{NonZeroU64, NonZeroUsize};
 
-use logue_agent::{Limits, MAX_AGENT_CALLS, Price, Routing};
+use logue_agent::{MAX_AGENT_CALLS, Price, Routing, SpendLimits};
 use serde::Deserialize;
 
 use crate::arguments::LimitArgs;
@@ -40,13 +40,13 @@ impl From<Prices> for Price {
 impl Config {
     /// What a run may spend. A flag is the word of whoever types it; of the files the strictest
     /// counts, and the user's own prices do before a project's: a checkout cannot loosen a limit.
-    pub(crate) fn spending(&self, flags: &LimitArgs) -> Limits {
+    pub(crate) fn spending(&self, flags: &LimitArgs) -> SpendLimits {
         let strictest = |pick: fn(&RunLimits) -> Option<Dollars>| {
             let amounts = self.run_limits().filter_map(|limits| pick(&limits));
             amounts.map(|amount| amount.0).reduce(f64::min)
         };
         let tokens = self.run_limits().filter_map(|limits| limits.max_tokens);
-        Limits {
+        SpendLimits {
             max_tokens: flags
                 .max_tokens
                 .or_else(|| tokens.min().map(NonZeroU64::get)),

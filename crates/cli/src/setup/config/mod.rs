@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
-use logue_agent::{AnswerCache, DEFAULT_INLINE_BYTES, PermissionFile, Redaction};
+use logue_agent::{DEFAULT_INLINE_BYTES, PermissionFile, Redaction, ResponseCache};
 use logue_model::{HarmonyServer, HttpLimits, PromptForm, RetryBudget, ServerKind};
 use logue_source::{ColorMode, Diagnostic, DiagnosticCode, Source, Span};
 use logue_tools::{FetchPolicy, HostRule, SearchEngine, ShellPolicy};
@@ -423,18 +423,18 @@ impl Config {
     }
 
     /// Where answers of agents are kept, and for how long; `None` if they are not.
-    pub(crate) fn agent_cache(&self) -> Option<AnswerCache> {
+    pub(crate) fn agent_cache(&self) -> Option<ResponseCache> {
         let hours = self.first(|file| file.run.agent_cache_hours).unwrap_or(24);
         let lifetime = Duration::from_hours(u64::from(hours));
         let folder = cache_folder("agents")?;
-        (hours > 0).then(|| AnswerCache::new(folder, lifetime).without(self.redaction.clone()))
+        (hours > 0).then(|| ResponseCache::new(folder, lifetime).without(self.redaction.clone()))
     }
 
     /// Where rewritten prompts are kept: for so long that a conversation can go on from the same
     /// words.
-    pub(crate) fn refined_prompts(&self) -> Option<AnswerCache> {
+    pub(crate) fn refined_prompts(&self) -> Option<ResponseCache> {
         let lifetime = Duration::from_hours(24 * 90);
-        let cache = AnswerCache::new(cache_folder("refined")?, lifetime);
+        let cache = ResponseCache::new(cache_folder("refined")?, lifetime);
         Some(cache.without(self.redaction.clone()))
     }
 

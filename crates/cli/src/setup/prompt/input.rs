@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use logue_agent::{
-    History, PromptForm, PromptOrigin, PromptSource, TranscriptFile, into_text, read_all,
+    History, PromptLanguage, PromptOrigin, PromptSource, TranscriptFile, into_text, read_all,
     read_bytes,
 };
 use logue_source::DiagnosticCode;
@@ -139,9 +139,9 @@ impl Input {
     /// Returns an error for a transcript in a dialect that cannot be continued.
     pub(crate) fn source(&self, history: History) -> Result<PromptSource, Failure> {
         let mut source = PromptSource::new(&self.name, &self.text).with_history(history);
-        source.form = match self.language {
-            Language::Chatmd => PromptForm::ChatMd,
-            Language::Openchatml => PromptForm::OpenChatMl,
+        source.language = match self.language {
+            Language::Chatmd => PromptLanguage::ChatMd,
+            Language::Openchatml => PromptLanguage::OpenChatMl,
             Language::Harmony | Language::Ocml0_1 | Language::Chatml => {
                 return Err(self.not_continued());
             }

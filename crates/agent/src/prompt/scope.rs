@@ -1,6 +1,6 @@
 //! The scope of a prompt: files below its roots, pages of allowed hosts, and agents.
 //!
-//! A [`Surroundings`] drives the evaluation of a prompt: it serves the requests of an evaluation
+//! A [`PromptScope`] drives the evaluation of a prompt: it serves the requests of an evaluation
 //! concurrently, agents included. The prompt of an agent has a scope of its own, one level deeper
 //! and based on its own directory.
 
@@ -12,15 +12,15 @@ use chatmd::{
     World as _, WorldError, WorldErrorKind, load,
 };
 use logue_message::ContentBlock;
-use logue_tools::{AccessScope, FetchCategory, Fetcher, SearchEngine, ShellPolicy, ToolServers};
+use logue_tools::{
+    AccessScope, BoxFuture, FetchCategory, Fetcher, SearchEngine, ShellPolicy, ToolServers,
+};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
-use crate::agents::run_agent::Freshness;
-use crate::prepare::environment::Environment;
 use crate::prompt::document::Prompt;
-use crate::prompt::file_loader::{FileWorld, network_is_off};
+use crate::prompt::file_loader::{FileLoader, network_is_off};
 use crate::turn::budget::Budget;
 
 /// The number of requests that are served at the same time.
@@ -28,12 +28,12 @@ const AT_ONCE: usize = 4;
 
 /// The files, hosts, servers and agents that a prompt can reach.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
-    pub(crate) world: FileWorld,
+pub struct PromptScope {
+    pub(crate) files: FileLoader,
     pub(crate) shell: ShellPolicy,
     pub(crate) network: Option<Arc<Fetcher>>,
     pub(crate) search: Option<Arc<SearchEngine>>,
-    pub(crate) agents: Option<Arc<Environment>>,
+    pub(crate) agents: Option<Arc<dyn AgentRunner>>,
     /// Connects to tool servers.
     pub(crate) servers: Option<Arc<dyn ToolServers>>,
     /// Files that tools cannot write, besides those of the prompts.
@@ -44,6 +44,40 @@ pub struct Surroundings {
     pub(crate) depth: usize,
 }
 
+/// A call of an agent.
+pub(crate) struct AgentRequest<'a> {
+    /// The path or the address of its prompt.
+    pub(crate) src: &'a str,
+    pub(crate) local: bool,
+    pub(crate) input: Vec<ContentBlock>,
+    pub(crate) freshness: CachePolicy,
+    /// The tool call that runs it, if there is one.
+    pub(crate) call_id: Option<&'a str>,
+}
+
+/// The policy for using an agent's earlier response again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CachePolicy {
+    /// It may be used: a document calls the agent each time that it is evaluated.
+    MayRepeat,
+    /// It may not be used: a model calls the agent and may need another response.
+    Fresh,
+}
+
+/// Runs the agents of a scope.
+pub(crate) trait AgentRunner: Send + Sync + std::fmt::Debug {
+    /// Returns the last message of an agent.
+    ///
+    /// # Errors
+    /// Returns an error of the kind [`WorldErrorKind::Agent`] if agents are nested too deeply, or
+    /// the agent's prompt or model failed.
+    fn run<'a>(
+        &'a self,
+        caller: &'a PromptScope,
+        request: AgentRequest<'a>,
+    ) -> BoxFuture<'a, Result<String, WorldError>>;
+}
+
 /// One request with owned contents.
 enum Errand {
     Document(String, bool, bool, bool),
@@ -51,9 +85,9 @@ enum Errand {
     Agent(String, bool, Vec<ContentBlock>),
 }
 
-impl Surroundings {
+impl PromptScope {
     /// A scope of files alone: addresses and agents are refused.
-    pub fn new(world: FileWorld, shell: impl Into<ShellPolicy>) -> Self {
+    pub fn new(files: FileLoader, shell: impl Into<ShellPolicy>) -> Self {
         Self {
             shell: shell.into(),
             network: None,
@@ -61,9 +95,9 @@ impl Surroundings {
             agents: None,
             servers: None,
             kept: Vec::new(),
-            callers: world_file(&world),
+            callers: files.file().map(PathBuf::from).into_iter().collect(),
             depth: 0,
-            world,
+            files,
         }
     }
 
@@ -98,9 +132,9 @@ impl Surroundings {
     /// It is the access of the scope without the running prompts, their imports and the agents that
     /// they may call: tools cannot write those.
     pub(crate) fn reach(&self, prompt: &Prompt) -> AccessScope {
-        let roots = self.world.roots();
+        let roots = self.files.roots();
         let reach = AccessScope::new(Arc::clone(roots))
-            .with_write_log(self.world.written().clone())
+            .with_write_log(self.files.written().clone())
             .with_python(self.shell.of("python").clone());
         let own = self.callers.iter().chain(&self.kept).cloned();
         let named = prompt.prompt_files().into_iter();
@@ -130,9 +164,9 @@ impl Surroundings {
         }
     }
 
-    /// Allows agents, which are prepared with `agents`.
+    /// Allows agents.
     #[must_use]
-    pub fn with_agents(mut self, agents: Arc<Environment>) -> Self {
+    pub(crate) fn with_runner(mut self, agents: Arc<dyn AgentRunner>) -> Self {
         self.agents = Some(agents);
         self
     }
@@ -143,10 +177,8 @@ impl Surroundings {
     /// evaluated. Independent documents and agents are requested together.
     ///
     /// Dropping the future cancels all requests.
-    ///
-    /// Dropping the future cancels what was started.
     pub async fn load(&self, name: &str, text: &str) -> Prompt {
-        let loaded = load(name, text, &mut self.world.clone());
+        let loaded = load(name, text, &mut self.files.clone());
         if loaded.has_errors() {
             return Prompt::unevaluated(loaded);
         }
@@ -166,7 +198,7 @@ impl Surroundings {
 
     /// Returns the model that a document or its imports name, without evaluation.
     pub fn model_named(&self, name: &str, text: &str) -> Option<String> {
-        let loaded = load(name, text, &mut self.world.clone());
+        let loaded = load(name, text, &mut self.files.clone());
         loaded.document().config()?.model.clone()
     }
 
@@ -209,27 +241,46 @@ impl Surroundings {
             Errand::Document(src, local, strip, markdown) => {
                 let mut request = chatmd::DocumentRequest::local(&src);
                 (request.local, request.strip, request.markdown) = (local, strip, markdown);
-                self.world
+                self.files
                     .clone()
                     .document(&request)
                     .map(EvaluationResponse::Document)
             }
             Errand::Image(src) => {
                 let request = chatmd::ImageRequest::local(&src);
-                self.world
+                self.files
                     .clone()
                     .image(&request)
                     .map(EvaluationResponse::Image)
             }
             Errand::Agent(src, local, input) => {
-                let asked = self.ask_agent(&src, local, input, Freshness::MayRepeat, None);
-                asked.await.map(EvaluationResponse::Agent)
+                let request = AgentRequest {
+                    src: &src,
+                    local,
+                    input,
+                    freshness: CachePolicy::MayRepeat,
+                    call_id: None,
+                };
+                let answer = self.ask_agent(request).await;
+                answer.map(EvaluationResponse::Agent)
             }
         }
     }
 }
 
-impl Surroundings {
+impl PromptScope {
+    /// Runs an agent and returns its last message.
+    ///
+    /// # Errors
+    /// Returns an error if agents are off, and those of [`AgentRunner::run`].
+    pub(crate) async fn ask_agent(&self, request: AgentRequest<'_>) -> Result<String, WorldError> {
+        let Some(agents) = &self.agents else {
+            let message = "agents are not run here";
+            return Err(WorldError::new(WorldErrorKind::Agent, message));
+        };
+        agents.run(self, request).await
+    }
+
     /// Fetches the text at an address.
     pub(crate) async fn page(&self, src: &str) -> Result<DocumentText, WorldError> {
         let Some(network) = &self.network else {
@@ -257,10 +308,6 @@ impl Surroundings {
         };
         Ok(text)
     }
-}
-
-fn world_file(world: &FileWorld) -> Vec<PathBuf> {
-    world.file().map(PathBuf::from).into_iter().collect()
 }
 
 impl Errand {

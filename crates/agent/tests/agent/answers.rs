@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use logue_agent::{Element, FileWorld, Prompt, Transcript as _, TranscriptFile};
+use logue_agent::{FileLoader, Prompt, TranscriptFile, TranscriptItem, TranscriptWriter as _};
 use logue_message::{Arguments, CallKind, ChatMessage, Content, ContentBlock, ToolCall};
 use logue_tools::Roots;
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ fn load(path: &Path) -> Prompt {
     let folder = path.parent().unwrap();
     let roots = Arc::new(Roots::new([folder.to_owned()]).unwrap());
     let text = fs::read_to_string(path).unwrap();
-    Prompt::load("prompt.md", &text, &mut FileWorld::new(roots, folder))
+    Prompt::load("prompt.md", &text, &mut FileLoader::new(roots, folder))
 }
 
 /// Strings made of what could break the format, and others.
@@ -167,11 +167,11 @@ proptest! {
         }
         file.set_inline_bytes(inline_bytes);
         let mut history = vec![ChatMessage::user(said.clone())];
-        file.append(&[Element::User(said)]).unwrap();
+        file.append(&[TranscriptItem::User(said)]).unwrap();
         for (content, exchanges) in turn {
             let calls: Vec<ToolCall> = exchanges.iter().map(|(call, _)| call.clone()).collect();
             let answer = ChatMessage::assistant(content).with_tool_calls(calls);
-            file.append(&Element::of_answer(&answer)).unwrap();
+            file.append(&TranscriptItem::of_answer(&answer)).unwrap();
             let answer = canonical(answer);
             if answer.content != Content::Absent || !answer.tool_calls.is_empty() {
                 history.push(answer);
@@ -186,12 +186,12 @@ proptest! {
                 history.push(
                     ChatMessage::tool(call.id.clone(), text.clone()).with_name(name_of(&call.id)),
                 );
-                file.append(&[Element::ToolResponse { call: call.clone(), text }]).unwrap();
+                file.append(&[TranscriptItem::ToolResponse { call: call.clone(), text }]).unwrap();
             }
             // Somebody speaks between two answers, or they would be one.
             if exchanges.is_empty() {
                 history.push(ChatMessage::user("go on"));
-                file.append(&[Element::User("go on".to_owned())]).unwrap();
+                file.append(&[TranscriptItem::User("go on".to_owned())]).unwrap();
             }
         }
         let text = fs::read(&path).unwrap();
@@ -242,9 +242,9 @@ fn an_answer_as_it_stands_in_the_file() {
         ContentBlock::text("Now."),
     ])
     .with_tool_calls(vec![call.clone()]);
-    file.append(&Element::of_answer(&answer)).unwrap();
+    file.append(&TranscriptItem::of_answer(&answer)).unwrap();
     let text = "ok".to_owned();
-    file.append(&[Element::ToolResponse { call, text }])
+    file.append(&[TranscriptItem::ToolResponse { call, text }])
         .unwrap();
     assert_eq!(
         fs::read_to_string(&path).unwrap(),
@@ -266,7 +266,7 @@ fn an_answer_as_it_stands_in_the_file() {
         signature: None,
         preamble: true,
     }]);
-    file.append(&Element::of_answer(&preamble)).unwrap();
+    file.append(&TranscriptItem::of_answer(&preamble)).unwrap();
     let written = "<assistant phase=\"commentary\">\nRAW|Let me see.|RAW</assistant>\n";
     assert!(fs::read_to_string(&path).unwrap().ends_with(written));
     let prompt = load(&path);
@@ -285,13 +285,16 @@ fn white_space_is_said_beside_a_call_and_nothing_alone() {
     let mut file = TranscriptFile::open(&path, Duration::ZERO, || {}).unwrap();
     let call = ToolCall::new("c1", "f", "{}");
     let answer = ChatMessage::assistant("\n\n").with_tool_calls(vec![call.clone()]);
-    file.append(&Element::of_answer(&answer)).unwrap();
-    file.append(&[Element::ToolResponse {
+    file.append(&TranscriptItem::of_answer(&answer)).unwrap();
+    file.append(&[TranscriptItem::ToolResponse {
         call,
         text: String::new(),
     }])
     .unwrap();
-    assert_eq!(Element::of_answer(&ChatMessage::assistant(" \n")), []);
+    assert_eq!(
+        TranscriptItem::of_answer(&ChatMessage::assistant(" \n")),
+        []
+    );
     let prompt = load(&path);
     assert_eq!(prompt.messages[1], answer);
     assert!(prompt.diagnostics.is_empty(), "{:?}", prompt.diagnostics);

@@ -8,13 +8,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use logue_agent::{Element, FileWorld, Prompt, Transcript as _, TranscriptError, TranscriptFile};
+use logue_agent::{
+    FileLoader, Prompt, TranscriptError, TranscriptFile, TranscriptItem, TranscriptWriter as _,
+};
 use logue_message::ToolCall;
 use logue_tools::Roots;
 
 fn load(folder: &Path, text: &str) -> Prompt {
     let roots = Arc::new(Roots::new([folder.to_owned()]).unwrap());
-    Prompt::load("prompt.md", text, &mut FileWorld::new(roots, folder))
+    Prompt::load("prompt.md", text, &mut FileLoader::new(roots, folder))
 }
 
 fn open(path: &Path) -> TranscriptFile {
@@ -28,15 +30,16 @@ fn a_call_without_a_result_is_answered_once() {
     fs::write(&path, "<user>go</user>\n").unwrap();
     let mut file = open(&path);
     let calls = [ToolCall::new("a", "f", "{}"), ToolCall::new("b", "f", "{}")];
-    file.append(&calls.clone().map(Element::ToolCall)).unwrap();
-    file.append(&[Element::ToolResponse {
+    file.append(&calls.clone().map(TranscriptItem::ToolCall))
+        .unwrap();
+    file.append(&[TranscriptItem::ToolResponse {
         call: calls[0].clone(),
         text: "done".into(),
     }])
     .unwrap();
     let open_calls = load(folder.path(), &fs::read_to_string(&path).unwrap()).unanswered_calls();
     assert!(
-        matches!(&open_calls[..], [Element::ToolResponse { call, text }]
+        matches!(&open_calls[..], [TranscriptItem::ToolResponse { call, text }]
         if call.id == "b" && text.starts_with("E-TOOL-CANCELLED")),
         "{open_calls:?}"
     );
@@ -57,7 +60,7 @@ fn payload_names_never_collide_nor_leave_their_folder() {
         let mut file = open(&path);
         file.externalise_payloads();
         let call = ToolCall::new("../../x/\u{0}y", "f", format!("{{\"from\":\"{name}\"}}"));
-        file.append(&[Element::ToolCall(call)]).unwrap();
+        file.append(&[TranscriptItem::ToolCall(call)]).unwrap();
     }
     let mut names: Vec<String> = fs::read_dir(folder.path().join(".chatmd"))
         .unwrap()
@@ -93,7 +96,7 @@ fn one_holder_at_a_time_and_the_lock_follows_the_name() {
         );
         assert_eq!(told, 1);
         first
-            .append(&[Element::assistant(format!("{round}"))])
+            .append(&[TranscriptItem::assistant(format!("{round}"))])
             .unwrap();
     }
     drop(first);
@@ -108,7 +111,9 @@ fn a_link_stays_a_link_and_permissions_stay() {
     fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
     let link = folder.path().join("link.md");
     symlink("real.md", &link).unwrap();
-    open(&link).append(&[Element::assistant("x")]).unwrap();
+    open(&link)
+        .append(&[TranscriptItem::assistant("x")])
+        .unwrap();
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(
         fs::read_to_string(&real).unwrap(),
@@ -128,11 +133,11 @@ fn a_folder_that_takes_nothing_leaves_the_file_as_it_was() {
     // Something that cannot be removed as a file has the temporary name.
     fs::create_dir(folder.path().join(".prompt.md.logue-tmp")).unwrap();
     let mut file = open(&path);
-    let error = file.append(&[Element::assistant("x")]).unwrap_err();
+    let error = file.append(&[TranscriptItem::assistant("x")]).unwrap_err();
     assert_eq!(error.category(), "transcript_write_failed");
     assert_eq!(fs::read_to_string(&path).unwrap(), "<user>go</user>\n");
     fs::remove_dir(folder.path().join(".prompt.md.logue-tmp")).unwrap();
-    file.append(&[Element::assistant("y")]).unwrap();
+    file.append(&[TranscriptItem::assistant("y")]).unwrap();
     assert!(
         fs::read_to_string(&path)
             .unwrap()
@@ -150,7 +155,7 @@ fn a_transcript_never_grows_too_large_to_be_read_again() {
     fs::write(&path, &text).unwrap();
     let mut file = open(&path);
     let error = file
-        .append(&[Element::assistant("x".repeat(40))])
+        .append(&[TranscriptItem::assistant("x".repeat(40))])
         .unwrap_err();
     assert!(matches!(error, TranscriptError::TooLarge(_)), "{error}");
     assert_eq!(fs::metadata(&path).unwrap().len(), text.len() as u64);
@@ -170,7 +175,7 @@ fn a_new_transcript_is_made_whole_or_not_at_all() {
     );
     let third = TranscriptFile::open(&path, Duration::ZERO, || {});
     assert!(matches!(third, Err(TranscriptError::Busy(_))));
-    first.append(&[Element::assistant("x")]).unwrap();
+    first.append(&[TranscriptItem::assistant("x")]).unwrap();
     drop(first);
     assert_eq!(
         fs::read_to_string(&path).unwrap(),

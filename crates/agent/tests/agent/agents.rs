@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use logue_agent::{
-    AnswerCache, Environment, FileWorld, HostError, Model, Models, Permissions, Prompt,
-    Surroundings, toolbox,
+    Environment, FileLoader, HostError, Model, Models, Permissions, Prompt, PromptScope,
+    ResponseCache, toolbox,
 };
 use logue_message::{ChatMessage, ToolCall};
 use logue_model::{
@@ -91,21 +91,21 @@ impl Stage {
         }
     }
 
-    fn surroundings(&self) -> Surroundings {
+    fn scope(&self) -> PromptScope {
         let prompts = self.folder.path().join("prompts");
         let roots = Arc::new(Roots::new([prompts.clone()]).unwrap());
         let cache = self.folder.path().join("cache");
         let mut agents = Environment::new(Arc::new(OneModel(self.parrot.clone())));
         agents.max_requests = 5;
         if self.cache {
-            agents.agent_responses = Some(AnswerCache::new(cache, Duration::from_hours(1)));
+            agents.agent_responses = Some(ResponseCache::new(cache, Duration::from_hours(1)));
         }
-        let world = FileWorld::new(roots, &prompts).of_file(&prompts.join("main.md"));
-        Surroundings::new(world, ShellOptions::default()).with_agents(Arc::new(agents))
+        let world = FileLoader::new(roots, &prompts).of_file(&prompts.join("main.md"));
+        PromptScope::new(world, ShellOptions::default()).with_agents(Arc::new(agents))
     }
 
     async fn load(&self, text: &str) -> Prompt {
-        self.surroundings().load("main.md", text).await
+        self.scope().load("main.md", text).await
     }
 
     fn asked(&self) -> usize {
@@ -189,11 +189,11 @@ async fn an_answer_is_repeated_until_anything_that_led_to_it_changes() {
 #[tokio::test]
 async fn an_answer_counts_for_its_lifetime() {
     let folder = tempfile::tempdir().unwrap();
-    let cache = AnswerCache::new(folder.path().join("new"), Duration::from_hours(1));
+    let cache = ResponseCache::new(folder.path().join("new"), Duration::from_hours(1));
     assert_eq!(cache.get("key"), None);
     cache.put("key", "answer");
     assert_eq!(cache.get("key").as_deref(), Some("answer"));
-    let expired = AnswerCache::new(folder.path().join("new"), Duration::ZERO);
+    let expired = ResponseCache::new(folder.path().join("new"), Duration::ZERO);
     tokio::time::sleep(Duration::from_millis(5)).await;
     assert_eq!(expired.get("key"), None);
 }
@@ -270,7 +270,7 @@ async fn an_agent_as_a_tool_has_a_fresh_history_and_says_what_failed() {
     ]);
     let text = fs::read_to_string(stage.folder.path().join("prompts/main.md")).unwrap();
     let prompt = stage.load(&text).await;
-    let toolbox = toolbox(&prompt, &stage.surroundings(), &Permissions::new())
+    let toolbox = toolbox(&prompt, &stage.scope(), &Permissions::new())
         .await
         .unwrap();
     let told: Vec<(&str, &str)> = toolbox

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use logue_agent::{
-    AnswerCache, Element, Redaction, RedactionError, Transcript as _, TranscriptError,
-    TranscriptFile,
+    Redaction, RedactionError, ResponseCache, TranscriptError, TranscriptFile, TranscriptItem,
+    TranscriptWriter as _,
 };
 use logue_message::{Arguments, ChatMessage, ContentBlock, ToolCall};
 use proptest::prelude::*;
@@ -253,7 +253,7 @@ fn assert_no_secret(folder: &Path) {
 }
 
 /// Elements that hold the secret wherever something is said.
-fn elements() -> Vec<Element> {
+fn elements() -> Vec<TranscriptItem> {
     let call = ToolCall {
         signature: Some("signed".into()),
         arguments: Arguments::from_text(format!("{{\"key\":\"{SECRET}\"}}")),
@@ -273,10 +273,10 @@ fn elements() -> Vec<Element> {
         ContentBlock::text(format!("the key is {SECRET}")),
     ])
     .with_tool_calls(vec![call.clone()]);
-    let mut elements = vec![Element::User(format!("use {SECRET}"))];
-    elements.extend(Element::of_answer(&answer));
+    let mut elements = vec![TranscriptItem::User(format!("use {SECRET}"))];
+    elements.extend(TranscriptItem::of_answer(&answer));
     let text = format!("it printed {SECRET}");
-    elements.push(Element::ToolResponse { call, text });
+    elements.push(TranscriptItem::ToolResponse { call, text });
     elements
 }
 
@@ -333,7 +333,7 @@ fn a_rescue_file_holds_no_secret() {
 fn an_answer_that_holds_a_secret_is_not_cached() {
     let folder = tempfile::tempdir().unwrap();
     let cache =
-        AnswerCache::new(folder.path().join("c"), Duration::from_secs(60)).without(api_key());
+        ResponseCache::new(folder.path().join("c"), Duration::from_secs(60)).without(api_key());
     cache.put("a", &format!("it is {SECRET}"));
     cache.put("b", "it is nothing");
     assert_eq!(cache.get("a"), None);

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use logue_agent::{
-    DEFAULT_INLINE_BYTES, Element, FileWorld, Prompt, Transcript as _, TranscriptError,
-    TranscriptFile,
+    DEFAULT_INLINE_BYTES, FileLoader, Prompt, TranscriptError, TranscriptFile, TranscriptItem,
+    TranscriptWriter as _,
 };
 use logue_message::ToolCall;
 use logue_source::DiagnosticCode;
@@ -22,7 +22,7 @@ fn load(path: &Path) -> Prompt {
     let folder = path.parent().unwrap();
     let roots = Arc::new(Roots::new([folder.to_owned()]).unwrap());
     let text = fs::read_to_string(path).unwrap();
-    Prompt::load("prompt.md", &text, &mut FileWorld::new(roots, folder))
+    Prompt::load("prompt.md", &text, &mut FileLoader::new(roots, folder))
 }
 
 fn open(path: &Path) -> TranscriptFile {
@@ -36,13 +36,13 @@ fn start(folder: &tempfile::TempDir, name: &str) -> TranscriptFile {
 }
 
 /// A call with its arguments, and its result.
-fn exchange(id: &str, arguments: &str, result: &str) -> [Element; 2] {
+fn exchange(id: &str, arguments: &str, result: &str) -> [TranscriptItem; 2] {
     let call = ToolCall::new(id, "f", arguments);
-    let response = Element::ToolResponse {
+    let response = TranscriptItem::ToolResponse {
         call: call.clone(),
         text: result.to_owned(),
     };
-    [Element::ToolCall(call), response]
+    [TranscriptItem::ToolCall(call), response]
 }
 
 fn names(folder: &tempfile::TempDir) -> Vec<String> {

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use logue_agent::{
-    Authority, FileWorld, Grant, Permission, PermissionFile, PermissionRule, PermissionRules,
-    Permissions, Standing, Surroundings,
+    DecisionSource, FileLoader, Grant, Permission, PermissionFile, PermissionRule, PermissionRules,
+    Permissions, PromptScope, PromptTrust,
 };
 use logue_tools::{Roots, ShellOptions};
 use proptest::prelude::*;
@@ -28,8 +28,8 @@ fn file(words: &[&str]) -> PermissionFile {
 fn grant(folder: &Path, name: &str) -> Grant {
     let text = std::fs::read_to_string(folder.join(name)).unwrap();
     let roots = Arc::new(Roots::new([folder.to_owned()]).unwrap());
-    let world = FileWorld::new(roots, folder).of_file(&folder.join(name));
-    Surroundings::new(world, ShellOptions::default()).grant(name, &text)
+    let world = FileLoader::new(roots, folder).of_file(&folder.join(name));
+    PromptScope::new(world, ShellOptions::default()).grant(name, &text)
 }
 
 fn granted(files: &[(&str, &str)]) -> Grant {
@@ -56,7 +56,10 @@ type Row<'a> = (
 fn the_first_place_that_says_something_decides() {
     use Permission::{Allow, Ask, Deny};
     let grant = granted(&[("p.md", DEPLOY)]);
-    let (trusted, not) = (Standing::trusted(&grant), Standing::not_trusted(&grant));
+    let (trusted, not) = (
+        PromptTrust::trusted(&grant),
+        PromptTrust::not_trusted(&grant),
+    );
     let none: &[&str] = &[];
     let table: [Row<'_>; 14] = [
         (none, none, none, true, Allow),
@@ -89,7 +92,7 @@ fn the_first_place_that_says_something_decides() {
             })
             .with_own(file(own))
             .with_project(file(project))
-            .with_standing(standing.clone());
+            .with_trust(standing.clone());
         let context = format!("{flags:?} {own:?} {project:?} {trust}");
         assert_eq!(permissions.of("deploy"), expected, "{context}");
         let unattended = permissions.without_asking().of("deploy");
@@ -99,8 +102,8 @@ fn the_first_place_that_says_something_decides() {
             "{context}"
         );
     }
-    let asked = Permissions::new().with_standing(not);
-    assert_eq!(asked.decide("read_file").by, Authority::Harmless);
+    let asked = Permissions::new().with_trust(not);
+    assert_eq!(asked.decide("read_file").by, DecisionSource::Harmless);
     assert_eq!(asked.of("a tool that a server names"), Ask);
 }
 
@@ -182,6 +185,6 @@ proptest! {
         }]
         .into_iter()
         .collect();
-        prop_assert_eq!(rules.about(&name).is_some(), expected);
+        prop_assert_eq!(rules.matching(&name).is_some(), expected);
     }
 }

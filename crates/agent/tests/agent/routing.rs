@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use logue_agent::{
-    Agent, Assistant, Element, FileWorld, Listener, NoListener, NoTranscript, Prompt, Routing,
-    Transcript as _, TranscriptFile, Turn, TurnEnd, TurnEvent,
+    Agent, Assistant, FileLoader, Listener, NoListener, NoTranscript, Prompt, Routing,
+    TranscriptFile, TranscriptItem, TranscriptWriter as _, Turn, TurnEnd, TurnEvent,
 };
 use logue_message::{ChatMessage, Role, repair_history};
 use logue_model::{EndpointOptions, HttpProvider, WireFormat};
@@ -90,7 +90,7 @@ impl Stage {
         let text = fs::read_to_string(folder.join("t.md")).unwrap();
         assert_eq!(chatmd::check(&text), [], "{text}");
         let roots = Arc::new(Roots::new([folder.to_owned()]).unwrap());
-        let prompt = Prompt::load("t.md", &text, &mut FileWorld::new(roots, folder));
+        let prompt = Prompt::load("t.md", &text, &mut FileLoader::new(roots, folder));
         assert_eq!(prompt.diagnostics, []);
         prompt.messages
     }
@@ -187,7 +187,12 @@ async fn sixty_four_calls_of_which_half_are_cancelled() {
         };
         let watched = Arc::new(Watched::default());
         let chosen = doomed.iter().map(|number| format!("call_{number}"));
-        let cancelling = cancel(routing.handle.clone(), chosen.collect(), &watched, seed);
+        let cancelling = cancel(
+            routing.cancellation.clone(),
+            chosen.collect(),
+            &watched,
+            seed,
+        );
         let turn = stage.turn("sh", routing.clone());
         let running = completed_for(turn, watched.clone());
         let (replies, ()) = tokio::join!(running, cancelling);
@@ -216,7 +221,7 @@ async fn sixty_four_calls_of_which_half_are_cancelled() {
         ended.sort();
         ended.dedup();
         assert_eq!(ended.len(), 64, "seed {seed}");
-        assert!(routing.handle.calls().is_empty());
+        assert!(routing.cancellation.calls().is_empty());
         nothing_runs_in(stage.folder.path()).await;
     }
 }
@@ -328,12 +333,16 @@ fn what_an_editor_writes_in_between_stays_and_results_follow_it() {
     let stage = Stage::new([]);
     let mut file = stage.transcript();
     let call = |id: &str| logue_message::ToolCall::new(id, "work", "{}");
-    let result = |id: &str| Element::ToolResponse {
+    let result = |id: &str| TranscriptItem::ToolResponse {
         call: call(id),
         text: id.to_owned(),
     };
     let calls = ["a", "b", "c"].map(call);
-    let elements: Vec<Element> = calls.iter().cloned().map(Element::ToolCall).collect();
+    let elements: Vec<TranscriptItem> = calls
+        .iter()
+        .cloned()
+        .map(TranscriptItem::ToolCall)
+        .collect();
     file.append(&elements).unwrap();
     file.expect(&calls);
     file.insert(&result("c"), 0).unwrap();

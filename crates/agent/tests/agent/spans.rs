@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use logue_agent::{
-    Assistant, Budget, Demands, Permission, PermissionRule, Permissions, Routing, TurnEvent, chat,
+    Assistant, Budget, Permission, PermissionRule, Permissions, ResponseRequirements, Routing,
+    TurnEvent, chat,
 };
 use logue_graph::CountingIds;
 use logue_harness::chat::{ChatHarness, ChatTurnOutcome, SignalTarget};
@@ -262,7 +263,7 @@ fn harness(
         max_requests: 5,
         routing: Routing::default(),
         budget: Budget::default(),
-        demands: Demands::default(),
+        requirements: ResponseRequirements::default(),
     };
     let store = Arc::new(MemoryStore::new());
     chat(

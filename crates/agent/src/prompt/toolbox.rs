@@ -1,0 +1,206 @@
+//! The tools of a prompt, set up to run.
+
+use std::sync::Arc;
+
+use chatmd::{ToolDecl, ToolKind};
+use futures_util::future::join_all;
+use logue_source::{Diagnostic, DiagnosticCode};
+use logue_tools::{
+    Builtin, CommandError, ServerToolRequest, ShellOptions, ShellTool, Tool, ToolServerError,
+    ToolServerErrorKind, ToolSource, Toolbox,
+};
+
+use crate::agents::agent_tool::AgentTool;
+use crate::permission::permissions::Permissions;
+use crate::prompt::document::Prompt;
+use crate::prompt::external_tool::ExternalTool;
+use crate::prompt::scope::PromptScope;
+
+/// Sets up the tools that a prompt declares.
+///
+/// Servers list their tools, all at once, and only if the prompt is trusted: a server is started
+/// for that.
+///
+/// # Errors
+/// Returns the first declaration that cannot be used, with its position.
+pub async fn toolbox(
+    prompt: &Prompt,
+    scope: &PromptScope,
+    permissions: &Permissions,
+) -> Result<Toolbox, Box<Diagnostic>> {
+    require_trusted_servers(prompt, permissions)?;
+    let reach = scope.reach(prompt);
+    let mut sources = sources(prompt, scope).await.into_iter();
+    let mut toolbox = Toolbox::new();
+    for declaration in &prompt.tools {
+        match &declaration.kind {
+            ToolKind::McpServer { .. } => {
+                toolbox.add_source(server_source(declaration, sources.next())?);
+            }
+            ToolKind::Builtin { name } => {
+                // A built-in of another program was reported as a warning. It is not offered, and a
+                // call of it is refused like that of an undeclared tool.
+                for builtin in Builtin::named(name).unwrap_or_default() {
+                    if builtin == Builtin::Python {
+                        confined(declaration, scope.shell.of("python"))?;
+                    }
+                    add(&mut toolbox, declaration, builtin.tool(&reach))?;
+                }
+            }
+            _ => add(&mut toolbox, declaration, tool(declaration, scope)?)?,
+        }
+    }
+    if let Some(transcript) = prompt.transcript() {
+        let builtins = transcript.builtins.iter();
+        let builtins = builtins.map(|builtin| builtin.tool(&reach));
+        let functions = transcript.functions.iter().cloned();
+        let functions = functions.map(|function| Arc::new(ExternalTool(function)) as Arc<dyn Tool>);
+        for tool in builtins.chain(functions) {
+            // A function that is declared and built in is run by the built-in.
+            drop(toolbox.add(tool));
+        }
+    }
+    Ok(toolbox)
+}
+
+/// Refuses the servers of a prompt that is not trusted.
+///
+/// Listing its tools starts a server, before any call could be approved.
+fn require_trusted_servers(
+    prompt: &Prompt,
+    permissions: &Permissions,
+) -> Result<(), Box<Diagnostic>> {
+    let is_server = |tool: &&ToolDecl| matches!(tool.kind, ToolKind::McpServer { .. });
+    match prompt.tools.iter().find(is_server) {
+        Some(server) if !permissions.trusts_prompt() => {
+            let message = "the prompt is not trusted, so the server that it declares is not used";
+            let refused =
+                Diagnostic::error(DiagnosticCode::McpServerNotTrusted, message, server.span);
+            Err(Box::new(refused.with_help(
+                "look at what it declares, then `logue trust FILE`, or --trust for this run",
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Sets up a tool that is neither a built-in nor a server.
+fn tool(declaration: &ToolDecl, scope: &PromptScope) -> Result<Arc<dyn Tool>, Box<Diagnostic>> {
+    match &declaration.kind {
+        ToolKind::Command {
+            name,
+            command,
+            description,
+        } => {
+            let roots = scope.files.roots();
+            let options = scope.shell.of(name).clone();
+            confined(declaration, &options)?;
+            let tool = ShellTool::new(name, command, description.as_deref(), roots, options);
+            let tool = tool.or_else(|error: CommandError| {
+                let code = DiagnosticCode::MdToolDeclaration;
+                refuse(declaration, code, error.to_string())
+            })?;
+            Ok(Arc::new(tool))
+        }
+        ToolKind::Agent {
+            name,
+            agent,
+            local,
+            description,
+        } => Ok(Arc::new(AgentTool::new(
+            name,
+            description.as_deref(),
+            agent,
+            *local,
+            scope.clone(),
+        ))),
+        _ => {
+            let message = "tools of this kind cannot be run yet";
+            refuse(declaration, DiagnosticCode::MdUnsupported, message)
+        }
+    }
+}
+
+/// Returns the tools of a connected server.
+fn server_source(
+    declaration: &ToolDecl,
+    source: Option<Result<Arc<dyn ToolSource>, ToolServerError>>,
+) -> Result<Arc<dyn ToolSource>, Box<Diagnostic>> {
+    match source {
+        Some(Ok(source)) => Ok(source),
+        Some(Err(error)) => {
+            let code = match error.kind {
+                ToolServerErrorKind::Denied => DiagnosticCode::NetworkDenied,
+                ToolServerErrorKind::Address => DiagnosticCode::McpDeclarationInvalid,
+                _ => DiagnosticCode::McpToolNotFound,
+            };
+            let refused = Diagnostic::error(code, error.message, declaration.span);
+            let help = error.help.into_iter();
+            Err(Box::new(help.fold(refused, Diagnostic::with_help)))
+        }
+        None => {
+            let message = "servers of tools are not connected to here";
+            refuse(declaration, DiagnosticCode::MdUnsupported, message)
+        }
+    }
+}
+
+fn add(
+    toolbox: &mut Toolbox,
+    declaration: &ToolDecl,
+    tool: Arc<dyn Tool>,
+) -> Result<(), Box<Diagnostic>> {
+    toolbox.add(tool).or_else(|error| {
+        let code = DiagnosticCode::MdDuplicateTool;
+        refuse(declaration, code, error.to_string())
+    })
+}
+
+fn refuse<T>(
+    declaration: &ToolDecl,
+    code: DiagnosticCode,
+    message: impl Into<String>,
+) -> Result<T, Box<Diagnostic>> {
+    Err(Box::new(Diagnostic::error(code, message, declaration.span)))
+}
+
+/// Checks that programs with these options can be run.
+fn confined(declaration: &ToolDecl, options: &ShellOptions) -> Result<(), Box<Diagnostic>> {
+    let checked = options.sandbox.check();
+    checked.or_else(|error| {
+        let code = DiagnosticCode::SandboxUnavailable;
+        refuse(declaration, code, error.to_string())
+    })
+}
+
+/// Connects to the servers of a prompt, in the order of their declarations.
+///
+/// Returns nothing if servers are off.
+async fn sources(
+    prompt: &Prompt,
+    scope: &PromptScope,
+) -> Vec<Result<Arc<dyn ToolSource>, ToolServerError>> {
+    let Some(servers) = &scope.servers else {
+        return Vec::new();
+    };
+    let roots = scope.files.roots();
+    let wanted: Vec<ServerToolRequest> = prompt
+        .tools
+        .iter()
+        .filter_map(|declaration| match &declaration.kind {
+            ToolKind::McpServer {
+                server,
+                names,
+                strict,
+            } => Some(ServerToolRequest {
+                server: server.clone(),
+                names: names.clone(),
+                strict: *strict,
+                folder: roots.base().to_owned(),
+                roots: roots.folders().to_vec(),
+            }),
+            _ => None,
+        })
+        .collect();
+    join_all(wanted.iter().map(|wanted| servers.source(wanted))).await
+}
