@@ -58,10 +58,10 @@ def run(folder: Path, address: str, calls: list[tuple[str, dict]], *flags: str, 
     """What the model was sent in each request, and what the program said."""
     model = Model(calls)
     (folder / "p.md").write_text(f'<tool mcp_server="{address}"/>\n<user>Go.</user>\n')
-    (folder / "logue.toml").write_text(f"[mcp]\ncall_seconds = {seconds}\n")
+    (folder / "logue.toml").write_text(f"[mcp]\ncall_timeout_seconds = {seconds}\n")
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder)}
     url = f"http://127.0.0.1:{model.server_port}/v1"
-    command = [PROGRAM, "run", "--trust", "--no-write", "-m", "m", "--base-url", url, *flags, "p.md"]
+    command = [PROGRAM, "run", "--trust", "--no-save", "-m", "m", "--base-url", url, *flags, "p.md"]
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120
     )

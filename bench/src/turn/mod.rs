@@ -160,8 +160,8 @@ fn processes(
     let mut theirs = Vec::new();
     for round in 0..PROCESSES {
         least.push(run(&mut Command::new("true"))?);
-        tool.push(run(&mut logue(&["run", "--no-write", "tool.md"]))?);
-        shot.push(run(&mut logue(&["run", "--no-write", "shot.md"]))?);
+        tool.push(run(&mut logue(&["run", "--no-save", "tool.md"]))?);
+        shot.push(run(&mut logue(&["run", "--no-save", "shot.md"]))?);
         let transcript = format!("kept-{round}.md");
         kept.push(run(&mut logue(&["run", "-o", &transcript, "shot.md"]))?);
         if let Some(peer) = peer {

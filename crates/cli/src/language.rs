@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use clap::ValueEnum;
 use openchatml::{Dialect, detect};
 
 /// The languages that the program reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Language {
     /// ChatMarkdown.
     Chatmd,
@@ -15,7 +14,6 @@ pub(crate) enum Language {
     /// What gpt-oss models read and emit.
     Harmony,
     /// OpenChatML 0.1, the 1.x line.
-    #[value(name = "ocml0.1")]
     Ocml0_1,
     /// `<|im_start|>` with messages only.
     Chatml,
@@ -35,6 +33,17 @@ const ELEMENTS: &[&str] = &[
     "reasoning",
     "import",
 ];
+
+impl From<Dialect> for Language {
+    fn from(dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::Harmony => Self::Harmony,
+            Dialect::V0_1 => Self::Ocml0_1,
+            Dialect::ChatMl => Self::Chatml,
+            Dialect::V2_2 | Dialect::V2_0 => Self::Openchatml,
+        }
+    }
+}
 
 impl Language {
     /// The language of a file, by its ending if that says it, else by its content.
@@ -69,12 +78,7 @@ impl Language {
         }
         // What is not certain may be a fragment of OpenChatML.
         match detect(text).filter(|found| found.certain) {
-            Some(found) => match found.dialect {
-                Dialect::Harmony => Self::Harmony,
-                Dialect::V0_1 => Self::Ocml0_1,
-                Dialect::ChatMl => Self::Chatml,
-                Dialect::V2_2 | Dialect::V2_0 => Self::Openchatml,
-            },
+            Some(found) => Self::from(found.dialect),
             None => Self::Openchatml,
         }
     }

@@ -186,7 +186,7 @@ pub(crate) fn network_is_off(src: &str) -> WorldError {
         WorldErrorKind::Denied,
         format!("{src}: the network is off for prompts"),
     )
-    .with_help("--allow-host HOST and `[network] hosts` in logue.toml allow a host; for a file add `local`")
+    .with_help("--allow-host HOST and `[network] allowed_hosts` in logue.toml allow a host; for a file add `local`")
 }
 
 /// Returns the media type of an image from its first bytes.

@@ -77,7 +77,7 @@ fn require_trusted_servers(
             let refused =
                 Diagnostic::error(DiagnosticCode::McpServerNotTrusted, message, server.span);
             Err(Box::new(refused.with_help(
-                "look at what it declares, then `logue trust FILE`, or --trust for this run",
+                "look at what it declares, then `logue trust add FILE`, or --trust for this run",
             )))
         }
         _ => Ok(()),

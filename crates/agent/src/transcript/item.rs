@@ -210,7 +210,7 @@ impl TranscriptError {
             Self::Busy(_) => {
                 "wait until the other run has ended, or use -o to write another transcript"
             }
-            Self::Unsuitable { .. } => "use -o to write a transcript elsewhere, or --no-write",
+            Self::Unsuitable { .. } => "use -o to write a transcript elsewhere, or --no-save",
             Self::TooLarge(_) => "start a new transcript with -o",
             Self::Changed { .. } => "correct the file, append the rescued items, and run again",
             Self::Unwritable { .. } => "report this: the response of the model cannot be written",

@@ -80,7 +80,7 @@ impl std::fmt::Debug for Assistant {
 }
 
 /// The category of a turn in which the model calls tools without end.
-pub(crate) const MAX_TURNS: &str = "max_turns_reached";
+pub(crate) const MAX_TURNS: &str = "max_requests_reached";
 /// The category of a turn that ends at the call of a function that is only declared.
 pub const TOOL_RESULT_REQUIRED: &str = "tool_result_required";
 /// The field with the conversation.

@@ -20,7 +20,8 @@ use crate::turn::listener::{Listener, ListenerSink};
 use crate::turn::progress::Progress;
 
 /// The remedy for a spent budget.
-const BUDGET_HELP: &str = "completed work is kept: raise --max-tokens or --budget and run again";
+const BUDGET_HELP: &str =
+    "completed work is kept: raise --max-total-tokens or --max-cost and run again";
 
 /// One turn: an assistant and the conversation that it answers.
 pub struct Turn {
@@ -188,7 +189,7 @@ fn turn_error(error: &EngineError) -> TurnError {
     let provider = causes(error).find_map(|cause| cause.downcast_ref::<ProviderError>());
     let transcript = causes(error).find_map(|cause| cause.downcast_ref::<TranscriptError>());
     let help = match category.as_str() {
-        MAX_TURNS => Some("raise --max-turns, or run again to continue".to_owned()),
+        MAX_TURNS => Some("raise --max-requests, or run again to continue".to_owned()),
         BUDGET_EXCEEDED => Some(BUDGET_HELP.to_owned()),
         TOOL_RESULT_REQUIRED => Some(
             "append its reply, and run again: `<|start|>tool name=functions.NAME call_id=ID \

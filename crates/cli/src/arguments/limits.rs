@@ -6,17 +6,17 @@ use crate::setup::config::dollars::Dollars;
 
 /// What a run and the agents that it asks may spend together.
 #[derive(Clone, Debug, Args)]
+#[expect(clippy::struct_field_names, reason = "the names of the flags")]
 pub(crate) struct LimitArgs {
-    /// Most tokens of this run and its agents
+    /// Limit the tokens of this run and its agents
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) max_tokens: Option<u64>,
+    pub(crate) max_total_tokens: Option<u64>,
 
-    /// Most money for this run and its agents, in US dollars; `[prices]` in logue.toml says what
-    /// models cost
+    /// Limit the cost of this run and its agents in US dollars, by `[prices]` in logue.toml
     #[arg(long, value_name = "USD")]
-    pub(crate) budget: Option<Dollars>,
+    pub(crate) max_cost: Option<Dollars>,
 
-    /// How deep agents may ask agents [default: 8]
+    /// Limit how deep agents may call agents [default: 8]
     #[arg(long, value_name = "N")]
-    pub(crate) max_depth: Option<usize>,
+    pub(crate) max_agent_depth: Option<usize>,
 }

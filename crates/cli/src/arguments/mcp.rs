@@ -57,9 +57,9 @@ pub(crate) struct McpServeArgs {
     #[command(flatten)]
     pub(crate) asking: Asking,
 
-    /// Whether a tool runs: TOOL=allow or =deny, `*` for all others; nobody can be asked
-    #[arg(long = "approve", value_name = "RULE")]
-    pub(crate) approve: Vec<PermissionRule>,
+    /// Allow or deny calls of a tool; `*` names all others
+    #[arg(long = "permission", value_name = "TOOL=allow|deny")]
+    pub(crate) permissions: Vec<PermissionRule>,
 
     #[command(flatten)]
     pub(crate) trust: TrustArgs,
@@ -77,9 +77,9 @@ pub(crate) struct McpServeArgs {
     #[arg(long, value_name = "TOKEN", requires = "http")]
     pub(crate) token: Option<String>,
 
-    /// Calls that run at the same time [default: 4]
+    /// Run up to N calls at the same time [default: 4]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) at_once: Option<u16>,
+    pub(crate) concurrency: Option<u16>,
 }
 
 /// Log in at a server that wants to know who asks

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use logue_tools::HostRule;
-use openchatml::FrameRole;
+use openchatml::{Dialect, FrameRole};
 
 mod demanding;
 mod doctor;
@@ -24,8 +24,8 @@ pub(crate) use limits::LimitArgs;
 pub(crate) use mcp::{McpCommand, McpListArgs, McpLoginArgs, McpServeArgs};
 pub(crate) use permission::{TrustArgs, TrustCommand};
 pub(crate) use sessions::{
-    ExportArgs, ForkArgs, ImportArgs, ListArgs, RmArgs, SendArgs, SessionsCommand, ShowArgs,
-    SignalArgs, StoreArgs, TailArgs, VerifyArgs,
+    ExportArgs, ForkArgs, ImportArgs, ListArgs, OutcomesArgs, RmArgs, SendArgs, SessionsCommand,
+    ShowArgs, SignalArgs, StoreArgs, VerifyArgs,
 };
 
 /// Run, check and view conversations with language models that live as plain text
@@ -52,6 +52,8 @@ pub(crate) enum Command {
     /// List, show, follow, copy, export, import, remove and check sessions
     #[command(subcommand)]
     Sessions(SessionsCommand),
+    /// Trust prompts, list them, or withdraw the trust
+    #[command(subcommand)]
     Trust(TrustCommand),
     Check(CheckArgs),
     Fmt(FmtArgs),
@@ -92,10 +94,10 @@ pub(crate) enum Command {
     logue run review.md\n  \
     logue run review.md \"And the tests?\"\n  \
     git diff | logue run review.md -\n  \
-    logue run --no-write -m replay:session.ocml review.md")]
+    logue run --no-save -m replay:session.ocml review.md")]
 pub(crate) struct RunArgs {
     /// ChatMD prompt or OpenChatML transcript; `-` reads it from standard input and implies
-    /// --no-write
+    /// --no-save
     pub(crate) file: String,
 
     /// What to say first; `-` reads it from standard input
@@ -105,25 +107,25 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) asking: Asking,
 
-    /// What FILE is written in, where its name and content do not say it
-    #[arg(long, value_enum, value_name = "LANGUAGE")]
-    pub(crate) lang: Option<Language>,
+    /// Form of FILE [default: by its name and content]
+    #[arg(long, value_name = "FORM", value_parser = Form::language_parser())]
+    pub(crate) from: Option<Language>,
 
     /// Start or continue this transcript instead of FILE
-    #[arg(short, long, value_name = "TRANSCRIPT", conflicts_with = "no_write")]
+    #[arg(short, long, value_name = "TRANSCRIPT", conflicts_with = "no_save")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Write nothing
+    /// Leave FILE as it is
     #[arg(long)]
-    pub(crate) no_write: bool,
+    pub(crate) no_save: bool,
 
     /// Record the session to this new file, for -m replay:FILE
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
 
-    /// Whether a tool runs: TOOL=allow, =ask or =deny, `*` for all others
-    #[arg(long = "approve", value_name = "RULE")]
-    pub(crate) approve: Vec<PermissionRule>,
+    /// Allow, ask about or deny calls of a tool; `*` names all others
+    #[arg(long = "permission", value_name = "TOOL=allow|ask|deny")]
+    pub(crate) permissions: Vec<PermissionRule>,
 
     #[command(flatten)]
     pub(crate) trust: TrustArgs,
@@ -156,9 +158,9 @@ pub(crate) struct Asking {
     #[command(flatten)]
     pub(crate) demanding: Demanding,
 
-    /// Most requests to the model in this turn [default: 50]
+    /// Limit the requests to the model in this turn [default: 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_turns: Option<u32>,
+    pub(crate) max_requests: Option<u32>,
 
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
@@ -190,9 +192,9 @@ pub(crate) struct CheckArgs {
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// Language of the files, where ending and content do not say it
-    #[arg(long, value_enum)]
-    pub(crate) lang: Option<Language>,
+    /// Form of the files [default: by their names and content]
+    #[arg(long, value_name = "FORM", value_parser = Form::language_parser())]
+    pub(crate) from: Option<Language>,
 
     /// How findings are told
     #[arg(long, value_enum, default_value_t = FindingFormat::Human)]
@@ -206,9 +208,9 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) deny: Option<Denied>,
 
-    /// Do not look whether the files exist that a document names
+    /// Skip the check that the files named by a document exist
     #[arg(long)]
-    pub(crate) no_files: bool,
+    pub(crate) no_file_checks: bool,
 }
 
 impl CheckArgs {
@@ -265,9 +267,9 @@ pub(crate) struct FmtArgs {
     #[arg(long)]
     pub(crate) diff: bool,
 
-    /// Language of the files, where ending and content do not say it
-    #[arg(long, value_enum)]
-    pub(crate) lang: Option<Language>,
+    /// Form of the files [default: by their names and content]
+    #[arg(long, value_name = "FORM", value_parser = Form::language_parser())]
+    pub(crate) from: Option<Language>,
 
     /// Print one JSON object a file
     #[arg(long)]
@@ -276,36 +278,36 @@ pub(crate) struct FmtArgs {
 
 /// Repair transcripts that an earlier program wrote and that cannot be read back
 ///
-/// Says what it would change, and why, and writes nothing without --write. Stubs get their slash,
-/// quoted tags go into RAW blocks, added indentation and empty messages are taken away; what anybody
-/// said stays, byte by byte. Exit status 8 if there is something to repair, or an error that cannot
-/// be repaired.
+/// Writes the repaired files and prints each change with its reason. Stubs get their slash, quoted
+/// tags go into RAW blocks, added indentation and empty messages are removed; the words of messages
+/// stay the same, byte by byte. The original is kept as NAME.orig. Exit status 8 if an error cannot
+/// be repaired, and with --check or --diff if there is something to repair.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    logue fix session.md\n  \
-    logue fix --write transcripts/\n  \
-    logue fix --write - < session.md > repaired.md")]
+    logue fix --diff session.md\n  \
+    logue fix transcripts/\n  \
+    logue fix - < session.md > repaired.md")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct FixArgs {
-    /// Files and folders; `-` is standard input, which --write repairs to standard output
+    /// Files and folders; `-` is standard input, which goes to standard output
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// Write the repaired files, and keep each original as NAME.orig
+    /// Print the repairs without writing; exit with 8 if there are any
     #[arg(long)]
-    pub(crate) write: bool,
+    pub(crate) check: bool,
 
-    /// Keep no originals
-    #[arg(long, requires = "write")]
-    pub(crate) no_backup: bool,
-
-    /// Show the repairs as a diff
+    /// Print the repairs as a diff without writing; exit with 8 if there are any
     #[arg(long)]
     pub(crate) diff: bool,
 
-    /// Language of the files, where ending and content do not say it
-    #[arg(long, value_enum)]
-    pub(crate) lang: Option<Language>,
+    /// Keep no originals
+    #[arg(long, conflicts_with_all = ["check", "diff"])]
+    pub(crate) no_backup: bool,
+
+    /// Form of the files [default: by their names and content]
+    #[arg(long, value_name = "FORM", value_parser = Form::language_parser())]
+    pub(crate) from: Option<Language>,
 
     /// Print one JSON object a file
     #[arg(long)]
@@ -345,11 +347,11 @@ pub(crate) struct ConvertArgs {
 
     /// Keep private reasoning in `thinking` (json) or `reasoning_content` (openai) of its message
     #[arg(long)]
-    pub(crate) thinking: bool,
+    pub(crate) keep_reasoning: bool,
 
-    /// The input is JSON lines, one conversation a line
+    /// Read the input as JSON lines
     #[arg(long)]
-    pub(crate) lines: bool,
+    pub(crate) jsonl: bool,
 
     /// Print one JSON object a conversation, with what was lost
     #[arg(long)]
@@ -385,23 +387,23 @@ pub(crate) struct ScanArgs {
 /// shown.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  logue view review.md\n  logue view --debug-channels --full session.ocml | less"
+    after_help = "Examples:\n  logue view review.md\n  logue view --show-hidden --full session.ocml | less"
 )]
 pub(crate) struct ViewArgs {
     /// File in any dialect, or folder; `-` is standard input
     pub(crate) file: PathBuf,
 
-    /// Show the hidden parts too
+    /// Show instructions, reasoning and tool traffic too
     #[arg(long)]
-    pub(crate) debug_channels: bool,
+    pub(crate) show_hidden: bool,
 
     /// Show long texts whole
     #[arg(long)]
     pub(crate) full: bool,
 
-    /// Language of the file, where ending and content do not say it
-    #[arg(long, value_enum)]
-    pub(crate) lang: Option<Language>,
+    /// Form of the file [default: by its name and content]
+    #[arg(long, value_name = "FORM", value_parser = Form::language_parser())]
+    pub(crate) from: Option<Language>,
 
     /// Print one JSON object a message
     #[arg(long)]
@@ -432,7 +434,7 @@ pub(crate) struct CountArgs {
 
     /// Names of control tokens, such as <|start|>, are those tokens
     #[arg(long)]
-    pub(crate) specials: bool,
+    pub(crate) special_tokens: bool,
 
     /// Print one JSON object
     #[arg(long)]
@@ -441,11 +443,11 @@ pub(crate) struct CountArgs {
 
 /// Print the token ids of a text
 ///
-/// What looks like a control token is text, unless --specials says otherwise.
+/// What looks like a control token is text, unless --special-tokens says otherwise.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     echo -n \"Hello, world!\" | logue tokens encode\n  \
-    logue tokens encode --specials --json prompt.txt")]
+    logue tokens encode --special-tokens --json prompt.txt")]
 pub(crate) struct EncodeArgs {
     /// File of text; `-` is standard input
     #[arg(default_value = "-", value_name = "FILE")]
@@ -453,7 +455,7 @@ pub(crate) struct EncodeArgs {
 
     /// Names of control tokens, such as <|start|>, are those tokens
     #[arg(long)]
-    pub(crate) specials: bool,
+    pub(crate) special_tokens: bool,
 
     /// Print a JSON array
     #[arg(long)]
@@ -484,20 +486,20 @@ pub(crate) struct DecodeArgs {
 /// standard error.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    logue tokens render --completion assistant --json session.ocml\n  \
+    logue tokens render --next-role assistant --json session.ocml\n  \
     logue tokens render --training --text session.ocml")]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 pub(crate) struct RenderArgs {
     /// File with the transcript; `-` is standard input
     pub(crate) file: PathBuf,
 
-    /// Dialect of the file, where header and ending do not say it
-    #[arg(long, value_enum)]
+    /// Form of the file [default: by its name and content]
+    #[arg(long, value_name = "FORM", value_parser = Form::dialect_parser(&Dialect::ALL))]
     pub(crate) from: Option<Dialect>,
 
-    /// Begin the next message, of this role
+    /// Begin the next message with this role
     #[arg(long, value_enum, value_name = "ROLE", conflicts_with = "training")]
-    pub(crate) completion: Option<StartRole>,
+    pub(crate) next_role: Option<StartRole>,
 
     /// End the last answer as the model is to learn it, in <|return|>
     #[arg(long)]
@@ -529,14 +531,14 @@ pub(crate) enum DebugCommand {
 /// input is read as far as it goes, so the exit status is 0 whatever is found.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    logue debug frames --json session.ocml\n  \
-    logue debug frames --from harmony --start-role assistant --json answer.txt")]
+    logue debug frames session.ocml\n  \
+    logue debug frames --from harmony --start-role assistant answer.txt")]
 pub(crate) struct FramesArgs {
     /// File with the envelope; `-` is standard input
     pub(crate) file: PathBuf,
 
-    /// Dialect of the file, where header and ending do not say it
-    #[arg(long, value_enum)]
+    /// Form of the file [default: by its name and content]
+    #[arg(long, value_name = "FORM", value_parser = Form::dialect_parser(FRAME_DIALECTS))]
     pub(crate) from: Option<Dialect>,
 
     /// The text begins inside the header of a message of this role
@@ -546,10 +548,6 @@ pub(crate) struct FramesArgs {
     /// The file holds token ids of `o200k_harmony`, so the envelope is Harmony
     #[arg(long)]
     pub(crate) tokens: bool,
-
-    /// Print JSON
-    #[arg(long, required = true)]
-    pub(crate) json: bool,
 }
 
 /// Print the elements and texts of a ChatMD file
@@ -559,29 +557,19 @@ pub(crate) struct FramesArgs {
 /// error, and the exit status is then 8.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  logue debug tree --json review.md\n  git show HEAD:review.md | logue debug tree --json -"
+    after_help = "Examples:\n  logue debug tree review.md\n  git show HEAD:review.md | logue debug tree -"
 )]
 pub(crate) struct TreeArgs {
     /// File with the document; `-` is standard input
     pub(crate) file: PathBuf,
 
-    /// Put what each import stands for in its place
+    /// Replace each import by the elements of its file
     #[arg(long)]
-    pub(crate) expand: bool,
-
-    /// Print JSON
-    #[arg(long, required = true)]
-    pub(crate) json: bool,
+    pub(crate) expand_imports: bool,
 }
 
-/// A dialect of the envelope.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Dialect {
-    /// What gpt-oss models emit.
-    Harmony,
-    /// OpenChatML 2.x.
-    Openchatml,
-}
+/// The dialects that `debug frames` reads.
+const FRAME_DIALECTS: &[Dialect] = &[Dialect::Harmony, Dialect::V2_2, Dialect::V2_0];
 
 /// The role of a message whose header began before the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

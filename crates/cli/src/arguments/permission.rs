@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
 /// Whose tools may run, and how long a person has to say so.
 #[derive(Clone, Debug, Default, Args)]
@@ -16,31 +16,51 @@ pub(crate) struct TrustArgs {
     pub(crate) approval_timeout: Option<u64>,
 }
 
-/// Trust prompts, list them, or trust them no more
+/// The subcommands of `logue trust`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TrustCommand {
+    Add(TrustAddArgs),
+    List(TrustListArgs),
+    Remove(TrustRemoveArgs),
+}
+
+/// Trust prompts
 ///
 /// A prompt declares what its model may do, so one from elsewhere can grant itself nothing until you
-/// trust it: each call of a tool that does more than read the prompt's folder is asked about. What
-/// you trust is what it declares, with the agents that it names; its conversation may grow, and when
-/// a declaration changes you are asked again.
+/// trust it: each call of a tool that does more than read the prompt's folder needs your consent.
+/// Trust covers the declarations of the prompt and of the agents that it names. Its conversation may
+/// grow; a changed declaration ends the trust.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    logue trust review.md\n  \
-    logue trust --list\n  \
-    logue trust --remove review.md")]
-pub(crate) struct TrustCommand {
-    /// Prompts; with --remove also the hashes that --list shows
-    #[arg(value_name = "FILE", required_unless_present = "list")]
+    logue trust add review.md\n  \
+    logue trust list\n  \
+    logue trust remove review.md")]
+pub(crate) struct TrustAddArgs {
+    /// Prompts to trust
+    #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
 
-    /// List what is trusted
-    #[arg(long, conflicts_with_all = ["files", "remove"])]
-    pub(crate) list: bool,
-
-    /// Trust them no more
+    /// Print JSON lines
     #[arg(long)]
-    pub(crate) remove: bool,
+    pub(crate) json: bool,
+}
 
-    /// Print one JSON object a prompt
+/// List the trusted prompts
+#[derive(Debug, Args)]
+pub(crate) struct TrustListArgs {
+    /// Print JSON lines
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Withdraw the trust in prompts
+#[derive(Debug, Args)]
+pub(crate) struct TrustRemoveArgs {
+    /// Prompts, or hashes that `logue trust list` prints
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Print JSON lines
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -28,7 +28,7 @@ pub(crate) struct StoreArgs {
     logue send --agent examples/echo/prompt.md greeting \"Hello\"\n  \
     logue send greeting \"And again\"\n  \
     logue send --idempotency-key order-17 --busy reject orders \"Ship order 17\"\n  \
-    logue send --agent ops.md --approve shell=ask ops \"Restart the service\"")]
+    logue send --agent ops.md --permission shell=ask ops \"Restart the service\"")]
 pub(crate) struct SendArgs {
     /// The session
     pub(crate) session: String,
@@ -56,9 +56,9 @@ pub(crate) struct SendArgs {
     #[arg(long, value_enum, default_value_t = Paused::Proceed)]
     pub(crate) while_paused: Paused,
 
-    /// Whether a tool runs: TOOL=allow, =ask or =deny, `*` for all others; the session remembers it
-    #[arg(long = "approve", value_name = "RULE")]
-    pub(crate) approve: Vec<PermissionRule>,
+    /// Allow, ask about or deny calls of a tool; `*` names all others. The session stores the rule
+    #[arg(long = "permission", value_name = "TOOL=allow|ask|deny")]
+    pub(crate) permissions: Vec<PermissionRule>,
 
     #[command(flatten)]
     pub(crate) trust: TrustArgs,
@@ -120,7 +120,7 @@ impl From<Paused> for PausedPolicy {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     logue signal approve-5f2c01d7a9e4-1 --approve\n  \
-    logue signal approve-5f2c01d7a9e4-1 --deny --note \"not on a Friday\"\n  \
+    logue signal approve-5f2c01d7a9e4-1 --deny --reason \"not on a Friday\"\n  \
     logue signal approve-5f2c01d7a9e4-1 --payload '{\"approval\": {\"call_1\": \"approve\"}}'")]
 pub(crate) struct SignalArgs {
     /// Name of the signal, or id of the invocation that waits
@@ -129,9 +129,9 @@ pub(crate) struct SignalArgs {
     #[command(flatten)]
     pub(crate) decision: DecisionArgs,
 
-    /// Words for the model
+    /// Send this text to the model with the decision
     #[arg(long, value_name = "TEXT", conflicts_with = "payload")]
-    pub(crate) note: Option<String>,
+    pub(crate) reason: Option<String>,
 
     #[command(flatten)]
     pub(crate) trust: TrustArgs,
@@ -173,7 +173,7 @@ pub(crate) struct DecisionArgs {
 pub(crate) enum SessionsCommand {
     List(ListArgs),
     Show(ShowArgs),
-    Tail(TailArgs),
+    Outcomes(OutcomesArgs),
     Fork(ForkArgs),
     Export(ExportArgs),
     Import(ImportArgs),
@@ -217,24 +217,26 @@ pub(crate) struct ShowArgs {
     pub(crate) json: bool,
 }
 
-/// Print how the turns of a session end, as they do
+/// Print the outcomes of a session's turns
+///
+/// Prints the stored outcomes and ends. With --follow the later ones are printed as they come.
 #[derive(Debug, Args)]
-pub(crate) struct TailArgs {
+pub(crate) struct OutcomesArgs {
     /// The session
     pub(crate) session: String,
 
-    /// Begin behind this outcome instead of now; 0 is the beginning
+    /// Print only the outcomes after this one
     #[arg(long, value_name = "CURSOR")]
-    pub(crate) from: Option<u64>,
+    pub(crate) after: Option<u64>,
 
-    /// Print what is there, from the beginning unless --from says otherwise, and end
+    /// Wait for further outcomes
     #[arg(long)]
-    pub(crate) once: bool,
+    pub(crate) follow: bool,
 
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 
-    /// Print one JSON object an outcome
+    /// Print JSON lines
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -248,9 +250,9 @@ pub(crate) struct ForkArgs {
     /// The session to make
     pub(crate) new: String,
 
-    /// Take only the first N messages
+    /// Copy only the first N messages
     #[arg(long, value_name = "N")]
-    pub(crate) at: Option<u64>,
+    pub(crate) messages: Option<u64>,
 
     #[command(flatten)]
     pub(crate) store: StoreArgs,

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use logue_agent::into_text;
 use logue_source::{Diagnostic, Source};
-use openchatml::{Frame, FrameRole, Terminator, harmony};
+use openchatml::{Dialect, Frame, FrameRole, Terminator, harmony};
 use serde_json::{Value, json};
 
-use crate::arguments::{DebugCommand, Dialect, FramesArgs, StartRole, TreeArgs};
+use crate::arguments::{DebugCommand, FramesArgs, StartRole, TreeArgs};
 use crate::exit::{Exit, Failure};
 use crate::files::file_world;
 use crate::setup::failures::source_failure;
@@ -26,7 +26,7 @@ pub(crate) fn debug(command: &DebugCommand) -> Result<Exit, Failure> {
 fn tree(arguments: &TreeArgs) -> Result<Exit, Failure> {
     let (name, bytes) = whole(&arguments.file)?;
     let text = into_text(&name, bytes).map_err(|error| source_failure(&error))?;
-    if arguments.expand {
+    if arguments.expand_imports {
         return expanded(&name, &text, &arguments.file);
     }
     let tree = chatmd::parse(&text);
@@ -64,7 +64,7 @@ fn expanded(name: &str, text: &str, path: &Path) -> Result<Exit, Failure> {
 }
 
 fn frames(arguments: &FramesArgs) -> Result<Exit, Failure> {
-    if arguments.tokens && arguments.from == Some(Dialect::Openchatml) {
+    if arguments.tokens && arguments.from.is_some_and(|from| from != Dialect::Harmony) {
         return Err(
             Failure::new(Exit::Usage, "usage", "only Harmony is read from token ids")
                 .with_help("leave --tokens or --from out"),
@@ -81,7 +81,7 @@ fn frames(arguments: &FramesArgs) -> Result<Exit, Failure> {
         .or(arguments.start_role.map(|_| Dialect::Harmony));
     let found = match told.unwrap_or_else(|| dialect(&arguments.file, &bytes)) {
         Dialect::Harmony => from_harmony(&bytes, arguments.start_role),
-        Dialect::Openchatml => from_openchatml(&bytes),
+        _ => from_openchatml(&bytes),
     };
     closed_pipe_is_done(print(&format!("{found:#}\n")))
 }
@@ -96,7 +96,7 @@ pub(crate) fn dialect(path: &Path, text: &[u8]) -> Dialect {
         || document.header().is_some()
         || document.frames().iter().any(has_id);
     if envelope {
-        Dialect::Openchatml
+        Dialect::V2_2
     } else {
         Dialect::Harmony
     }

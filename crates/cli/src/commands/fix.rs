@@ -6,13 +6,13 @@ use crate::rewrite::{Made, Options, rewrite};
 
 pub(crate) fn fix(arguments: &FixArgs) -> Result<Exit, Failure> {
     let options = Options {
-        write: arguments.write,
+        write: !arguments.check && !arguments.diff,
         backup: !arguments.no_backup,
         diff: arguments.diff,
         json: arguments.json,
-        lang: arguments.lang,
+        from: arguments.from,
         done: "repaired",
-        would: "would be repaired with --write",
+        would: "would be repaired",
     };
     rewrite(&arguments.paths, options, &|text| {
         let repair = chatmd::repair(text);

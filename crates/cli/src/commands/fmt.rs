@@ -10,7 +10,7 @@ pub(crate) fn fmt(arguments: &FmtArgs) -> Result<Exit, Failure> {
         backup: false,
         diff: arguments.diff,
         json: arguments.json,
-        lang: arguments.lang,
+        from: arguments.from,
         done: "formatted",
         would: "would be formatted",
     };

@@ -134,7 +134,7 @@ fn environment(
     } else {
         Approvals::Immediate
     };
-    let rules = arguments.approve.iter().cloned();
+    let rules = arguments.permissions.iter().cloned();
     let flags = rules.fold(Permissions::new(), Permissions::with);
     let mut rules = flags.rules();
     if !has_file && !output.asks() && rules.any(|rule| rule.permission == Permission::Ask) {

@@ -47,7 +47,7 @@ fn turn(arguments: &SendArgs, config: &Config, output: &Arc<Output>) -> Result<E
                 known.as_ref(),
                 arguments.agent.as_deref(),
                 arguments.asking.model.as_deref(),
-                &arguments.approve,
+                &arguments.permissions,
             )?;
             let command = SessionCommand {
                 config,

@@ -99,8 +99,8 @@ fn payload(arguments: &SignalArgs) -> Result<Map<String, Value>, Failure> {
         "deny"
     };
     payload.insert(logue_agent::APPROVAL.to_owned(), json!(word));
-    if let Some(note) = &arguments.note {
-        payload.insert(logue_agent::NOTE.to_owned(), json!(note));
+    if let Some(reason) = &arguments.reason {
+        payload.insert(logue_agent::NOTE.to_owned(), json!(reason));
     }
     Ok(payload)
 }

@@ -17,27 +17,31 @@ use crate::setup::trust::{failed, file, place_of, single};
 use crate::terminal::{closed_pipe_is_done, print};
 use logue_harness::SystemClock;
 
-pub(crate) fn trust(arguments: &TrustCommand) -> Result<Exit, Failure> {
+pub(crate) fn trust(command: &TrustCommand) -> Result<Exit, Failure> {
     let file = file().ok_or_else(|| {
         let message = "there is no folder to keep in which prompts are trusted";
         Failure::user("trust_unavailable", message).with_help("set HOME or XDG_DATA_HOME")
     })?;
     let mut text = String::new();
-    if arguments.list {
-        let listed = file.list().map_err(|error| failed(&file, &error))?;
-        for one in &listed {
-            text.push_str(&listing(one, arguments.json));
+    match command {
+        TrustCommand::List(arguments) => {
+            let listed = file.list().map_err(|error| failed(&file, &error))?;
+            for one in &listed {
+                text.push_str(&listing(one, arguments.json));
+            }
         }
-        return closed_pipe_is_done(print(&text));
-    }
-    // A run may name agents in the folders of the configuration.
-    let roots = Config::load()?.roots();
-    for path in &arguments.files {
-        text.push_str(&if arguments.remove {
-            removed(&file, path, arguments.json)?
-        } else {
-            added(&file, path, &roots, arguments.json)?
-        });
+        TrustCommand::Add(arguments) => {
+            // A run may name agents in the folders of the configuration.
+            let roots = Config::load()?.roots();
+            for path in &arguments.files {
+                text.push_str(&added(&file, path, &roots, arguments.json)?);
+            }
+        }
+        TrustCommand::Remove(arguments) => {
+            for path in &arguments.files {
+                text.push_str(&removed(&file, path, arguments.json)?);
+            }
+        }
     }
     closed_pipe_is_done(print(&text))
 }
@@ -96,7 +100,7 @@ fn removed(file: &TrustFile, path: &Path, json: bool) -> Result<String, Failure>
     if count == 0 {
         return Err(
             Failure::user("prompt_not_trusted", format!("`{name}` was not trusted"))
-                .with_help("`logue trust --list` names what is"),
+                .with_help("`logue trust list` names what is"),
         );
     }
     Ok(format!("{name} is not trusted any more.\n"))

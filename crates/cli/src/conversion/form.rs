@@ -53,6 +53,26 @@ impl Form {
         PossibleValuesParser::new(names).map(|name| Self::parse(&name).unwrap_or(Self::Text))
     }
 
+    /// Parses the forms of documents: ChatMD and every dialect.
+    pub(crate) fn language_parser() -> impl TypedValueParser<Value = Language> {
+        let forms = Self::all().filter(|form| !matches!(form, Self::Projection(_)));
+        PossibleValuesParser::new(forms.map(Self::as_str)).map(|name| match Self::parse(&name) {
+            Some(Self::Dialect(dialect)) => Language::from(dialect),
+            _ => Language::Chatmd,
+        })
+    }
+
+    /// Parses the names of some dialects.
+    pub(crate) fn dialect_parser(
+        dialects: &'static [Dialect],
+    ) -> impl TypedValueParser<Value = Dialect> {
+        let names = dialects.iter().map(|dialect| dialect.as_str());
+        PossibleValuesParser::new(names).map(|name| {
+            let dialect = dialects.iter().find(|dialect| dialect.as_str() == name);
+            dialect.copied().unwrap_or(Dialect::V2_2)
+        })
+    }
+
     fn all() -> impl Iterator<Item = Self> {
         let dialects = Dialect::ALL.into_iter().map(Self::Dialect);
         let projections = JsonFormat::ALL.into_iter().map(Self::Projection);

@@ -39,7 +39,7 @@ pub(crate) struct Options {
     /// Prints JSON.
     pub(crate) json: bool,
     /// The language that the command line gives.
-    pub(crate) lang: Option<Language>,
+    pub(crate) from: Option<Language>,
     /// What is said of a file that changes: "formatted".
     pub(crate) done: &'static str,
     /// What is said of one that would: "would be formatted".
@@ -160,7 +160,7 @@ impl Work<'_> {
         };
         let language = self
             .options
-            .lang
+            .from
             .unwrap_or_else(|| Language::of(None, text.as_bytes()));
         if language != Language::Chatmd {
             leave(name);
@@ -185,7 +185,7 @@ impl Work<'_> {
         };
         let language = self
             .options
-            .lang
+            .from
             .unwrap_or_else(|| Language::of(Some(path), &bytes));
         if found && is_other(path, language, &bytes) {
             return Ok(());

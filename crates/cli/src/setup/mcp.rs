@@ -43,14 +43,14 @@ fn options(config: &Config) -> McpOptions {
     let base = McpOptions::default();
     let first = |pick: fn(&Mcp) -> Option<u64>| config.mcp().find_map(pick);
     let seconds = |pick, default| first(pick).map_or(default, Duration::from_secs);
-    let minutes = first(|mcp| mcp.cache_minutes).unwrap_or(5);
+    let minutes = first(|mcp| mcp.cache_ttl_minutes).unwrap_or(5);
     let cache = cache_folder("mcp").filter(|_| minutes > 0);
     McpOptions {
-        start: seconds(|mcp| mcp.start_seconds, base.start),
-        call: seconds(|mcp| mcp.call_seconds, base.call),
+        start: seconds(|mcp| mcp.start_timeout_seconds, base.start),
+        call: seconds(|mcp| mcp.call_timeout_seconds, base.call),
         output_bytes: config
             .mcp()
-            .find_map(|mcp| mcp.output_bytes)
+            .find_map(|mcp| mcp.max_output_bytes)
             .unwrap_or(base.output_bytes),
         environment: config.environment(),
         cache: cache.map(|folder| CatalogCache::new(folder, Duration::from_secs(60 * minutes))),

@@ -61,7 +61,7 @@ impl Output {
     pub(crate) fn waiting(&self, file: &Path) {
         let file = file.display().to_string();
         if self.json {
-            self.emit(&json!({"event": "waiting", "file": file}));
+            self.emit(&json!({"event": "transcript.waiting", "file": file}));
         } else {
             complain(&format!(
                 "waiting: another run is writing to {}\n",
@@ -102,7 +102,7 @@ impl Output {
         } else {
             complain(&format!(
                 "warning[prompt_not_trusted]: {0} is not trusted, so a person is asked about its tools; \
-                 `logue trust {0}` trusts it\n",
+                 `logue trust add {0}` trusts it\n",
                 escape_untrusted(file)
             ));
         }
@@ -200,7 +200,7 @@ impl Output {
 
     pub(crate) fn failed(&self, failure: &Failure) {
         if self.json {
-            self.emit(&json!({"event": "error", "category": failure.code,
+            self.emit(&json!({"event": "turn.failed", "code": failure.code,
                 "message": failure.message, "help": failure.help,
                 "retry_after_seconds": failure.retry_after.map(|wait| wait.as_secs_f64()),
                 "exit_status": failure.exit.number()}));
@@ -345,9 +345,11 @@ impl Output {
                 message,
             } => json!({"event": "model.retry", "attempt": attempt,
                 "wait_seconds": wait.as_secs_f64(), "category": category, "message": message}),
-            TurnEvent::Reasking { reason } => json!({"event": "model.reask", "reason": reason}),
+            TurnEvent::Reasking { reason } => {
+                json!({"event": "model.schema_retry", "reason": reason})
+            }
             TurnEvent::Unchecked { tool, why } => {
-                json!({"event": "tool.unchecked", "name": tool, "why": why})
+                json!({"event": "tool.schema_unavailable", "name": tool, "reason": why})
             }
             TurnEvent::ToolStarted(call) => json!({"event": "tool.call",
                 "call_id": call.id, "name": call.name, "arguments": call.arguments.as_str()}),
@@ -361,7 +363,7 @@ impl Output {
                 if text.is_empty() {
                     return;
                 }
-                json!({"event": "message", "role": "assistant", "content": text})
+                json!({"event": "message.completed", "role": "assistant", "content": text})
             }
             _ => return,
         };

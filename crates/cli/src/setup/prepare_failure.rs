@@ -21,8 +21,10 @@ pub(crate) fn prepare_failure(error: &PrepareError, asking: &Asking) -> Failure 
             "run without the META_REFINE comment and variable to use the prompt as it is",
         ),
         PrepareError::NotTrusted { .. } => failure
-            .with_help("look at what it declares, then `logue trust FILE`, or --trust for this run")
-            .with_help("--approve TOOL=allow or =deny decides about one tool"),
+            .with_help(
+                "look at what it declares, then `logue trust add FILE`, or --trust for this run",
+            )
+            .with_help("--permission TOOL=allow or =deny decides about one tool"),
         PrepareError::NoApprover => no_approver(),
         PrepareError::ResultRequired { tool, call_id, .. } => {
             Failure::new(Exit::Suspended, TOOL_RESULT_REQUIRED, message).with_help(format!(
@@ -45,7 +47,7 @@ pub(crate) fn prepare_failure(error: &PrepareError, asking: &Asking) -> Failure 
         PrepareError::NoPrice { model } => {
             Failure::new(Exit::Usage, "usage", message).with_help(format!(
                 "say in logue.toml what a million tokens cost in US dollars: [prices.{model:?}] \
-                 input = …, output = …; or limit the tokens with --max-tokens instead"
+                 input_per_mtok = …, output_per_mtok = …; or limit the tokens with --max-total-tokens instead"
             ))
         }
         PrepareError::Host(error) => {

@@ -112,10 +112,9 @@ fn failed(turn: &logue_harness::chat::ErroredTurn, store: &StoreArgs) -> Failure
                 "decide it with `logue signal`; `{list}` names what waits"
             ))
         }
-        "budget_exceeded" => {
-            failure.with_help("what was done is kept: raise --max-tokens or --budget and go on")
-        }
-        "max_turns_reached" => failure.with_help("raise --max-turns"),
+        "budget_exceeded" => failure
+            .with_help("what was done is kept: raise --max-total-tokens or --max-cost and go on"),
+        "max_requests_reached" => failure.with_help("raise --max-requests"),
         "turn_interrupted" => failure.with_help("say it again if it is still to be done"),
         _ => failure,
     }

@@ -72,7 +72,7 @@ impl Question<'_> {
                 ("y" | "Y" | "yes", None) | ("o" | "O", _) => return Ok(true),
                 ("" | "n" | "N" | "no", _) => return Ok(false),
                 _ => complain(
-                    "  y  yes, until what it declares changes (`logue trust --remove` takes it back)\n  \
+                    "  y  yes, until what it declares changes (`logue trust remove` takes it back)\n  \
                      o  once, for this command\n  \
                      n  no: each call of these tools is asked about\n",
                 ),

@@ -53,7 +53,7 @@ impl TurnSettings<'_> {
         environment.trust = Arc::new(TrustRules::new(self));
         environment.approvals = self.approvals;
         environment.budget = Budget::new(config.spending(&asking.limits));
-        environment.max_requests = config.max_turns(asking.max_turns);
+        environment.max_requests = config.max_requests(asking.max_requests);
         environment.max_agent_depth = config.max_depth(&asking.limits);
         environment.routing = config.routing();
         environment.requirements = requirements::requirements(&asking.demanding)?;

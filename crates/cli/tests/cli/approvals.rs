@@ -41,15 +41,19 @@ impl Scene {
             signal: String::new(),
         };
         let ran = match kept {
-            Kept::File => {
-                scene.run(&[&["run", "--approve", "deploy=ask", "p.md", "go"], further].concat())
-            }
+            Kept::File => scene.run(
+                &[
+                    &["run", "--permission", "deploy=ask", "p.md", "go"],
+                    further,
+                ]
+                .concat(),
+            ),
             Kept::Session => {
                 let send = [
                     "send",
                     "--agent",
                     "p.md",
-                    "--approve",
+                    "--permission",
                     "deploy=ask",
                     "s",
                     "go",

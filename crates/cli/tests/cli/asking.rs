@@ -116,7 +116,7 @@ fn asked(folder: &Path, server: &ModelServer) -> Command {
     let mut command = logue(folder);
     command.env("OPENAI_BASE_URL", server.base_url()).args([
         "run",
-        "--approve",
+        "--permission",
         "deploy=ask",
         "p.md",
         "go",

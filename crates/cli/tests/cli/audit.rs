@@ -12,7 +12,7 @@ const PROMPT: &str = "<config model=\"m\"/>\n<tool name=\"read_file\"/>\n\
     <tool name=\"look\" command=\"echo seen\"/>\n";
 const SECRET: &str = "sk-abcdefghij0123456789";
 const REDACT: &str = "[[redact.rule]]\nname = \"api-key\"\npattern = \"sk-[A-Za-z0-9]{20,}\"\n\
-                      [permissions]\n\"w*\" = \"deny\"\n";
+                      [permissions.rules]\n\"w*\" = \"deny\"\n";
 
 fn prepared() -> tempfile::TempDir {
     folder(&[
@@ -69,13 +69,13 @@ fn each_decision_is_recorded_with_what_made_it() {
     for (of, arguments) in [
         (
             "p.md",
-            &["run", "--approve", "deploy=ask", "p.md", "go"][..],
+            &["run", "--permission", "deploy=ask", "p.md", "go"][..],
         ),
         (
             "s",
             &[
                 "send",
-                "--approve",
+                "--permission",
                 "deploy=ask",
                 "--agent",
                 "p.md",
@@ -104,7 +104,7 @@ fn each_decision_is_recorded_with_what_made_it() {
         let done = run(
             folder.path(),
             &server,
-            &["signal", signal, "--deny", "--note", &note],
+            &["signal", signal, "--deny", "--reason", &note],
         );
         assert_eq!(done.status, 0, "{}", done.stderr);
 
@@ -185,7 +185,7 @@ fn a_decision_of_a_signal_that_cannot_be_recorded_has_no_effect() {
     let waits = run(
         folder.path(),
         &server,
-        &["run", "--approve", "deploy=ask", "p.md", "go"],
+        &["run", "--permission", "deploy=ask", "p.md", "go"],
     );
     let line = waits
         .stderr

@@ -52,7 +52,7 @@ fn what_is_no_prompt_is_refused_with_its_place() {
         ("empty.md", "no_user_input", "<user>"),
         ("model.md", "model_not_configured", "-m"),
     ] {
-        for write in [&["run"][..], &["run", "--no-write"]] {
+        for write in [&["run"][..], &["run", "--no-save"]] {
             let arguments = [write, &[file]].concat();
             let ran = run(folder.path(), &arguments);
             assert_eq!(ran.status, 3, "{file}: {}", ran.stderr);
@@ -86,7 +86,7 @@ fn both_from_standard_input_is_wrong_usage() {
 fn a_wrong_setting_is_shown_at_its_place() {
     for (settings, place) in [
         ("[model]\nidle_secs = 3\n", "logue.toml:2:1"),
-        ("[run]\nmax_turns = 0\n", "logue.toml:2:13"),
+        ("[run]\nmax_requests = 0\n", "logue.toml:2:16"),
         ("[run\n", "logue.toml:1:5"),
     ] {
         let folder = folder(&[("prompt.md", "<user>hi</user>\n"), ("logue.toml", settings)]);
@@ -98,6 +98,10 @@ fn a_wrong_setting_is_shown_at_its_place() {
             ran.stderr
         );
         assert!(ran.stderr.contains(place), "{}", ran.stderr);
-        assert!(ran.stdout.contains("\"event\":\"error\""), "{}", ran.stdout);
+        assert!(
+            ran.stdout.contains("\"event\":\"turn.failed\""),
+            "{}",
+            ran.stdout
+        );
     }
 }

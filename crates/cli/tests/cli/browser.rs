@@ -46,7 +46,7 @@ fn a_turn_searches_opens_and_finds() {
     )
     .unwrap();
     let settings = format!(
-        "[network]\nhosts = [\"{engine_host}\", \"{page_host}\"]\n[browser]\n\
+        "[network]\nallowed_hosts = [\"{engine_host}\", \"{page_host}\"]\n[browser]\n\
          search = \"http://{engine_host}/api?q={{query}}\"\nresults = \"items\"\n\
          key_env = \"SEARCH_KEY\"\nkey_header = \"X-Key\"\n"
     );
@@ -151,7 +151,7 @@ fn a_project_names_no_key_and_an_engine_needs_a_query() {
             ("prompt.md", "<config model=\"echo:\"/>\n<user>x</user>\n"),
             ("logue.toml", settings),
         ]);
-        let ran = run(folder.path(), ["run", "--no-write", "prompt.md"]);
+        let ran = run(folder.path(), ["run", "--no-save", "prompt.md"]);
         assert_eq!(ran.status, 3, "{settings}");
         assert!(
             ran.stderr.contains("E-CONFIG-INVALID") && ran.stderr.contains(said),

@@ -128,7 +128,7 @@ fn a_session_that_is_killed_in_mid_batch_keeps_every_result_that_was_told() {
 #[test]
 fn the_configuration_says_how_many_run_at_once_and_what_a_model_is_told() {
     let order = "echo begin $1 >> log\nsleep 0.05\necho end $1 >> log\necho '{\"n\":' $1 '}'\n";
-    let config = "[tools]\nconcurrency = 1\nenvelope = true\n";
+    let config = "[tools]\nconcurrency = 1\nresult_envelope = true\n";
     let server = server([three(), Answer::text("seen")]);
     let folder = folder(&[("p.md", PROMPT), ("work.sh", order), ("logue.toml", config)]);
     let ran = ask(folder.path(), &server, &["run", "p.md"]);

@@ -17,7 +17,7 @@ const OWN: &[&str] = &[
     "harness_signal_correlation_failed",
     "internal",
     "budget_exceeded",
-    "max_turns_reached",
+    "max_requests_reached",
     "agent_not_configured",
     "model_not_configured",
     "invalid_token_ids",

@@ -22,7 +22,7 @@ fn a_prompt_of_several_files_is_one_prompt() {
         ),
         ("agents/setup.md", "<system>own folder</system>"),
     ]);
-    let ran = run(folder.path(), ["run", "--no-write", "prompt.md"]);
+    let ran = run(folder.path(), ["run", "--no-save", "prompt.md"]);
     assert_eq!(
         (ran.status, ran.stdout.as_str(), ran.stderr.as_str()),
         (0, "Say: 1 2\n", "")
@@ -43,7 +43,7 @@ fn an_error_in_an_imported_file_is_shown_there() {
     ]);
     let ran = run(
         folder.path(),
-        ["run", "--no-write", "-m", "echo:", "prompt.md"],
+        ["run", "--no-save", "-m", "echo:", "prompt.md"],
     );
     assert_eq!(ran.status, 3);
     let shown = "unknown built-in tool \"flly\"\n --> sub/tools.md:2:1\n";
@@ -68,7 +68,7 @@ fn agents_are_asked_again_only_where_they_must() {
     ]);
     let ask = |arguments: &[&str]| {
         let command = logue(folder.path())
-            .args(["run", "--no-write"])
+            .args(["run", "--no-save"])
             .args(arguments)
             .arg("prompt.md")
             .env("OPENAI_BASE_URL", server.base_url())
@@ -196,6 +196,6 @@ fn check_reads_what_is_imported_and_names_the_file_of_each_finding() {
     );
     assert_eq!(found[1]["help"][0], "imported at p/prompt.md:2:1");
     // Without the files, only the text itself is looked at.
-    let ran = run(folder.path(), ["check", "--no-files", "p/prompt.md"]);
+    let ran = run(folder.path(), ["check", "--no-file-checks", "p/prompt.md"]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
 }

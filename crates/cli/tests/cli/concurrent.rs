@@ -24,7 +24,7 @@ fn many_runs_of_one_file_take_their_turns() {
         Delivery::Random(1),
     )
     .unwrap();
-    let settings = "[run]\nwait_seconds = 60\n";
+    let settings = "[run]\nlock_timeout_seconds = 60\n";
     let folder = folder(&[
         ("prompt.md", "<config model=\"m\"/>\n"),
         ("logue.toml", settings),
@@ -59,7 +59,7 @@ fn a_run_that_waited_too_long_is_refused() {
     let server = ModelServer::start(vec![Reply::Silent], Delivery::Whole).unwrap();
     let folder = folder(&[
         ("prompt.md", "<config model=\"m\"/>\n"),
-        ("logue.toml", "[run]\nwait_seconds = 0\n"),
+        ("logue.toml", "[run]\nlock_timeout_seconds = 0\n"),
     ]);
     let mut first = start(folder.path(), &server, "first");
     let path = folder.path().join("prompt.md");

@@ -11,7 +11,7 @@ const PROMPT: &str = "<config model=\"m\"/>\n<system>Be brief.</system>\n";
 const SCHEMA: &str =
     r#"{"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}"#;
 /// The second request comes after a moment.
-const QUICK: &str = "[model]\nretry_seconds = 20\n";
+const QUICK: &str = "[model]\nretry_timeout_seconds = 20\n";
 
 fn ask(folder: &Path, server: &ModelServer, arguments: &[&str]) -> Ran {
     let mut command = logue(folder);
@@ -79,9 +79,12 @@ fn an_answer_is_the_json_that_the_schema_asks_for() {
         assert_eq!(ran.status, 3, "{}", ran.stderr);
         let events = events(&ran.stdout);
         let reason = r#""name" is a required property"#;
-        assert_eq!(named(&events, "model.reask").unwrap()["reason"], reason);
-        let error = named(&events, "error").unwrap();
-        assert_eq!(error["category"], "structured_output_invalid");
+        assert_eq!(
+            named(&events, "model.schema_retry").unwrap()["reason"],
+            reason
+        );
+        let error = named(&events, "turn.failed").unwrap();
+        assert_eq!(error["code"], "structured_output_invalid");
         let message = error["message"].as_str().unwrap();
         assert!(
             message.contains("/name: the value is not of type"),
@@ -163,7 +166,7 @@ fn a_server_that_is_away_is_asked_again_and_the_user_is_told() {
     };
     let folder = folder(&[("prompt.md", PROMPT), ("logue.toml", QUICK)]);
     for command in [
-        ["run", "--no-write", "prompt.md", "hello", "--retries=1"],
+        ["run", "--no-save", "prompt.md", "hello", "--retries=1"],
         ["send", "--agent=prompt.md", "s", "hello", "--retries=1"],
     ] {
         let server = ModelServer::start(replies(), Delivery::Whole).unwrap();
@@ -197,7 +200,7 @@ fn how_long_to_wait_is_told_in_both_ways_of_asking() {
     let folder = folder(&[("prompt.md", PROMPT), ("logue.toml", QUICK)]);
     let reply = status(429, &[("Retry-After", "90")], "{}");
     for command in [
-        ["run", "--no-write", "prompt.md", "hello", "--json"],
+        ["run", "--no-save", "prompt.md", "hello", "--json"],
         ["send", "--agent=prompt.md", "s", "hello", "--json"],
     ] {
         let server = ModelServer::start(vec![reply.clone()], Delivery::Whole).unwrap();
@@ -206,18 +209,19 @@ fn how_long_to_wait_is_told_in_both_ways_of_asking() {
         // It asks for more than is waited for.
         assert_eq!(server.received().len(), 1);
         assert!(
-            ran.stderr
-                .contains("in 90 s, as the server requests, or raise `retry_seconds` (now 20 s)"),
+            ran.stderr.contains(
+                "in 90 s, as the server requests, or raise `retry_timeout_seconds` (now 20 s)"
+            ),
             "{}",
             ran.stderr
         );
         let events = events(&ran.stdout);
-        let error = named(&events, "error").unwrap();
-        assert_eq!(error["category"], "provider_rate_limit");
+        let error = named(&events, "turn.failed").unwrap();
+        assert_eq!(error["code"], "provider_rate_limit");
         assert_eq!(error["exit_status"], 4);
         assert_eq!(error["retry_after_seconds"], json!(90.0));
         assert!(
-            error["help"].to_string().contains("retry_seconds"),
+            error["help"].to_string().contains("retry_timeout_seconds"),
             "{error}"
         );
     }
@@ -227,10 +231,10 @@ fn how_long_to_wait_is_told_in_both_ways_of_asking() {
         let again = ["send", "--json", "--idempotency-key=k", "s", "hello"];
         let ran = ask(folder.path(), &server, &again);
         let events = events(&ran.stdout);
-        let error = named(&events, "error").unwrap();
+        let error = named(&events, "turn.failed").unwrap();
         assert_eq!(error["retry_after_seconds"], json!(90.0), "{error}");
         assert!(
-            error["help"].to_string().contains("retry_seconds"),
+            error["help"].to_string().contains("retry_timeout_seconds"),
             "{error}"
         );
     }
@@ -246,7 +250,7 @@ fn a_quota_that_is_used_up_is_not_waited_for() {
     let ran = ask(
         folder.path(),
         &server,
-        &["run", "--no-write", "prompt.md", "hello"],
+        &["run", "--no-save", "prompt.md", "hello"],
     );
     assert_eq!(ran.status, 4, "{}", ran.stderr);
     assert_eq!(server.received().len(), 1);
@@ -261,7 +265,7 @@ fn a_quota_that_is_used_up_is_not_waited_for() {
 fn a_recording_has_the_answer_that_counts() {
     let server = says(&["It is Ada.", r#"{"name": "Ada"}"#]);
     let folder = folder(&[("prompt.md", PROMPT), ("person.json", SCHEMA)]);
-    let asked = ["--no-write", "--schema=person.json", "prompt.md", "who?"];
+    let asked = ["--no-save", "--schema=person.json", "prompt.md", "who?"];
     let live = ask(
         folder.path(),
         &server,

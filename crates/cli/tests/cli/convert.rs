@@ -179,7 +179,7 @@ fn lines_stay_lines() {
     "#);
     let back = run_with_input(
         folder.path(),
-        &["convert", "--to", "sharegpt", "--strict", "--lines"],
+        &["convert", "--to", "sharegpt", "--strict", "--jsonl"],
         &texts.stdout,
     );
     assert_eq!(back.stdout, lines.replace("\n\n", "\n"), "{}", back.stderr);
@@ -271,7 +271,15 @@ fn folders_are_converted_file_by_file() {
     ]);
     let ran = run(
         folder.path(),
-        ["convert", "in", "--to", "openai", "--thinking", "-o", "out"],
+        [
+            "convert",
+            "in",
+            "--to",
+            "openai",
+            "--keep-reasoning",
+            "-o",
+            "out",
+        ],
     );
     assert_snapshot!(shown(&ran), @r"
     3

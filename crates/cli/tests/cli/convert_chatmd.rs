@@ -376,7 +376,7 @@ fn converted(folder: &Path, texts: &[String], from: &str, to: &str) -> Vec<(Stri
         .map(|text| json!({ "text": text }).to_string() + "\n")
         .collect();
     let arguments = [
-        "convert", "--lines", "--json", "--from", from, "--to", to, "-",
+        "convert", "--jsonl", "--json", "--from", from, "--to", to, "-",
     ];
     let ran = run_with_input(folder, &arguments, &lines);
     ran.stdout

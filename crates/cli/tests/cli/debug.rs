@@ -6,7 +6,7 @@ use crate::program::{folder, run, run_with_input};
 
 fn frames(text: &str, arguments: &[&str]) -> Value {
     let folder = folder(&[("it", text)]);
-    let mut all = vec!["debug", "frames", "--json", "it"];
+    let mut all = vec!["debug", "frames", "it"];
     all.extend_from_slice(arguments);
     let ran = run(folder.path(), all);
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
@@ -69,10 +69,10 @@ fn token_ids_are_read_as_harmony() {
 #[test]
 fn token_ids_are_no_openchatml() {
     let folder = folder(&[("ids.json", "[200006]"), ("text", "<|start|>")]);
-    let base = ["debug", "frames", "--json", "--tokens"];
+    let base = ["debug", "frames", "--tokens"];
     let ran = run(
         folder.path(),
-        base.into_iter().chain(["--from", "openchatml", "ids.json"]),
+        base.into_iter().chain(["--from", "ocml2.2", "ids.json"]),
     );
     assert_eq!(ran.status, 2);
     assert!(ran.stderr.contains("only Harmony"), "{}", ran.stderr);
@@ -103,8 +103,8 @@ fn a_chatmd_file_gives_its_elements_and_texts() {
     ]);
     let folder = folder(&[("a.md", text)]);
     for ran in [
-        run(folder.path(), ["debug", "tree", "--json", "a.md"]),
-        run_with_input(folder.path(), &["debug", "tree", "--json", "-"], text),
+        run(folder.path(), ["debug", "tree", "a.md"]),
+        run_with_input(folder.path(), &["debug", "tree", "-"], text),
     ] {
         assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
         let found: Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -115,7 +115,7 @@ fn a_chatmd_file_gives_its_elements_and_texts() {
 #[test]
 fn a_malformed_chatmd_file_gives_its_tree_and_what_is_wrong() {
     let folder = folder(&[("a.md", "<user>x</doc>y</user>")]);
-    let ran = run(folder.path(), ["debug", "tree", "--json", "a.md"]);
+    let ran = run(folder.path(), ["debug", "tree", "a.md"]);
     assert_eq!(ran.status, 8);
     assert_eq!(
         ran.stdout,
@@ -129,7 +129,7 @@ fn a_malformed_chatmd_file_gives_its_tree_and_what_is_wrong() {
     assert!(ran.stderr.contains("a.md:1:8"), "{}", ran.stderr);
 
     std::fs::write(folder.path().join("a.md"), b"<user>\xFF</user>").unwrap();
-    let ran = run(folder.path(), ["debug", "tree", "--json", "a.md"]);
+    let ran = run(folder.path(), ["debug", "tree", "a.md"]);
     assert_eq!((ran.status, ran.stdout.as_str()), (3, ""));
     assert!(ran.stderr.contains("E-SOURCE-NOT-UTF8"), "{}", ran.stderr);
 }
@@ -139,7 +139,7 @@ fn the_depth_of_a_tree_costs_no_stack() {
     let levels = 1_000_000 / "<user>".len();
     let ran = run_with_input(
         folder(&[]).path(),
-        &["debug", "tree", "--json", "-"],
+        &["debug", "tree", "-"],
         &("<user>".repeat(levels) + &"</user>".repeat(levels)),
     );
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));

@@ -35,7 +35,7 @@ fn the_example_runs_and_leaves_its_folder_as_it_was() {
     // As the README has it: nothing is trusted, and nobody can be asked.
     let mut command = strict(&example());
     let ran: Ran = command
-        .args(["run", "--no-write", "prompt.md"])
+        .args(["run", "--no-save", "prompt.md"])
         .output()
         .unwrap()
         .into();
@@ -93,7 +93,7 @@ fn a_recorded_live_run_plays_again() {
             "openai:m",
             "--base-url",
             &url,
-            "--no-write",
+            "--no-save",
             "--record",
             "new.ocml",
             "prompt.md",
@@ -105,7 +105,7 @@ fn a_recorded_live_run_plays_again() {
     assert_eq!(checked.status, 0, "{}", checked.stderr);
     let played = run(
         live.path(),
-        ["run", "-m", "replay:new.ocml", "--no-write", "prompt.md"],
+        ["run", "-m", "replay:new.ocml", "--no-save", "prompt.md"],
     );
     assert_eq!(
         (played.status, played.stdout),

@@ -50,7 +50,7 @@ RAW|None.
 #[test]
 fn without_write_the_repairs_are_only_told() {
     let folder = folder(&[("a.md", DAMAGED)]);
-    let ran = run(folder.path(), ["fix", "a.md"]);
+    let ran = run(folder.path(), ["fix", "--check", "a.md"]);
     assert_eq!(ran.status, 8);
     assert_snapshot!(ran.stdout, @r"
     a.md:3:1: put the text of a summary that quotes tags into RAW blocks: the tags that a summary quotes are read as elements
@@ -58,7 +58,7 @@ fn without_write_the_repairs_are_only_told() {
     a.md:13:2: remove the indentation of the text of `<assistant>`: the tabs were added when the text was saved
     a.md:19:1: remove an empty `<user>`: an empty message would be sent to the model
     ");
-    assert_snapshot!(ran.stderr, @"1 file would be repaired with --write, 0 unchanged");
+    assert_snapshot!(ran.stderr, @"1 file would be repaired, 0 unchanged");
     assert_eq!(contents(folder.path()).len(), 1);
     assert_eq!(
         std::fs::read_to_string(folder.path().join("a.md")).unwrap(),
@@ -70,23 +70,23 @@ fn without_write_the_repairs_are_only_told() {
 fn write_repairs_and_keeps_the_original() {
     let folder = folder(&[("a.md", DAMAGED)]);
     assert_eq!(run(folder.path(), ["check", "a.md"]).status, 8);
-    let ran = run(folder.path(), ["fix", "--write", "a.md"]);
+    let ran = run(folder.path(), ["fix", "a.md"]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     assert_eq!(read("a.md"), REPAIRED);
     assert_eq!(read("a.md.orig"), DAMAGED);
     let checked = run(folder.path(), ["check", "a.md"]);
     assert_eq!(checked.status, 0, "{}", checked.stderr);
-    let again = run(folder.path(), ["fix", "a.md"]);
+    let again = run(folder.path(), ["fix", "--check", "a.md"]);
     assert_eq!((again.status, again.stdout.as_str()), (0, ""));
 
     // A second original does not take the place of the first.
     std::fs::write(folder.path().join("a.md"), DAMAGED).unwrap();
-    assert_eq!(run(folder.path(), ["fix", "--write", "a.md"]).status, 0);
+    assert_eq!(run(folder.path(), ["fix", "a.md"]).status, 0);
     assert_eq!(read("a.md.orig.2"), DAMAGED);
 
     std::fs::write(folder.path().join("a.md"), DAMAGED).unwrap();
-    let ran = run(folder.path(), ["fix", "--write", "--no-backup", "a.md"]);
+    let ran = run(folder.path(), ["fix", "--no-backup", "a.md"]);
     assert_eq!(ran.status, 0);
     assert_eq!(contents(folder.path()).len(), 3);
 }
@@ -95,7 +95,7 @@ fn write_repairs_and_keeps_the_original() {
 fn what_cannot_be_repaired_is_told_and_the_rest_is_repaired() {
     let text = "<user>the </tool> tag</user>\n<user>x</assistant>\n";
     let folder = folder(&[("a.md", text)]);
-    let ran = run(folder.path(), ["fix", "--write", "a.md"]);
+    let ran = run(folder.path(), ["fix", "a.md"]);
     assert_eq!(ran.status, 8);
     assert_snapshot!(ran.stdout, @"a.md:1:11: put the mentioned tag `<tool>` into a RAW block: a tag without a meaning in its place is not sent to the model");
     assert_snapshot!(ran.stderr, @r"
@@ -134,10 +134,10 @@ fn diff_shows_what_changes() {
 #[test]
 fn standard_input_is_told_of_or_repaired() {
     let folder = folder(&[]);
-    let ran = run_with_input(folder.path(), &["fix", "-"], DAMAGED);
+    let ran = run_with_input(folder.path(), &["fix", "--check", "-"], DAMAGED);
     assert_eq!(ran.status, 8);
     assert!(ran.stdout.starts_with("<stdin>:3:1: "), "{}", ran.stdout);
-    let ran = run_with_input(folder.path(), &["fix", "--write", "-"], DAMAGED);
+    let ran = run_with_input(folder.path(), &["fix", "-"], DAMAGED);
     assert_eq!((ran.status, ran.stdout.as_str()), (0, REPAIRED));
     assert!(ran.stderr.starts_with("<stdin>:3:1: "), "{}", ran.stderr);
 }
@@ -146,7 +146,7 @@ fn standard_input_is_told_of_or_repaired() {
 fn json_names_each_change_and_what_remains() {
     let text = "<user>é <tool/></user>\n<user>x</assistant>\n";
     let folder = folder(&[("a.md", text)]);
-    let ran = run(folder.path(), ["fix", "--json", "a.md"]);
+    let ran = run(folder.path(), ["fix", "--check", "--json", "a.md"]);
     assert_eq!((ran.status, ran.stderr.as_str()), (8, ""));
     let object: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(object["file"], "a.md");
@@ -156,7 +156,7 @@ fn json_names_each_change_and_what_remains() {
     assert_eq!(object["changes"][0]["start"]["column"], 9);
     assert_eq!(object["diagnostics"][0]["code"], "E-MD-MISMATCHED-TAG");
     assert_eq!(object["diagnostics"][0]["start"]["line"], 2);
-    let ran = run(folder.path(), ["fix", "--json", "--write", "a.md"]);
+    let ran = run(folder.path(), ["fix", "--json", "a.md"]);
     let object: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(object["written"], true);
     assert!(object["copy"].as_str().unwrap().ends_with("a.md.orig"));
@@ -171,7 +171,7 @@ fn a_file_that_a_run_holds_is_not_touched() {
         .open(folder.path().join("a.md"))
         .unwrap();
     held.try_lock().unwrap();
-    let ran = run(folder.path(), ["fix", "--write", "a.md"]);
+    let ran = run(folder.path(), ["fix", "a.md"]);
     assert_eq!(ran.status, 7, "{}", ran.stderr);
     assert_eq!(
         contents(folder.path()),

@@ -95,7 +95,7 @@ fn a_linked_prompt_finds_its_payloads_again() {
     assert!(folder.path().join("real/.chatmd").is_dir());
     let shown = run(
         folder.path(),
-        ["run", "--no-write", "-m", "echo:", "link/prompt.md", "hi"],
+        ["run", "--no-save", "-m", "echo:", "link/prompt.md", "hi"],
     );
     assert_eq!(
         (shown.status, shown.stdout.as_str()),
@@ -193,7 +193,7 @@ fn a_projects_settings_get_no_secret() {
         let before = server.received().len();
         let mut command = logue(folder.path());
         command
-            .args(["run", "--no-write", "prompt.md"])
+            .args(["run", "--no-save", "prompt.md"])
             .envs(variables.iter().copied());
         let ran = Ran::from(command.output().unwrap());
         let received = server.received();

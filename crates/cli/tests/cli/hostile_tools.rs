@@ -16,8 +16,8 @@ use crate::program::{Ran, folder, logue, run};
 /// Where the user's own settings are, seen from the folder of a test.
 const OWN: &str = ".config/logue/config.toml";
 
-const LIMITS: &str = "[tools]\ntimeout_seconds = 3\noutput_bytes = 200\n\
-                      [tools.forks]\nprocesses = 8\n[tools.hangs]\ntimeout_seconds = 1\n";
+const LIMITS: &str = "[tools]\ntimeout_seconds = 3\nmax_output_bytes = 200\n\
+                      [tools.settings.forks]\nmax_processes = 8\n[tools.settings.hangs]\ntimeout_seconds = 1\n";
 
 /// A tool that runs a script.
 struct Hostile<'a> {
@@ -268,7 +268,7 @@ fn ask(folder: &Path, arguments: &serde_json::Value) -> (Ran, Option<String>) {
         folder,
         [
             "run",
-            "--no-write",
+            "--no-save",
             "--base-url",
             &server.base_url(),
             "p/prompt.md",
@@ -318,10 +318,10 @@ fn the_users_own_file_loosens_and_a_projects_does_not() {
 
     for (settings, warns) in [
         ("[tools]\nreadable = [\"~/secret\"]\n", false),
-        ("[tools.t]\nwritable = [\"~/secret/s\"]\n", false),
-        ("[tools.t]\nsandbox = \"off\"\n", true),
+        ("[tools.settings.t]\nwritable = [\"~/secret/s\"]\n", false),
+        ("[tools.settings.t]\nsandbox = \"off\"\n", true),
         (
-            "[tools]\nsandbox = \"off\"\n[tools.other]\nsandbox = \"auto\"\n",
+            "[tools]\nsandbox = \"off\"\n[tools.settings.other]\nsandbox = \"auto\"\n",
             true,
         ),
     ] {
@@ -353,10 +353,13 @@ fn the_users_own_file_loosens_and_a_projects_does_not() {
             "open something outside of the project's folder",
         ),
         (
-            "[tools.t]\nwritable = [\"/\"]\n",
+            "[tools.settings.t]\nwritable = [\"/\"]\n",
             "open something outside of the project's folder",
         ),
-        ("[tools.t]\nsandbox = \"off\"\n", "switch the sandbox off"),
+        (
+            "[tools.settings.t]\nsandbox = \"off\"\n",
+            "switch the sandbox off",
+        ),
         ("[tools]\nnetwork = true\n", "open the network for tools"),
         (
             "[tools]\nsandbox_required = false\n",
@@ -380,7 +383,7 @@ fn the_users_own_file_loosens_and_a_projects_does_not() {
     let project = start();
     fs::write(
         project.path().join("logue.toml"),
-        "[tools.t]\nreadable = [\"sub\"]\n",
+        "[tools.settings.t]\nreadable = [\"sub\"]\n",
     )
     .unwrap();
     let (_, told) = read(project.path(), "sub/x");
@@ -392,7 +395,10 @@ fn the_users_own_file_loosens_and_a_projects_does_not() {
     .unwrap();
     let (ran, _) = read(project.path(), "sub/x");
     assert!(
-        ran.status == 3 && ran.stderr.contains("expected a known setting, or a table"),
+        ran.status == 3
+            && ran
+                .stderr
+                .contains("unknown field `timeout_second`, expected one of"),
         "{}",
         ran.stderr
     );
@@ -400,7 +406,7 @@ fn the_users_own_file_loosens_and_a_projects_does_not() {
 
 #[test]
 fn a_required_sandbox_that_is_not_to_be_had_ends_the_run_at_once() {
-    let own = "[tools]\nsandbox_required = true\n[tools.t]\nsandbox = \"off\"\n";
+    let own = "[tools]\nsandbox_required = true\n[tools.settings.t]\nsandbox = \"off\"\n";
     let prompt = "<config model=\"m\"/>\n<tool name=\"t\" command=\"cat\"/>\n<user>go</user>\n";
     let folder = folder(&[("p/prompt.md", prompt), (OWN, own)]);
     let (ran, told) = ask(folder.path(), &json!({"arguments": []}));

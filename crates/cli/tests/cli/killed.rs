@@ -94,7 +94,7 @@ fn sigkill_at_200_random_moments_loses_nothing_that_was_told() {
     let (mut cut, mut results) = (0, 0);
     // Payloads inline, in files of their own, and in files that are named by what they hold; the
     // results are larger than the arguments.
-    let large = "[transcript]\ninline_bytes = 44\n";
+    let large = "[transcript]\nmax_inline_bytes = 44\n";
     let modes = [(true, ""), (false, ""), (true, large), (false, large)];
     let mut by_content = 0;
     for round in 0..200 {
@@ -129,7 +129,7 @@ fn sigkill_at_200_random_moments_loses_nothing_that_was_told() {
                         "{context}"
                     );
                 }
-                "message" => {
+                "message.completed" => {
                     let said = event["content"].as_str().unwrap();
                     assert!(
                         kept.iter().any(|message| message.text() == said),

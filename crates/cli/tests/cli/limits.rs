@@ -18,8 +18,8 @@ const HELPER: &str = "<config model=\"small\"/>\n<tool name=\"work\" command=\"e
                       <system>Help.</system>\n";
 
 /// US dollars for a million tokens: so a token of `m` costs one dollar, or two.
-const PRICES: &str = "[prices.\"m\"]\ninput = 1000000\noutput = 2000000.0\n\
-                      [prices.small]\ninput = 500000\noutput = 0.0\ncached_input = 1\n";
+const PRICES: &str = "[prices.\"m\"]\ninput_per_mtok = 1000000\noutput_per_mtok = 2000000.0\n\
+                      [prices.small]\ninput_per_mtok = 500000\noutput_per_mtok = 0.0\ncached_input_per_mtok = 1\n";
 
 fn work(id: &str) -> Answer {
     Answer::text("").with_call(id, "work", r#"{"arguments":[]}"#)
@@ -74,7 +74,7 @@ fn tokens_are_limited_over_a_run_and_its_agents_and_nothing_is_lost() {
         let ran = ask(
             folder.path(),
             &server,
-            &["run", "--max-tokens", limit, "p.md"],
+            &["run", "--max-total-tokens", limit, "p.md"],
         );
         assert_eq!(ran.status, 3, "{limit}: {}", ran.stderr);
         assert!(
@@ -83,7 +83,11 @@ fn tokens_are_limited_over_a_run_and_its_agents_and_nothing_is_lost() {
             "{}",
             ran.stderr
         );
-        assert!(ran.stderr.contains("raise --max-tokens"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("raise --max-total-tokens"),
+            "{}",
+            ran.stderr
+        );
         assert_eq!(server.received().len(), requests, "{limit}");
         // What was done stays, and a further run goes on from there.
         let text = std::fs::read_to_string(folder.path().join("p.md")).unwrap();
@@ -97,7 +101,7 @@ fn tokens_are_limited_over_a_run_and_its_agents_and_nothing_is_lost() {
         assert_eq!(next.status, 0, "{limit}: {}", next.stderr);
     }
     let server = server(answers());
-    let folder = prepared("[run]\nmax_tokens = 55\n");
+    let folder = prepared("[run]\nmax_total_tokens = 55\n");
     let ran = ask(folder.path(), &server, &["run", "p.md"]);
     assert_eq!(
         (ran.status, ran.stdout.as_str()),
@@ -174,7 +178,11 @@ fn money_is_limited_by_known_prices() {
     ] {
         let server = server(answers());
         let folder = prepared(PRICES);
-        let ran = ask(folder.path(), &server, &["run", "--budget", budget, "p.md"]);
+        let ran = ask(
+            folder.path(),
+            &server,
+            &["run", "--max-cost", budget, "p.md"],
+        );
         assert_eq!(
             server.received().len(),
             requests,
@@ -190,9 +198,12 @@ fn money_is_limited_by_known_prices() {
         );
     }
     // A price that nobody knows: refused before anything is asked or written.
-    for prices in ["", "[prices.other]\ninput = 1\noutput = 1\n"] {
+    for prices in [
+        "",
+        "[prices.other]\ninput_per_mtok = 1\noutput_per_mtok = 1\n",
+    ] {
         let server = server(answers());
-        let folder = prepared(&format!("[run]\nbudget = 1\n{prices}"));
+        let folder = prepared(&format!("[run]\nmax_cost_usd = 1\n{prices}"));
         let ran = ask(folder.path(), &server, &["run", "p.md"]);
         assert_eq!(ran.status, 2, "{}", ran.stderr);
         assert!(
@@ -208,7 +219,7 @@ fn money_is_limited_by_known_prices() {
         let ran = ask(
             folder.path(),
             &server,
-            &["run", "--no-write", "-m", "echo:", "p.md"],
+            &["run", "--no-save", "-m", "echo:", "p.md"],
         );
         assert_eq!(
             (ran.status, ran.stdout.as_str()),
@@ -222,7 +233,9 @@ fn money_is_limited_by_known_prices() {
 #[test]
 fn an_agent_whose_price_nobody_knows_is_not_asked() {
     let server = server([helper("c1"), Answer::text("done")]);
-    let folder = prepared("[run]\nbudget = 1000\n[prices.m]\ninput = 1\noutput = 1\n");
+    let folder = prepared(
+        "[run]\nmax_cost_usd = 1000\n[prices.m]\ninput_per_mtok = 1\noutput_per_mtok = 1\n",
+    );
     let ran = ask(folder.path(), &server, &["run", "p.md"]);
     assert_eq!(
         (ran.status, ran.stdout.as_str()),
@@ -249,7 +262,7 @@ fn agents_are_only_so_deep() {
         let ran = ask(
             folder.path(),
             &server,
-            &["run", "--max-depth", depth, "p.md"],
+            &["run", "--max-agent-depth", depth, "p.md"],
         );
         assert_eq!(
             (ran.status, ran.stdout.as_str()),
@@ -272,7 +285,7 @@ fn a_session_keeps_what_was_done_before_its_limit() {
         "send",
         "--agent",
         "p.md",
-        "--max-tokens",
+        "--max-total-tokens",
         "30",
         "s",
         "do it",
@@ -284,7 +297,11 @@ fn a_session_keeps_what_was_done_before_its_limit() {
         "{}",
         ran.stderr
     );
-    assert!(ran.stderr.contains("raise --max-tokens"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("raise --max-total-tokens"),
+        "{}",
+        ran.stderr
+    );
     let next = ask(folder.path(), &server, &["send", "--json", "s", "go on"]);
     assert_eq!(next.status, 0, "{}", next.stderr);
     let last = told(&next).pop().unwrap();
@@ -304,7 +321,8 @@ fn a_session_keeps_what_was_done_before_its_limit() {
     );
     // A limit that is reached before anything has happened leaves the session as it was.
     let server = self::server([]);
-    let folder = prepared("[run]\nbudget = 0\n[prices.m]\ninput = 1\noutput = 1\n");
+    let folder =
+        prepared("[run]\nmax_cost_usd = 0\n[prices.m]\ninput_per_mtok = 1\noutput_per_mtok = 1\n");
     let ran = ask(
         folder.path(),
         &server,
@@ -317,8 +335,9 @@ fn a_session_keeps_what_was_done_before_its_limit() {
 
 #[test]
 fn of_several_limits_the_strictest_counts_and_a_flag_over_all() {
-    let own = "[run]\nmax_tokens = 18\n[prices.m]\ninput = 1000000\noutput = 2000000\n";
-    let project = "[run]\nmax_tokens = 1000\n[prices.m]\ninput = 0\noutput = 0\n";
+    let own = "[run]\nmax_total_tokens = 18\n[prices.m]\ninput_per_mtok = 1000000\noutput_per_mtok = 2000000\n";
+    let project =
+        "[run]\nmax_total_tokens = 1000\n[prices.m]\ninput_per_mtok = 0\noutput_per_mtok = 0\n";
     let files = [
         ("p.md", PROMPT),
         ("logue.toml", project),
@@ -326,8 +345,8 @@ fn of_several_limits_the_strictest_counts_and_a_flag_over_all() {
     ];
     for (flags, requests) in [
         (&[][..], 1),
-        (&["--max-tokens", "1000"], 3),
-        (&["--max-tokens", "1000", "--budget", "26"], 2),
+        (&["--max-total-tokens", "1000"], 3),
+        (&["--max-total-tokens", "1000", "--max-cost", "26"], 2),
     ] {
         let server = server([work("c1"), work("c2"), Answer::text("done")]);
         let folder = folder(&files);
@@ -347,12 +366,12 @@ fn of_several_limits_the_strictest_counts_and_a_flag_over_all() {
 fn amounts_that_are_none_are_refused() {
     let server = server([]);
     for config in [
-        "[prices.m]\ninput = -1\noutput = 1\n",
-        "[prices.m]\ninput = nan\noutput = 1\n",
-        "[prices.m]\ninput = 1\n",
-        "[prices.m]\ninput = 1\noutput = 1\ncached = 1\n",
-        "[run]\nbudget = \"much\"\n",
-        "[run]\nmax_tokens = 0\n",
+        "[prices.m]\ninput_per_mtok = -1\noutput_per_mtok = 1\n",
+        "[prices.m]\ninput_per_mtok = nan\noutput_per_mtok = 1\n",
+        "[prices.m]\ninput_per_mtok = 1\n",
+        "[prices.m]\ninput_per_mtok = 1\noutput_per_mtok = 1\ncached = 1\n",
+        "[run]\nmax_cost_usd = \"much\"\n",
+        "[run]\nmax_total_tokens = 0\n",
     ] {
         let ran = ask(prepared(config).path(), &server, &["run", "p.md"]);
         assert_eq!(ran.status, 3, "{config}: {}", ran.stderr);
@@ -363,10 +382,10 @@ fn amounts_that_are_none_are_refused() {
         );
     }
     for flag in [
-        "--budget=-1",
-        "--budget=inf",
-        "--max-tokens=0",
-        "--max-depth=-1",
+        "--max-cost=-1",
+        "--max-cost=inf",
+        "--max-total-tokens=0",
+        "--max-agent-depth=-1",
     ] {
         let ran = ask(prepared("").path(), &server, &["run", flag, "p.md"]);
         assert_eq!(ran.status, 2, "{flag}: {}", ran.stderr);

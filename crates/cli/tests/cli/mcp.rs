@@ -151,7 +151,7 @@ fn declarations_that_cannot_be_used_are_refused_before_the_model_is_asked() {
 #[test]
 fn a_project_sends_no_variable_that_is_not_for_logue() {
     let folder = tempfile::tempdir().unwrap();
-    let toml = "[mcp.\"https://x/\"]\nbearer_env = \"AWS_SECRET\"\n";
+    let toml = "[mcp.servers.\"https://x/\"]\nbearer_env = \"AWS_SECRET\"\n";
     fs::write(folder.path().join("logue.toml"), toml).unwrap();
     let ran = run(folder.path(), ["mcp", "list", "stdio:x"]);
     assert_eq!(ran.status, 3);
@@ -311,8 +311,9 @@ fn over_http_the_token_is_private_and_wanted() {
     let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&file).unwrap().permissions());
     assert_eq!((mode & 0o777, token.len()), (0o600, 64));
     for (given, found) in [("", 0), (token.as_str(), 1)] {
-        let server =
-            format!("[mcp.\"{url}\"]\nheaders = {{ Authorization = \"Bearer {given}\" }}\n");
+        let server = format!(
+            "[mcp.servers.\"{url}\"]\nheaders = {{ Authorization = \"Bearer {given}\" }}\n"
+        );
         let config = folder.path().join(".config/logue");
         fs::create_dir_all(&config).unwrap();
         fs::write(config.join("config.toml"), server).unwrap();

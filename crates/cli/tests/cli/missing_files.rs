@@ -47,7 +47,7 @@ fn missing_files_are_named_where_they_are_named_first() {
 #[test]
 fn nobody_looks_where_it_is_not_wanted_or_has_no_place() {
     let folder = folder(&[("prompt.md", PROMPT)]);
-    let ran = run(folder.path(), ["check", "--no-files", "prompt.md"]);
+    let ran = run(folder.path(), ["check", "--no-file-checks", "prompt.md"]);
     assert_eq!(ran.stderr, "1 file checked: 0 errors, 0 warnings\n");
     let ran = run_with_input(folder.path(), &["check", "-"], PROMPT);
     assert_eq!(ran.stderr, "1 file checked: 0 errors, 0 warnings\n");

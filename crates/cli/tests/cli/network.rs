@@ -33,7 +33,7 @@ fn a_page_of_an_allowed_host_is_part_of_the_prompt() {
             "<config model=\"echo:\"/>\n<user>RAW|[|RAW<doc src=\"http://{host}/a?b=1\"{attribute}/>RAW|]|RAW</user>\n"
         );
         let folder = folder(&[("prompt.md", &prompt)]);
-        let arguments = ["run", "--no-write", "--allow-host", &host, "prompt.md"];
+        let arguments = ["run", "--no-save", "--allow-host", &host, "prompt.md"];
         let ran = run(folder.path(), arguments);
         assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{attribute}");
         assert_eq!(ran.stdout, format!("[{expected}]\n"), "{attribute}");
@@ -46,13 +46,13 @@ fn a_page_of_an_allowed_host_is_part_of_the_prompt() {
 fn hosts_of_the_users_own_settings_are_allowed_and_private_ones_of_a_project_refused() {
     let (server, host) = pages(&[("text/plain", "from afar")]);
     let prompt = format!("<config model=\"echo:\"/>\n<user><doc src=\"http://{host}/\"/></user>\n");
-    let settings = format!("[network]\nhosts = [\"{host}\"]\n");
+    let settings = format!("[network]\nallowed_hosts = [\"{host}\"]\n");
     let folder = folder(&[
         ("prompt.md", prompt.as_str()),
         ("own/logue/config.toml", &settings),
     ]);
     let command = logue(folder.path())
-        .args(["run", "--no-write", "prompt.md"])
+        .args(["run", "--no-save", "prompt.md"])
         .env("XDG_CONFIG_HOME", folder.path().join("own"))
         .output();
     let ran = Ran::from(command.unwrap());
@@ -64,16 +64,16 @@ fn hosts_of_the_users_own_settings_are_allowed_and_private_ones_of_a_project_ref
     );
 
     std::fs::write(folder.path().join("logue.toml"), settings).unwrap();
-    let ran = run(folder.path(), ["run", "--no-write", "prompt.md"]);
+    let ran = run(folder.path(), ["run", "--no-save", "prompt.md"]);
     assert_eq!(ran.status, 3);
     let path = folder.path().canonicalize().unwrap().join("logue.toml");
     let path = path.display().to_string();
     assert_snapshot!(ran.stderr.replace(&host, "HOST").replace(&path, "logue.toml"), @r#"
     error[E-CONFIG-INVALID]: only --allow-host and your own logue/config.toml may open the private host `HOST`
-     --> logue.toml:2:10
+     --> logue.toml:2:18
       |
-    2 | hosts = ["HOST"]
-      |          ^^^^^^^^^^^^^^^^^
+    2 | allowed_hosts = ["HOST"]
+      |                  ^^^^^^^^^^^^^^^^^
       |
       = help: the README lists the settings
     "#);
@@ -109,14 +109,14 @@ fn what_is_not_allowed_is_never_asked_for() {
     2 | <user><doc src="http://HOST/"/></user>
       |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: --allow-host HOST and `[network] hosts` in logue.toml allow a host; for a file add `local`
+      = help: --allow-host HOST and `[network] allowed_hosts` in logue.toml allow a host; for a file add `local`
     error[E-NETWORK-DENIED]: cannot read the document "http://HOST/": http://HOST/ was not fetched: the network is off for `HOST`
      --> prompt.md:2:7
       |
     2 | <user><doc src="http://HOST/"/></user>
       |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: if it may be fetched, give `--allow-host HOST`, or add "HOST" to `hosts` under [network] in logue.toml
+      = help: if it may be fetched, give `--allow-host HOST`, or add "HOST" to `allowed_hosts` under [network] in logue.toml
     error: invalid value 'exa mple' for '--allow-host <HOST>': `exa mple` names no host: it holds more than a host and a port; write `example.com`, `*.example.com`, `example.com:8080` or `private:wiki.local`
 
     For more information, try '--help'.
@@ -167,7 +167,7 @@ fn a_page_may_fail_redirect_elsewhere_or_be_no_text() {
     2 | <user><doc src="http://HOST/"/></user>
       |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: if it may be fetched, give `--allow-host 169.254.169.254`, or add "169.254.169.254" to `hosts` under [network] in logue.toml
+      = help: if it may be fetched, give `--allow-host 169.254.169.254`, or add "169.254.169.254" to `allowed_hosts` under [network] in logue.toml
     error[E-SOURCE-NOT-UTF8]: cannot read the document "http://HOST/": http://HOST/: is not text, but of the type image/png
      --> prompt.md:2:7
       |
@@ -199,7 +199,7 @@ fn an_agent_from_afar_has_nothing_of_this_machine() {
     let ask = || {
         let arguments = [
             "run",
-            "--no-write",
+            "--no-save",
             "--no-cache",
             "--allow-host",
             &host,

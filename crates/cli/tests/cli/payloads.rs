@@ -44,7 +44,7 @@ fn a_changed_payload_is_an_error_where_it_is_named() {
     let text = transcript(name);
     let path = format!(".chatmd/{name}");
     let folder = folder(&[("p.chatmd", &text), (&path, "hello world")]);
-    let ran = run(folder.path(), ["run", "--no-write", "p.chatmd", "and now?"]);
+    let ran = run(folder.path(), ["run", "--no-save", "p.chatmd", "and now?"]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     std::fs::write(folder.path().join(&path), "hello World").unwrap();
     let ran = run(folder.path(), ["run", "p.chatmd", "and now?"]);
@@ -86,7 +86,7 @@ fn hostile_and_huge_output_leaves_the_transcript_whole() {
                 "<config model=\"m\"{flag}/>\n<tool name=\"work\" command=\"cat\"/>\n<user>q</user>\n"
             );
             let settings = format!(
-                "[tools]\noutput_bytes = 8000000\n[transcript]\ninline_bytes = {inline_bytes}\n"
+                "[tools]\nmax_output_bytes = 8000000\n[transcript]\nmax_inline_bytes = {inline_bytes}\n"
             );
             let folder = folder(&[("prompt.md", &prompt), ("logue.toml", &settings)]);
             std::fs::write(folder.path().join("out.bin"), output).unwrap();
@@ -111,7 +111,7 @@ fn hostile_and_huge_output_leaves_the_transcript_whole() {
             assert_eq!(told.as_str().unwrap(), shown);
             // The next run reads the same.
             let ran = logue(folder.path())
-                .args(["run", "--no-write", "prompt.md", "and?"])
+                .args(["run", "--no-save", "prompt.md", "and?"])
                 .env("OPENAI_BASE_URL", server.base_url())
                 .output()
                 .unwrap();

@@ -59,14 +59,14 @@ fn each_failure_has_its_category_and_exit_status_and_harms_nothing() {
             Reply::Silent,
             "provider_unavailable",
             4,
-            "first_byte_seconds",
+            "first_byte_timeout_seconds",
         ),
     ];
     for (reply, category, exit, remedy) in cases {
         let server = ModelServer::start(vec![reply], Delivery::Whole).unwrap();
         let settings = format!(
-            "[model]\nretries = 0\nbase_url = \"{}\"\nconnect_seconds = 1\nfirst_byte_seconds = 2\n\
-             idle_seconds = 2\nresponse_bytes = 1000000\n",
+            "[model]\nretries = 0\nbase_url = \"{}\"\nconnect_timeout_seconds = 1\nfirst_byte_timeout_seconds = 2\n\
+             idle_timeout_seconds = 2\nmax_response_bytes = 1000000\n",
             server.base_url()
         );
         let folder = folder(&[("prompt.md", PROMPT), ("logue.toml", &settings)]);

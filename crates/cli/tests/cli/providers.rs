@@ -132,7 +132,7 @@ fn reasoning_items_of_responses_go_back_as_they_came() {
     ];
     let server = ModelServer::start(replies, Delivery::Whole).unwrap();
     let settings = format!(
-        "[model]\nbase_url = \"{}\"\ndialect = \"openai\"\n",
+        "[model]\nbase_url = \"{}\"\nserver = \"openai\"\n",
         server.base_url()
     );
     let folder = folder(&[("prompt.md", PROMPT), ("logue.toml", &settings)]);
@@ -191,7 +191,7 @@ fn a_key_never_goes_to_the_server_of_another_provider() {
         let folder = folder(&[("prompt.md", PROMPT), ("logue.toml", settings)]);
         let mut command = logue(folder.path());
         command
-            .args(["run", "--no-write", "prompt.md"])
+            .args(["run", "--no-save", "prompt.md"])
             .args(arguments);
         command.envs(openai).envs(variables.iter().copied());
         let ran = Ran::from(command.output().unwrap());
@@ -269,26 +269,26 @@ fn settings_choose_the_kind_of_server_and_whether_it_streams() {
         let mut command = logue(folder.path());
         Ran::from(
             command
-                .args(["run", "--no-write", "prompt.md"])
+                .args(["run", "--no-save", "prompt.md"])
                 .output()
                 .unwrap(),
         )
     };
-    assert_eq!(ran("dialect = \"openai\"\nstream = false\n").stdout, "hi\n");
+    assert_eq!(ran("server = \"openai\"\nstream = false\n").stdout, "hi\n");
     let body = server.received()[0].body.clone();
     assert_eq!(
         (&body["stream"], &body["max_completion_tokens"]),
         (&json!(false), &json!(9))
     );
     assert_eq!(body["messages"][0]["role"], "developer");
-    assert_eq!(ran("dialect = \"llama.cpp\"\n").stdout, "hi\n");
+    assert_eq!(ran("server = \"llama.cpp\"\n").stdout, "hi\n");
     let body = server.received()[1].body.clone();
     assert_eq!(
         (&body["stream"], &body["max_tokens"]),
         (&json!(true), &json!(9))
     );
     assert_eq!(body["messages"][0]["role"], "system");
-    let wrong = ran("dialect = \"gpt\"\n");
+    let wrong = ran("server = \"gpt\"\n");
     assert_eq!(wrong.status, 3);
     assert!(
         wrong.stderr.contains("E-CONFIG-INVALID") && wrong.stderr.contains("vllm"),
@@ -312,7 +312,7 @@ fn a_recording_of_any_provider_plays_without_it() {
     let run = |arguments: &[&str]| {
         let mut command = logue(folder.path());
         command
-            .args(["run", "--no-write", "prompt.md"])
+            .args(["run", "--no-save", "prompt.md"])
             .args(arguments);
         Ran::from(
             command

@@ -52,7 +52,7 @@ fn a_secret_that_is_said_by_all_is_in_no_file() {
         let prompt = format!(
             "<config model=\"m\"{flag}/>\n<tool name=\"work\" command=\"printf it:%s\"/>\n"
         );
-        let settings = format!("[transcript]\ninline_bytes = {inline_bytes}\n{RULE}");
+        let settings = format!("[transcript]\nmax_inline_bytes = {inline_bytes}\n{RULE}");
         let folder = folder(&[("prompt.md", &prompt), ("logue.toml", &settings)]);
         let server = server();
         let question = format!("find {SECRET}");
@@ -158,7 +158,7 @@ fn an_agent_that_tells_a_secret_is_not_remembered() {
     std::fs::write(folder.path().join("prompt.md"), &prompt).unwrap();
     let ran = run(
         folder.path(),
-        ["run", "--root", &root, "--no-write", "prompt.md"],
+        ["run", "--root", &root, "--no-save", "prompt.md"],
     );
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let kept = contents(folder.path());

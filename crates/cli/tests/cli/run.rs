@@ -146,10 +146,10 @@ fn events_are_one_json_object_a_line() {
         kinds,
         [
             "turn.started",
-            "message",
+            "message.completed",
             "tool.call",
             "tool.result",
-            "message",
+            "message.completed",
             "turn.completed"
         ]
     );
@@ -198,7 +198,7 @@ fn a_model_that_never_stops_calling_is_stopped() {
         folder.path(),
         [
             "run",
-            "--max-turns",
+            "--max-requests",
             "3",
             "--base-url",
             &server.base_url(),
@@ -207,7 +207,7 @@ fn a_model_that_never_stops_calling_is_stopped() {
     );
     assert_eq!(ran.status, 3);
     assert!(
-        ran.stderr.contains("error[max_turns_reached]"),
+        ran.stderr.contains("error[max_requests_reached]"),
         "{}",
         ran.stderr
     );
@@ -312,7 +312,7 @@ fn only_the_answer_goes_into_a_pipe() {
         folder.path(),
         [
             "run",
-            "--no-write",
+            "--no-save",
             "--base-url",
             &server.base_url(),
             "prompt.md",
@@ -375,7 +375,7 @@ fn a_cut_answer_is_told() {
         let mut command = logue(folder.path());
         command.args([
             "run",
-            "--no-write",
+            "--no-save",
             "--base-url",
             &server.base_url(),
             "prompt.md",

@@ -57,18 +57,20 @@ fn sessions_are_listed_and_shown() {
 #[test]
 fn outcomes_are_followed_from_a_cursor() {
     let folder = two_turns();
-    let all = events(&run(folder.path(), ["sessions", "tail", "s", "--once", "--json"]).stdout);
+    let all = events(&run(folder.path(), ["sessions", "outcomes", "s", "--json"]).stdout);
     let cursors: Vec<u64> = all
         .iter()
         .map(|line| line["cursor"].as_u64().unwrap())
         .collect();
     assert_eq!(cursors, [1, 2]);
     assert_eq!(all[1]["messages"][0]["content"], "two");
-    let arguments = ["sessions", "tail", "s", "--once", "--json", "--from", "1"];
+    let arguments = ["sessions", "outcomes", "s", "--json", "--after", "1"];
     assert_eq!(events(&run(folder.path(), arguments).stdout).len(), 1);
 
     let mut follower = logue(folder.path())
-        .args(["sessions", "tail", "s", "--json", "--from", "2"])
+        .args([
+            "sessions", "outcomes", "s", "--follow", "--json", "--after", "2",
+        ])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -89,7 +91,10 @@ fn outcomes_are_followed_from_a_cursor() {
 #[test]
 fn a_fork_goes_its_own_way() {
     let folder = two_turns();
-    let forked = run(folder.path(), ["sessions", "fork", "s", "t", "--at", "2"]);
+    let forked = run(
+        folder.path(),
+        ["sessions", "fork", "s", "t", "--messages", "2"],
+    );
     assert_eq!(forked.status, 0, "{}", forked.stderr);
     // The agent comes along.
     let sent = run(folder.path(), ["send", "t", "other"]);
@@ -111,7 +116,10 @@ fn a_fork_goes_its_own_way() {
         "{}",
         again.stderr
     );
-    let long = run(folder.path(), ["sessions", "fork", "s", "u", "--at", "9"]);
+    let long = run(
+        folder.path(),
+        ["sessions", "fork", "s", "u", "--messages", "9"],
+    );
     assert_eq!(long.status, 3, "{}", long.stderr);
 }
 

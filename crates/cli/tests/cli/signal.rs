@@ -74,7 +74,7 @@ fn an_approved_call_runs_once_and_the_first_decision_counts() {
         "send",
         "--agent",
         "p.md",
-        "--approve",
+        "--permission",
         "deploy=ask",
         "s",
         "deploy!",
@@ -148,7 +148,7 @@ fn a_denied_call_does_not_run_and_the_model_is_told_why() {
         "send",
         "--agent",
         "p.md",
-        "--approve",
+        "--permission",
         "*=ask",
         "s",
         "deploy!",
@@ -159,7 +159,13 @@ fn a_denied_call_does_not_run_and_the_model_is_told_why() {
     let last = events(&suspended.stdout).pop().unwrap();
     assert_eq!(last["event"], "turn.suspended");
     let invocation = last["invocation_id"].as_str().unwrap();
-    let deny = ["signal", invocation, "--deny", "--note", "not on a Friday"];
+    let deny = [
+        "signal",
+        invocation,
+        "--deny",
+        "--reason",
+        "not on a Friday",
+    ];
     let denied = ask(folder.path(), &server, &deny);
     assert_eq!(
         (denied.status, denied.stdout.as_str()),
@@ -185,9 +191,9 @@ fn calls_are_decided_one_by_one_and_tools_can_be_forbidden() {
         "send",
         "--agent",
         "p.md",
-        "--approve",
+        "--permission",
         "deploy=ask",
-        "--approve",
+        "--permission",
         "look=deny",
         "s",
         "x",
@@ -220,7 +226,7 @@ fn a_turn_that_comes_between_stays_and_every_request_is_valid() {
         "send",
         "--agent",
         "p.md",
-        "--approve",
+        "--permission",
         "deploy=ask",
         "s",
         "deploy!",
@@ -291,7 +297,7 @@ fn a_turn_of_a_file_waits_and_goes_on_in_the_file() {
     let plain = ask(
         folder.path(),
         &server,
-        &["run", "--no-write", "--approve", "*=ask", "p.md", "x"],
+        &["run", "--no-save", "--permission", "*=ask", "p.md", "x"],
     );
     assert_eq!(plain.status, 2, "{}", plain.stderr);
     assert!(!folder.path().join("s.db").exists());
@@ -300,7 +306,7 @@ fn a_turn_of_a_file_waits_and_goes_on_in_the_file() {
         "run",
         "--store",
         "sqlite:s.db",
-        "--approve",
+        "--permission",
         "deploy=ask",
         "p.md",
         "deploy!",
@@ -360,7 +366,7 @@ fn a_turn_of_a_file_waits_and_goes_on_in_the_file() {
 fn a_file_that_went_on_is_not_decided_about_any_more() {
     let server = server(&["never mind"]);
     let folder = prepared();
-    let arguments = ["run", "--approve", "deploy=ask", "p.md", "deploy!"];
+    let arguments = ["run", "--permission", "deploy=ask", "p.md", "deploy!"];
     let signal = signal_of(&ask(folder.path(), &server, &arguments));
     let on = ask(folder.path(), &server, &["run", "p.md", "forget it"]);
     assert_eq!(
@@ -403,7 +409,7 @@ fn an_approved_call_that_was_killed_does_not_run_again() {
         "send",
         "--agent",
         "p.md",
-        "--approve",
+        "--permission",
         "deploy=ask",
         "s",
         "deploy!",
@@ -437,7 +443,7 @@ fn an_approved_call_of_a_file_that_was_killed_does_not_run_again() {
     let server = server(&["and now?"]);
     let slow = "echo ran >> runs\nsleep 20\n";
     let folder = folder(&[("p.md", PROMPT), ("deploy.sh", slow)]);
-    let arguments = ["run", "--approve", "deploy=ask", "p.md", "deploy!"];
+    let arguments = ["run", "--permission", "deploy=ask", "p.md", "deploy!"];
     let signal = signal_of(&ask(folder.path(), &server, &arguments));
     let again = killed_in_the_tool(folder.path(), &server, &signal);
     assert_eq!(again.status, 4, "{}", again.stderr);
@@ -482,7 +488,7 @@ fn a_turn_may_ask_twice_and_a_late_decision_is_told_its_own_outcome() {
         "send",
         "--agent",
         "p.md",
-        "--approve",
+        "--permission",
         "deploy=ask",
         "s",
         "deploy!",

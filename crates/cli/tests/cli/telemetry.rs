@@ -16,7 +16,7 @@ fn ran(command: &mut Command) -> Ran {
 fn a_project_may_not_say_where_spans_go() {
     let settings = "[telemetry]\nendpoint = \"http://localhost:4318\"\n";
     let folder = folder(&[("prompt.md", ECHO), ("logue.toml", settings)]);
-    let told = run(folder.path(), ["run", "--no-write", "prompt.md"]);
+    let told = run(folder.path(), ["run", "--no-save", "prompt.md"]);
     assert_eq!((told.status, told.stdout.as_str()), (3, ""));
     let says = "only OTEL_EXPORTER_OTLP_ENDPOINT and your own logue/config.toml";
     assert!(told.stderr.contains(says), "{}", told.stderr);
@@ -29,7 +29,7 @@ fn an_export_that_cannot_be_is_told_once_and_changes_nothing() {
     let mut command = logue(folder.path());
     // Nothing listens there.
     command.env(ENDPOINT, "http://127.0.0.1:1");
-    let told = ran(command.args(["run", "--no-write", "prompt.md"]));
+    let told = ran(command.args(["run", "--no-save", "prompt.md"]));
     assert_eq!(
         (told.status, told.stdout.as_str()),
         (0, "Say XYZZY-PRIVATE.\n")
@@ -43,7 +43,7 @@ fn an_export_that_cannot_be_is_told_once_and_changes_nothing() {
     let mut command = logue(folder.path());
     command.env(ENDPOINT, "http://127.0.0.1:1");
     command.env("OTEL_SDK_DISABLED", "true");
-    let told = ran(command.args(["run", "--no-write", "prompt.md"]));
+    let told = ran(command.args(["run", "--no-save", "prompt.md"]));
     assert_eq!((told.status, told.stderr.as_str()), (0, ""));
 }
 
@@ -53,7 +53,7 @@ fn a_build_without_export_says_so() {
     let folder = folder(&[("prompt.md", ECHO)]);
     let mut command = logue(folder.path());
     command.env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://h/traces");
-    let told = ran(command.args(["run", "--no-write", "prompt.md"]));
+    let told = ran(command.args(["run", "--no-save", "prompt.md"]));
     insta::assert_snapshot!(
         told.stderr,
         @"warning: spans are not exported: this build has no export; one with the feature `otlp` has"

@@ -99,12 +99,15 @@ fn a_long_text_has_the_tokens_of_its_whole() {
 fn what_looks_like_a_control_token_is_text_unless_said_otherwise() {
     let text = "<|start|>user";
     assert_eq!(succeeds(&["encode"], text), "27 91 5236 91 29 1428\n");
-    assert_eq!(succeeds(&["encode", "--specials"], text), "200006 1428\n");
     assert_eq!(
-        succeeds(&["encode", "--specials", "--json"], text),
+        succeeds(&["encode", "--special-tokens"], text),
+        "200006 1428\n"
+    );
+    assert_eq!(
+        succeeds(&["encode", "--special-tokens", "--json"], text),
         "[200006,1428]\n"
     );
-    assert_snapshot!(succeeds(&["count", "--specials"], text), @"
+    assert_snapshot!(succeeds(&["count", "--special-tokens"], text), @"
     tokens  bytes  file
          2     13  <stdin>
     ");
@@ -195,7 +198,7 @@ fn a_transcript_is_rendered_as_harmony() {
     assert_snapshot!(ran.stderr, @"note: `it.ocml`: transcript: Harmony has no document header");
     let whole = rendered(SESSION, &["--text", "--keep-reasoning"]).stdout;
     assert!(whole.contains("Easy."), "{whole}");
-    let prompt = rendered(SESSION, &["--text", "--completion", "assistant"]).stdout;
+    let prompt = rendered(SESSION, &["--text", "--next-role", "assistant"]).stdout;
     assert_eq!(prompt, format!("{}<|start|>assistant", ran.stdout));
     let training = rendered(SESSION, &["--text", "--training"]).stdout;
     assert!(training.ends_with("6.<|return|>"), "{training}");
@@ -235,6 +238,6 @@ fn a_body_that_spells_a_token_is_rendered_to_ids_only() {
     let ran = rendered(session, &[]);
     assert_eq!(ran.status, 0);
     assert_eq!(ran.stdout.matches("200007").count(), 1);
-    let both = rendered(session, &["--training", "--completion", "assistant"]);
+    let both = rendered(session, &["--training", "--next-role", "assistant"]);
     assert_eq!(both.status, 2);
 }

@@ -166,8 +166,8 @@ fn the_language_is_found_by_content_or_named() {
     for (name, begun, flags) in [
         ("talk.txt", begun, &[][..]),
         ("talk.md", begun, &[]),
-        ("talk.md", fragment, &["--lang", "openchatml"]),
-        ("talk.ocml", "<user>hi</user>\n", &["--lang", "chatmd"]),
+        ("talk.md", fragment, &["--from", "ocml2.2"]),
+        ("talk.ocml", "<user>hi</user>\n", &["--from", "chatmd"]),
     ] {
         let folder = folder(&[(name, begun)]);
         let arguments = [&["run", "-m", "m"], flags, &[name]].concat();
@@ -241,7 +241,7 @@ fn another_transcript_none_and_standard_input() {
     let folder = folder(&[("talk.ocml", begun)]);
     let run_it = |arguments: &[&str]| say(folder.path(), &server, arguments);
     assert_eq!(
-        run_it(&["run", "-m", "m", "--no-write", "talk.ocml"]).stdout,
+        run_it(&["run", "-m", "m", "--no-save", "talk.ocml"]).stdout,
         "x\n"
     );
     assert_eq!(text(folder.path(), "talk.ocml"), begun);

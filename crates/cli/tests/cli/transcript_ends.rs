@@ -98,7 +98,7 @@ fn a_person_is_asked_and_the_turn_goes_on_in_the_file() {
         Answer::text("Done."),
     ]);
     let folder = folder(&[("talk.ocml", &begun), ("n.txt", "seven\n")]);
-    let arguments = ["run", "--approve", "read_file=ask", "talk.ocml"];
+    let arguments = ["run", "--permission", "read_file=ask", "talk.ocml"];
     let ran = say(folder.path(), &server, &arguments);
     assert_eq!(ran.status, 6, "{}", ran.stderr);
     let call = "<|start|>assistant to=functions.read_file call_id=c1<|channel|>commentary\

@@ -96,10 +96,7 @@ fn an_unknown_prompt_reads_and_asks_for_the_rest() {
 fn a_turn_that_has_nowhere_to_wait_is_refused_before_anything_happens() {
     let folder = prepared();
     let server = server();
-    for arguments in [
-        &["run", "--no-write", "p.md", "go"][..],
-        &["run", "-", "go"],
-    ] {
+    for arguments in [&["run", "--no-save", "p.md", "go"][..], &["run", "-", "go"]] {
         let mut command = strict(folder.path());
         let prompt = std::fs::File::open(folder.path().join("p.md")).unwrap();
         command
@@ -120,7 +117,7 @@ fn a_turn_that_has_nowhere_to_wait_is_refused_before_anything_happens() {
 
 #[test]
 fn flags_the_environment_and_own_folders_grant() {
-    let no_write = ["run", "--no-write", "p.md", "go"];
+    let no_write = ["run", "--no-save", "p.md", "go"];
     let granted = |name: &str, more: &[&str], variable: Option<&str>, config: Option<&str>| {
         let folder = prepared();
         if let Some(config) = config {
@@ -148,38 +145,38 @@ fn flags_the_environment_and_own_folders_grant() {
         ran.status == 0
     };
     assert!(granted("flag", &["--trust"], None, None));
-    assert!(granted("rule", &["--approve", "dep*=allow"], None, None));
+    assert!(granted("rule", &["--permission", "dep*=allow"], None, None));
     assert!(granted("environment", &[], Some("all"), None));
     assert!(!granted("another word", &[], Some("none"), None));
     assert!(granted(
         "folder",
         &[],
         None,
-        Some("[trust]\nfolders = [\"HERE\"]\n")
+        Some("[trust]\ndirectories = [\"HERE\"]\n")
     ));
     assert!(granted(
         "home",
         &[],
         None,
-        Some("[trust]\nfolders = [\"~/\"]\n")
+        Some("[trust]\ndirectories = [\"~/\"]\n")
     ));
     assert!(!granted(
         "another folder",
         &[],
         None,
-        Some("[trust]\nfolders = [\"HERE/x\"]\n")
+        Some("[trust]\ndirectories = [\"HERE/x\"]\n")
     ));
     assert!(granted(
         "own rule",
         &[],
         None,
-        Some("[permissions]\ndeploy = \"allow\"\n")
+        Some("[permissions.rules]\ndeploy = \"allow\"\n")
     ));
     assert!(!granted(
         "own prohibition",
         &["--trust"],
         None,
-        Some("[permissions]\n\"*\" = \"ask\"\n")
+        Some("[permissions.rules]\n\"*\" = \"ask\"\n")
     ));
 }
 
@@ -190,12 +187,12 @@ fn a_project_can_only_make_things_stricter() {
         std::fs::write(folder.path().join("logue.toml"), text).unwrap();
         folder
     };
-    let lax = with("[permissions]\n\"*\" = \"allow\"\n");
+    let lax = with("[permissions.rules]\n\"*\" = \"allow\"\n");
     assert!(!runs(lax.path()), "a checkout trusts itself");
-    assert_eq!(trust(lax.path(), &["p.md"]).status, 0);
+    assert_eq!(trust(lax.path(), &["add", "p.md"]).status, 0);
     assert!(runs(lax.path()));
 
-    let strict = with("[permissions]\ndeploy = \"deny\"\n\"dep*\" = \"allow\"\n");
+    let strict = with("[permissions.rules]\ndeploy = \"deny\"\n\"dep*\" = \"allow\"\n");
     let server = server();
     let ran = run(strict.path(), &server, &["run", "--trust", "p.md", "go"]);
     assert_eq!(
@@ -208,10 +205,10 @@ fn a_project_can_only_make_things_stricter() {
     assert!(told.contains("tool_not_permitted"), "{told}");
 
     for wrong in [
-        "[trust]\nfolders = [\"/\"]\n",
-        "[permissions]\ndeploy = \"maybe\"\n",
-        "[permissions]\ndeploy = 3\n",
-        "[permissions]\ntimeout_seconds = 0\n",
+        "[trust]\ndirectories = [\"/\"]\n",
+        "[permissions.rules]\ndeploy = \"maybe\"\n",
+        "[permissions.rules]\ndeploy = 3\n",
+        "[permissions]\napproval_timeout_seconds = 0\n",
     ] {
         let folder = with(wrong);
         let ran = run(folder.path(), &server, &["run", "p.md", "go"]);
@@ -234,7 +231,7 @@ fn what_is_trusted_is_what_is_declared() {
         std::fs::write(&path, text.replacen(from, to, 1)).unwrap();
     };
     assert!(!runs(folder.path()));
-    let trusted = trust(folder.path(), &["p.md"]);
+    let trusted = trust(folder.path(), &["add", "p.md"]);
     assert_eq!(trusted.status, 0, "{}", trusted.stderr);
     assert!(
         trusted.stdout.contains("deploy: runs `sh deploy.sh …`"),
@@ -254,7 +251,7 @@ fn what_is_trusted_is_what_is_declared() {
     assert!(runs(folder.path()), "it is what it was");
     edit("<tool name=\"read_dir\"/>", "<tool name=\"apply_patch\"/>");
     assert!(!runs(folder.path()), "it declares more");
-    assert_eq!(trust(folder.path(), &["p.md"]).status, 0);
+    assert_eq!(trust(folder.path(), &["add", "p.md"]).status, 0);
     assert!(runs(folder.path()));
     edit("<tool name=\"apply_patch\"/>", "");
     assert!(
@@ -266,7 +263,7 @@ fn what_is_trusted_is_what_is_declared() {
 #[test]
 fn the_same_words_elsewhere_are_other_commands() {
     let folder = prepared();
-    assert_eq!(trust(folder.path(), &["p.md"]).status, 0);
+    assert_eq!(trust(folder.path(), &["add", "p.md"]).status, 0);
     let other = folder.path().join("other");
     std::fs::create_dir(&other).unwrap();
     std::fs::copy(folder.path().join("p.md"), other.join("p.md")).unwrap();
@@ -325,7 +322,7 @@ fn imports_and_agents_are_part_of_what_is_trusted() {
         record["agent"].as_str().unwrap().ends_with("agents/a.md"),
         "{audit}"
     );
-    let trusted = trust(folder.path(), &["p.md"]);
+    let trusted = trust(folder.path(), &["add", "p.md"]);
     assert!(trusted.stdout.contains("sh act.sh") && trusted.stdout.contains("sh deploy.sh"));
     assert_eq!(asked().0, 1, "{}", trusted.stdout);
     std::fs::write(folder.path().join("agents/a.md"), agent("sh ./act.sh")).unwrap();
@@ -375,31 +372,31 @@ fn trust_is_listed_taken_back_and_private() {
         "<tool name=\"read_file\"/>\n",
     )
     .unwrap();
-    let nothing = trust(folder.path(), &["harmless.md"]);
+    let nothing = trust(folder.path(), &["add", "harmless.md"]);
     assert!(
         nothing.stdout.contains("nothing to trust"),
         "{}",
         nothing.stdout
     );
-    assert_eq!(trust(folder.path(), &["--list"]).stdout, "");
-    assert_eq!(trust(folder.path(), &["missing.md"]).status, 3);
-    assert_eq!(trust(folder.path(), &[]).status, 2);
+    assert_eq!(trust(folder.path(), &["list"]).stdout, "");
+    assert_eq!(trust(folder.path(), &["add", "missing.md"]).status, 3);
+    assert_eq!(trust(folder.path(), &["add"]).status, 2);
 
-    assert_eq!(trust(folder.path(), &["p.md"]).status, 0);
+    assert_eq!(trust(folder.path(), &["add", "p.md"]).status, 0);
     let file = folder.path().join(".data/logue/trust.json");
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&file), 0o600);
     assert_eq!(mode(file.parent().unwrap()), 0o700);
-    let listed = trust(folder.path(), &["--list", "--json"]);
+    let listed = trust(folder.path(), &["list", "--json"]);
     let listed: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
     let grant = listed["grant"].as_str().unwrap();
     assert!(listed["path"].as_str().unwrap().ends_with("/p.md"));
 
-    assert_eq!(trust(folder.path(), &["--remove", "p.md"]).status, 0);
+    assert_eq!(trust(folder.path(), &["remove", "p.md"]).status, 0);
     assert!(!runs(folder.path()));
-    assert_eq!(trust(folder.path(), &["--remove", "p.md"]).status, 3);
-    assert_eq!(trust(folder.path(), &["p.md"]).status, 0);
-    assert_eq!(trust(folder.path(), &["--remove", grant]).status, 0);
+    assert_eq!(trust(folder.path(), &["remove", "p.md"]).status, 3);
+    assert_eq!(trust(folder.path(), &["add", "p.md"]).status, 0);
+    assert_eq!(trust(folder.path(), &["remove", grant]).status, 0);
     assert!(!runs(folder.path()));
 
     std::fs::write(&file, "{\"version\": 1, \"prompts\": [").unwrap();
@@ -410,7 +407,7 @@ fn trust_is_listed_taken_back_and_private() {
         "{}",
         damaged.stderr
     );
-    assert_eq!(trust(folder.path(), &["p.md"]).status, 3);
+    assert_eq!(trust(folder.path(), &["add", "p.md"]).status, 3);
     assert_eq!(effects(folder.path()), 0);
 }
 
@@ -426,7 +423,7 @@ fn processes_that_trust_at_the_same_time_lose_nothing() {
         .iter()
         .map(|name| {
             strict(folder.path())
-                .args(["trust", name])
+                .args(["trust", "add", name])
                 .stdout(Stdio::null())
                 .spawn()
                 .unwrap()
@@ -435,7 +432,7 @@ fn processes_that_trust_at_the_same_time_lose_nothing() {
     for mut child in running {
         assert!(child.wait().unwrap().success());
     }
-    let listed = trust(folder.path(), &["--list", "--json"]);
+    let listed = trust(folder.path(), &["list", "--json"]);
     assert_eq!(
         listed.stdout.lines().count(),
         names.len(),

@@ -41,7 +41,7 @@ fn hidden_parts_stay_hidden() {
 #[test]
 fn everything_is_shown_on_request_and_marked() {
     let folder = folder(&[("a.md", CHATMD)]);
-    let ran = run(folder.path(), ["view", "--debug-channels", "a.md"]);
+    let ran = run(folder.path(), ["view", "--show-hidden", "a.md"]);
     assert_snapshot!(ran.stdout, @r#"
     system · hidden from users
     the rules
@@ -75,7 +75,7 @@ fn harmony_is_found_and_shown() {
         "{}",
         ran.stderr
     );
-    let ran = run_with_input(folder.path(), &["view", "--debug-channels", "-"], HARMONY);
+    let ran = run_with_input(folder.path(), &["view", "--show-hidden", "-"], HARMONY);
     assert_snapshot!(ran.stdout, @r"
     user
     question
@@ -141,7 +141,7 @@ fn long_texts_are_folded_until_they_are_asked_for() {
         lines(1..=60),
     );
     let folder = folder(&[("a.md", &text)]);
-    let ran = run(folder.path(), ["view", "--debug-channels", "a.md"]);
+    let ran = run(folder.path(), ["view", "--show-hidden", "a.md"]);
     let wanted = format!(
         "user\nRead this: {}\n… 161 more lines (1.3 KB)\n{}\nWhat is wrong?\n\n\
          assistant · commentary · to look · call_id c1 · hidden from users\n\
@@ -155,10 +155,7 @@ fn long_texts_are_folded_until_they_are_asked_for() {
         lines(1..=60),
     );
     assert_eq!(ran.stdout, wanted);
-    let full = run(
-        folder.path(),
-        ["view", "--debug-channels", "--full", "a.md"],
-    );
+    let full = run(folder.path(), ["view", "--show-hidden", "--full", "a.md"]);
     assert!(!full.stdout.contains("more lines"));
     for text in ["\nline 200\n", &"é".repeat(3000), "\nline 20\n"] {
         assert!(full.stdout.contains(text), "{text}");
@@ -189,7 +186,7 @@ fn payload_files_are_shown_as_references() {
         ("in/a.md", text),
         ("in/.chatmd/0.tool-call.c1.json", &"x".repeat(5234)),
     ]);
-    let ran = run(folder.path(), ["view", "--debug-channels", "in/a.md"]);
+    let ran = run(folder.path(), ["view", "--show-hidden", "in/a.md"]);
     assert_snapshot!(ran.stdout, @r"
     assistant · commentary · to look · call_id c1 · hidden from users
     → ./.chatmd/0.tool-call.c1.json (5.2 KB)
@@ -199,7 +196,7 @@ fn payload_files_are_shown_as_references() {
     ");
     let ran = run(
         folder.path(),
-        ["view", "--debug-channels", "--json", "in/a.md"],
+        ["view", "--show-hidden", "--json", "in/a.md"],
     );
     let first: serde_json::Value =
         serde_json::from_str(ran.stdout.lines().next().unwrap()).unwrap();
@@ -207,7 +204,7 @@ fn payload_files_are_shown_as_references() {
         first["payloads"],
         serde_json::json!([{"src": "./.chatmd/0.tool-call.c1.json", "bytes": 5234}])
     );
-    let ran = run_with_input(folder.path(), &["view", "--debug-channels", "-"], text);
+    let ran = run_with_input(folder.path(), &["view", "--show-hidden", "-"], text);
     assert!(
         ran.stdout.ends_with("\n→ ./.chatmd/gone.json\n"),
         "{}",
@@ -231,7 +228,7 @@ fn what_can_be_shown_of_a_broken_file_is_shown() {
 fn colours_tell_who_speaks() {
     let folder = folder(&[("a.md", CHATMD)]);
     let ran = crate::program::logue(folder.path())
-        .args(["view", "--debug-channels", "a.md"])
+        .args(["view", "--show-hidden", "a.md"])
         .env_remove("NO_COLOR")
         .env("CLICOLOR_FORCE", "1")
         .output()

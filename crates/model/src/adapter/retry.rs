@@ -240,7 +240,7 @@ fn final_error(
     {
         let (wait, limit) = (wait.as_secs_f64().ceil(), budget.longest.min(budget.total));
         error.help = Some(format!(
-            "run it again in {wait} s, as the server requests, or raise `retry_seconds` (now {} s) \
+            "run it again in {wait} s, as the server requests, or raise `retry_timeout_seconds` (now {} s) \
              under [model] in logue.toml",
             limit.as_secs()
         ));

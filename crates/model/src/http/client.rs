@@ -59,7 +59,9 @@ pub(crate) async fn send(
                 Category::Unavailable,
                 format!("{url} sent no response within {}", seconds(timeout)),
             )
-            .with_help("try again, or raise `first_byte_seconds` under [model] in logue.toml"));
+            .with_help(
+                "try again, or raise `first_byte_timeout_seconds` under [model] in logue.toml",
+            ));
         }
         Ok(Err(error)) => return Err(send_error(url, &error, limits)),
         Ok(Ok(response)) => response,
@@ -91,7 +93,7 @@ pub(crate) async fn next_bytes(
                 seconds(limits.idle)
             ),
         )
-        .with_help("try again, or raise `idle_seconds` under [model] in logue.toml")),
+        .with_help("try again, or raise `idle_timeout_seconds` under [model] in logue.toml")),
         Ok(Err(error)) => Err(interrupted(&with_causes(&error))),
         Ok(Ok(bytes)) => Ok(bytes.map(|bytes| bytes.to_vec())),
     }
@@ -116,7 +118,7 @@ fn send_error(url: &Url, error: &reqwest::Error, limits: &HttpLimits) -> Provide
             format!("no connection to {url} within {}", seconds(limits.connect)),
         )
         .with_help(
-            "check the host, its port and the network, or raise `connect_seconds` under [model] \
+            "check the host, its port and the network, or raise `connect_timeout_seconds` under [model] \
              in logue.toml",
         );
     }

@@ -142,7 +142,7 @@ fn size_exceeded(limits: &HttpLimits) -> ProviderError {
         ),
     )
     .with_help(
-        "set `max_tokens` in <config/>, or raise `response_bytes` under [model] in logue.toml",
+        "set `max_tokens` in <config/>, or raise `max_response_bytes` under [model] in logue.toml",
     )
 }
 
@@ -155,6 +155,6 @@ fn total_time_exceeded(limits: &HttpLimits) -> ProviderError {
         ),
     )
     .with_help(
-        "set `max_tokens` in <config/>, or raise `total_seconds` under [model] in logue.toml",
+        "set `max_tokens` in <config/>, or raise `total_timeout_seconds` under [model] in logue.toml",
     )
 }

@@ -141,8 +141,9 @@ impl ResponseReader {
             }
         }
         result.map_err(|error| {
-            ProviderError::new(Category::InvalidResponse, error.to_string())
-                .with_help("raise `event_bytes` under [model] in logue.toml if this is expected")
+            ProviderError::new(Category::InvalidResponse, error.to_string()).with_help(
+                "raise `max_event_bytes` under [model] in logue.toml if this is expected",
+            )
         })
     }
 }

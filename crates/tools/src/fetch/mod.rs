@@ -274,7 +274,7 @@ impl Fetcher {
                 format!("{url} was not fetched: the network is off for `{named}`"),
             )
             .with_help(format!(
-                "if it may be fetched, give `--allow-host {named}`, or add \"{named}\" to `hosts` \
+                "if it may be fetched, give `--allow-host {named}`, or add \"{named}\" to `allowed_hosts` \
                  under [network] in logue.toml"
             ))),
         }
@@ -432,7 +432,7 @@ fn private_error(url: &Url, private: &OnlyPrivate) -> FetchError {
     );
     FetchError::new(FetchCategory::Private, url.as_str(), message).with_help(format!(
         "if this host of your own network is meant, give `--allow-host private:{named}`, or add \
-         \"private:{named}\" to `hosts` under [network] in logue.toml"
+         \"private:{named}\" to `allowed_hosts` under [network] in logue.toml"
     ))
 }
 

@@ -210,7 +210,7 @@ impl McpServers {
             return Err(
                 ToolServerError::new(ToolServerErrorKind::Denied, message).with_help(format!(
                     "if the server may be used, give `--allow-host {host}`, or add \"{host}\" to \
-                     `hosts` under [network] in logue.toml"
+                     `allowed_hosts` under [network] in logue.toml"
                 )),
             );
         };

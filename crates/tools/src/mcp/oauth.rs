@@ -267,7 +267,7 @@ async fn register(
     }
     if !place.server["registration_endpoint"].is_string() {
         return Err(
-            "the authorization server registers nobody: give `client_id_env` under [mcp.\"URL\"]"
+            "the authorization server registers nobody: give `client_id_env` under [mcp.servers.\"URL\"]"
                 .to_owned(),
         );
     }

@@ -151,7 +151,7 @@ impl Checker<'_> {
         };
         let language = self
             .arguments
-            .lang
+            .from
             .unwrap_or_else(|| Language::of(path, &bytes));
         match language {
             Language::Openchatml => {
@@ -173,7 +173,7 @@ impl Checker<'_> {
     /// What stands on standard input has no folder that its paths could count from.
     fn chatmd(&mut self, name: &str, path: Option<&Path>, text: &str) -> Result<(), Failure> {
         let world = path
-            .filter(|_| !self.arguments.no_files)
+            .filter(|_| !self.arguments.no_file_checks)
             .and_then(|path| file_world(path).ok());
         let (Some(mut world), Some(path)) = (world, path) else {
             return self.tell(name, path, text.as_bytes(), &chatmd::check(text));

@@ -41,7 +41,7 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> Result<Exit, Failure> {
         arguments,
         options: ConvertOptions {
             strict: arguments.strict,
-            thinking: arguments.thinking,
+            thinking: arguments.keep_reasoning,
             line: false,
         },
         report: Report {
@@ -188,7 +188,7 @@ impl Converter<'_> {
     fn job(&mut self, job: &Job) -> Result<(), Failure> {
         let path = job.input.as_deref();
         let name = path.map_or("<stdin>".to_owned(), |path| path.display().to_string());
-        let input = source::open(&name, path, self.arguments.lines)?;
+        let input = source::open(&name, path, self.arguments.jsonl)?;
         let bytes = match input {
             Input::Lines(lines) => return self.lines(&name, lines, job),
             Input::Whole(bytes) => bytes,

@@ -45,13 +45,13 @@ pub(super) fn serve(arguments: &McpServeArgs) -> Result<Exit, Failure> {
         })?;
     }
     let mut options = ServeOptions::default();
-    if let Some(concurrency) = arguments.at_once {
+    if let Some(concurrency) = arguments.concurrency {
         options = options.with_concurrency(concurrency.into());
     }
     let host = Arc::new(Files {
         paths: arguments.paths.clone(),
         asking: arguments.asking.clone(),
-        approve: arguments.approve.clone(),
+        permissions: arguments.permissions.clone(),
         trust: arguments.trust.clone(),
         config: config.clone(),
     });
@@ -176,7 +176,7 @@ fn keep(file: &Path, secret: &str) -> std::io::Result<()> {
 struct Files {
     paths: Vec<PathBuf>,
     asking: Asking,
-    approve: Vec<PermissionRule>,
+    permissions: Vec<PermissionRule>,
     trust: TrustArgs,
     config: Config,
 }
@@ -193,7 +193,7 @@ impl Files {
             output: &output,
             approvals: Approvals::Never,
         };
-        let flags = self.approve.iter().cloned();
+        let flags = self.permissions.iter().cloned();
         let flags = flags.fold(Permissions::new(), Permissions::with);
         let mut environment = settings.environment(flags, audit_of(file, false, &self.config))?;
         environment.refinement = Refinement::Never;

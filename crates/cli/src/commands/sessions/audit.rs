@@ -106,7 +106,7 @@ fn line(text: &mut String, value: &Value, style: ColorMode) {
 
 fn said_by(by: &DecisionSource) -> String {
     match by {
-        DecisionSource::Flag { rule } => format!("--approve {rule}"),
+        DecisionSource::Flag { rule } => format!("--permission {rule}"),
         DecisionSource::Config { path, rule } => format!("{}: {rule}", path.display()),
         DecisionSource::Trust { .. } => "trust in the prompt".to_owned(),
         DecisionSource::NotTrusted { .. } => "no trust in the prompt".to_owned(),

@@ -30,7 +30,7 @@ pub(super) async fn fork(store: SharedStore, arguments: &ForkArgs) -> Result<Exi
     refuse_file(&arguments.session)?;
     refuse_file(&arguments.new)?;
     let info = known(&store, &arguments.session).await?;
-    let upto = arguments.at.unwrap_or(info.seq);
+    let upto = arguments.messages.unwrap_or(info.seq);
     if upto > info.seq {
         let message = format!("`{}` has {} messages only", info.session, info.seq);
         return Err(Failure::user("session_not_found", message));

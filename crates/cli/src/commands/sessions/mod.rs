@@ -3,8 +3,8 @@
 mod audit;
 mod copy;
 mod list;
+mod outcomes;
 mod show;
-mod tail;
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
@@ -36,9 +36,9 @@ pub(crate) fn sessions(command: &SessionsCommand) -> Result<Exit, Failure> {
         SessionsCommand::Show(arguments) => {
             with(&arguments.store, |store| show::show(store, arguments))
         }
-        SessionsCommand::Tail(arguments) => {
-            with(&arguments.store, |store| tail::tail(store, arguments))
-        }
+        SessionsCommand::Outcomes(arguments) => with(&arguments.store, |store| {
+            outcomes::outcomes(store, arguments)
+        }),
         SessionsCommand::Fork(arguments) => {
             with(&arguments.store, |store| copy::fork(store, arguments))
         }

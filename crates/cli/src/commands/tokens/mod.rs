@@ -40,7 +40,7 @@ struct Size {
 }
 
 fn count(arguments: &CountArgs) -> Result<Exit, Failure> {
-    let allowed = allowed(arguments.specials);
+    let allowed = allowed(arguments.special_tokens);
     let mut encoder = Encoder::new();
     let mut counted: Vec<(String, Size)> = Vec::new();
     let mut total = Size::default();
@@ -122,7 +122,7 @@ const fn list(json: bool) -> (&'static str, &'static str, &'static str) {
 }
 
 fn encode(arguments: &EncodeArgs) -> Result<Exit, Failure> {
-    let allowed = allowed(arguments.specials);
+    let allowed = allowed(arguments.special_tokens);
     let mut encoder = Encoder::new();
     let (open, between, close) = list(arguments.json);
     let mut before = open;

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use openchatml::harmony::{
     self, Conversation, Form, Reasoning, RenderError, RenderOptions, Renderer,
 };
-use openchatml::{FrameRole, Loss, Transcript, convert};
+use openchatml::{Dialect, FrameRole, Loss, Transcript, convert};
 
-use crate::arguments::{Dialect, RenderArgs};
+use crate::arguments::RenderArgs;
 use crate::exit::{Exit, Failure};
 use crate::terminal::{closed_pipe_is_done, complain, print};
 use crate::token_ids::whole;
@@ -15,10 +15,12 @@ use crate::token_ids::whole;
 pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, Failure> {
     let (name, bytes) = whole(&arguments.file)?;
     let (transcript, mut losses) = match arguments.from {
-        Some(Dialect::Openchatml) => (openchatml::parse(&bytes).to_transcript(), Vec::new()),
+        Some(Dialect::V2_2 | Dialect::V2_0) => {
+            (openchatml::parse(&bytes).to_transcript(), Vec::new())
+        }
         Some(Dialect::Harmony) => from_harmony(&bytes),
-        None => {
-            let read = convert::read(&bytes, None, &convert::ConvertOptions::default());
+        from => {
+            let read = convert::read(&bytes, from, &convert::ConvertOptions::default());
             (read.transcript, read.losses)
         }
     };
@@ -27,7 +29,7 @@ pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, Failure> {
     for loss in &losses {
         complain(&format!("note: `{name}`: {loss}\n"));
     }
-    let form = match arguments.completion {
+    let form = match arguments.next_role {
         Some(role) => Form::Completion(FrameRole::from(role)),
         None if arguments.training => Form::Training,
         None => Form::Conversation,

@@ -97,9 +97,9 @@ fn messages(
     bytes: Vec<u8>,
     arguments: &ViewArgs,
 ) -> Result<Vec<Shown>, Failure> {
-    let language = arguments.lang.unwrap_or_else(|| Language::of(path, &bytes));
+    let language = arguments.from.unwrap_or_else(|| Language::of(path, &bytes));
     match language {
-        Language::Openchatml => Ok(openchatml_messages(name, &bytes, arguments.debug_channels)),
+        Language::Openchatml => Ok(openchatml_messages(name, &bytes, arguments.show_hidden)),
         Language::Harmony | Language::Ocml0_1 | Language::Chatml => {
             let read = convert::read(
                 &bytes,
@@ -107,14 +107,14 @@ fn messages(
                 &convert::ConvertOptions::default(),
             );
             report(name, &bytes, &read.diagnostics);
-            let debug = arguments.debug_channels;
+            let debug = arguments.show_hidden;
             let frames = read.transcript.frames.into_iter();
             let shown = frames.map(shown_frame);
             Ok(shown.filter(|message| debug || !message.hidden).collect())
         }
         Language::Chatmd => {
             let text = into_text(name, bytes).map_err(|error| source_failure(&error))?;
-            chatmd::messages(name, path, &text, arguments.debug_channels)
+            chatmd::messages(name, path, &text, arguments.show_hidden)
         }
     }
 }

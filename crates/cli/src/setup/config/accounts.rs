@@ -106,7 +106,7 @@ pub(crate) fn dialect(word: &str) -> Result<ServerKind, Failure> {
     ServerKind::parse(word).ok_or_else(|| {
         let words: Vec<&str> = ServerKind::ALL.iter().map(|(word, _)| *word).collect();
         let message =
-            format!("`dialect` under [model] in logue.toml is `{word}`, which is no server");
+            format!("`server` under [model] in logue.toml is `{word}`, which is no server");
         Failure::user("E-CONFIG-INVALID", message)
             .with_help(format!("write one of {}", words.join(", ")))
     })

@@ -13,10 +13,11 @@ use crate::setup::config::{Config, Layer};
 /// What a model costs for a million tokens, `[prices."MODEL"]`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "the names of the keys")]
 pub(super) struct Prices {
-    input: Dollars,
-    output: Dollars,
-    cached_input: Option<Dollars>,
+    input_per_mtok: Dollars,
+    output_per_mtok: Dollars,
+    cached_input_per_mtok: Option<Dollars>,
 }
 
 /// The keys of `[run]` that limit what a run spends.
@@ -30,9 +31,9 @@ pub(super) struct RunLimits {
 impl From<Prices> for Price {
     fn from(prices: Prices) -> Self {
         Self {
-            input: prices.input.0,
-            output: prices.output.0,
-            cached_input: prices.cached_input.map(|price| price.0),
+            input: prices.input_per_mtok.0,
+            output: prices.output_per_mtok.0,
+            cached_input: prices.cached_input_per_mtok.map(|price| price.0),
         }
     }
 }
@@ -48,10 +49,10 @@ impl Config {
         let tokens = self.run_limits().filter_map(|limits| limits.max_tokens);
         SpendLimits {
             max_tokens: flags
-                .max_tokens
+                .max_total_tokens
                 .or_else(|| tokens.min().map(NonZeroU64::get)),
             max_cost: flags
-                .budget
+                .max_cost
                 .map(|amount| amount.0)
                 .or_else(|| strictest(|limits| limits.budget)),
             prices: self.prices(),
@@ -61,7 +62,10 @@ impl Config {
     /// How deep agents may ask agents.
     pub(crate) fn max_depth(&self, flags: &LimitArgs) -> usize {
         let depths = self.run_limits().filter_map(|limits| limits.max_depth);
-        flags.max_depth.or(depths.min()).unwrap_or(MAX_AGENT_CALLS)
+        flags
+            .max_agent_depth
+            .or(depths.min())
+            .unwrap_or(MAX_AGENT_CALLS)
     }
 
     /// How the calls of an answer are run.
@@ -72,7 +76,7 @@ impl Config {
                 .first(|file| file.tools.concurrency)
                 .map_or(base.concurrency, NonZeroUsize::get),
             envelope: self
-                .first(|file| file.tools.envelope)
+                .first(|file| file.tools.result_envelope)
                 .unwrap_or(base.envelope),
             ..base
         }
@@ -80,9 +84,9 @@ impl Config {
 
     fn run_limits(&self) -> impl Iterator<Item = RunLimits> {
         self.layers.iter().map(|layer| RunLimits {
-            max_tokens: layer.file.run.max_tokens,
-            budget: layer.file.run.budget,
-            max_depth: layer.file.run.max_depth,
+            max_tokens: layer.file.run.max_total_tokens,
+            budget: layer.file.run.max_cost_usd,
+            max_depth: layer.file.run.max_agent_depth,
         })
     }
 

@@ -1,21 +1,25 @@
 //! `[mcp]` of `logue.toml`: what servers may cost, and what each of them is told.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use logue_source::Span;
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
 use toml::Spanned;
 
-/// The section: limits, and a table for each server, named by its address as a prompt declares it.
-#[derive(Clone, Debug, Default)]
+/// `[mcp]`: the limits of all servers, and the settings of each.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Mcp {
-    pub(crate) start_seconds: Option<u64>,
-    pub(crate) call_seconds: Option<u64>,
-    pub(crate) cache_minutes: Option<u64>,
-    pub(crate) output_bytes: Option<usize>,
-    /// Everything else is the address of a server; a misspelled limit is no table, and so an error.
+    /// Seconds for a server to start and to list its tools.
+    pub(crate) start_timeout_seconds: Option<u64>,
+    /// Seconds for one call.
+    pub(crate) call_timeout_seconds: Option<u64>,
+    /// Minutes for which a list of tools is kept; 0 keeps none.
+    pub(crate) cache_ttl_minutes: Option<u64>,
+    /// Bytes of a result that the model receives.
+    pub(crate) max_output_bytes: Option<usize>,
+    /// Settings by the address of the server.
+    #[serde(default)]
     pub(crate) servers: BTreeMap<String, McpServer>,
 }
 
@@ -32,37 +36,6 @@ pub(crate) struct McpServer {
     pub(crate) client_id_env: Option<Spanned<String>>,
     /// The variable that holds its secret.
     pub(crate) client_secret_env: Option<Spanned<String>>,
-}
-
-impl<'de> Deserialize<'de> for Mcp {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Section)
-    }
-}
-
-/// Reads the section key by key: a flattened field would lose where its values are in the file.
-struct Section;
-
-impl<'de> Visitor<'de> for Section {
-    type Value = Mcp;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("limits, and a table for each server")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Mcp, A::Error> {
-        let mut section = Mcp::default();
-        while let Some(key) = map.next_key::<String>()? {
-            match key.as_str() {
-                "start_seconds" => section.start_seconds = Some(map.next_value()?),
-                "call_seconds" => section.call_seconds = Some(map.next_value()?),
-                "cache_minutes" => section.cache_minutes = Some(map.next_value()?),
-                "output_bytes" => section.output_bytes = Some(map.next_value()?),
-                _ => drop(section.servers.insert(key, map.next_value()?)),
-            }
-        }
-        Ok(section)
-    }
 }
 
 impl Mcp {

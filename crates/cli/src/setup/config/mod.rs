@@ -104,18 +104,18 @@ pub(crate) struct Model {
     name: Option<String>,
     pub(crate) base_url: Option<String>,
     pub(crate) api_key_env: Option<String>,
-    dialect: Option<String>,
+    server: Option<String>,
     stream: Option<bool>,
     #[serde(default)]
     pub(crate) anthropic: Server,
-    connect_seconds: Option<u64>,
-    first_byte_seconds: Option<u64>,
-    idle_seconds: Option<u64>,
-    total_seconds: Option<u64>,
+    connect_timeout_seconds: Option<u64>,
+    first_byte_timeout_seconds: Option<u64>,
+    idle_timeout_seconds: Option<u64>,
+    total_timeout_seconds: Option<u64>,
     retries: Option<u32>,
-    retry_seconds: Option<u64>,
-    response_bytes: Option<usize>,
-    event_bytes: Option<usize>,
+    retry_timeout_seconds: Option<u64>,
+    max_response_bytes: Option<usize>,
+    max_event_bytes: Option<usize>,
     #[serde(default)]
     harmony: Harmony,
 }
@@ -123,18 +123,18 @@ pub(crate) struct Model {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Run {
-    max_turns: Option<NonZeroU32>,
-    wait_seconds: Option<u64>,
-    agent_cache_hours: Option<u32>,
-    max_tokens: Option<NonZeroU64>,
-    budget: Option<Dollars>,
-    max_depth: Option<usize>,
+    max_requests: Option<NonZeroU32>,
+    lock_timeout_seconds: Option<u64>,
+    agent_cache_ttl_hours: Option<u32>,
+    max_total_tokens: Option<NonZeroU64>,
+    max_cost_usd: Option<Dollars>,
+    max_agent_depth: Option<usize>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Transcript {
-    inline_bytes: Option<usize>,
+    max_inline_bytes: Option<usize>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -198,14 +198,14 @@ impl Config {
             file.trust
                 .check(own)
                 .map_err(|(span, error)| invalid(&path, &text, span, error))?;
-            let wrong = |(span, error): (Span, String)| invalid(&path, &text, span, &error);
-            let rules = file.permissions.rules().map_err(wrong)?;
-            let approval_timeout = file.permissions.timeout_seconds().map_err(wrong)?;
+            let rules = file.permissions.rules();
+            let rules = rules.map_err(|(span, error)| invalid(&path, &text, span, &error))?;
+            let approval_timeout = file.permissions.approval_timeout_seconds;
             layers.push(Layer {
                 folder,
                 own,
                 permissions: PermissionFile { path, rules },
-                approval_timeout,
+                approval_timeout: approval_timeout.map(NonZeroU64::get),
                 file,
             });
         }
@@ -237,7 +237,7 @@ impl Config {
 
     /// The kind of the model server, where it is not the one that its address suggests.
     pub(crate) fn dialect(&self) -> Result<Option<ServerKind>, Failure> {
-        let word = self.first(|file| file.model.dialect.clone());
+        let word = self.first(|file| file.model.server.clone());
         word.map(|word| accounts::dialect(&word)).transpose()
     }
 
@@ -323,15 +323,15 @@ impl Config {
                 .map_or(default, Duration::from_secs)
         };
         let mut limits = HttpLimits::default();
-        limits.connect = seconds(|model| model.connect_seconds, limits.connect);
-        limits.first_byte = seconds(|model| model.first_byte_seconds, limits.first_byte);
-        limits.idle = seconds(|model| model.idle_seconds, limits.idle);
-        limits.total = seconds(|model| model.total_seconds, limits.total);
+        limits.connect = seconds(|model| model.connect_timeout_seconds, limits.connect);
+        limits.first_byte = seconds(|model| model.first_byte_timeout_seconds, limits.first_byte);
+        limits.idle = seconds(|model| model.idle_timeout_seconds, limits.idle);
+        limits.total = seconds(|model| model.total_timeout_seconds, limits.total);
         limits.response_bytes = self
-            .first(|file| file.model.response_bytes)
+            .first(|file| file.model.max_response_bytes)
             .unwrap_or(limits.response_bytes);
         limits.event_bytes = self
-            .first(|file| file.model.event_bytes)
+            .first(|file| file.model.max_event_bytes)
             .unwrap_or(limits.event_bytes);
         limits
     }
@@ -391,7 +391,7 @@ impl Config {
                 .first(|file| file.network.timeout_seconds)
                 .map_or(base.total, Duration::from_secs),
             max_bytes: self
-                .first(|file| file.network.page_bytes)
+                .first(|file| file.network.max_page_bytes)
                 .unwrap_or(base.max_bytes),
             ..base
         }
@@ -403,8 +403,11 @@ impl Config {
     }
 
     /// How often the model may be asked in one turn.
-    pub(crate) fn max_turns(&self, flag: Option<u32>) -> usize {
-        let most = flag.or_else(|| self.first(|file| file.run.max_turns).map(NonZeroU32::get));
+    pub(crate) fn max_requests(&self, flag: Option<u32>) -> usize {
+        let most = flag.or_else(|| {
+            self.first(|file| file.run.max_requests)
+                .map(NonZeroU32::get)
+        });
         most.and_then(|most| usize::try_from(most).ok())
             .unwrap_or(50)
     }
@@ -415,7 +418,7 @@ impl Config {
         if let Some(retries) = flag.or_else(|| self.first(|file| file.model.retries)) {
             budget = budget.with_retries(retries);
         }
-        if let Some(seconds) = self.first(|file| file.model.retry_seconds) {
+        if let Some(seconds) = self.first(|file| file.model.retry_timeout_seconds) {
             let most = Duration::from_secs(seconds);
             budget = budget.with_total(most).with_longest(most);
         }
@@ -424,7 +427,9 @@ impl Config {
 
     /// Where answers of agents are kept, and for how long; `None` if they are not.
     pub(crate) fn agent_cache(&self) -> Option<ResponseCache> {
-        let hours = self.first(|file| file.run.agent_cache_hours).unwrap_or(24);
+        let hours = self
+            .first(|file| file.run.agent_cache_ttl_hours)
+            .unwrap_or(24);
         let lifetime = Duration::from_hours(u64::from(hours));
         let folder = cache_folder("agents")?;
         (hours > 0).then(|| ResponseCache::new(folder, lifetime).without(self.redaction.clone()))
@@ -440,7 +445,7 @@ impl Config {
 
     /// Bytes of the largest payload that is not put into a file that is named by what it holds.
     pub(crate) fn inline_bytes(&self) -> usize {
-        self.first(|file| file.transcript.inline_bytes)
+        self.first(|file| file.transcript.max_inline_bytes)
             .unwrap_or(DEFAULT_INLINE_BYTES)
     }
 
@@ -504,13 +509,16 @@ impl Config {
     pub(crate) fn trusted_folders(&self) -> Vec<PathBuf> {
         let home = etcetera::home_dir().ok();
         let own = self.layers.iter().filter(|layer| layer.own);
-        own.flat_map(|layer| layer.file.trust.folders(&layer.folder, home.as_deref()))
+        own.flat_map(|layer| layer.file.trust.directories(&layer.folder, home.as_deref()))
             .collect()
     }
 
     /// How long to wait for a file that another run holds.
     pub(crate) fn patience(&self) -> Duration {
-        Duration::from_secs(self.first(|file| file.run.wait_seconds).unwrap_or(10))
+        Duration::from_secs(
+            self.first(|file| file.run.lock_timeout_seconds)
+                .unwrap_or(10),
+        )
     }
 }
 

@@ -9,9 +9,9 @@ use toml::Spanned;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Network {
     #[serde(default)]
-    hosts: Vec<Spanned<String>>,
+    allowed_hosts: Vec<Spanned<String>>,
     pub(crate) timeout_seconds: Option<u64>,
-    pub(crate) page_bytes: Option<usize>,
+    pub(crate) max_page_bytes: Option<usize>,
 }
 
 impl Network {
@@ -35,6 +35,6 @@ impl Network {
             }
             Ok(rule)
         };
-        self.hosts.iter().map(read).collect()
+        self.allowed_hosts.iter().map(read).collect()
     }
 }

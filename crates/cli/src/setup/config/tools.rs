@@ -1,12 +1,12 @@
 //! `[tools]` of `logue.toml`: what the programs may cost and reach that a model runs.
 //!
-//! Settings of one tool are in a table of its name, `[tools.NAME]`, and go before those of all. A
+//! Settings of one tool are in a table of its name, `[tools.settings."NAME"]`, and take precedence over
+//! those of all. A
 //! project's file comes with a checkout, and a checkout may come from anybody: it may confine more,
 //! never less. What opens something is for the user's own file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -16,33 +16,30 @@ use logue_agent::Prompt;
 use logue_source::Span;
 use logue_tools::sandbox::{Sandbox, SandboxMode};
 use logue_tools::{ShellOptions, ShellPolicy};
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use toml::Spanned;
 
 use crate::terminal::complain;
 
 /// The table `[tools]`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(from = "ToolsTable")]
 pub(crate) struct Tools {
     /// Further folders that tools may read and write.
     pub(crate) roots: Vec<PathBuf>,
     /// Calls that run at the same time.
     pub(crate) concurrency: Option<NonZeroUsize>,
     /// Whether results are told as envelopes.
-    pub(crate) envelope: Option<bool>,
+    pub(crate) result_envelope: Option<bool>,
     environment: Vec<String>,
-    required: Option<Spanned<bool>>,
+    sandbox_required: Option<Spanned<bool>>,
     all: Settings,
     named: BTreeMap<String, Settings>,
 }
 
 /// Settings that all tools have, or one.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(
-    deny_unknown_fields,
-    expecting = "a known setting, or a table with the settings of the tool of that name"
-)]
+#[serde(deny_unknown_fields)]
 struct Settings {
     sandbox: Option<Spanned<Choice>>,
     network: Option<Spanned<bool>>,
@@ -51,10 +48,10 @@ struct Settings {
     #[serde(default)]
     writable: Vec<Spanned<PathBuf>>,
     timeout_seconds: Option<u64>,
-    output_bytes: Option<usize>,
-    memory_mib: Option<u64>,
-    file_mib: Option<u64>,
-    processes: Option<usize>,
+    max_output_bytes: Option<usize>,
+    max_memory_mib: Option<u64>,
+    max_file_mib: Option<u64>,
+    max_processes: Option<usize>,
 }
 
 /// What confines, as files name it.
@@ -78,47 +75,54 @@ impl From<Choice> for SandboxMode {
     }
 }
 
-impl<'de> Deserialize<'de> for Tools {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(TableOfTools)
-    }
+/// `[tools]` as it is read: the settings of all tools beside the other keys, without
+/// `serde(flatten)`, which loses positions.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ToolsTable {
+    #[serde(default)]
+    roots: Vec<PathBuf>,
+    concurrency: Option<NonZeroUsize>,
+    result_envelope: Option<bool>,
+    #[serde(default)]
+    environment: Vec<String>,
+    sandbox_required: Option<Spanned<bool>>,
+    sandbox: Option<Spanned<Choice>>,
+    network: Option<Spanned<bool>>,
+    #[serde(default)]
+    readable: Vec<Spanned<PathBuf>>,
+    #[serde(default)]
+    writable: Vec<Spanned<PathBuf>>,
+    timeout_seconds: Option<u64>,
+    max_output_bytes: Option<usize>,
+    max_memory_mib: Option<u64>,
+    max_file_mib: Option<u64>,
+    max_processes: Option<usize>,
+    #[serde(default)]
+    settings: BTreeMap<String, Settings>,
 }
 
-struct TableOfTools;
-
-impl<'de> Visitor<'de> for TableOfTools {
-    type Value = Tools;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a table")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Tools, A::Error> {
-        let mut tools = Tools::default();
-        let all = &mut tools.all;
-        while let Some(key) = map.next_key::<String>()? {
-            match key.as_str() {
-                "roots" => tools.roots = map.next_value()?,
-                "concurrency" => tools.concurrency = Some(map.next_value()?),
-                "envelope" => tools.envelope = Some(map.next_value()?),
-                "environment" => tools.environment = map.next_value()?,
-                "sandbox_required" => tools.required = Some(map.next_value()?),
-                "sandbox" => all.sandbox = Some(map.next_value()?),
-                "network" => all.network = Some(map.next_value()?),
-                "readable" => all.readable = map.next_value()?,
-                "writable" => all.writable = map.next_value()?,
-                "timeout_seconds" => all.timeout_seconds = Some(map.next_value()?),
-                "output_bytes" => all.output_bytes = Some(map.next_value()?),
-                "memory_mib" => all.memory_mib = Some(map.next_value()?),
-                "file_mib" => all.file_mib = Some(map.next_value()?),
-                "processes" => all.processes = Some(map.next_value()?),
-                _ => {
-                    let settings = map.next_value()?;
-                    tools.named.insert(key, settings);
-                }
-            }
+impl From<ToolsTable> for Tools {
+    fn from(table: ToolsTable) -> Self {
+        Self {
+            roots: table.roots,
+            concurrency: table.concurrency,
+            result_envelope: table.result_envelope,
+            environment: table.environment,
+            sandbox_required: table.sandbox_required,
+            all: Settings {
+                sandbox: table.sandbox,
+                network: table.network,
+                readable: table.readable,
+                writable: table.writable,
+                timeout_seconds: table.timeout_seconds,
+                max_output_bytes: table.max_output_bytes,
+                max_memory_mib: table.max_memory_mib,
+                max_file_mib: table.max_file_mib,
+                max_processes: table.max_processes,
+            },
+            named: table.settings,
         }
-        Ok(tools)
     }
 }
 
@@ -135,7 +139,7 @@ impl Tools {
             let message = format!("only your own logue/config.toml may {what}");
             Err((Span::from(span), message))
         };
-        if let Some(required) = self.required.as_ref().filter(|it| !it.get_ref()) {
+        if let Some(required) = self.sandbox_required.as_ref().filter(|it| !it.get_ref()) {
             return refused(required.span(), "do without a sandbox".to_owned());
         }
         for settings in std::iter::once(&self.all).chain(self.named.values()) {
@@ -180,7 +184,7 @@ pub(crate) fn policy(
     home: Option<&Path>,
 ) -> ShellPolicy {
     let required = layers.iter().any(|(tools, _)| {
-        let required = tools.required.as_ref();
+        let required = tools.sandbox_required.as_ref();
         required.is_some_and(|required| *required.get_ref())
     });
     let mut sandbox = launcher.map_or_else(Sandbox::default, Sandbox::with_launcher);
@@ -236,7 +240,7 @@ fn options(
     if let Some(seconds) = first(settings, |it| it.timeout_seconds) {
         options.timeout = Duration::from_secs(seconds);
     }
-    if let Some(bytes) = first(settings, |it| it.output_bytes) {
+    if let Some(bytes) = first(settings, |it| it.max_output_bytes) {
         options.output_bytes = bytes;
     }
     let sandbox = &mut options.sandbox;
@@ -249,13 +253,13 @@ fn options(
     sandbox.readable = places(|it| &it.readable);
     sandbox.writable = places(|it| &it.writable);
     let limits = &mut sandbox.limits;
-    if let Some(most) = first(settings, |it| it.memory_mib) {
+    if let Some(most) = first(settings, |it| it.max_memory_mib) {
         limits.memory_bytes = Some(bytes(most));
     }
-    if let Some(most) = first(settings, |it| it.file_mib) {
+    if let Some(most) = first(settings, |it| it.max_file_mib) {
         limits.file_bytes = Some(bytes(most));
     }
-    if let Some(most) = first(settings, |it| it.processes) {
+    if let Some(most) = first(settings, |it| it.max_processes) {
         limits.processes = Some(most);
     }
     options

@@ -67,7 +67,7 @@ impl Input {
                 let file = TranscriptFile::create(path, &bytes);
                 Some(file.map_err(|error| transcript_failure(&error))?)
             }
-            (None, Some(path)) if !arguments.no_write => Some(open(path)?),
+            (None, Some(path)) if !arguments.no_save => Some(open(path)?),
             _ => None,
         };
         let (name, content) = match (&transcript, &arguments.output) {
@@ -84,7 +84,7 @@ impl Input {
             (None, None) => PathBuf::from("."),
         };
         let language = arguments
-            .lang
+            .from
             .unwrap_or_else(|| Language::of(Some(Path::new(&name)), text.as_bytes()));
         Ok(Self {
             name,

@@ -195,7 +195,7 @@ async fn a_wait_beyond_the_budget_fails_at_once() {
         assert_eq!(error.retry_after.unwrap().as_secs(), 3_600);
         let help = error.help.as_ref().unwrap();
         assert!(help.contains("3600 s") && help.contains("60 s"), "{help}");
-        assert!(help.contains("`retry_seconds`"), "{help}");
+        assert!(help.contains("`retry_timeout_seconds`"), "{help}");
     }
     // Each wait has room, all of them together have not.
     let busy = status(503, &[("retry-after-ms", "40")], "{}");

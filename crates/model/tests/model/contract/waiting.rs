@@ -71,7 +71,7 @@ async fn a_server_that_accepts_no_connection() {
         &error,
         Category::Unavailable,
         "no connection to",
-        "connect_seconds",
+        "connect_timeout_seconds",
     );
     assert!(error.message.contains("within 0.1 s"), "{error}");
 }
@@ -87,7 +87,7 @@ async fn a_server_that_accepts_and_does_not_greet() {
         &error,
         Category::Unavailable,
         "no connection to",
-        "connect_seconds",
+        "connect_timeout_seconds",
     );
 }
 
@@ -106,7 +106,7 @@ async fn a_server_that_says_nothing() {
             &error,
             Category::Unavailable,
             "sent no response within 0.1 s",
-            "first_byte_seconds",
+            "first_byte_timeout_seconds",
         );
     }
 }
@@ -128,7 +128,7 @@ async fn a_server_that_stops_in_the_middle() {
             &error,
             Category::Unavailable,
             "sent nothing for 0.1 s",
-            "idle_seconds",
+            "idle_timeout_seconds",
         );
     }
 }
@@ -150,7 +150,7 @@ async fn a_server_that_never_comes_to_an_end() {
             &error,
             Category::InvalidResponse,
             "not complete after 0.2 s",
-            "total_seconds",
+            "total_timeout_seconds",
         );
     }
 }
@@ -167,7 +167,7 @@ async fn the_whole_time_counts_where_the_others_are_longer() {
         &error,
         Category::InvalidResponse,
         "not complete after 0.1 s",
-        "total_seconds",
+        "total_timeout_seconds",
     );
     // The server sent nothing, so it is unavailable.
     let server = StallingServer::start(Stall::Silent).unwrap();
@@ -176,7 +176,7 @@ async fn the_whole_time_counts_where_the_others_are_longer() {
         &error,
         Category::Unavailable,
         "sent no response within 0.1 s",
-        "first_byte_seconds",
+        "first_byte_timeout_seconds",
     );
 }
 

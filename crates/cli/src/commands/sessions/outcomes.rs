@@ -1,4 +1,4 @@
-//! `logue sessions tail`: how turns end, each once.
+//! `logue sessions outcomes`: the outcomes of turns, each once.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use logue_harness::Clock as _;
 use logue_harness::store::{OutcomeKind, SharedStore, StoredOutcome};
 use serde_json::{Value, json};
 
-use crate::arguments::TailArgs;
+use crate::arguments::OutcomesArgs;
 use crate::commands::sessions::known;
 use crate::commands::sessions::show::{body, heading, messages, outcome_json, said};
 use crate::exit::{Exit, Failure};
@@ -19,14 +19,13 @@ use logue_harness::SystemClock;
 const POLL: Duration = Duration::from_millis(200);
 const PAGE: usize = 100;
 
-pub(super) async fn tail(store: SharedStore, arguments: &TailArgs) -> Result<Exit, Failure> {
+pub(super) async fn outcomes(
+    store: SharedStore,
+    arguments: &OutcomesArgs,
+) -> Result<Exit, Failure> {
     let session = arguments.session.as_str();
-    let info = known(&store, session).await?;
-    let mut cursor = match arguments.from {
-        Some(cursor) => cursor,
-        None if arguments.once => 0,
-        None => info.cursor,
-    };
+    known(&store, session).await?;
+    let mut cursor = arguments.after.unwrap_or_default();
     let mut signal = std::pin::pin!(signalled());
     loop {
         let page = store.outcomes_since(session, cursor, PAGE).await;
@@ -48,7 +47,7 @@ pub(super) async fn tail(store: SharedStore, arguments: &TailArgs) -> Result<Exi
         if page.len() == PAGE {
             continue;
         }
-        if arguments.once {
+        if !arguments.follow {
             return Ok(Exit::Done);
         }
         tokio::select! {
