@@ -4,32 +4,32 @@ use clap::Args;
 
 use crate::arguments::StoreArgs;
 
-/// Check keys, model server, sandbox and store, and say what to fix
+/// Check keys, model server, sandbox and store
 ///
-/// Nothing is changed and no model is asked anything: of the model server only its list of models is
-/// fetched. Exit status 8 if something would keep prompts from running.
+/// Prints a remedy for each finding and changes nothing. Only the list of models is requested from the
+/// model server. Exit status 8 if a finding prevents prompts from running.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     logue doctor\n  \
     logue doctor -m gpt-4o\n  \
     logue doctor --offline --json")]
 pub(crate) struct DoctorArgs {
-    /// Model to check, over the one in force
+    /// Check this model instead of the configured one
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
-    /// Address of the model server, up to and with `/v1`
+    /// Base URL of the model server, including `/v1`
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
 
-    /// Key of the model server; `OPENAI_API_KEY` keeps it out of the process list
+    /// API key; `OPENAI_API_KEY` keeps it out of the process list
     #[arg(long, value_name = "KEY")]
     pub(crate) api_key: Option<String>,
 
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 
-    /// Send nothing
+    /// Skip all network requests
     #[arg(long)]
     pub(crate) offline: bool,
 

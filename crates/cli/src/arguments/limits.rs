@@ -1,10 +1,10 @@
-//! What a run may spend, on the command line.
+//! The flags for the limits of a run.
 
 use clap::Args;
 
 use crate::setup::config::dollars::Dollars;
 
-/// What a run and the agents that it asks may spend together.
+/// The limits that a run and its agents share.
 #[derive(Clone, Debug, Args)]
 #[expect(clippy::struct_field_names, reason = "the names of the flags")]
 pub(crate) struct LimitArgs {

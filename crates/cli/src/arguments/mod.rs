@@ -6,11 +6,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use logue_tools::HostRule;
 use openchatml::{Dialect, FrameRole};
 
-mod demanding;
 mod doctor;
 mod limits;
 mod mcp;
 mod permission;
+mod response;
 mod sessions;
 
 use logue_agent::PermissionRule;
@@ -18,11 +18,11 @@ use logue_agent::PermissionRule;
 use crate::conversion::form::Form;
 use crate::language::Language;
 
-pub(crate) use demanding::Demanding;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use limits::LimitArgs;
 pub(crate) use mcp::{McpCommand, McpListArgs, McpLoginArgs, McpServeArgs};
 pub(crate) use permission::{TrustArgs, TrustCommand};
+pub(crate) use response::ResponseArgs;
 pub(crate) use sessions::{
     ExportArgs, ForkArgs, ImportArgs, ListArgs, OutcomesArgs, RmArgs, SendArgs, SessionsCommand,
     ShowArgs, SignalArgs, StoreArgs, VerifyArgs,
@@ -36,8 +36,8 @@ pub(crate) use sessions::{
     max_term_width = 80,
     after_help = "Answers go to standard output, progress and errors to standard error.\n\
                   Exit status: 0 done, 1 internal error, 2 wrong usage, 3 you can correct it,\n\
-                  4 try again later, 5 the conversation cannot go on, 6 a person has to\n\
-                  decide, 7 busy, 8 findings."
+                  4 try again later, 5 the conversation cannot continue, 6 suspended for a\n\
+                  decision, 7 busy, 8 findings."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -60,35 +60,36 @@ pub(crate) enum Command {
     Fix(FixArgs),
     Convert(ConvertArgs),
     View(ViewArgs),
-    /// Count tokens, turn text into token ids and back, render prompts
+    /// Count, encode and decode tokens, and render prompts
     ///
-    /// The vocabulary is `o200k_harmony`, that of gpt-oss models; it is part of the program.
+    /// The vocabulary is `o200k_harmony` of the gpt-oss models; the program contains it.
     #[command(subcommand)]
     Tokens(TokensCommand),
     Scan(ScanArgs),
-    /// Offer prompts to other programs, and look at servers that offer tools
+    /// Serve prompts over MCP, and inspect MCP servers
     #[command(subcommand)]
     Mcp(McpCommand),
-    /// Show what the readers see
+    /// Print the parsed form of a file as JSON
     #[command(subcommand)]
     Debug(DebugCommand),
     Doctor(DoctorArgs),
     Completions(CompletionsArgs),
     /// Write the manual pages
     ///
-    /// With a folder, one page for each command is written there; without, the page of the program
-    /// goes to standard output.
+    /// Writes one page for each command to the directory, or without one the page of the program to
+    /// standard output.
     Man {
-        /// Folder for the pages
+        /// Directory for the pages
         #[arg(value_name = "DIR")]
         folder: Option<PathBuf>,
     },
 }
 
-/// Run a prompt for one turn and append what happened to its file
+/// Run one turn of a prompt and append it to its file
 ///
 /// The model answers the conversation in FILE, with the tools that FILE declares. Each completed
-/// part is appended to FILE, so the next run goes on from there. The answer is printed as it comes.
+/// part is appended to FILE, so the next run continues from there. The answer is printed as it
+/// arrives.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     logue run review.md\n  \
@@ -96,16 +97,15 @@ pub(crate) enum Command {
     git diff | logue run review.md -\n  \
     logue run --no-save -m replay:session.ocml review.md")]
 pub(crate) struct RunArgs {
-    /// ChatMD prompt or OpenChatML transcript; `-` reads it from standard input and implies
-    /// --no-save
+    /// ChatMD prompt or OpenChatML transcript; `-` is standard input and implies --no-save
     pub(crate) file: String,
 
-    /// What to say first; `-` reads it from standard input
+    /// User message to append first; `-` reads it from standard input
     #[arg(value_name = "MESSAGE")]
     pub(crate) message: Vec<String>,
 
     #[command(flatten)]
-    pub(crate) asking: Asking,
+    pub(crate) asking: ModelArgs,
 
     /// Form of FILE [default: by its name and content]
     #[arg(long, value_name = "FORM", value_parser = Form::language_parser())]
@@ -119,7 +119,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) no_save: bool,
 
-    /// Record the session to this new file, for -m replay:FILE
+    /// Record the model responses to a new file for -m replay:FILE
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
 
@@ -130,33 +130,32 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) trust: TrustArgs,
 
-    /// Where a turn is kept that waits for a person
+    /// The store of a suspended turn.
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 
-    /// Print one JSON event a line instead of the answer
+    /// Print events as JSON lines
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Which model is asked, how, and what the prompt may reach.
+/// The model, its limits, and the access of the prompt.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Asking {
-    /// Model to ask, over the one in the prompt: NAME, openai:NAME, harmony:NAME, replay:FILE or
-    /// echo:
+pub(crate) struct ModelArgs {
+    /// Use this model instead of the prompt's: NAME, openai:NAME, harmony:NAME, replay:FILE or echo:
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
 
-    /// A further folder that tools and documents may be read from
+    /// Allow tools and documents to read this directory too
     #[arg(long = "root", value_name = "DIR")]
     pub(crate) roots: Vec<PathBuf>,
 
-    /// A host that documents and agents of the prompt may be fetched from
+    /// Allow documents, agents and tools to connect to this host
     #[arg(long = "allow-host", value_name = "HOST")]
     pub(crate) allow_hosts: Vec<HostRule>,
 
     #[command(flatten)]
-    pub(crate) demanding: Demanding,
+    pub(crate) demanding: ResponseArgs,
 
     /// Limit the requests to the model in this turn [default: 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -165,30 +164,31 @@ pub(crate) struct Asking {
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
 
-    /// Ask every agent that the prompt names, also what was asked before
+    /// Run the agents of the prompt again instead of using cached answers
     #[arg(long)]
     pub(crate) no_cache: bool,
 
-    /// Address of the server of the model that -m names (without -m: of Chat Completions), up to
-    /// and with `/v1`
+    /// Base URL of the model server, including `/v1`; belongs to the provider of -m [default
+    /// provider: openai]
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
 
-    /// Key of that server; `OPENAI_API_KEY` or `ANTHROPIC_API_KEY` keeps it out of the process list
+    /// API key; `OPENAI_API_KEY` or `ANTHROPIC_API_KEY` keeps it out of the process list
     #[arg(long, value_name = "KEY")]
     pub(crate) api_key: Option<String>,
 }
 
 /// Check prompts and transcripts for errors
 ///
-/// Folders are searched for ChatMD files and transcripts in any dialect. Exit status 8 if there is an error.
+/// Directories are searched for ChatMD files and transcripts in any dialect. Exit status 8 if there is
+/// an error.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     logue check prompts/\n  \
     logue check --json review.md session.ocml\n  \
     logue check --deny warnings --format sarif prompts/ > findings.sarif")]
 pub(crate) struct CheckArgs {
-    /// Files and folders; `-` is standard input
+    /// Files and directories; `-` is standard input
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
@@ -196,17 +196,17 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "FORM", value_parser = Form::language_parser())]
     pub(crate) from: Option<Language>,
 
-    /// How findings are told
+    /// Choose the output format
     #[arg(long, value_enum, default_value_t = FindingFormat::Human)]
     pub(crate) format: FindingFormat,
 
-    /// The same as --format json
+    /// Print JSON lines, as with --format json
     #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,
 
-    /// Findings that make the exit status 8 as errors do
+    /// Exit with 8 for these findings too
     #[arg(long, value_enum, value_name = "WHAT")]
-    pub(crate) deny: Option<Denied>,
+    pub(crate) deny: Option<DenyLevel>,
 
     /// Skip the check that the files named by a document exist
     #[arg(long)]
@@ -214,7 +214,7 @@ pub(crate) struct CheckArgs {
 }
 
 impl CheckArgs {
-    /// How findings are told, by either flag.
+    /// Returns the output format that either flag selects.
     pub(crate) const fn format(&self) -> FindingFormat {
         if self.json {
             FindingFormat::Json
@@ -224,12 +224,12 @@ impl CheckArgs {
     }
 }
 
-/// How findings are told.
+/// The output format of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FindingFormat {
     /// Reports for people, on standard error.
     Human,
-    /// One JSON object a finding.
+    /// JSON lines.
     Json,
     /// One SARIF 2.1.0 log, for code scanners and editors.
     Sarif,
@@ -237,33 +237,33 @@ pub(crate) enum FindingFormat {
     Github,
 }
 
-/// What is denied beyond errors.
+/// The severities that fail a check besides errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Denied {
+pub(crate) enum DenyLevel {
     /// Warnings.
     Warnings,
 }
 
-/// Lay out ChatMD files
+/// Format ChatMD files
 ///
-/// Only layout changes: white space between elements, the spelling of tags. What the model sees stays
-/// the same, byte by byte. A file with errors is left alone, and so is one in another language. Of a
-/// folder, every ChatMD file in it is laid out. Exit status 8 if a file has errors.
+/// Changes the layout only: white space between elements and the spelling of tags. The model input
+/// stays the same, byte by byte. Files with errors and files in other languages stay unchanged. Exit
+/// status 8 if a file has errors.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     logue fmt prompts/\n  \
     logue fmt --check --diff prompts/\n  \
     logue fmt - < draft.md > review.md")]
 pub(crate) struct FmtArgs {
-    /// Files and folders; `-` is standard input, which goes to standard output
+    /// Files and directories; `-` filters standard input to standard output
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// Write nothing; name the files that would change, and exit with 8 if there are any
+    /// Print the names of files to format without writing; exit with 8 if there are any
     #[arg(long)]
     pub(crate) check: bool,
 
-    /// Write nothing; show what would change, and exit with 8 if anything would
+    /// Print a diff without writing; exit with 8 if it is not empty
     #[arg(long)]
     pub(crate) diff: bool,
 
@@ -271,7 +271,7 @@ pub(crate) struct FmtArgs {
     #[arg(long, value_name = "FORM", value_parser = Form::language_parser())]
     pub(crate) from: Option<Language>,
 
-    /// Print one JSON object a file
+    /// Print JSON lines
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -289,7 +289,7 @@ pub(crate) struct FmtArgs {
     logue fix - < session.md > repaired.md")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct FixArgs {
-    /// Files and folders; `-` is standard input, which goes to standard output
+    /// Files and directories; `-` filters standard input to standard output
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
@@ -309,15 +309,15 @@ pub(crate) struct FixArgs {
     #[arg(long, value_name = "FORM", value_parser = Form::language_parser())]
     pub(crate) from: Option<Language>,
 
-    /// Print one JSON object a file
+    /// Print JSON lines
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 /// Convert conversations between dialects and forms
 ///
-/// What the new form cannot hold is listed on standard error, frame by frame; with --strict it is
-/// refused instead. A file or input of JSON lines is converted line by line, a folder file by file.
+/// Losses are listed on standard error, frame by frame; with --strict a conversion with losses fails.
+/// JSON lines are converted line by line, directories file by file.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     logue convert session.ocml --to openai\n  \
@@ -325,15 +325,15 @@ pub(crate) struct FixArgs {
     logue convert --to ocml2.2 --strict -o new/ old/")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct ConvertArgs {
-    /// Files and folders; `-`, or none, is standard input
+    /// Files and directories; `-` is standard input [default: -]
     #[arg(value_name = "IN")]
     pub(crate) inputs: Vec<PathBuf>,
 
-    /// File to write, or folder for several; replaced as a whole
+    /// Write to this file, or to this directory for several inputs
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Form of the input, where its content does not say it
+    /// Form of the input [default: by its name and content]
     #[arg(long, value_name = "FORM", value_parser = Form::parser())]
     pub(crate) from: Option<Form>,
 
@@ -341,11 +341,11 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "FORM", value_parser = Form::parser())]
     pub(crate) to: Form,
 
-    /// Refuse whatever would lose something
+    /// Fail if content would be lost
     #[arg(long)]
     pub(crate) strict: bool,
 
-    /// Keep private reasoning in `thinking` (json) or `reasoning_content` (openai) of its message
+    /// Keep reasoning in `thinking` (json) or `reasoning_content` (openai)
     #[arg(long)]
     pub(crate) keep_reasoning: bool,
 
@@ -353,51 +353,50 @@ pub(crate) struct ConvertArgs {
     #[arg(long)]
     pub(crate) jsonl: bool,
 
-    /// Print one JSON object a conversation, with what was lost
+    /// Print JSON lines with the losses of each conversation
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Find control tokens hidden in what people say
+/// Find control tokens in message text
 ///
-/// A token such as `<|im_start|>` in a message forges another one wherever nothing escapes it.
-/// Tokens that their own file escapes are noted and do no harm. Exit status 8 if others are found.
+/// An unescaped token such as `<|im_start|>` in a message forges another message. Tokens that the file
+/// itself escapes are reported as notes. Exit status 8 if unescaped tokens are found.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  logue scan data.jsonl\n  curl -s https://example.org/page | logue scan -"
 )]
 pub(crate) struct ScanArgs {
-    /// Files and folders; `-` is standard input
+    /// Files and directories; `-` is standard input
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// Form of the files, where their content does not say it; `text` is none of them
+    /// Form of the files, `text` for plain text [default: by their names and content]
     #[arg(long, value_name = "FORM", value_parser = Form::parser_with_text())]
     pub(crate) from: Option<Form>,
 
-    /// Print one JSON object a finding
+    /// Print JSON lines
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Show what a person may see of a conversation
+/// Show the visible part of a conversation
 ///
-/// Instructions, private reasoning and tool traffic stay hidden. Long texts are folded: their
-/// first lines are shown, and how much more there is. Of a folder, every conversation in it is
-/// shown.
+/// Instructions, reasoning and tool traffic stay hidden. Long texts are folded to their first lines
+/// and a count of the omitted ones. For a directory, every conversation in it is shown.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  logue view review.md\n  logue view --show-hidden --full session.ocml | less"
 )]
 pub(crate) struct ViewArgs {
-    /// File in any dialect, or folder; `-` is standard input
+    /// File or directory; `-` is standard input
     pub(crate) file: PathBuf,
 
     /// Show instructions, reasoning and tool traffic too
     #[arg(long)]
     pub(crate) show_hidden: bool,
 
-    /// Show long texts whole
+    /// Show long texts completely
     #[arg(long)]
     pub(crate) full: bool,
 
@@ -405,12 +404,12 @@ pub(crate) struct ViewArgs {
     #[arg(long, value_name = "FORM", value_parser = Form::language_parser())]
     pub(crate) from: Option<Language>,
 
-    /// Print one JSON object a message
+    /// Print JSON lines
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What is done with tokens.
+/// The subcommands of `logue tokens`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokensCommand {
     Count(CountArgs),
@@ -421,8 +420,8 @@ pub(crate) enum TokensCommand {
 
 /// Count the tokens of files
 ///
-/// Files of any length are read part by part. Exit status 3 if one cannot be read; the others are
-/// counted all the same.
+/// Memory use does not depend on the length of a file. Exit status 3 if a file cannot be read; the
+/// other files are counted.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     logue tokens count review.md notes/*.md\n  \
@@ -432,18 +431,18 @@ pub(crate) struct CountArgs {
     #[arg(default_value = "-", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Names of control tokens, such as <|start|>, are those tokens
+    /// Encode names of control tokens, such as <|start|>, as control tokens
     #[arg(long)]
     pub(crate) special_tokens: bool,
 
-    /// Print one JSON object
+    /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 /// Print the token ids of a text
 ///
-/// What looks like a control token is text, unless --special-tokens says otherwise.
+/// Names of control tokens are encoded as text unless --special-tokens is given.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     echo -n \"Hello, world!\" | logue tokens encode\n  \
@@ -453,7 +452,7 @@ pub(crate) struct EncodeArgs {
     #[arg(default_value = "-", value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// Names of control tokens, such as <|start|>, are those tokens
+    /// Encode names of control tokens, such as <|start|>, as control tokens
     #[arg(long)]
     pub(crate) special_tokens: bool,
 
@@ -464,8 +463,7 @@ pub(crate) struct EncodeArgs {
 
 /// Print the text of token ids
 ///
-/// The ids are a JSON array, or numbers with white space between them. The text is printed as it
-/// is, without a newline of its own.
+/// The ids are a JSON array, or numbers separated by white space. No newline is added to the text.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  echo 13225 11 2375 0 | logue tokens decode\n  logue tokens decode --raw ids.json > text"
@@ -475,15 +473,14 @@ pub(crate) struct DecodeArgs {
     #[arg(default_value = "-", value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// Print the exact bytes, instead of U+FFFD for what is no character
+    /// Print the exact bytes instead of U+FFFD for invalid UTF-8
     #[arg(long)]
     pub(crate) raw: bool,
 }
 
 /// Print the Harmony prompt of a transcript
 ///
-/// The ids that a gpt-oss model is sent. What Harmony cannot say of the transcript is told on
-/// standard error.
+/// Prints the token ids of a request to a gpt-oss model. Losses are listed on standard error.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     logue tokens render --next-role assistant --json session.ocml\n  \
@@ -501,15 +498,15 @@ pub(crate) struct RenderArgs {
     #[arg(long, value_enum, value_name = "ROLE", conflicts_with = "training")]
     pub(crate) next_role: Option<StartRole>,
 
-    /// End the last answer as the model is to learn it, in <|return|>
+    /// End the last answer with <|return|>, as in training data
     #[arg(long)]
     pub(crate) training: bool,
 
-    /// Keep the reasoning of turns that are finished
+    /// Keep the reasoning of completed turns
     #[arg(long)]
     pub(crate) keep_reasoning: bool,
 
-    /// Print text instead of ids; refused where a body spells a control token
+    /// Print text instead of ids; fails if a body contains a control token
     #[arg(long, conflicts_with = "json")]
     pub(crate) text: bool,
 
@@ -518,49 +515,48 @@ pub(crate) struct RenderArgs {
     pub(crate) json: bool,
 }
 
-/// What the readers see, for those who look for a fault.
+/// The subcommands of `logue debug`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DebugCommand {
     Frames(FramesArgs),
     Tree(TreeArgs),
 }
 
-/// Print the messages of an envelope, hidden ones included, and what is wrong with it
+/// Print the messages and diagnostics of a transcript as JSON
 ///
-/// Prints one JSON object with `messages` and `diagnostics`; spans count bytes from 0. Malformed
-/// input is read as far as it goes, so the exit status is 0 whatever is found.
+/// Prints one object with `messages`, hidden ones included, and `diagnostics`; spans count bytes from
+/// 0. Malformed input is recovered, so the exit status is 0 for any content.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     logue debug frames session.ocml\n  \
     logue debug frames --from harmony --start-role assistant answer.txt")]
 pub(crate) struct FramesArgs {
-    /// File with the envelope; `-` is standard input
+    /// Transcript; `-` is standard input
     pub(crate) file: PathBuf,
 
     /// Form of the file [default: by its name and content]
     #[arg(long, value_name = "FORM", value_parser = Form::dialect_parser(FRAME_DIALECTS))]
     pub(crate) from: Option<Dialect>,
 
-    /// The text begins inside the header of a message of this role
+    /// Read the text as starting in the header of a message of this role
     #[arg(long, value_enum, value_name = "ROLE")]
     pub(crate) start_role: Option<StartRole>,
 
-    /// The file holds token ids of `o200k_harmony`, so the envelope is Harmony
+    /// Read token ids of `o200k_harmony`; implies --from harmony
     #[arg(long)]
     pub(crate) tokens: bool,
 }
 
-/// Print the elements and texts of a ChatMD file
+/// Print the elements and texts of a ChatMD file as JSON
 ///
-/// Prints one JSON list of `{"tag", "attrs", "children"}` and `{"text"}`; nothing that the file
-/// names is read. Malformed input is read as far as it goes; what is wrong is told on standard
-/// error, and the exit status is then 8.
+/// Prints one list of `{"tag", "attrs", "children"}` and `{"text"}`; named files are not read.
+/// Malformed input is recovered; errors go to standard error and set the exit status to 8.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  logue debug tree review.md\n  git show HEAD:review.md | logue debug tree -"
 )]
 pub(crate) struct TreeArgs {
-    /// File with the document; `-` is standard input
+    /// ChatMD file; `-` is standard input
     pub(crate) file: PathBuf,
 
     /// Replace each import by the elements of its file
@@ -571,7 +567,7 @@ pub(crate) struct TreeArgs {
 /// The dialects that `debug frames` reads.
 const FRAME_DIALECTS: &[Dialect] = &[Dialect::Harmony, Dialect::V2_2, Dialect::V2_0];
 
-/// The role of a message whose header began before the text.
+/// The role of a message whose header precedes the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StartRole {
     /// Ground rules.

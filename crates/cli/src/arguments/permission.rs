@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// Whose tools may run, and how long a person has to say so.
+/// The flags of trust and approval.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct TrustArgs {
-    /// Trust the prompt for this command: what it declares may run
+    /// Trust the declarations of the prompt for this command
     #[arg(long)]
     pub(crate) trust: bool,
 
-    /// Take a call for denied about which nobody decides for so long, in seconds
+    /// Deny a pending call after SECONDS without a decision
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) approval_timeout: Option<u64>,
 }
@@ -27,7 +27,7 @@ pub(crate) enum TrustCommand {
 /// Trust prompts
 ///
 /// A prompt declares what its model may do, so one from elsewhere can grant itself nothing until you
-/// trust it: each call of a tool that does more than read the prompt's folder needs your consent.
+/// trust it: each call of a tool that does more than read the prompt's directory requires your approval.
 /// Trust covers the declarations of the prompt and of the agents that it names. Its conversation may
 /// grow; a changed declaration ends the trust.
 #[derive(Debug, Args)]

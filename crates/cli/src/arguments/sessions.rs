@@ -8,21 +8,21 @@ use logue_harness::chat::{BusyPolicy, PausedPolicy};
 
 use crate::conversion::form::Form;
 
-use crate::arguments::{Asking, TrustArgs};
+use crate::arguments::{ModelArgs, TrustArgs};
 
-/// Where sessions are kept.
+/// The store of the sessions.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StoreArgs {
-    /// Where sessions are kept, `sqlite:PATH` [default: sqlite:sessions.db in the user's data folder]
+    /// Store of the sessions, `sqlite:PATH` [default: sessions.db in the user data directory]
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
 }
 
-/// Say a message in a session and print the answer
+/// Send a message to a session and print the answer
 ///
-/// The session is made if there is none. The message is stored before anything runs, turns of a
-/// session run one at a time whichever processes send them, and what a killed process left behind is
-/// put in order by the next. Exit status 6: a person has to decide first, see `logue signal`.
+/// Creates the session if it does not exist. The message is stored before its turn runs. The turns of
+/// a session run one at a time across processes, and the next command recovers the turn of a killed
+/// process. Exit status 6: the turn requires a decision, see `logue signal`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     logue send --agent examples/echo/prompt.md greeting \"Hello\"\n  \
@@ -30,33 +30,33 @@ pub(crate) struct StoreArgs {
     logue send --idempotency-key order-17 --busy reject orders \"Ship order 17\"\n  \
     logue send --agent ops.md --permission shell=ask ops \"Restart the service\"")]
 pub(crate) struct SendArgs {
-    /// The session
+    /// Session id
     pub(crate) session: String,
 
-    /// What to say; `-` reads it from standard input
+    /// Text of the message; `-` reads it from standard input
     #[arg(required = true, value_name = "MESSAGE")]
     pub(crate) message: Vec<String>,
 
-    /// ChatMD prompt that answers; the session remembers it
+    /// Answer with this ChatMD prompt; the session stores its path
     #[arg(long, value_name = "FILE")]
     pub(crate) agent: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 
-    /// Name of the message: sent again under it, it is not said again, and its outcome is printed
+    /// Send the message at most once under this key; later calls print its outcome
     #[arg(long, value_name = "KEY")]
     pub(crate) idempotency_key: Option<String>,
 
-    /// What to do while another turn of the session runs
+    /// Choose the policy while another turn of the session runs
     #[arg(long, value_enum, default_value_t = Busy::Enqueue)]
     pub(crate) busy: Busy,
 
-    /// What to do while a turn of the session waits for a person
+    /// Choose the policy while a turn of the session is suspended
     #[arg(long, value_enum, default_value_t = Paused::Proceed)]
     pub(crate) while_paused: Paused,
 
-    /// Allow, ask about or deny calls of a tool; `*` names all others. The session stores the rule
+    /// Allow, ask about or deny calls of a tool (`*`: all others); the session stores the rule
     #[arg(long = "permission", value_name = "TOOL=allow|ask|deny")]
     pub(crate) permissions: Vec<PermissionRule>,
 
@@ -64,23 +64,23 @@ pub(crate) struct SendArgs {
     pub(crate) trust: TrustArgs,
 
     #[command(flatten)]
-    pub(crate) asking: Asking,
+    pub(crate) asking: ModelArgs,
 
-    /// Print one JSON event a line instead of the answer
+    /// Print events as JSON lines
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What to do while another turn runs.
+/// The policy while another turn runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Busy {
-    /// Wait for it.
+    /// Run the message after the other turn.
     Enqueue,
-    /// Store nothing, and exit with 7.
+    /// Reject the message and exit with 7.
     Reject,
-    /// End it, and keep what it completed.
+    /// Cancel the other turn and keep its completed parts.
     Interrupt,
-    /// End it, and keep nothing of it.
+    /// Cancel the other turn and discard its parts.
     Rollback,
 }
 
@@ -95,12 +95,12 @@ impl From<Busy> for BusyPolicy {
     }
 }
 
-/// What to do while a turn waits for a person.
+/// The policy while a turn is suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Paused {
-    /// Say the message all the same; the waiting turn goes on behind it.
+    /// Run the message; the suspended turn resumes after it.
     Proceed,
-    /// Store nothing, and exit with 3.
+    /// Reject the message and exit with 3.
     Reject,
 }
 
@@ -113,17 +113,17 @@ impl From<Paused> for PausedPolicy {
     }
 }
 
-/// Decide what a turn waits for, and print how it goes on
+/// Decide about a suspended turn and print its outcome
 ///
-/// A turn whose tool needs a person's consent ends with exit status 6 and the name of its signal. The
-/// first decision counts: whoever decides again gets the outcome of the first.
+/// A turn that calls a tool subject to approval ends with exit status 6 and prints its signal. The
+/// first decision counts; a repeated decision prints the outcome of the first.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     logue signal approve-5f2c01d7a9e4-1 --approve\n  \
     logue signal approve-5f2c01d7a9e4-1 --deny --reason \"not on a Friday\"\n  \
     logue signal approve-5f2c01d7a9e4-1 --payload '{\"approval\": {\"call_1\": \"approve\"}}'")]
 pub(crate) struct SignalArgs {
-    /// Name of the signal, or id of the invocation that waits
+    /// Id of the signal or of the suspended invocation
     pub(crate) id: String,
 
     #[command(flatten)]
@@ -140,35 +140,35 @@ pub(crate) struct SignalArgs {
     pub(crate) store: StoreArgs,
 
     #[command(flatten)]
-    pub(crate) asking: Asking,
+    pub(crate) asking: ModelArgs,
 
-    /// Print one JSON event a line instead of the answer
+    /// Print events as JSON lines
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What is decided.
+/// The decision.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct DecisionArgs {
-    /// Let the tools run
+    /// Run the calls
     #[arg(long)]
     pub(crate) approve: bool,
 
-    /// Let them not run; the model is told so
+    /// Deny the calls and report that to the model
     #[arg(long)]
     pub(crate) deny: bool,
 
-    /// End the waiting of a turn whose time is over, as denied
+    /// Deny the calls of a turn whose deadline has passed
     #[arg(long)]
     pub(crate) expire: bool,
 
-    /// What the turn is given, as a JSON object
+    /// Resume the turn with this JSON object
     #[arg(long, value_name = "JSON")]
     pub(crate) payload: Option<String>,
 }
 
-/// What is done with sessions.
+/// The subcommands of `logue sessions`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
     List(ListArgs),
@@ -181,48 +181,48 @@ pub(crate) enum SessionsCommand {
     Verify(VerifyArgs),
 }
 
-/// List sessions, the one that changed last first
+/// List sessions, most recently changed first
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Only sessions whose id begins so
+    /// List only sessions whose id has this prefix
     pub(crate) prefix: Option<String>,
 
-    /// At most so many
+    /// List at most N sessions
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
 
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 
-    /// Print one JSON object a session
+    /// Print JSON lines
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Show a session: its messages, what waits in its inbox, and what waits for a person
+/// Show the messages, inbox entries and suspended turns of a session
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// The session, or with --audit the file of a conversation
+    /// Session id; with --audit also the file of a conversation
     pub(crate) session: String,
 
-    /// Show what was decided about calls of tools, and by what
+    /// Show the decisions about tool calls and their sources
     #[arg(long)]
     pub(crate) audit: bool,
 
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 
-    /// Print one JSON object
+    /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 /// Print the outcomes of a session's turns
 ///
-/// Prints the stored outcomes and ends. With --follow the later ones are printed as they come.
+/// Prints the stored outcomes and ends; with --follow it prints later ones as they are stored.
 #[derive(Debug, Args)]
 pub(crate) struct OutcomesArgs {
-    /// The session
+    /// Session id
     pub(crate) session: String,
 
     /// Print only the outcomes after this one
@@ -241,13 +241,13 @@ pub(crate) struct OutcomesArgs {
     pub(crate) json: bool,
 }
 
-/// Make a session that begins like another one
+/// Copy a session under a new id
 #[derive(Debug, Args)]
 pub(crate) struct ForkArgs {
-    /// The session that there is
+    /// Id of the existing session
     pub(crate) session: String,
 
-    /// The session to make
+    /// Id of the new session
     pub(crate) new: String,
 
     /// Copy only the first N messages
@@ -260,11 +260,11 @@ pub(crate) struct ForkArgs {
 
 /// Print a session's messages in another form
 ///
-/// `json` is exact and can be imported again; what another form cannot hold is listed on standard
-/// error. Messages that only say what waits for a person are left out of the others.
+/// `json` is exact and can be imported again; losses of other forms are listed on standard error.
+/// Placeholder messages of suspended turns are exported to `json` only.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// The session
+    /// Session id
     pub(crate) session: String,
 
     /// Form of the output
@@ -275,20 +275,20 @@ pub(crate) struct ExportArgs {
     pub(crate) store: StoreArgs,
 }
 
-/// Make a session of a conversation in a file
+/// Create a session from the conversation in a file
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
     /// File with the conversation; `-` is standard input
     pub(crate) file: PathBuf,
 
-    /// The session to make
+    /// Id of the new session
     pub(crate) session: String,
 
-    /// Form of the file, where its content does not say it
+    /// Form of the file [default: by its content]
     #[arg(long, value_name = "FORM", value_parser = Form::parser())]
     pub(crate) from: Option<Form>,
 
-    /// ChatMD prompt that answers; the session remembers it
+    /// Answer with this ChatMD prompt; the session stores its path
     #[arg(long, value_name = "FILE")]
     pub(crate) agent: Option<PathBuf>,
 
@@ -296,14 +296,14 @@ pub(crate) struct ImportArgs {
     pub(crate) store: StoreArgs,
 }
 
-/// Remove sessions for good
+/// Remove sessions permanently
 #[derive(Debug, Args)]
 pub(crate) struct RmArgs {
-    /// The sessions
+    /// Session ids
     #[arg(required = true, value_name = "SESSION")]
     pub(crate) sessions: Vec<String>,
 
-    /// Do not ask
+    /// Remove without confirmation
     #[arg(short, long)]
     pub(crate) yes: bool,
 
@@ -311,16 +311,16 @@ pub(crate) struct RmArgs {
     pub(crate) store: StoreArgs,
 }
 
-/// Check what is stored, and exit with 8 if something is wrong
+/// Verify stored sessions; exit with 8 if one is damaged
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// Only this session
+    /// Verify only this session
     pub(crate) session: Option<String>,
 
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 
-    /// Print one JSON object
+    /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }

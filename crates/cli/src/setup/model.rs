@@ -10,7 +10,7 @@ use logue_model::{
     RetryProvider, SanitizedNames, StructuredProvider,
 };
 
-use crate::arguments::Asking;
+use crate::arguments::ModelArgs;
 use crate::exit::{Exit, Failure};
 use crate::setup::config::Config;
 use crate::setup::config::accounts::Account;
@@ -28,7 +28,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(asking: &Asking, config: &Config) -> Self {
+    pub(crate) fn new(asking: &ModelArgs, config: &Config) -> Self {
         Self {
             account: Account::of_flags(asking.model.as_deref()),
             base_url: asking.base_url.clone(),
@@ -77,12 +77,12 @@ pub(crate) fn recorded(
 /// The models of a command: the flags take precedence over prompts, and prompts over the
 /// configuration. Agents may name models of their own.
 pub(crate) struct ConfiguredModels {
-    asking: Asking,
+    asking: ModelArgs,
     connection: Connection,
 }
 
 impl ConfiguredModels {
-    pub(crate) fn new(asking: &Asking, config: &Config) -> Self {
+    pub(crate) fn new(asking: &ModelArgs, config: &Config) -> Self {
         Self {
             asking: asking.clone(),
             connection: Connection::new(asking, config),
@@ -113,7 +113,7 @@ impl Models for ConfiguredModels {
 
 /// The model for a prompt that names `named`.
 fn model(
-    asking: &Asking,
+    asking: &ModelArgs,
     connection: &Connection,
     named: Option<&str>,
     prompt_folder: &Path,

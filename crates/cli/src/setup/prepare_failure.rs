@@ -3,13 +3,13 @@
 use logue_agent::{HostError, InvalidPrompt, PrepareError, TOOL_RESULT_REQUIRED};
 use logue_harness::ErrorBucket;
 
-use crate::arguments::Asking;
+use crate::arguments::ModelArgs;
 use crate::exit::{Exit, Failure};
 use crate::setup::model::provider_failure;
 use crate::terminal::error_style;
 
 /// The failure of a command whose turn could not be prepared.
-pub(crate) fn prepare_failure(error: &PrepareError, asking: &Asking) -> Failure {
+pub(crate) fn prepare_failure(error: &PrepareError, asking: &ModelArgs) -> Failure {
     let message = error.to_string();
     let failure = Failure::new(error.bucket().into(), error.category(), message.clone());
     match error {

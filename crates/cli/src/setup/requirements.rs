@@ -6,13 +6,13 @@ use std::sync::Arc;
 use logue_agent::{ResponseRequirements, read_bytes};
 use serde_json::Value;
 
-use crate::arguments::Demanding;
+use crate::arguments::ResponseArgs;
 use crate::exit::Failure;
 use crate::setup::failures::source_failure;
 
 /// The requirements of the command line. Whether they can be met is checked with the tools of the
 /// prompt, before anything is written.
-pub(crate) fn requirements(arguments: &Demanding) -> Result<ResponseRequirements, Failure> {
+pub(crate) fn requirements(arguments: &ResponseArgs) -> Result<ResponseRequirements, Failure> {
     let schema = arguments.schema.as_deref().map(schema_in).transpose()?;
     Ok(ResponseRequirements {
         tool_choice: arguments.tool_choice.clone().unwrap_or_default(),

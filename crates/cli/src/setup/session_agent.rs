@@ -12,7 +12,7 @@ use logue_harness::chat::ChatHarness;
 use logue_harness::store::{SessionInfo, SharedStore};
 use serde_json::{Value, json};
 
-use crate::arguments::{Asking, TrustArgs};
+use crate::arguments::{ModelArgs, TrustArgs};
 use crate::exit::{Exit, Failure};
 use crate::language::Language;
 use crate::setup::config::Config;
@@ -168,7 +168,7 @@ impl Agent {
 /// The settings of a command that runs a turn of a session.
 pub(crate) struct SessionCommand<'a> {
     pub(crate) config: &'a Config,
-    pub(crate) asking: &'a Asking,
+    pub(crate) asking: &'a ModelArgs,
     pub(crate) trust: &'a TrustArgs,
     pub(crate) output: &'a Arc<Output>,
 }

@@ -8,7 +8,7 @@ use logue_agent::{
 use logue_source::Severity;
 use logue_tools::{Fetcher, ShellPolicy};
 
-use crate::arguments::{Asking, TrustArgs};
+use crate::arguments::{ModelArgs, TrustArgs};
 use crate::exit::Failure;
 use crate::setup::config::{Config, tools};
 use crate::setup::environment::variable;
@@ -21,7 +21,7 @@ use crate::terminal::{complain, error_style};
 /// The settings of a command from which the environment of its turns is built.
 pub(crate) struct TurnSettings<'a> {
     pub(crate) config: &'a Config,
-    pub(crate) asking: &'a Asking,
+    pub(crate) asking: &'a ModelArgs,
     pub(crate) trust: &'a TrustArgs,
     pub(crate) output: &'a Arc<Output>,
     pub(crate) approvals: Approvals,

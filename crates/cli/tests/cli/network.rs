@@ -75,7 +75,7 @@ fn hosts_of_the_users_own_settings_are_allowed_and_private_ones_of_a_project_ref
     2 | allowed_hosts = ["HOST"]
       |                  ^^^^^^^^^^^^^^^^^
       |
-      = help: the README lists the settings
+      = help: correct the key or its value in this file
     "#);
     assert_eq!(server.received().len(), 1);
 }

@@ -229,35 +229,35 @@ fn a_bad_rule_is_an_error_at_its_place() {
     2 | patterns = ["fine", "sk-[a-z"]
       |                     ^^^^^^^^^
       |
-      = help: the README lists the settings
+      = help: correct the key or its value in this file
     error[E-CONFIG-INVALID]: invalid pattern name `API key`: use lower-case letters, digits and hyphens
      --> logue.toml:2:8
       |
     2 | name = "API key"
       |        ^^^^^^^^^
       |
-      = help: the README lists the settings
+      = help: correct the key or its value in this file
     error[E-CONFIG-INVALID]: the pattern matches the empty text, which occurs everywhere
      --> logue.toml:3:11
       |
     3 | pattern = "x*"
       |           ^^^^
       |
-      = help: the README lists the settings
+      = help: correct the key or its value in this file
     error[E-CONFIG-INVALID]: missing field `pattern`
      --> logue.toml:1:1
       |
     1 | [[redact.rule]]
       | ^^^^^^^^^^^^^^^
       |
-      = help: the README lists the settings
+      = help: correct the key or its value in this file
     error[E-CONFIG-INVALID]: unknown field `pattern`, expected `patterns` or `rule`
      --> logue.toml:2:1
       |
     2 | pattern = ["x"]
       | ^^^^^^^
       |
-      = help: the README lists the settings
+      = help: correct the key or its value in this file
     "#);
     let text = std::fs::read_to_string(folder.path().join("prompt.md")).unwrap();
     assert_eq!(text, "<config model=\"echo:\"/>\n");

@@ -16,7 +16,7 @@ use logue_source::{Diagnostic, DiagnosticCode, Severity, Source};
 
 use crate::finding::to_json;
 
-use crate::arguments::{CheckArgs, Denied, FindingFormat};
+use crate::arguments::{CheckArgs, DenyLevel, FindingFormat};
 use crate::commands::check::annotation::annotation;
 use crate::commands::check::files::missing;
 use crate::commands::check::sarif::Sarif;
@@ -265,7 +265,7 @@ impl Checker<'_> {
             FindingFormat::Json | FindingFormat::Github => {}
         }
         let denied = match self.arguments.deny {
-            Some(Denied::Warnings) => self.tally.errors + self.tally.warnings,
+            Some(DenyLevel::Warnings) => self.tally.errors + self.tally.warnings,
             None => self.tally.errors,
         };
         Ok(if self.tally.unreadable > 0 {

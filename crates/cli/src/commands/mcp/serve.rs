@@ -18,7 +18,7 @@ use logue_server::{BearerToken, HttpOptions, PromptHost, PromptServer, ServeOpti
 use logue_source::escape_untrusted;
 use tokio::net::TcpListener;
 
-use crate::arguments::{Asking, McpServeArgs, TrustArgs};
+use crate::arguments::{McpServeArgs, ModelArgs, TrustArgs};
 use crate::exit::{Exit, Failure};
 use crate::files::find_files;
 use crate::language::Language;
@@ -175,7 +175,7 @@ fn keep(file: &Path, secret: &str) -> std::io::Result<()> {
 /// The files of the command line, and what the settings in force give their prompts.
 struct Files {
     paths: Vec<PathBuf>,
-    asking: Asking,
+    asking: ModelArgs,
     permissions: Vec<PermissionRule>,
     trust: TrustArgs,
     config: Config,

@@ -563,7 +563,7 @@ fn is_own(metadata: &std::fs::Metadata) -> bool {
 
 fn invalid(path: &Path, text: &str, span: Span, message: &str) -> Failure {
     let diagnostic = Diagnostic::error(DiagnosticCode::ConfigInvalid, message, span)
-        .with_help("the README lists the settings");
+        .with_help("correct the key or its value in this file");
     let source = Source::new(path.display().to_string(), text.as_bytes());
     Failure {
         report: Some(source.render(&diagnostic, ColorMode::Plain)),

@@ -1,22 +1,22 @@
-//! The part of the command line that says what is asked of an answer, and how patiently.
+//! The flags for requirements on the answer.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use logue_model::ToolChoice;
 
-/// What is asked of an answer, and how patiently.
+/// The requirements on the answer.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct Demanding {
-    /// JSON Schema in this file that the answer has to meet; the answer is that JSON
+pub(crate) struct ResponseArgs {
+    /// Require an answer that is JSON valid for this JSON Schema
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: Option<PathBuf>,
 
-    /// Whether the first answer calls tools: auto, required, none or the name of one
+    /// Set the tool choice of the first request: auto, required, none or a tool name
     #[arg(long, value_name = "CHOICE", value_parser = tool_choice)]
     pub(crate) tool_choice: Option<ToolChoice>,
 
-    /// Ask again so often when the server is away for a moment [default: 2]
+    /// Retry transient failures up to N times [default: 2]
     #[arg(long, value_name = "N")]
     pub(crate) retries: Option<u32>,
 }
