@@ -336,7 +336,7 @@ fn element() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1024))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(256, 8_192)))]
 
     #[test]
     fn documents_keep_their_meaning(

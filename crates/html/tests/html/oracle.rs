@@ -202,7 +202,7 @@ fn pieces() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4_000))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(1_000, 40_000)))]
 
     #[test]
     fn tokens_are_the_same(html in pieces()) {

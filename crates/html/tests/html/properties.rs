@@ -150,7 +150,7 @@ fn extensions() -> Extensions {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(500, 20_000)))]
 
     #[test]
     fn no_page_breaks_anything(html in pieces(), limit in 0_usize..200) {

@@ -14,10 +14,10 @@ fn compare(peer: &CoreBPE, text: &str) {
 }
 
 #[test]
-fn a_hundred_thousand_random_texts() {
+fn random_texts() {
     let peer = o200k_harmony_singleton();
     let mut random = Random::new(1);
-    for _ in 0..100_000 {
+    for _ in 0..testkit::soak::rounds(20_000, 1_000_000) {
         compare(peer, &texts::random(&mut random, 8));
     }
 }

@@ -24,7 +24,7 @@ fn places(text: &str) -> Vec<usize> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(10_000))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(2_000, 100_000)))]
 
     #[test]
     fn the_parts_have_the_tokens_of_the_whole(text in text()) {
