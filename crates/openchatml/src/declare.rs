@@ -33,7 +33,7 @@ mod toolbox;
 mod types;
 mod typescript;
 
-pub(crate) use toolbox::{CallError, DEADLINE, ToolIndex};
+pub(crate) use toolbox::{CallError, ToolIndex};
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -4,7 +4,12 @@
 
 use logue_source::Span;
 
-use super::validate::Step;
+/// A step from a value to one inside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Key(String),
+    Index(usize),
+}
 
 /// The path as people write it.
 pub(super) fn path(steps: &[Step]) -> String {

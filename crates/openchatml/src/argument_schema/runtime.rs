@@ -11,9 +11,9 @@ use logue_message::Arguments;
 use logue_message::schema::{Schema, Violation};
 use serde_json::Value;
 
-use super::validate::Step;
+use super::locate::Step;
 use super::{ArgumentSchema, SchemaMismatch, fast_check, locate};
-use crate::declare::DEADLINE;
+use crate::syntax::vocabulary::DEADLINE;
 
 /// Maximum text length of the fast path in bytes; longer texts could exceed the cost limit.
 const MAX_FAST_LEN: usize = 64 * 1024;

@@ -6,16 +6,10 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
 
+use super::locate::Step;
 use super::node::{Bound, Kinds, Node, NodeId, Size, compare};
 use super::{ArgumentSchema, SchemaMismatch, describe, locate};
 use crate::limits::{MAX_SHAPE_DEPTH, SHAPE_STEPS, SHAPE_STEPS_PER_BYTE};
-
-/// A step from a value to one inside.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    Key(String),
-    Index(usize),
-}
 
 /// A mismatch whose place is a path.
 #[derive(Debug)]

@@ -6,9 +6,6 @@ use super::{Declarations, DeclaredTool};
 use crate::argument_schema::SchemaMismatch;
 use crate::syntax::vocabulary::{FUNCTIONS, is_builtin};
 
-/// The member of a call's arguments that is for the runtime (OpenChatML 2.2 §8.2).
-pub(crate) const DEADLINE: &str = "deadline_ms";
-
 /// Maximum number of parts of a recipient that may be its namespace.
 const NAMESPACE_PARTS: usize = 4;
 
