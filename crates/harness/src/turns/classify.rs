@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use logue_graph::Update;
 
-use super::error::TurnError;
+use super::error::DispatchError;
 
 /// Whether a harness keeps sessions. Fixed when it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -101,9 +101,9 @@ impl Classified {
 }
 
 impl HarnessMode {
-    pub(super) fn classify(self, sent: &Transmission) -> Result<Classified, TurnError> {
+    pub(super) fn classify(self, sent: &Transmission) -> Result<Classified, DispatchError> {
         let ambiguous = |reason: &str| {
-            Err(TurnError::PathClassificationAmbiguous {
+            Err(DispatchError::PathClassificationAmbiguous {
                 reason: reason.to_owned(),
             })
         };
@@ -132,7 +132,7 @@ impl HarnessMode {
             (Self::Sessioned, None) => ambiguous("it asks neither for a new session nor for one"),
             (Self::Sessioned, Some(DispatchIntent::NewSession)) => {
                 if sent.session_id.is_some() && named.is_none() {
-                    return Err(TurnError::SessionIdUnresolved);
+                    return Err(DispatchError::SessionIdUnresolved);
                 }
                 Ok(Classified::Start {
                     path: DispatchPath::NewSession,
@@ -141,7 +141,7 @@ impl HarnessMode {
             }
             (Self::Sessioned, Some(_)) => Ok(Classified::Start {
                 path: DispatchPath::ExistingSession,
-                session: Named::ByCaller(named.ok_or(TurnError::SessionIdUnresolved)?),
+                session: Named::ByCaller(named.ok_or(DispatchError::SessionIdUnresolved)?),
             }),
         }
     }

@@ -3,7 +3,7 @@
 /// A transmission that led to no turn, or a turn that could not be told as what it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum TurnError {
+pub enum DispatchError {
     /// A turn of a session was asked for, and no session is named.
     #[error("the transmission names no session")]
     SessionIdUnresolved,
@@ -29,7 +29,7 @@ pub enum TurnError {
     },
 }
 
-impl TurnError {
+impl DispatchError {
     /// The name of the error in the contract.
     pub const fn category(&self) -> &'static str {
         match self {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 pub use classify::{DispatchIntent, DispatchPath, HarnessMode, SignalArrival, Transmission};
 pub use coordinator::{MemoryCoordinator, RegistrationError, SignalCoordinator};
-pub use error::TurnError;
+pub use error::DispatchError;
 pub use respond::{ErrorResponse, SuspendedAcknowledgment, TurnBody, TurnResponse};
 pub use runner::TurnRunner;
 
@@ -111,7 +111,7 @@ impl TurnHarness {
     }
 
     /// The run that a signal is for.
-    async fn correlated(&self, arrival: &SignalArrival) -> Result<String, TurnError> {
+    async fn correlated(&self, arrival: &SignalArrival) -> Result<String, DispatchError> {
         if let Some(invocation_id) = &arrival.invocation_id {
             return Ok(invocation_id.clone());
         }
@@ -119,10 +119,10 @@ impl TurnHarness {
         let mut found = self.coordinator.resolve(signal_id).await;
         match (found.pop(), found.len()) {
             (Some(invocation_id), 0) => Ok(invocation_id),
-            (None, _) => Err(TurnError::SignalCorrelationFailed {
+            (None, _) => Err(DispatchError::SignalCorrelationFailed {
                 signal_id: signal_id.to_owned(),
             }),
-            (Some(_), others) => Err(TurnError::PathClassificationAmbiguous {
+            (Some(_), others) => Err(DispatchError::PathClassificationAmbiguous {
                 reason: format!(
                     "{} runs wait for the signal `{signal_id}`",
                     others.saturating_add(1)
@@ -146,7 +146,7 @@ impl TurnHarness {
                 match registered {
                     Ok(()) => TurnResponse::suspended(path, *suspended),
                     Err(error) => {
-                        let error = TurnError::SignalSubscriptionFailed {
+                        let error = DispatchError::SignalSubscriptionFailed {
                             invocation_id: suspended.invocation_id.clone(),
                             reason: error.to_string(),
                         };
@@ -157,7 +157,7 @@ impl TurnHarness {
         }
     }
 
-    fn refused(&self, path: Option<DispatchPath>, error: &TurnError) -> TurnResponse {
+    fn refused(&self, path: Option<DispatchPath>, error: &DispatchError) -> TurnResponse {
         let bucket = self.classifier.classify(error.category());
         TurnResponse::errored(path, ErrorResponse::refused(error, bucket))
     }

@@ -7,7 +7,7 @@ use crate::sessions::FailedRun;
 use logue_graph::{Completed, SignalDescriptor, Suspended};
 
 use super::classify::DispatchPath;
-use super::error::TurnError;
+use super::error::DispatchError;
 
 /// How a transmission was answered.
 #[derive(Clone, Debug)]
@@ -118,7 +118,7 @@ impl ErrorResponse {
         }
     }
 
-    pub(super) fn refused(error: &TurnError, bucket: ErrorBucket) -> Self {
+    pub(super) fn refused(error: &DispatchError, bucket: ErrorBucket) -> Self {
         Self {
             category: error.category().to_owned(),
             bucket,
