@@ -1,9 +1,9 @@
-//! What can go wrong in a run, and which category a caller sees.
+//! Errors of nodes and runs, and their categories.
 //!
-//! The engine wraps what a node raises as `node_exception`, but what a caller must know is why the
-//! node failed: `provider_unavailable`, say. So an error has two names. [`EngineError::category`] is
-//! what the engine saw; [`EngineError::derived_category`] looks through the carriers to the first
-//! error that has something to say.
+//! The engine wraps the error of a node as `node_exception`, but callers need the cause of the
+//! failure, such as `provider_unavailable`. An error therefore has two names.
+//! [`EngineError::category`] is the error that the engine observed;
+//! [`EngineError::derived_category`] looks through the carriers to the first error with a category.
 
 use std::error::Error;
 use std::fmt;
@@ -28,13 +28,13 @@ pub struct NodeError {
     category: Option<String>,
     message: String,
     source: Option<Arc<dyn Error + Send + Sync>>,
-    /// In a box, as most errors know nothing of it.
+    /// Boxed, because most errors carry no advice.
     advice: Option<Box<Advice>>,
-    /// The nodes from a graph inside the failed node down to the one that failed there.
+    /// The path from a graph inside the failed node to the failing node.
     pub(crate) namespace: Vec<Arc<str>>,
 }
 
-/// What is known of what to do about an error.
+/// Optional advice on the handling of an error.
 #[derive(Clone, Debug, Default)]
 struct Advice {
     help: Option<String>,
@@ -42,7 +42,7 @@ struct Advice {
 }
 
 impl NodeError {
-    /// An error without a category. The message may be shown to the user.
+    /// Creates an error without a category. The message may be shown to the user.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             category: None,
@@ -53,57 +53,57 @@ impl NodeError {
         }
     }
 
-    /// Another error as a node's error, with its message: for `map_err(NodeError::wrap)?`.
+    /// Wraps another error and its message, for `map_err(NodeError::wrap)?`.
     pub fn wrap(error: impl Error + Send + Sync + 'static) -> Self {
         Self::new(error.to_string()).with_source(error)
     }
 
-    /// Names the category, by which callers classify the error.
+    /// Sets the category by which callers classify the error.
     #[must_use]
     pub fn with_category(mut self, category: impl Into<String>) -> Self {
         self.category = Some(category.into());
         self
     }
 
-    /// Names the cause, whose category counts if this error has none.
+    /// Sets the cause, whose category counts if this error has none.
     #[must_use]
     pub fn with_source(mut self, source: impl Error + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
         self
     }
 
-    /// Says what to do. It may be shown to the user.
+    /// Sets the remedy, which may be shown to the user.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.advice.get_or_insert_default().help = Some(help.into());
         self
     }
 
-    /// Says how long whoever failed asks to wait before the next try.
+    /// Sets the delay that the failed service requests before the next try.
     #[must_use]
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
         self.advice.get_or_insert_default().retry_after = Some(wait);
         self
     }
 
-    /// What to do, if that is known.
+    /// Returns the remedy, if one is set.
     pub fn help(&self) -> Option<&str> {
         self.advice.as_ref()?.help.as_deref()
     }
 
-    /// How long to wait before the next try, if that is known.
+    /// Returns the delay before the next try, if one is set.
     pub fn retry_after(&self) -> Option<Duration> {
         self.advice.as_ref()?.retry_after
     }
 
-    /// The category, if it has one that is not empty.
+    /// Returns the category, if one is set and not empty.
     pub fn category(&self) -> Option<&str> {
         self.category
             .as_deref()
             .filter(|category| !category.is_empty())
     }
 
-    /// What happened.
+    /// Returns the message.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -133,13 +133,13 @@ impl Error for NodeError {
     }
 }
 
-/// Why a run cannot be suspended somewhere.
+/// The reason why a suspension is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SuspensionErrorKind {
-    /// The attempt of the node that it belongs to was over.
+    /// The attempt that the suspension belongs to had ended.
     NodeEnded,
-    /// A middleware asked for it, not the node that it wraps.
+    /// A middleware requested it, not the node that it wraps.
     Middleware,
     /// It came from one of several graphs of a node that collects errors.
     Collect,
@@ -155,7 +155,7 @@ impl fmt::Display for SuspensionErrorKind {
     }
 }
 
-/// Why a run ended in an error.
+/// An error that ends a run.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
@@ -164,7 +164,7 @@ pub enum EngineError {
     NodeException {
         /// The node.
         node: String,
-        /// What it raised.
+        /// The error of the node.
         source: NodeError,
     },
     /// The function of a conditional edge raised an error.
@@ -172,7 +172,7 @@ pub enum EngineError {
     EdgeException {
         /// The node that the edge leaves.
         node: String,
-        /// What the function raised.
+        /// The error of the function.
         source: NodeError,
     },
     /// A reducer could not merge a node's update.
@@ -182,11 +182,11 @@ pub enum EngineError {
     ReducerError {
         /// The field.
         field: String,
-        /// Its reducer.
+        /// The reducer of the field.
         reducer: Reducer,
-        /// The node whose update it was.
+        /// The node that returned the update.
         node: String,
-        /// Why.
+        /// The reason.
         cause: String,
     },
     /// The function of a conditional edge chose a target that the edge does not declare.
@@ -194,7 +194,7 @@ pub enum EngineError {
     RoutingError {
         /// The node that the edge leaves.
         node: String,
-        /// What was chosen.
+        /// The chosen target.
         target: EdgeTarget,
     },
     /// The initial state or a node's update does not fit the schema.
@@ -203,47 +203,47 @@ pub enum EngineError {
         None => "the initial state is not valid".to_owned(),
     })]
     StateValidation {
-        /// The node whose update it was; none for the initial state.
+        /// The node that returned the update; none for the initial state.
         node: Option<String>,
-        /// What does not fit.
+        /// The violation of the schema.
         cause: StateError,
     },
-    /// The run would take more steps than it may.
+    /// The run reached its limit of steps.
     #[error(
         "the run took {limit} steps without reaching END; the next would have been the node `{next}`"
     )]
     MaxSteps {
-        /// How many nodes may run.
+        /// The maximum number of nodes that may run.
         limit: usize,
-        /// The node that did not run any more.
+        /// The node that was next and did not run.
         next: String,
     },
-    /// A run was to be suspended where that is not possible.
+    /// A node or middleware requested a suspension where none is possible.
     #[error("the suspension {signal_id:?} of the node `{node}` {reason}")]
     SuspensionUnsupported {
-        /// The node whose suspension it was.
+        /// The node that the suspension belongs to.
         node: String,
-        /// The signal that it asked for.
+        /// The id of the requested signal.
         signal_id: String,
-        /// Why it is not possible there.
+        /// The reason why the suspension is not possible.
         reason: SuspensionErrorKind,
     },
-    /// The payload of a signal does not fit the state of the run that waits for it.
+    /// The payload of a signal does not fit the state of the waiting run.
     #[error("the payload of the signal is not valid: {cause}")]
     SuspensionResumePayloadInvalid {
-        /// What does not fit.
+        /// The violation of the schema.
         cause: StateError,
     },
-    /// A paused run cannot be resumed: it is damaged, of another graph, or not there.
+    /// A paused run cannot be resumed: it is damaged, missing, or of another graph.
     #[error("the paused run cannot be resumed: {cause}")]
     SuspensionRecordInvalid {
-        /// What is wrong with it.
+        /// The defect of the record.
         cause: String,
     },
 }
 
 impl EngineError {
-    /// The engine's own name for what happened.
+    /// Returns the engine's own name for the error.
     pub const fn category(&self) -> &'static str {
         match self {
             Self::NodeException { .. } => "node_exception",
@@ -258,10 +258,12 @@ impl EngineError {
         }
     }
 
-    /// The category that a caller acts on: that of the outermost error in the chain of causes
-    /// which has one and is not merely a carrier of its cause; an error in an [`Arc`], a [`Box`] or
-    /// an [`io::Error`] is seen too. `node_exception` and
-    /// `edge_exception` are carriers; they count only when no cause has a category.
+    /// Returns the category that a caller acts on.
+    ///
+    /// It is the category of the outermost error in the chain of causes which has one and is not
+    /// merely a carrier of its cause. An error in an [`Arc`], a [`Box`] or an [`io::Error`] counts
+    /// too. `node_exception` and `edge_exception` are carriers; they count only when no cause has a
+    /// category.
     pub fn derived_category(&self) -> &str {
         match self.telling_link() {
             Some((category, _)) => category,
@@ -269,7 +271,9 @@ impl EngineError {
         }
     }
 
-    /// The message of the error whose category is the derived one, else of the outermost cause.
+    /// Returns the message of the error that determines the derived category.
+    ///
+    /// Falls back to the message of the outermost cause.
     pub fn diagnostic(&self) -> String {
         match (self.telling_link(), self) {
             (Some((_, link)), _) => link.to_string(),
@@ -280,18 +284,19 @@ impl EngineError {
         }
     }
 
-    /// What to do, as the error says whose category is the derived one.
+    /// Returns the remedy of the error that determines the derived category.
     pub fn help(&self) -> Option<&str> {
         self.telling_node_error()?.help()
     }
 
-    /// How long to wait before the next try, as the error says whose category is the derived one.
+    /// Returns the retry delay of the error that determines the derived category.
     pub fn retry_after(&self) -> Option<Duration> {
         self.telling_node_error()?.retry_after()
     }
 
-    /// The node in which it happened, or after which the run could not go on; of a suspension that
-    /// came too late, the node that it belongs to.
+    /// Returns the node in which, or after which, the run failed.
+    ///
+    /// For a suspension that came too late, returns the node that it belongs to.
     pub fn node(&self) -> Option<&str> {
         match self {
             Self::NodeException { node, .. }
@@ -307,7 +312,7 @@ impl EngineError {
         }
     }
 
-    /// Whether nothing between the place where it happened and the outcome may handle it.
+    /// Returns whether no node on the way to the outcome may handle the error.
     pub(crate) const fn escapes(&self) -> bool {
         matches!(self, Self::SuspensionUnsupported { .. })
     }
@@ -351,8 +356,10 @@ fn category_of<'a>(link: &'a (dyn Error + 'static)) -> Option<&'a str> {
     (!error.is_carrier()).then(|| error.category())
 }
 
-/// What a pointer or an [`io::Error`] holds. Each says of itself what the error in it says, its
-/// cause included, so that the error itself would be passed over on the way down the causes.
+/// Returns the error inside a pointer or an [`io::Error`].
+///
+/// Each forwards `source` to the cause of the inner error, so that a walk along the causes would
+/// skip the inner error.
 fn wrapped<'a>(link: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     let io = |error: &'a io::Error| error.get_ref().map(|inner| inner as &(dyn Error + 'static));
     if let Some(error) = link.downcast_ref::<io::Error>() {

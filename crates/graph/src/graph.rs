@@ -69,25 +69,27 @@ impl<E: 'static> CompiledGraph<E> {
         }
     }
 
-    /// The schema of the graph's state.
+    /// Returns the schema of the graph's state.
     pub fn schema(&self) -> &StateSchema {
         self.inner.layout.schema()
     }
 
-    /// A state of this graph: the defaults with these fields replaced. It can be kept, updated with
-    /// [`State::apply`] and used in [`Invocation::from_state`] without being checked again.
+    /// Creates a state of this graph: the defaults with these fields replaced.
+    ///
+    /// The state can be kept, updated with [`State::apply`] and used in [`Invocation::from_state`]
+    /// without another check.
     ///
     /// # Errors
-    /// An undeclared field, or a value of the wrong type.
+    /// Returns an error if a field is undeclared or a value has the wrong type.
     pub fn state(&self, fields: impl Into<Update>) -> Result<State, StateError> {
         self.inner.layout.state(fields.into())
     }
 
     /// Runs the graph from its entry until it ends, fails or suspends.
     ///
-    /// Dropping the future cancels the run: the node that is running is dropped at the point where
-    /// it waits, and nothing after that point happens. The engine spawns nothing and keeps nothing
-    /// of a cancelled run. A panic in a node is the node's: it passes through.
+    /// Dropping the future cancels the run: the running node is dropped at the point where it
+    /// waits, and no later code runs. The engine spawns no tasks and keeps no data of a cancelled
+    /// run. A panic in a node passes through to the caller.
     pub async fn invoke(&self, invocation: Invocation<E>) -> RunOutcome {
         let inner = &*self.inner;
         let Invocation {
@@ -133,11 +135,13 @@ impl<E: 'static> CompiledGraph<E> {
         self.conduct(&shared, max_steps, run).await
     }
 
-    /// Goes on with a run that was suspended, maybe in another process: merges the payload of the
-    /// signal with [`PausedRun::merge`], and runs what follows. The run keeps its ids.
+    /// Resumes a suspended run, possibly in another process.
     ///
-    /// The caller sees to it that a paused run is resumed once. A payload or record that does not
-    /// fit ends in an error before anything runs; where the record must survive that, merge first.
+    /// Merges the payload of the signal with [`PausedRun::merge`], and runs the following nodes.
+    /// The run keeps its ids.
+    ///
+    /// The caller ensures that a paused run is resumed once. A payload or record that does not fit
+    /// ends in an error before a node runs; merge first if the record must survive that.
     pub async fn resume(&self, paused: PausedRun, payload: Map<String, Value>) -> RunOutcome {
         match paused.merge(self, &payload) {
             Ok(merged) => merged.run().await,
@@ -164,14 +168,15 @@ impl<E: 'static> CompiledGraph<E> {
         }
     }
 
-    /// Waits until observers have been told everything of the runs that have ended. Runs that go on
-    /// tell theirs themselves.
+    /// Waits until observers have received all events of ended runs.
+    ///
+    /// Runs that are still active deliver their own events.
     pub async fn drain(&self) {
         let mut left = self.inner.undelivered.take(None);
         std::future::poll_fn(|cx| left.poll(cx, false)).await;
     }
 
-    /// What the graphs of a new run share.
+    /// Creates the data that the graphs of a new run share.
     pub(crate) fn share(
         &self,
         info: RunInfo,
@@ -189,7 +194,7 @@ impl<E: 'static> CompiledGraph<E> {
         })
     }
 
-    /// Runs to the end, with observers beside, and says how it ended.
+    /// Runs to the end, delivers events to observers, and returns the outcome.
     pub(crate) async fn conduct(
         &self,
         shared: &Arc<Shared<E>>,
@@ -211,7 +216,7 @@ impl<E: 'static> CompiledGraph<E> {
     }
 }
 
-/// A run that could not start.
+/// Returns the end of a run that could not start.
 fn refused(error: EngineError, state: State) -> RunEnd {
     RunEnd::Failed(Box::new(Failure {
         error,

@@ -1,10 +1,10 @@
-//! A graph of async nodes over typed state: the engine that a turn runs on.
+//! A graph of async nodes over typed state: the engine that runs a turn.
 //!
-//! A **state** has named fields; each says what it may hold, what it starts with and how it takes
-//! an update. A **node** is an async step: it reads a snapshot of the state and returns what is to
-//! change. An **edge** says what follows a node: always the same, or what a function of the state
-//! chooses. A run goes from the entry along the edges until it reaches [`END`], fails, or a node
-//! stops it to wait for a signal; each of the three is an [`RunOutcome`].
+//! A **state** has named fields; each field declares its type, its default and its reducer. A
+//! **node** is an async step: it reads a snapshot of the state and returns the changes. An **edge**
+//! determines the next node: a fixed one, or one that a function of the state chooses. A run
+//! follows the edges from the entry until it reaches [`END`], fails, or a node suspends it to wait
+//! for a signal; each of the three is a [`RunOutcome`].
 //!
 //! The loop of every agent, a model that may call tools, is two nodes and one choice:
 //!
@@ -63,40 +63,41 @@
 //! # }
 //! ```
 //!
-//! # What can be relied on
+//! # Guarantees
 //!
-//! - **A graph that compiles is sound.** Every edge leads to a node or to [`END`], every node has
-//!   one edge and can be reached; [`CompileError`] names what is wrong otherwise. A conditional edge
-//!   declares its targets, and choosing another is a `routing_error`.
+//! - **A graph that compiles is sound.** Every edge leads to a node or to [`END`], and every node
+//!   has one edge and is reachable; otherwise [`CompileError`] names the mistake. A conditional
+//!   edge declares its targets, and choosing another is a `routing_error`.
 //! - **A state is always valid.** Values are checked when they enter it, so that no later check
-//!   walks over what is already there.
-//! - **The cost of a step is the size of its update.** Lists are persistent ([`List`]): handing ten
-//!   thousand messages to a node copies none, and neither does appending one while somebody still
-//!   looks at the old list.
-//! - **A step succeeds as a whole or leaves nothing.** When a node, a reducer, a check or an edge
+//!   visits existing values again.
+//! - **The cost of a step is the size of its update.** Lists are persistent ([`List`]): passing ten
+//!   thousand messages to a node copies none, and neither does appending one while the old list is
+//!   still in use.
+//! - **A step succeeds as a whole or changes nothing.** When a node, a reducer, a check or an edge
 //!   fails, the outcome carries the state from before that step.
-//! - **A run ends.** No more than [`DEFAULT_MAX_STEPS`] nodes run, or as many as the graph or the
+//! - **A run ends.** At most [`DEFAULT_MAX_STEPS`] nodes run, or as many as the graph or the
 //!   invocation allows; then the outcome is the error `max_steps_exceeded`.
-//! - **Dropping the future of a run cancels it** at the point where its node waits. Nothing is
-//!   spawned, so nothing goes on behind it.
-//! - **A suspension cannot be caught.** [`NodeContext::suspend`] never returns, and the engine drops
-//!   the node with everything that wraps it, so code that catches every error does not see it.
-//! - **A suspended run is data.** A [`PausedRun`] goes into JSON and comes back in another process,
-//!   which goes on with [`CompiledGraph::resume`], wherever in nested graphs the run stood.
-//! - **A suspension is not lost.** One that is awaited when its node has ended fails the run with
-//!   `suspension_in_unsupported_context`, instead of waiting for a signal that nobody knows of.
+//! - **Dropping the future of a run cancels it** at the point where its node waits. The engine
+//!   spawns no tasks, so no work continues afterwards.
+//! - **A suspension cannot be caught.** [`NodeContext::suspend`] never returns, and the engine
+//!   drops the node with everything that wraps it, so code that catches every error does not see
+//!   it.
+//! - **A suspended run is data.** A [`PausedRun`] can be stored as JSON and read in another
+//!   process, where [`CompiledGraph::resume`] continues it, at any depth of nested graphs.
+//! - **A suspension is not lost.** One that is awaited after its node has ended fails the run with
+//!   `suspension_in_unsupported_context`, because no caller could send its signal.
 //!
 //! # Boundaries
 //!
 //! The engine contains no models, tools, databases, file formats, clocks or randomness. Ids come from
 //! an [`IdSource`]; errors carry their categories as text.
 //!
-//! # Further
+//! # Further reading
 //!
-//! The [`guide`] shows each part at work: typed states, reducers, graphs inside nodes, suspension
+//! The [`guide`] shows each part in use: typed states, reducers, graphs inside nodes, suspension
 //! and resumption, middleware, observers and ports.
 //!
-//! It implements the engine that the harness-chat contract of `OpenArmature` builds on.
+//! The crate implements the engine that the harness-chat contract of `OpenArmature` builds on.
 //!
 //! # Features
 //!
@@ -113,7 +114,7 @@ mod ports;
 mod run;
 mod state;
 
-/// A walk through the parts of the engine, with examples that are tested.
+/// A guide to the parts of the engine, with tested examples.
 pub mod guide {
     #![doc = include_str!("../docs/guide.md")]
 }

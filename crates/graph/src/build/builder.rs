@@ -1,4 +1,4 @@
-//! Putting a graph together, and checking that it is one.
+//! The builder of graphs, and the checks that it makes.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,13 +21,15 @@ use crate::state::schema::StateSchema;
 use crate::state::snapshot::{Layout, State};
 use crate::state::update::Update;
 
-/// How many nodes may run in one invocation unless the graph or the invocation says otherwise.
+/// The default limit of nodes that may run in one invocation.
 ///
-/// A loop of a model and its tools takes two steps a round; this is far beyond what a turn needs
-/// and still ends a loop that would never end within moments.
+/// The graph and the invocation can override it. A loop of a model and its tools takes two steps a
+/// round; the limit is far above the steps of a turn and still ends an endless loop within moments.
 pub const DEFAULT_MAX_STEPS: usize = 1_000;
 
-/// Collects nodes and edges. Mistakes are reported by [`compile`](Self::compile), not on the way.
+/// A builder that collects nodes and edges.
+///
+/// [`compile`](Self::compile) reports mistakes; the other methods report none.
 pub struct GraphBuilder<E = ()> {
     schema: StateSchema,
     nodes: Vec<(String, Box<dyn NodeBody<E>>)>,
@@ -44,14 +46,14 @@ enum PlannedEdge {
 }
 
 impl GraphBuilder {
-    /// An empty graph over a state, whose nodes emit no events.
+    /// Creates an empty graph over a state, whose nodes emit no events.
     pub fn new(schema: StateSchema) -> Self {
         Self::for_events(schema)
     }
 }
 
 impl<E: 'static> GraphBuilder<E> {
-    /// An empty graph over a state, whose nodes emit events of the type `E`.
+    /// Creates an empty graph over a state, whose nodes emit events of type `E`.
     pub fn for_events(schema: StateSchema) -> Self {
         Self {
             schema,
@@ -72,7 +74,7 @@ impl<E: 'static> GraphBuilder<E> {
         self
     }
 
-    /// Adds a graph that stands in for a node.
+    /// Adds a graph as a node.
     #[must_use]
     pub fn add_subgraph(
         mut self,
@@ -99,15 +101,17 @@ impl<E: 'static> GraphBuilder<E> {
         self
     }
 
-    /// Wraps a middleware around every node. The first one that is added is the outermost, and those
-    /// of single nodes are inside those of all.
+    /// Wraps a middleware around every node.
+    ///
+    /// The first one added is the outermost. Middleware of single nodes is inside the middleware of
+    /// all nodes.
     #[must_use]
     pub fn wrap(mut self, middleware: impl Middleware<E> + 'static) -> Self {
         self.middleware.push((None, Arc::new(middleware)));
         self
     }
 
-    /// Wraps a middleware around one node. The first one that is added is the outermost.
+    /// Wraps a middleware around one node. The first one added is the outermost.
     #[must_use]
     pub fn wrap_node(
         mut self,
@@ -119,7 +123,7 @@ impl<E: 'static> GraphBuilder<E> {
         self
     }
 
-    /// Lets somebody watch the nodes of every run, those of the graphs inside nodes included.
+    /// Adds an observer of all nodes, including the nodes of graphs inside nodes.
     #[must_use]
     pub fn observe(mut self, observer: impl Observer + 'static) -> Self {
         self.observers.push(Arc::new(observer));
@@ -136,14 +140,14 @@ impl<E: 'static> GraphBuilder<E> {
         self.add_node(name, FnNode(run))
     }
 
-    /// Names the node that runs first.
+    /// Sets the node that runs first.
     #[must_use]
     pub fn entry(mut self, name: impl Into<String>) -> Self {
         self.entry = Some(name.into());
         self
     }
 
-    /// After `from`, always `to`.
+    /// Adds a fixed edge from `from` to `to`.
     #[must_use]
     pub fn add_edge(mut self, from: impl Into<String>, to: impl Into<EdgeTarget>) -> Self {
         self.edges
@@ -151,8 +155,9 @@ impl<E: 'static> GraphBuilder<E> {
         self
     }
 
-    /// After `from`, whichever of `targets` the function chooses. It sees the state with the
-    /// update of `from` merged.
+    /// Adds an edge from `from` to one of `targets`, which the function chooses.
+    ///
+    /// The function receives the state with the update of `from` merged.
     #[must_use]
     pub fn add_conditional_edge<F, R>(
         mut self,
@@ -171,18 +176,20 @@ impl<E: 'static> GraphBuilder<E> {
         self
     }
 
-    /// Sets how many nodes may run in one invocation; see [`DEFAULT_MAX_STEPS`].
+    /// Sets the maximum number of nodes per invocation; see [`DEFAULT_MAX_STEPS`].
     #[must_use]
     pub fn max_steps(mut self, limit: usize) -> Self {
         self.max_steps = limit;
         self
     }
 
-    /// Checks the graph and makes it runnable. `ids` makes the ids that an invocation leaves out.
+    /// Checks the graph and returns it in runnable form.
+    ///
+    /// `ids` creates the ids that an invocation leaves out.
     ///
     /// # Errors
-    /// The first mistake found; first those of the schema, then of nodes, entry and edges, and
-    /// reachability last.
+    /// Returns the first mistake found. The schema is checked first, then nodes, entry and edges,
+    /// and reachability last.
     pub fn compile(self, ids: impl IdSource + 'static) -> Result<CompiledGraph<E>, CompileError> {
         let layout = Layout::new(self.schema)?;
         let mut nodes = self.nodes;

@@ -1,4 +1,4 @@
-//! Why a graph cannot be compiled.
+//! Errors that prevent a graph from being compiled.
 
 use std::fmt;
 
@@ -6,31 +6,31 @@ use crate::build::edge::EdgeTarget;
 use crate::state::reducer::Reducer;
 use crate::state::snapshot::StateError;
 
-/// A mistake in a graph or its schema, found before anything runs.
+/// A mistake in a graph or its schema, found before a node runs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileError {
-    /// No entry was named, or the one that was named is no node.
+    /// The entry is missing or is not a node.
     #[error("{}", match entry {
         Some(name) => format!("the entry `{name}` is not a node of the graph"),
         None => "the graph has no entry".to_owned(),
     })]
     NoDeclaredEntry {
-        /// The name that was given.
+        /// The declared name, if any.
         entry: Option<String>,
     },
-    /// No way leads from the entry to a node.
+    /// No path leads from the entry to a node.
     #[error("the node `{node}` cannot be reached from the entry")]
     UnreachableNode {
         /// The node.
         node: String,
     },
-    /// An edge begins or ends at something that is no node.
+    /// An edge starts or ends at an unknown node.
     #[error("the edge from `{from}` to {to} touches a node that the graph does not have")]
     DanglingEdge {
-        /// Where it begins.
+        /// The start of the edge.
         from: String,
-        /// Where it ends, or may end.
+        /// The end of the edge, or one of its possible ends.
         to: EdgeTarget,
     },
     /// A node has more than one outgoing edge.
@@ -51,7 +51,7 @@ pub enum CompileError {
         /// The name.
         node: String,
     },
-    /// A middleware is to be wrapped around something that is no node.
+    /// A middleware wraps an unknown node.
     #[error("a middleware is to be wrapped around `{node}`, which the graph does not have")]
     UnknownNode {
         /// The name.
@@ -72,7 +72,7 @@ pub enum CompileError {
         node: String,
         /// The field.
         field: String,
-        /// Whose schema lacks it.
+        /// The schema that lacks the field.
         side: MappingSide,
     },
     /// A field is declared twice, with different reducers.
@@ -128,9 +128,9 @@ impl CompileError {
 /// One of the two schemas that a mapping joins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MappingSide {
-    /// That of the graph in which the node stands.
+    /// The schema of the graph that contains the node.
     Graph,
-    /// That of the graph inside the node.
+    /// The schema of the graph inside the node.
     Subgraph,
 }
 

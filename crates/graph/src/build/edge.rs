@@ -1,4 +1,4 @@
-//! Where a run goes after a node: along a static edge, or where a function of the state says.
+//! Edges between nodes: fixed, or chosen by a function of the state.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,20 +6,20 @@ use std::fmt;
 use crate::error::NodeError;
 use crate::state::snapshot::State;
 
-/// The end of a run. It is no node: a node may be called `END` without being it.
+/// The end of a run. It is distinct from a node called `END`.
 pub const END: EdgeTarget = EdgeTarget::End;
 
-/// Where an edge leads.
+/// The target of an edge.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum EdgeTarget {
-    /// To the node of that name.
+    /// The node of that name.
     Node(String),
-    /// To the end of the run; [`END`] is its short name.
+    /// The end of the run; [`END`] is its short name.
     End,
 }
 
 impl EdgeTarget {
-    /// The node of that name.
+    /// Returns the target for the node of that name.
     pub fn node(name: impl Into<String>) -> Self {
         Self::Node(name.into())
     }
@@ -46,12 +46,12 @@ impl fmt::Display for EdgeTarget {
     }
 }
 
-/// What the function of a conditional edge may return: a target, or a result of one.
+/// A return type of a conditional edge's function: a target or a result.
 pub trait IntoRoute {
-    /// The target, or why there is none.
+    /// Returns the chosen target.
     ///
     /// # Errors
-    /// The function failed.
+    /// Returns the error of the function if it failed.
     fn into_route(self) -> Result<EdgeTarget, NodeError>;
 }
 
@@ -70,7 +70,7 @@ impl IntoRoute for Result<EdgeTarget, NodeError> {
 /// The function of a conditional edge.
 pub(crate) type Route = Box<dyn Fn(&State) -> Result<EdgeTarget, NodeError> + Send + Sync>;
 
-/// The one edge out of a node, its targets resolved.
+/// The one outgoing edge of a node, with resolved targets.
 pub(crate) enum Edge {
     Static(Position),
     Conditional {
@@ -79,21 +79,21 @@ pub(crate) enum Edge {
     },
 }
 
-/// A place in a compiled graph.
+/// A position in a compiled graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Position {
     Node(usize),
     End,
 }
 
-/// Why a conditional edge leads nowhere.
+/// The failure of a conditional edge.
 pub(crate) enum RoutingFailure {
     Failed(NodeError),
     Undeclared(EdgeTarget),
 }
 
 impl Edge {
-    /// Whether [`follow`](Self::follow) can fail.
+    /// Returns whether [`follow`](Self::follow) can fail.
     pub(crate) fn can_fail(&self) -> bool {
         matches!(self, Self::Conditional { .. })
     }

@@ -1,8 +1,8 @@
-//! States as types of the program: a struct for what a node reads, another for what it changes.
+//! States as Rust types: one struct to read, another for the changes.
 //!
-//! This is a thin layer. The engine keeps its named fields, and a typed node turns the state into
-//! its struct when it begins: that costs the size of what the struct holds, long lists included. A
-//! node that passes over long lists reads its fields from the [`NodeContext`] instead.
+//! This is a thin layer. The engine keeps its named fields, and a typed node converts the state
+//! into its struct when it starts: that costs the size of the struct's contents, long lists
+//! included. A node that passes over long lists reads its fields from the [`NodeContext`] instead.
 
 use std::future::Future;
 
@@ -20,8 +20,10 @@ use crate::state::update::Update;
 use crate::state::value::FieldValue;
 
 impl StateSchema {
-    /// A schema with a field for each of a struct's, of the type that its value has and with that
-    /// value as its default; the last write wins. A field whose value is null takes anything.
+    /// Creates a schema with one field for each field of a struct.
+    ///
+    /// Each field has the type of its value and that value as its default; the last write replaces
+    /// earlier ones. A field whose value is null accepts any value.
     ///
     /// ```
     /// use logue_graph::{Reducer, StateSchema};
@@ -41,7 +43,7 @@ impl StateSchema {
     /// ```
     ///
     /// # Errors
-    /// The value cannot be written as JSON, or is no object there.
+    /// Returns an error if the value cannot be serialised as a JSON object.
     pub fn of<S: Serialize>(defaults: &S) -> Result<Self, NodeError> {
         let fields = object(defaults)?.into_iter();
         Ok(fields.fold(Self::new(), |schema, (name, value)| {
@@ -52,10 +54,12 @@ impl StateSchema {
 }
 
 impl State {
-    /// The state as a struct, or the part of it that the struct names. Costs what the struct holds.
+    /// Reads the state, or the part that the struct names, into a struct.
+    ///
+    /// Costs the size of the struct's contents.
     ///
     /// # Errors
-    /// A field is missing, or is not what the struct says.
+    /// Returns an error if a field is missing or has another type than the struct declares.
     pub fn to<S: DeserializeOwned>(&self) -> Result<S, NodeError> {
         let fields = self.iter().map(|(name, value)| (name, Held(value)));
         S::deserialize(MapDeserializer::new(fields)).map_err(|error: serde_json::Error| {
@@ -66,19 +70,22 @@ impl State {
 }
 
 impl Update {
-    /// An update from a struct: a field for each of its own. A field that is to stay as it is must
-    /// not be written: `#[serde(skip_serializing_if = "Option::is_none")]`.
+    /// Creates an update with one field for each field of a struct.
+    ///
+    /// Skip the fields that do not change: `#[serde(skip_serializing_if = "Option::is_none")]`.
     ///
     /// # Errors
-    /// The value cannot be written as JSON, or is no object there.
+    /// Returns an error if the value cannot be serialised as a JSON object.
     pub fn of<P: Serialize>(patch: &P) -> Result<Self, NodeError> {
         object(patch).map(Self::from)
     }
 }
 
 impl<E: 'static> GraphBuilder<E> {
-    /// Adds an async closure as a node which reads the state as a struct, and returns another struct,
-    /// or anything else that is an object in JSON, with the fields that change; see [`Update::of`].
+    /// Adds an async closure that reads and returns structs as a node.
+    ///
+    /// It returns a struct, or another value that serialises as a JSON object, with the fields that
+    /// change; see [`Update::of`].
     #[must_use]
     pub fn add_typed_node<S, P, F, Fut>(self, name: impl Into<String>, run: F) -> Self
     where
@@ -94,8 +101,9 @@ impl<E: 'static> GraphBuilder<E> {
     }
 }
 
-/// A field's value where a struct reads it: in place, so that what the struct leaves out is not
-/// copied.
+/// A field's value that a struct deserialises in place.
+///
+/// Fields that the struct leaves out are not copied.
 struct Held<'a>(&'a FieldValue);
 
 impl<'de> IntoDeserializer<'de, serde_json::Error> for Held<'de> {

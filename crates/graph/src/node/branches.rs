@@ -1,4 +1,4 @@
-//! Different graphs at once.
+//! A node that runs different graphs at once.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,8 +23,10 @@ use crate::state::schema::StateSchema;
 use crate::state::snapshot::{State, StateError};
 use crate::state::update::Update;
 
-/// A node that runs several named graphs at once. What they give is merged in the order in which
-/// the branches were added: where two of them update a field, its reducer merges both.
+/// A node that runs several named graphs at once.
+///
+/// Their results are merged in the order in which the branches were added: where two of them update
+/// a field, its reducer merges both.
 pub struct ParallelBranches<E = ()> {
     branches: Vec<(Arc<str>, Subgraph<E>)>,
     policy: ErrorPolicy,
@@ -42,7 +44,7 @@ impl<E> Default for ParallelBranches<E> {
 }
 
 impl<E: 'static> ParallelBranches<E> {
-    /// No branches.
+    /// Creates a node without branches.
     pub fn new() -> Self {
         Self::default()
     }
@@ -60,15 +62,17 @@ impl<E: 'static> ParallelBranches<E> {
         self
     }
 
-    /// Says what becomes of the node when a branch fails.
+    /// Sets the policy for failed branches.
     #[must_use]
     pub fn error_policy(mut self, policy: ErrorPolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Under [`ErrorPolicy::Collect`], updates a field with the list of failures, each with
-    /// `branch_name`, `category` and `message`.
+    /// Sets the field that receives the list of failures.
+    ///
+    /// Applies under [`ErrorPolicy::Collect`]. Each failure has `branch_name`, `category` and
+    /// `message`.
     #[must_use]
     pub fn errors_to(mut self, field: impl Into<String>) -> Self {
         self.errors_field = Some(field.into());

@@ -1,4 +1,4 @@
-//! A node of the graph, and what it is told when it runs.
+//! A node of the graph, and its context.
 
 use std::fmt;
 use std::future::Future;
@@ -19,11 +19,11 @@ use crate::state::update::Update;
 /// The category of a session that could not be saved.
 const SAVE_FAILED: &str = "session_save_failed";
 
-/// A step of the work.
+/// A step of a graph.
 ///
-/// It reads an immutable state and returns what is to change. Its future is dropped when the run is
-/// cancelled or the node suspends, so what it holds must clean up when dropped. Implement it for a
-/// type that has something to keep; for a plain async closure there is
+/// It reads an immutable state and returns the changes. Its future is dropped when the run is
+/// cancelled or the node suspends, so the resources that it holds must clean up when dropped.
+/// Implement it for a type with fields of its own; for a plain async closure there is
 /// [`GraphBuilder::add_node_fn`](crate::GraphBuilder::add_node_fn).
 ///
 /// ```
@@ -44,7 +44,7 @@ pub trait Node<E = ()>: Send + Sync {
     /// Runs the node once.
     ///
     /// # Errors
-    /// Whatever the node raises; the run ends as errored with the state from before the node.
+    /// Returns any error of the node; the run ends as errored with the state from before the node.
     fn run(&self, ctx: NodeContext<E>) -> BoxFuture<'_, Result<Update, NodeError>>;
 }
 
@@ -67,7 +67,7 @@ where
     }
 }
 
-/// What a node is told when it runs. Cloning is cheap.
+/// The context of one attempt of a node. Cloning is cheap.
 pub struct NodeContext<E = ()> {
     pub(crate) shared: Arc<Shared<E>>,
     pub(crate) state: State,
@@ -76,61 +76,62 @@ pub struct NodeContext<E = ()> {
 }
 
 impl<E> NodeContext<E> {
-    /// The state that the node starts from. It does not change while the node runs.
+    /// Returns the state that the node starts from, which does not change.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// The id of this invocation; a resumed run keeps it.
+    /// Returns the id of this invocation; a resumed run keeps it.
     pub fn invocation_id(&self) -> &str {
         &self.shared.info.invocation_id
     }
 
-    /// The id by which the caller ties invocations together.
+    /// Returns the id by which the caller links invocations.
     pub fn correlation_id(&self) -> &str {
         &self.shared.info.correlation_id
     }
 
-    /// The session that the run belongs to, if any.
+    /// Returns the session that the run belongs to, if any.
     pub fn session_id(&self) -> Option<&str> {
         self.shared.info.session_id()
     }
 
-    /// What the caller passed along.
+    /// Returns the metadata that the caller passed.
     pub fn metadata(&self) -> &Map<String, Value> {
         &self.shared.info.metadata
     }
 
-    /// Which node this is, and where in the run it stands.
+    /// Returns the node and its position in the run.
     pub fn place(&self) -> &NodeLocation {
         &self.place
     }
 
-    /// The name of the node in its graph.
+    /// Returns the name of the node in its graph.
     pub fn node_name(&self) -> &str {
         &self.place.node
     }
 
-    /// How many nodes began before this one in the invocation, those of subgraphs included.
+    /// Returns the number of nodes that began earlier in the invocation, including subgraphs.
     pub fn step(&self) -> usize {
         self.place.step
     }
 
-    /// How often the node was tried before in this step.
+    /// Returns the number of earlier attempts of the node in this step.
     pub fn attempt_index(&self) -> usize {
         self.place.attempt_index
     }
 
-    /// Lets whoever watches the run see something. Without an event sink it does nothing.
+    /// Sends an event to the event sink of the run, if there is one.
     pub fn emit(&self, event: E) {
         self.shared.emit(&self.place, RunEvent::Emitted(event));
     }
 
-    /// Makes a note of something that happened before the node ends. It is durable when this
-    /// returns; without a journal it returns at once.
+    /// Records a note about progress before the node ends.
+    ///
+    /// The note is durable when this returns; without a journal it returns at once.
     ///
     /// # Errors
-    /// The journal could not make the note. The node decides what becomes of that.
+    /// Returns an error if the journal cannot record the note. The node decides how to handle it.
     pub async fn journal(&self, entry: Value) -> Result<(), NodeError> {
         match &self.shared.ports.journal {
             Some(journal) => journal.note(&self.place, entry).await,
@@ -138,12 +139,15 @@ impl<E> NodeContext<E> {
         }
     }
 
-    /// Saves the session as it is now, with an update that this node has not returned yet. What is
-    /// saved survives a later failure of the run. Without a session it does nothing.
+    /// Saves the session with the current state and an optional update.
+    ///
+    /// The update is one that this node has not returned yet. The saved state survives a later
+    /// failure of the run. Without a session it does nothing.
     ///
     /// # Errors
-    /// The update does not fit the state, the session could not be saved (`session_save_failed`), or
-    /// the node is in a subgraph, whose state is not a session's. The node decides what becomes of it.
+    /// Returns an error if the update does not fit the state, if the session cannot be saved
+    /// (`session_save_failed`), or if the node is in a subgraph, whose state is not the state of a
+    /// session. The node decides how to handle it.
     pub async fn save_session(&self, update: Option<&Update>) -> Result<(), NodeError> {
         let Some(saver) = &self.shared.ports.session else {
             return Ok(());
@@ -170,17 +174,17 @@ impl<E> NodeContext<E> {
         })
     }
 
-    /// Stops the run until a signal comes; the run then goes on behind this node.
+    /// Suspends the run until a signal comes; it resumes after this node.
     ///
-    /// The future never completes, whoever awaits it: the engine drops the node, an update it might
-    /// have returned is ignored, and the run ends as [`RunOutcome::Suspended`](crate::RunOutcome::Suspended).
-    /// It must be awaited before this attempt of the node ends; see [`Suspend`] for what happens
-    /// otherwise.
+    /// The future never completes for any code that awaits it: the engine drops the node and any
+    /// update that the node might have returned, and the run ends as
+    /// [`RunOutcome::Suspended`](crate::RunOutcome::Suspended). It must be awaited before this
+    /// attempt of the node ends; see [`Suspend`] for the error if it is not.
     pub fn suspend(&self, descriptor: SignalDescriptor) -> Suspend {
         self.suspension(descriptor, true)
     }
 
-    /// Stops the run until a signal comes; the run then starts this node again.
+    /// Suspends the run until a signal comes; it resumes with this node.
     pub fn suspend_and_rerun(&self, descriptor: SignalDescriptor) -> Suspend {
         self.suspension(descriptor, false)
     }

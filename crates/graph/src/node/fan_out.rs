@@ -1,4 +1,4 @@
-//! One graph for each item of a list.
+//! A node that runs one graph for each item of a list.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,8 +26,9 @@ use crate::state::snapshot::{State, StateError};
 use crate::state::update::Update;
 use crate::state::value::FieldValue;
 
-/// A node that runs a graph for each item of a list, and collects what they give, in the order of
-/// the items.
+/// A node that runs a graph for each item of a list.
+///
+/// It collects the results in the order of the items.
 ///
 /// ```
 /// use logue_graph::{CompiledGraph, FanOut};
@@ -43,7 +44,7 @@ pub struct FanOut<E = ()> {
     items_field: String,
     item_field: String,
     inputs: Vec<(String, String)>,
-    /// The field of the graph around, and of the instance: its whole state, if none.
+    /// The field of the outer graph, and of the instance; if none, its whole state.
     outputs: Vec<(String, Option<String>)>,
     policy: ErrorPolicy,
     errors_field: Option<String>,
@@ -51,8 +52,10 @@ pub struct FanOut<E = ()> {
 }
 
 impl<E: 'static> FanOut<E> {
-    /// An instance of `graph` for each item of the list `items_field` of the graph around; the item
-    /// is the instance's field `item_field`.
+    /// Creates a node that runs `graph` for each item of a list.
+    ///
+    /// The list is the field `items_field` of the outer graph; each instance receives its item in
+    /// the field `item_field`.
     pub fn new(
         graph: CompiledGraph<E>,
         items_field: impl Into<String>,
@@ -70,9 +73,10 @@ impl<E: 'static> FanOut<E> {
         }
     }
 
-    /// Updates `target_field` with the list of what the instances' `collect_field` holds in the end.
-    /// More than one field may be collected, each into a target of its own: the last one that is
-    /// named for a target counts.
+    /// Collects the final values of `collect_field` into the list `target_field`.
+    ///
+    /// Several fields may be collected, each into a target of its own: the last field named for a
+    /// target counts.
     #[must_use]
     pub fn collect(
         self,
@@ -82,35 +86,39 @@ impl<E: 'static> FanOut<E> {
         self.output(target_field.into(), Some(collect_field.into()))
     }
 
-    /// Updates `target_field` with the list of the instances' final states, as objects.
+    /// Collects the final states of the instances, as objects, into `target_field`.
     #[must_use]
     pub fn collect_states(self, target_field: impl Into<String>) -> Self {
         self.output(target_field.into(), None)
     }
 
-    /// Gives each instance the same value too: its field `sub` starts with that of `parent`.
+    /// Sets the field `sub` of each instance to the value of `parent`.
     #[must_use]
     pub fn with_input(mut self, sub: impl Into<String>, parent: impl Into<String>) -> Self {
         self.inputs.push((sub.into(), parent.into()));
         self
     }
 
-    /// Says what becomes of the node when an instance fails.
+    /// Sets the policy for failed instances.
     #[must_use]
     pub fn error_policy(mut self, policy: ErrorPolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Under [`ErrorPolicy::Collect`], updates a field with the list of failures, each with
-    /// `fan_out_index`, `category` and `message`.
+    /// Sets the field that receives the list of failures.
+    ///
+    /// Applies under [`ErrorPolicy::Collect`]. Each failure has `fan_out_index`, `category` and
+    /// `message`.
     #[must_use]
     pub fn errors_to(mut self, field: impl Into<String>) -> Self {
         self.errors_field = Some(field.into());
         self
     }
 
-    /// Lets no more than so many instances run at once, but at least one. Without it all of them do.
+    /// Sets the maximum number of instances that run at once, at least one.
+    ///
+    /// The default is all of them.
     #[must_use]
     pub fn concurrency(mut self, at_once: usize) -> Self {
         self.at_once = at_once;
@@ -173,12 +181,12 @@ impl<E: 'static> FanOut<E> {
         Ok(self.gather(progress))
     }
 
-    /// An instance for each item.
+    /// Creates an instance for each item.
     fn all(&self, parent: &State) -> Result<Progress, NodeError> {
         let items = parent.get(&self.items_field).and_then(FieldValue::to_list);
         let items = items.ok_or_else(|| {
             let field = &self.items_field;
-            NodeError::new(format!("the field `{field}` holds no list of items"))
+            NodeError::new(format!("the field `{field}` is not a list of items"))
                 .with_category("state_validation_error")
         })?;
         let items = items.shared().enumerate();

@@ -396,7 +396,7 @@ async fn items_that_are_no_list_fail_the_node() {
     assert_eq!(failed.error.derived_category(), "state_validation_error");
     assert_eq!(
         failed.error.diagnostic(),
-        "the field `items` holds no list of items"
+        "the field `items` is not a list of items"
     );
 }
 
