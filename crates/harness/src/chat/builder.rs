@@ -18,7 +18,7 @@ use super::options::{ChatConfig, DefaultErrorMessages, ErrorMessages};
 use super::remembered::Remembered;
 use super::{ChatHarness, Inner, MESSAGES};
 
-/// Why a graph cannot hold conversations.
+/// The reason that a graph cannot hold conversations.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChatGraphError {

@@ -1,5 +1,4 @@
-//! What a turn is watched for while it runs: that its session is still its own, and that nobody
-//! wants it to end.
+//! Watches a running turn for the loss of its lease and for requests to cancel it.
 
 use std::future::Future;
 use std::pin::pin;
@@ -10,10 +9,12 @@ use crate::store::{CancelMode, Lease, StoreError};
 
 use super::Inner;
 
-/// How often the wish to cancel is looked for in the store; one of this process is seen at once.
+/// The interval at which the store is checked for a request to cancel.
+///
+/// A request from this process is noticed at once.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Why a turn has to end.
+/// The reason to end a turn early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// It was asked to.
@@ -44,7 +45,7 @@ impl<E: Send + 'static> Inner<E> {
     }
 }
 
-/// Which of two futures was done first.
+/// The output of the first of two futures to complete.
 pub(super) enum First<A, B> {
     One(A),
     Other(B),

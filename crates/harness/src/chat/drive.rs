@@ -83,7 +83,7 @@ impl<E: Send + 'static> Inner<E> {
         Ok(Box::pin(self.graph.invoke(start)))
     }
 
-    /// A turn that goes on: its state as it was, but with the conversation as it is now.
+    /// Continues a suspended turn: its state as suspended, with the current conversation.
     async fn resumed<'a>(
         &'a self,
         state: &State,
@@ -112,7 +112,7 @@ impl<E: Send + 'static> Inner<E> {
         Ok(Box::pin(merged.with_ports(ports).run()))
     }
 
-    /// Whether a suspended turn can go on with a payload. Nothing is consumed.
+    /// Checks that a suspended turn can continue with a payload. Nothing is consumed.
     pub(super) fn check_payload(
         &self,
         suspension: &Suspension,
@@ -155,7 +155,7 @@ impl<E: Send + 'static> Inner<E> {
     }
 }
 
-/// What a store keeps of a suspended run. The conversation is in the history.
+/// The stored record of a suspended run. The conversation is in the history.
 pub(super) fn record_of(suspended: &Suspended) -> Value {
     let mut paused = suspended.paused.clone();
     drop(paused.take_field(MESSAGES));

@@ -1,4 +1,4 @@
-//! What fails in a chat besides its graph, by the names of the contract.
+//! Failures of a chat outside its graph, under the names of the contract.
 
 use std::error::Error;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::outcome::{ChatTurnOutcome, ErroredTurn};
 pub(super) struct Failure {
     pub(super) category: String,
     pub(super) diagnostic: String,
-    /// What to do, and how long to wait before, where that is known.
+    /// The remedy and the time to wait before it, if known.
     pub(super) help: Option<String>,
     pub(super) retry_after: Option<Duration>,
     /// Whether the store was away, so that nothing is decided about the turn.
@@ -99,7 +99,7 @@ impl Failure {
     }
 }
 
-/// Whether the graph failed because a note could not be made: the store was away.
+/// Returns whether the graph failed because the store was unavailable for a journal note.
 fn is_of_absent_store(error: &EngineError) -> bool {
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(link) = next {

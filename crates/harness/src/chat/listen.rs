@@ -1,4 +1,4 @@
-//! Who wants to be told of turns that went on after a signal (harness-chat §8.2).
+//! Listeners for turns that resumed after a signal (harness-chat §8.2).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,7 +22,9 @@ pub(super) struct Listeners {
 struct Listener {
     session: String,
     callback: Callback,
-    /// The outcomes up to here were looked at. Held while they are, so that each is told once.
+    /// The position up to which outcomes were delivered.
+    ///
+    /// The lock is held during delivery, so that each outcome is delivered once.
     cursor: tokio::sync::Mutex<u64>,
 }
 
@@ -34,7 +36,7 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// How far the session's outcomes were told; whoever subscribes again from here misses none.
+    /// The cursor after the last delivered outcome; a subscription from here misses none.
     pub async fn cursor(&self) -> Option<u64> {
         let listeners = self.listeners.upgrade()?;
         let listener = listeners.lock().get(&self.id).cloned()?;
@@ -78,9 +80,10 @@ impl Listeners {
 }
 
 impl<E: Send + 'static> ChatHarness<E> {
-    /// Calls `callback` once for each turn of the session that goes on after a signal and completes
-    /// or fails, from now on. Turns of other processes are told when [`listen`](Self::listen) or a
-    /// turn of this process looks for them.
+    /// Calls `callback` for each resumed turn of the session that completes or fails.
+    ///
+    /// Only turns that end from now on count, each once. Turns of other processes are reported when
+    /// [`listen`](Self::listen) or a turn of this process looks for them.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -94,8 +97,9 @@ impl<E: Send + 'static> ChatHarness<E> {
         Ok(self.subscribe_from(session_id, now, callback))
     }
 
-    /// [`subscribe`](Self::subscribe) from a cursor on, so that a listener that was away is told what
-    /// it missed.
+    /// Subscribes like [`subscribe`](Self::subscribe), starting after a cursor.
+    ///
+    /// A listener that was away receives the outcomes that it missed.
     pub fn subscribe_from(
         &self,
         session_id: &str,
@@ -123,16 +127,17 @@ impl<E: Send + 'static> ChatHarness<E> {
         }
     }
 
-    /// Tells the listeners of a session what they were not told yet.
+    /// Delivers the outstanding outcomes of a session to its listeners.
     ///
     /// # Errors
-    /// The store cannot be read; nothing that was not told is passed over.
+    /// The store cannot be read; no undelivered outcome is skipped.
     pub async fn listen(&self, session_id: &str) -> Result<(), StoreError> {
         self.inner.tell(session_id).await
     }
 
-    /// The outcomes behind a cursor, each with the cursor behind it: for whoever would rather ask than
-    /// be called.
+    /// The outcomes after a cursor, each with the cursor that follows it.
+    ///
+    /// An alternative to [`subscribe`](Self::subscribe) for callers that poll.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -197,7 +202,9 @@ impl<E: Send + 'static> Inner<E> {
     }
 }
 
-/// The suspending turn was told to its sender, and a turn that suspends again is not at its end.
+/// Returns whether an outcome is reported to listeners.
+///
+/// A suspension is reported to its sender, and a turn that suspends again has not ended.
 fn is_for_listeners(stored: &StoredOutcome) -> bool {
     stored.resumed && stored.kind != OutcomeKind::Suspended
 }

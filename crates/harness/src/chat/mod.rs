@@ -1,17 +1,17 @@
-//! A chat over a graph: `send` a message to a session, and be told how its turn ended.
+//! A chat over a graph: `send` a message to a session and receive its outcome.
 //!
 //! The graph's state has a field `messages`, a list with the reducer `append` (harness-chat §4). A
 //! [`ChatHarness`] runs the graph once for each message and keeps the state in a [`Store`](crate::store::Store), so that
 //! any process may take the next turn. What it adds to the engine:
 //!
-//! - **No message is lost.** It is in the inbox of its session before anything runs, and every entry of
-//!   the inbox gets an outcome, whoever dies in between.
+//! - **No message is lost.** It is in the inbox of its session before anything runs, and every
+//!   entry of the inbox gets an outcome, even if processes die in between.
 //! - **One turn at a time**, over all processes, in the order in which messages were accepted. A
 //!   process that was stopped while another one took over can commit nothing.
 //! - **A turn is a transaction.** A failed one leaves the history as it was. What had happened in it
 //!   is in its journal, and the user's words are in the inbox.
-//! - **A suspended turn goes on anywhere**: its state is committed beside the session, and its signal
-//!   is one more entry of the inbox, consumed once.
+//! - **A suspended turn resumes anywhere**: its state is committed beside the session, and its
+//!   signal is one more entry of the inbox, consumed once.
 //!
 //! ```text
 //! send ─▶ validate ─▶ inbox ─▶ ┌ lease ─▶ begin ─▶ open ─▶ graph ─▶ commit ┐ ─▶ outcome
@@ -110,8 +110,8 @@ pub(crate) const MESSAGES: &str = "messages";
 
 /// A graph that holds conversations. Cloning is cheap; clones share everything.
 ///
-/// A future of [`send`](Self::send) that is dropped leaves its turn to whoever comes next: the turn is
-/// recovered when the lease ends.
+/// Dropping a future of [`send`](Self::send) leaves its turn unfinished. The next lease owner
+/// recovers it when the lease ends.
 pub struct ChatHarness<E = ()> {
     inner: Arc<Inner<E>>,
 }
@@ -135,7 +135,9 @@ struct Inner<E> {
     listeners: Arc<Listeners>,
     /// One lock for each session that a task of this process works on.
     locks: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
-    /// Told of each commit and of each wish to cancel, so that nobody of this process polls for it.
+    /// Notified of each commit and each request to cancel of this process.
+    ///
+    /// It saves the tasks of this process from polling.
     changed: tokio::sync::Notify,
 }
 
@@ -184,7 +186,7 @@ impl<E: Send + 'static> Inner<E> {
         if let Some(lock) = locks.get(session).and_then(Weak::upgrade) {
             return lock;
         }
-        // Sessions that nobody works on any more would fill the map.
+        // Idle sessions would fill the map.
         if locks.len() > 2 * self.settings.config.cached_sessions {
             locks.retain(|_, lock| lock.strong_count() > 0);
         }

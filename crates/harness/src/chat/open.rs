@@ -8,14 +8,14 @@ use logue_graph::{State, Update};
 use super::failure::Failure;
 use super::{Inner, MESSAGES};
 
-/// How many messages are asked of the store at once.
+/// The number of messages requested from the store at once.
 const PAGE: usize = 1_000;
 
 /// A session that is open for a turn.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) state: State,
-    /// How many messages of it are history.
+    /// The number of its messages that are history.
     pub(super) seq: u64,
     /// The latest outcome.
     pub(super) cursor: u64,
@@ -89,7 +89,7 @@ impl<E: Send + 'static> Inner<E> {
         Ok(messages)
     }
 
-    /// The state that a record stands for; fields that it does not have begin at their defaults.
+    /// The state that a record stands for. Absent fields start at their defaults.
     fn state_of(&self, info: &SessionInfo, messages: Vec<Value>) -> Result<State, Failure> {
         let fields = self.migrated(info)?;
         let mut update = Update::new();

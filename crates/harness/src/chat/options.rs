@@ -1,11 +1,13 @@
-//! What a caller of a chat may choose.
+//! Options and settings of a chat.
 
 use std::time::Duration;
 
 use crate::classification::ErrorBucket;
 use crate::store::CancelMode;
 
-/// What becomes of a message while another turn of its session runs or waits to run.
+/// The policy for a message that arrives while its session is busy.
+///
+/// A session is busy while another of its turns runs or waits to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BusyPolicy {
     /// It waits in the inbox for its turn.
@@ -29,26 +31,28 @@ impl BusyPolicy {
     }
 }
 
-/// What becomes of a message while a turn of its session waits for a signal.
+/// The policy for a message while a turn of its session waits for a signal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PausedPolicy {
-    /// It is a turn like any other; the waiting one goes on behind it when its signal comes.
+    /// Runs the message as an ordinary turn.
+    ///
+    /// The waiting turn resumes after it when its signal arrives.
     #[default]
     Proceed,
     /// It is refused with `session_awaiting_signal`, which names the signal, and stored nowhere.
     Reject,
 }
 
-/// What one [`send_with`](super::ChatHarness::send_with) does differently.
+/// Options of one [`send_with`](super::ChatHarness::send_with).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SendOptions {
     /// The name under which the same message may be delivered again: it is one turn, and each
     /// delivery gets its outcome.
     pub idempotency_key: Option<String>,
-    /// What to do while another turn runs.
+    /// The policy while another turn runs.
     pub busy: BusyPolicy,
-    /// What to do while a turn waits for a signal.
+    /// The policy while a turn waits for a signal.
     pub while_paused: PausedPolicy,
 }
 
@@ -80,16 +84,18 @@ impl SendOptions {
     }
 }
 
-/// How long things take and how much is kept. The defaults suit a program for people.
+/// Durations and cache sizes of a chat. The defaults suit an interactive program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChatConfig {
-    /// How long a session is an owner's without being renewed, and so how long the others wait
-    /// when an owner dies. It is renewed three times in that time.
+    /// The time for which an owner holds a session without renewal.
+    ///
+    /// It is also the time that others wait when an owner dies. The lease is renewed three times in
+    /// that time.
     pub lease: Duration,
-    /// How often to look whether another process is done.
+    /// The interval at which to check whether another process is done.
     pub poll: Duration,
-    /// How many sessions' states are kept in memory.
+    /// The number of sessions whose states are kept in memory.
     pub cached_sessions: usize,
 }
 
@@ -128,8 +134,9 @@ impl ChatConfig {
 
 /// Words for users. The bucket's meaning is fixed, its wording is not.
 pub trait ErrorMessages: Send + Sync {
-    /// What the user is told of an error of this bucket. A user-correctable one must repeat enough
-    /// of the diagnostic that the user can act on it.
+    /// The text shown to the user for an error of this bucket.
+    ///
+    /// A user-correctable one must repeat enough of the diagnostic that the user can act on it.
     fn reply(&self, bucket: ErrorBucket, category: &str, diagnostic: &str) -> String;
 }
 

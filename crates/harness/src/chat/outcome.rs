@@ -1,4 +1,4 @@
-//! How a turn of a chat ended, as its caller is told.
+//! Outcomes of the turns of a chat.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::classification::ErrorBucket;
 use crate::store::{NewOutcome, OutcomeKind, StoredOutcome};
 use logue_graph::{SignalDescriptor, State};
 
-/// How a turn ended (harness-chat §5.2).
+/// The outcome of a turn (harness-chat §5.2).
 #[derive(Clone, Debug, PartialEq)]
 #[must_use = "an outcome may be an error or a suspension"]
 pub enum ChatTurnOutcome {
@@ -25,7 +25,7 @@ pub enum ChatTurnOutcome {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CompletedTurn {
-    /// The messages of all roles that the turn added behind the user's, in order. May be empty.
+    /// The messages of all roles added after the user's, in order. May be empty.
     pub replies: Vec<ChatMessage>,
     /// The final state, where the turn ran in this process.
     pub final_state: Option<State>,
@@ -37,20 +37,22 @@ pub struct CompletedTurn {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ErroredTurn {
-    /// Who can do something about it.
+    /// The bucket, which names the party that can act on the error.
     pub error_bucket: ErrorBucket,
     /// The name of the error.
     pub error_category: String,
-    /// What happened, for whoever looks into it. The user is told [`reply`](Self::reply).
+    /// A description of the failure for operators. The user sees [`reply`](Self::reply).
     pub diagnostic: String,
-    /// What to do, if that is known.
+    /// The remedy, if known.
     pub help: Option<String>,
-    /// How long a server asks to wait before the next try.
+    /// The time that a server asks to wait before the next try.
     pub retry_after: Option<Duration>,
-    /// What to show to the user: a `system` message that is no part of the history.
+    /// The text to show to the user: a `system` message outside the history.
     pub reply: ChatMessage,
-    /// The id of the run whose end this is. Without one the message was refused, or the store failed
-    /// and nobody can tell: the same message under the same idempotency key finds out.
+    /// The id of the run that ended.
+    ///
+    /// Without one, the message was refused, or the store failed and the result is unknown: sending
+    /// the same message under the same idempotency key reveals it.
     pub invocation_id: Option<String>,
 }
 
@@ -58,7 +60,7 @@ pub struct ErroredTurn {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SuspendedTurn {
-    /// What it waits for, exactly as the node gave it.
+    /// The signal that the turn waits for, exactly as the node described it.
     pub signal_descriptor: SignalDescriptor,
     /// The messages that the turn added before it suspended, in order. May be empty.
     pub pending_messages: Vec<ChatMessage>,
@@ -76,7 +78,7 @@ impl ChatTurnOutcome {
         }
     }
 
-    /// The messages that the turn added and that are history now; none of a failed one.
+    /// The messages that the turn added to the history; none for a failed turn.
     pub fn messages(&self) -> &[ChatMessage] {
         match self {
             Self::Completed(turn) => &turn.replies,
@@ -116,7 +118,7 @@ impl ChatTurnOutcome {
         }
     }
 
-    /// What a store keeps of it: the messages are in the history.
+    /// Converts the outcome to its stored form. The messages are in the history.
     pub(super) fn to_stored(&self, replies_from: u64) -> NewOutcome {
         let (kind, body) = match self {
             Self::Completed(_) => (OutcomeKind::Completed, Value::Null),
@@ -186,7 +188,9 @@ impl ChatTurnOutcome {
 const HELP: &str = "help";
 const RETRY_AFTER: &str = "retry_after_seconds";
 
-/// A failed turn as JSON, with what is known of what to do; without that, there are no such keys.
+/// A failed turn as JSON, with advice where known.
+///
+/// Unknown advice has no keys.
 fn with_advice(turn: &ErroredTurn, mut json: Value) -> Value {
     if let Value::Object(object) = &mut json {
         if let Some(help) = &turn.help {

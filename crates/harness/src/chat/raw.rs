@@ -9,8 +9,10 @@ use super::options::SendOptions;
 use super::outcome::ChatTurnOutcome;
 
 impl<E: Send + 'static> ChatHarness<E> {
-    /// [`send_with`](Self::send_with) of a message as JSON. What is no message at all is refused as
-    /// `chat_message_shape_invalid`, like a message of a wrong shape: nothing is loaded or stored.
+    /// Sends a message given as JSON with [`send_with`](Self::send_with).
+    ///
+    /// A value that is not a message, or has a wrong shape, is refused as
+    /// `chat_message_shape_invalid`: nothing is loaded or stored.
     pub async fn send_json(
         &self,
         session_id: &str,

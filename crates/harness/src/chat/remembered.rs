@@ -1,24 +1,24 @@
-//! The states of sessions that were open a moment ago, so that a turn costs what it adds.
+//! A cache of session states, so that a turn costs only its additions.
 //!
-//! A state is kept with the position of the history that it stands for. Whoever opens the session
-//! again asks the store how far it is now, and reads only what came since; a session that somebody
-//! else changed in any other way is read anew.
+//! A state is kept with the position of the history that it stands for. The next turn asks the
+//! store for the current position and reads only the newer messages. A session that another process
+//! changed in any other way is read anew.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use logue_graph::State;
 
-/// What is known of a session.
+/// The cached state of a session.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     /// Its state as of `seq` and `cursor`.
     pub(super) state: State,
-    /// How many messages of the history are in the state.
+    /// The number of messages of the history in the state.
     pub(super) seq: u64,
     /// The latest outcome when the state was right.
     pub(super) cursor: u64,
-    /// When it was put, as a count.
+    /// The count of the last insertion, which orders entries by age.
     used: u64,
 }
 
@@ -43,12 +43,12 @@ impl Remembered {
         }
     }
 
-    /// Takes what is known of a session; whoever runs its turn puts it back.
+    /// Takes the cached state of a session; the task that runs its turn returns it.
     pub(super) fn take(&self, session: &str) -> Option<Known> {
         self.lock().sessions.remove(session)
     }
 
-    /// Remembers a session, and forgets the one that was used longest ago if there are too many.
+    /// Caches a session, and evicts the least recently used one beyond the limit.
     pub(super) fn put(&self, session: &str, state: State, seq: u64, cursor: u64) {
         if self.most == 0 {
             return;

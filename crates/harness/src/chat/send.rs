@@ -1,4 +1,4 @@
-//! `send`: from a message to its outcome, whoever runs the turn.
+//! `send`: from a message to its outcome, in any process.
 
 use std::sync::Arc;
 
@@ -40,9 +40,10 @@ impl<E: Send + 'static> ChatHarness<E> {
         }
     }
 
-    /// Works a session's inbox off, without saying anything: what was accepted and not run, and what
-    /// a process that died has left. Returns how many entries were settled; none if another process
-    /// has the session.
+    /// Processes the pending inbox entries of a session without adding one.
+    ///
+    /// These are accepted entries that did not run, and entries left by a process that died.
+    /// Returns the number of settled entries; 0 if another process has the session.
     ///
     /// # Errors
     /// The store failed; what is not settled is still in the inbox.
@@ -118,8 +119,9 @@ impl<E: Send + 'static> Inner<E> {
         }
     }
 
-    /// Waits until an entry is settled, and works the inbox off as far as it, unless somebody else
-    /// does.
+    /// Waits until an entry is settled.
+    ///
+    /// Processes the inbox up to the entry, unless another owner does.
     pub(super) async fn settled(
         &self,
         session: &str,

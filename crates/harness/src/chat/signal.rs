@@ -8,7 +8,7 @@ use super::outcome::ChatTurnOutcome;
 use super::stream::Sink;
 use super::{ChatHarness, Inner};
 
-/// Which turn a signal is for.
+/// The turn that a signal is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalTarget<'a> {
     /// The turn of that invocation.
@@ -19,14 +19,14 @@ pub enum SignalTarget<'a> {
     Either(&'a str),
 }
 
-/// Why a signal was not accepted. Nothing was consumed.
+/// The reason that a signal was not accepted. Nothing was consumed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignalError {
     /// No turn waits for it.
     #[error("no turn waits for `{target}`")]
     Unknown {
-        /// What was named.
+        /// The target as named by the caller.
         target: String,
     },
     /// Several turns wait for a signal of that name.
@@ -37,13 +37,13 @@ pub enum SignalError {
         /// The invocations that wait.
         invocations: Vec<String>,
     },
-    /// The turn cannot go on with this payload; another one may do.
+    /// The payload does not fit the turn; another payload may.
     #[error("{message}")]
     PayloadInvalid {
-        /// What does not fit.
+        /// The mismatch.
         message: String,
     },
-    /// What was stored of the turn cannot be read.
+    /// The stored record of the turn cannot be read.
     #[error("the suspended turn `{invocation_id}` cannot be read: {reason}")]
     RecordInvalid {
         /// The invocation.
@@ -70,8 +70,9 @@ impl SignalError {
 }
 
 impl<E: Send + 'static> ChatHarness<E> {
-    /// Gives a suspended turn its signal and runs it on; listeners are told how it ends, and so is
-    /// the caller.
+    /// Gives a suspended turn its signal and resumes it.
+    ///
+    /// The listeners and the caller receive its outcome.
     ///
     /// The payload replaces fields of the state and is checked before the suspension is consumed.
     /// A signal that was given before is not given again: the caller gets the outcome of the first.
@@ -87,9 +88,10 @@ impl<E: Send + 'static> ChatHarness<E> {
         Ok(self.inner.settled(&session, entry, &Sink::none()).await)
     }
 
-    /// Ends the waiting of the turns of a session whose time is over: each is put into the inbox with
-    /// what [`with_expiry`](Self::with_expiry) says, and goes on with whoever works the session off
-    /// next. The names of their signals.
+    /// Ends the waits of a session's turns whose deadline has passed.
+    ///
+    /// Each turn is put into the inbox with the payload of [`with_expiry`](Self::with_expiry), and
+    /// resumes when the inbox is processed next. Returns the names of their signals.
     ///
     /// # Errors
     /// The store failed.
@@ -189,7 +191,8 @@ impl<E: Send + 'static> Inner<E> {
             if let Some(chosen) = chosen
                 && let Some(whole) = self.store.suspension(&chosen).await?
             {
-                // The turn may wait for another signal by now; this one is told its own entry.
+                // The turn may wait for another signal by now; this one gets the outcome of its own
+                // entry.
                 let earlier = found
                     .into_iter()
                     .rev()

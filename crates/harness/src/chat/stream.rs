@@ -15,20 +15,20 @@ use super::options::SendOptions;
 use super::outcome::ChatTurnOutcome;
 use super::signal::{SignalError, SignalTarget};
 
-/// What is told of a turn while it runs.
+/// An event of a turn while it runs.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ChatEvent<E = ()> {
-    /// The message is durable; so many entries are in front of it.
+    /// The message is durable, with this many entries in front of it.
     Accepted {
         /// Its position in the inbox of its session.
         entry: u64,
     },
-    /// Something happened in the run. A turn that another process runs tells nothing of it.
+    /// An event of the run. A turn that runs in another process emits none.
     Run {
         /// The node in which it happened.
         node: String,
-        /// What happened.
+        /// The event.
         event: RunEvent<E>,
     },
     /// The turn ended. This is the last event.
@@ -56,7 +56,7 @@ impl<E: Send + 'static> TurnStream<E> {
         }
     }
 
-    /// The next event; `None` behind the outcome.
+    /// The next event; `None` after the outcome.
     pub async fn next(&mut self) -> Option<ChatEvent<E>> {
         std::future::poll_fn(|cx| self.poll_next(cx)).await
     }
@@ -74,7 +74,7 @@ impl<E: Send + 'static> TurnStream<E> {
             self.outcome = Some(outcome);
             self.turn = None;
         }
-        // What the turn told before it ended comes before its outcome.
+        // The events of the turn come before its outcome.
         match self.events.poll_recv(cx) {
             Poll::Ready(Some(event)) => Poll::Ready(Some(event)),
             Poll::Ready(None) => Poll::Ready(self.outcome()),
@@ -90,7 +90,7 @@ impl<E> std::fmt::Debug for TurnStream<E> {
     }
 }
 
-/// Where the events of a run go, if anybody wants them.
+/// The optional receiver of the events of a run.
 pub(super) struct Sink<E>(Option<mpsc::UnboundedSender<ChatEvent<E>>>);
 
 impl<E> Clone for Sink<E> {
@@ -106,7 +106,7 @@ impl<E> Sink<E> {
 
     pub(super) fn tell(&self, event: ChatEvent<E>) {
         if let Some(sender) = &self.0 {
-            // Nobody listens any more: the turn goes on.
+            // The receiver is gone: the turn continues.
             drop(sender.send(event));
         }
     }
@@ -142,8 +142,9 @@ impl<E: Send + 'static> ChatHarness<E> {
         })
     }
 
-    /// [`signal`](Self::signal) as a stream of what happens in the turn that goes on. The signal is
-    /// durable when this returns.
+    /// Sends a [`signal`](Self::signal) and streams the events of the resumed turn.
+    ///
+    /// The signal is durable when this returns.
     ///
     /// # Errors
     /// The signal was not accepted.

@@ -22,7 +22,7 @@ pub(super) fn turn(session: &str, invocation_id: &str) -> Span {
     )
 }
 
-/// Says what a turn goes on from.
+/// Records the signal from which a turn resumes.
 pub(super) fn goes_on(span: &Span, descriptor: &SignalDescriptor) {
     describe(span, descriptor);
 }
@@ -53,7 +53,7 @@ fn signal(span: &Span, descriptor: &SignalDescriptor) {
     }
     span.record("openarmature.outcome", "suspended");
     describe(span, descriptor);
-    // Waiting for a signal is no error.
+    // Waiting for a signal does not count as an error.
     span.record("otel.status_code", "OK");
 }
 

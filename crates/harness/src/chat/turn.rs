@@ -21,7 +21,7 @@ use super::recovery::{completed_messages, is_untouched};
 use super::stream::Sink;
 use super::{Inner, MESSAGES};
 
-/// How a run ended, seen from the turn that it is.
+/// The end of a run, as its turn sees it.
 pub(super) enum Ran {
     Ended(RunOutcome),
     /// It was asked to end.
@@ -32,7 +32,7 @@ pub(super) enum Ran {
     Refused(Failure),
 }
 
-/// What is to be committed, and what the caller is told when it is.
+/// The commit and outcome that end a turn.
 struct Ending {
     /// The messages that become history, the entry's own first.
     messages: Vec<Value>,
@@ -58,7 +58,7 @@ impl<E: Send + 'static> Inner<E> {
             let begun = self.begin(lease).await;
             let begun = begun.map_err(|error| Failure::save(&error, "session_save_failed"))?;
             let Some(begun) = begun else {
-                // Somebody else settled it between two looks.
+                // Another owner settled it between two looks.
                 return Err(Failure::new(
                     "session_write_conflict",
                     "the entry was settled by another process",
@@ -78,7 +78,7 @@ impl<E: Send + 'static> Inner<E> {
         let mut settled = 0;
         while let Some(begun) = self.begin(lease).await? {
             let entry = begun.entry.entry;
-            // What failed has its outcome, and what was taken over is somebody else's to settle.
+            // A failed entry has its outcome, and an entry taken over is settled by its new owner.
             if self.next_entry(lease, begun, &Sink::none()).await.is_err() {
                 return Ok(settled);
             }
@@ -114,7 +114,7 @@ impl<E: Send + 'static> Inner<E> {
         let outcome = ended?;
         self.changed.notify_waiters();
         if resumed {
-            // A listener that cannot be told now is told from its cursor the next time.
+            // A listener that cannot be reached now catches up from its cursor the next time.
             drop(self.tell(&lease.session).await);
         }
         Ok(outcome)
@@ -203,7 +203,9 @@ impl<E: Send + 'static> Inner<E> {
         self.commit(lease, &begun, &opened, ending).await
     }
 
-    /// Commits the end of a turn; if that fails, the turn has failed, unless it [stays](stays).
+    /// Commits the end of a turn.
+    ///
+    /// If that fails, the turn has failed, unless it [stays](stays).
     async fn commit(
         &self,
         lease: &Lease,
@@ -247,8 +249,10 @@ impl<E: Send + 'static> Inner<E> {
         }
     }
 
-    /// Settles an entry as failed after the store refused something; if it refuses that too, the
-    /// entry stays with its journal and is recovered by whoever comes next.
+    /// Settles an entry as failed after the store refused something.
+    ///
+    /// If the store refuses that too, the entry stays with its journal and the next owner recovers
+    /// it.
     async fn give_up(
         &self,
         lease: &Lease,
@@ -311,13 +315,13 @@ impl<E: Send + 'static> Inner<E> {
         self.kept(notes, first, invocation_id, seq, failure)
     }
 
-    /// Whether what a turn did before it failed becomes history.
+    /// Returns whether the effects of a failed turn become history.
     fn keeps(&self, failure: &Failure) -> bool {
         let is_kept = self.settings.kept_failures.as_ref();
         is_kept.is_some_and(|is_kept| is_kept(&failure.category))
     }
 
-    /// What the journal of a turn holds.
+    /// The notes in the journal of a turn.
     async fn notes_of(&self, session: &str, invocation_id: &str) -> Result<Vec<Value>, Failure> {
         let notes = self.store.notes(session, invocation_id).await;
         let notes = notes.map_err(|error| Failure::save(&error, "session_save_failed"))?;
@@ -353,11 +357,11 @@ impl<E: Send + 'static> Inner<E> {
     }
 }
 
-/// Whether an entry stays as it is after a failure, for whoever begins it next.
+/// Returns whether an entry stays unsettled after a failure, for its next owner.
 ///
-/// The sender of a message is told that it failed and can say it again. A signal was accepted for
-/// good and cannot be given again, so a store that is away for a moment must not be the end of its
-/// turn: it is run again if nothing has happened in it, and else ends as an interrupted one.
+/// The sender of a message learns that it failed and can send it again. A signal was accepted for
+/// good and cannot be given again, so a brief outage of the store must not be the end of its turn:
+/// it is run again if nothing has happened in it, and else ends as an interrupted one.
 fn stays(begun: &ClaimedEntry, failure: &Failure) -> bool {
     failure.transient && matches!(begun.entry.work, Some(EntryPayload::Resume { .. }))
 }
