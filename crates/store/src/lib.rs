@@ -1,9 +1,11 @@
-//! Where sessions are kept: [`SqliteStore`] keeps them in a file, and the
-//! module `contract`, behind the feature of that name, checks any store.
+//! Stores of chat sessions, and a conformance suite for any store.
 //!
-//! The port is [`logue_harness::store::Store`]. Whoever has another medium implements that trait and
-//! runs the suite over it; the suite knows nothing of the medium, and every promise of the port is a
-//! case of it.
+//! [`SqliteStore`] stores sessions in a file. The module `contract`, which requires the feature of
+//! that name, checks any store.
+//!
+//! The port is [`logue_harness::store::Store`]. A store on another medium implements that trait and
+//! runs the suite in its tests; the suite does not depend on the medium, and has one case per promise
+//! of the port.
 //!
 //! ```
 //! use logue_harness::Timestamp;

@@ -9,14 +9,15 @@ use logue_harness::store::{MemoryStore, SharedStore, StoreError};
 pub struct Stores;
 
 impl Stores {
-    /// Opens the store at an address: `sqlite:PATH` is a file, relative to the working directory
-    /// unless the path is absolute, and `memory:` is a new store that ends with its last holder.
+    /// Opens the store at an address.
     ///
-    /// Blocks while a file is opened, which may mean waiting for another process.
+    /// `sqlite:PATH` is a file, relative to the working directory unless the path is absolute, and
+    /// `memory:` is a new store that is dropped with its last reference. Blocks while a file is
+    /// opened, which may include waiting for another process.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] for other addresses; whatever
-    /// [`SqliteStore::open`](crate::SqliteStore::open) gives.
+    /// Returns [`StoreError::NotFound`] for other addresses, and the errors of
+    /// [`SqliteStore::open`](crate::SqliteStore::open).
     pub fn open(url: &str) -> Result<SharedStore, StoreError> {
         if url == "memory:" {
             return Ok(Arc::new(MemoryStore::new()));
@@ -25,7 +26,7 @@ impl Stores {
         if let Some(path) = url.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
             return Ok(Arc::new(crate::SqliteStore::open(path)?));
         }
-        // An address may carry a password behind its scheme.
+        // An address may contain a password after its scheme.
         let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
         Err(StoreError::NotFound {
             what: format!(

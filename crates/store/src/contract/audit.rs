@@ -1,4 +1,4 @@
-//! The audit: records of decisions, which stay as they were made.
+//! The audit: immutable records of decisions.
 
 use logue_harness::store::{AuditEntry, SharedStore};
 use serde_json::json;
@@ -33,14 +33,10 @@ pub(super) async fn records_stay_in_their_order(store: SharedStore) -> Checked {
         some,
         all.get(1..2).unwrap_or_default().to_vec(),
     )?;
-    same(
-        "behind the end",
-        store.audited("s", 3, 9).await?,
-        Vec::new(),
-    )?;
+    same("past the end", store.audited("s", 3, 9).await?, Vec::new())?;
     let far = store.audited("s", u64::MAX, 9).await?;
-    same("far behind the end", far, Vec::new())?;
-    // What was decided is no change of the conversation.
+    same("far past the end", far, Vec::new())?;
+    // A decision does not change the conversation.
     let info = store.session("s").await?;
     same("the change", info.map(|info| info.updated_at), Some(NOW))?;
     sound(&*store).await.map(drop)

@@ -1,4 +1,4 @@
-//! Entries are put in order, once per key, and asked to end only while they run.
+//! Entries are queued in order, once per key, and cancelled only while they run.
 
 use logue_harness::store::{
     CancelMode, EnqueueResult, EntryPayload, EntryState, NewEntry, SharedStore,
@@ -171,7 +171,7 @@ pub(super) async fn an_entry_can_cancel_the_one_that_runs(store: SharedStore) ->
     let begun = begin(&*store, &lease, "i1").await?;
     same("an entry that found nothing to end", begun.cancel, None)?;
     let put = store.accept("s", impatient).await?;
-    same("the one behind it", put, accepted(2, true, 1))?;
+    same("the entry after it", put, accepted(2, true, 1))?;
     let asked = store.renew(&lease, NOW, TTL).await?;
     same("what it asked for", asked, Some(CancelMode::Interrupt))
 }

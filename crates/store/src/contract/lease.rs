@@ -1,4 +1,4 @@
-//! One owner at a time, and nothing comes of what an earlier one still tries.
+//! One owner at a time; operations of an earlier owner have no effect.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::{Checked, refused, same};
 
 pub(super) async fn one_owner_at_a_time(store: SharedStore) -> Checked {
     let unknown = store.acquire("s", "a", NOW, TTL).await;
-    refused("a session that nobody made", unknown, "not found")?;
+    refused("a session that does not exist", unknown, "not found")?;
     store.accept("s", entry("x")).await?;
     let first = lease_at(&*store, "s", "a", NOW).await?;
     same("the session", &*first.session, "s")?;
@@ -78,7 +78,7 @@ pub(super) async fn a_lease_that_is_over_can_be_renewed(store: SharedStore) -> C
         store.acquire("s", "b", LATER, TTL).await?,
         held,
     )?;
-    // Nobody took it, so what it commits counts, at whatever time.
+    // No other owner took the lease, so its commit is valid at any time.
     let late = done("i1", 0, vec![said("x")]);
     store.commit(&first, late).await?;
     same("the history", history(&*store, "s").await?, vec![said("x")])
@@ -101,7 +101,7 @@ pub(super) async fn a_lease_that_was_taken_over_does_nothing(store: SharedStore)
         _ => None,
     };
     same(
-        "what is told",
+        "the error",
         told,
         Some(("s".to_owned(), old.epoch, new.epoch)),
     )?;
@@ -115,7 +115,7 @@ pub(super) async fn a_lease_that_was_taken_over_does_nothing(store: SharedStore)
     same("its notes", recovered.notes, vec![json!(1)])?;
     nothing_comes_of(&*store, &old).await?;
 
-    // Giving back what one no longer has takes it from nobody.
+    // Releasing a lost lease does not affect the current owner.
     store.release(&old).await?;
     same("the new one", store.renew(&new, LATER, TTL).await?, None)?;
     store.commit(&new, done("i1", 0, vec![said("x")])).await?;
@@ -167,7 +167,7 @@ pub(super) async fn a_distant_end_is_kept(store: SharedStore) -> Checked {
     same("for another", asked, held)
 }
 
-/// Every operation that needs a lease refuses this one, and all stays as it is.
+/// Checks that every operation refuses this lease and changes nothing.
 async fn nothing_comes_of(store: &dyn Store, lease: &Lease) -> Checked {
     let before = (store.session("s").await?, store.inbox("s").await?);
     refused("renewal", store.renew(lease, NOW, TTL).await, "fenced")?;

@@ -1,8 +1,8 @@
-//! The suite that every store has to pass: each promise of [the port](logue_harness::store) as a case.
+//! The conformance suite of stores: one case per promise of [the port](logue_harness::store).
 //!
-//! A case gets an empty store and tells what it found wrong. The suite knows nothing of the medium
-//! and brings no runtime: whoever writes a store runs it in the tests of its crate. What concerns the
-//! medium, such as that what was confirmed is there after a crash, is for those tests to add.
+//! A case receives an empty store and returns the first violation. The suite does not depend on the
+//! medium and contains no runtime: implementers of a store run it in the tests of their crate. Those
+//! tests add the properties of the medium, such as durability of confirmed writes after a crash.
 //!
 //! ```
 //! use logue_harness::store::MemoryStore;
@@ -14,9 +14,9 @@
 //! # }
 //! ```
 //!
-//! A store that has to be prepared asynchronously goes through [`cases`] itself. [`compare`] plays a
-//! script of arbitrary operations on a store and on [`MemoryStore`](logue_harness::store::MemoryStore),
-//! for tests that make up scripts.
+//! Tests of a store that requires asynchronous preparation iterate over [`cases`]. [`compare`] runs
+//! a script of arbitrary operations on a store and on
+//! [`MemoryStore`](logue_harness::store::MemoryStore), for tests that generate scripts.
 
 mod audit;
 mod inbox;
@@ -43,14 +43,14 @@ pub enum Broken {
     /// An operation failed that should have succeeded.
     #[error("an operation failed: {0}")]
     Failed(#[from] StoreError),
-    /// Something is not as it was promised.
+    /// A result differs from the promised one.
     #[error("{what}: found {found}, expected {expected}")]
     Promise {
-        /// What was looked at.
+        /// The value that was checked.
         what: String,
-        /// What is there.
+        /// The actual value.
         found: String,
-        /// What should be there.
+        /// The promised value.
         expected: String,
     },
 }
@@ -61,15 +61,15 @@ pub enum Broken {
 pub struct Failure {
     /// The name of the case.
     pub case: &'static str,
-    /// What is wrong.
+    /// The violation.
     #[source]
     pub broken: Broken,
 }
 
-/// What a case comes to.
+/// The result of a case.
 type Checked = Result<(), Broken>;
 
-/// A promise of the port and how to check it.
+/// A promise of the port, with its check.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     name: &'static str,
@@ -77,15 +77,15 @@ pub struct Case {
 }
 
 impl Case {
-    /// What it is called: the group and the promise.
+    /// Returns the name: the group and the promise.
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Checks it on an empty store.
+    /// Checks the promise on an empty store.
     ///
     /// # Errors
-    /// What is not as it was promised.
+    /// Returns [`Failure`] with the first violation.
     pub async fn run(&self, store: SharedStore) -> Result<(), Failure> {
         (self.run)(store).await.map_err(|broken| Failure {
             case: self.name,
@@ -94,10 +94,10 @@ impl Case {
     }
 }
 
-/// Runs all cases, each on a store that `make` gives, which must be empty.
+/// Runs all cases, each on an empty store that `make` returns.
 ///
 /// # Errors
-/// The first case that fails.
+/// Returns [`Failure`] for the first case that fails.
 pub async fn check<S: Store + 'static>(make: impl Fn() -> S) -> Result<(), Failure> {
     for case in cases() {
         case.run(Arc::new(make())).await?;
@@ -114,7 +114,7 @@ macro_rules! cases {
     };
 }
 
-/// All cases.
+/// Returns all cases.
 pub const fn cases() -> &'static [Case] {
     cases![
         inbox::entries_keep_their_order,
@@ -167,7 +167,7 @@ pub const fn cases() -> &'static [Case] {
 /// Compares what was found with what was promised.
 #[expect(
     clippy::needless_pass_by_value,
-    reason = "both are mostly made where they are compared"
+    reason = "callers mostly build both values at the call"
 )]
 fn same<T: PartialEq + Debug>(what: &str, found: T, expected: T) -> Checked {
     if found == expected {
@@ -180,7 +180,7 @@ fn same<T: PartialEq + Debug>(what: &str, found: T, expected: T) -> Checked {
     })
 }
 
-/// What something looks like, but no more of it than one can read.
+/// Formats a value, cut after 2000 characters.
 fn shortened(value: &impl Debug) -> String {
     let text = format!("{value:?}");
     match text.char_indices().nth(2000) {

@@ -1,4 +1,4 @@
-//! What the cases begin with: entries, leases and commits of the usual kind.
+//! Fixtures of the cases: typical entries, leases and commits.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use serde_json::{Map, Value, json};
 
 use super::{Broken, Checked, same};
 
-/// How long a lease lasts.
+/// The duration of a lease.
 pub(super) const TTL: Duration = Duration::from_secs(30);
-/// When most things happen.
+/// The time of most operations.
 pub(super) const NOW: Timestamp = Timestamp(1_000_000);
-/// After the end of a lease that was taken at [`NOW`].
+/// The end of a lease that was acquired at [`NOW`].
 pub(super) const LATER: Timestamp = Timestamp(1_030_000);
 
 pub(super) fn said(text: &str) -> Value {
@@ -130,7 +130,7 @@ pub(super) fn suspended(invocation_id: &str, expected_seq: u64, signal_id: &str)
     }
 }
 
-/// A whole turn: what is said, what is answered.
+/// Runs a complete turn with one message and its reply.
 pub(super) async fn turn(
     store: &dyn Store,
     session: &str,
@@ -149,7 +149,7 @@ pub(super) async fn turn(
     Ok(())
 }
 
-/// A turn that waits for a signal.
+/// Runs a turn that ends suspended.
 pub(super) async fn waiting_turn(
     store: &dyn Store,
     session: &str,

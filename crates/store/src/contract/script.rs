@@ -1,4 +1,4 @@
-//! Arbitrary operations, answered by a store as by the one in memory.
+//! Arbitrary operations with equal results on a store and on the one in memory.
 //!
 //! A script is a list of numbers. Each is read as an operation on one of a few sessions, with one of
 //! the leases that the script got so far, old ones too, so that refusals are as frequent as successes.
@@ -17,11 +17,13 @@ use serde_json::{Map, Value, json};
 use super::scene::sound;
 use super::{Broken, Checked, category, same};
 
-/// Plays a script on an empty store and on an empty [`MemoryStore`], and compares each answer and,
-/// at the end, everything that is stored. Any list of numbers is a script.
+/// Runs a script on an empty store and on an empty [`MemoryStore`], and compares them.
+///
+/// It compares the result of each operation and finally all stored content. Any list of numbers is a
+/// script.
 ///
 /// # Errors
-/// The first answer that differs.
+/// Returns [`Broken`] for the first result that differs.
 pub async fn compare(store: &dyn Store, script: &[u64]) -> Result<(), Broken> {
     let model = MemoryStore::new();
     let mut player = Player::default();
@@ -39,7 +41,7 @@ pub(super) async fn arbitrary_operations_are_answered_as_in_memory(store: Shared
     let mut state = 0x5eed_u64;
     let script: Vec<u64> = (0..600)
         .map(|_| {
-            // The generator of splitmix64: any would do.
+            // The generator of splitmix64; the choice is arbitrary.
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -51,7 +53,7 @@ pub(super) async fn arbitrary_operations_are_answered_as_in_memory(store: Shared
 
 const SESSIONS: [&str; 3] = ["s", "t", "u"];
 
-/// Who plays: it knows its leases and what time it is.
+/// The state of a script: its leases and its clock.
 #[derive(Default)]
 struct Player {
     leases: Vec<Lease>,
@@ -59,7 +61,7 @@ struct Player {
     invocations: u64,
 }
 
-/// Reads a number piece by piece.
+/// Reads a number in parts.
 struct Bits(u64);
 
 impl Bits {
@@ -127,13 +129,13 @@ impl Player {
                 let into = bits.pick(&SESSIONS, "s");
                 told(store.fork(session, bits.below(6), into, now).await)
             }
-            // Seldom, or nothing would ever grow.
+            // Deletion is rare, so that sessions grow.
             22 if bits.below(8) == 0 => told(store.delete(session).await),
             _ => self.look(store, session, &mut bits).await,
         }
     }
 
-    /// What needs a lease, with one of the latest.
+    /// Runs an operation that requires a lease, with one of the latest leases.
     async fn with_lease(&mut self, store: &dyn Store, kind: u64, bits: &mut Bits) -> String {
         let age = usize::try_from(bits.below(8).saturating_sub(4)).unwrap_or_default();
         let Some(lease) = self.leases.iter().rev().nth(age).cloned() else {
@@ -250,7 +252,7 @@ impl Player {
     async fn all(&self, store: &dyn Store) -> String {
         let mut list = store.list(SessionFilter::default()).await;
         for info in list.iter_mut().flatten() {
-            // The order of names is nobody's promise.
+            // The order of names is unspecified.
             info.fields.sort_keys();
             info.labels.sort_keys();
         }
@@ -281,7 +283,7 @@ fn mode(bits: u64) -> Option<CancelMode> {
     }
 }
 
-/// An answer as text. Of errors only what every store has to tell alike.
+/// Formats a result as text; of errors, only the parts that all stores share.
 fn told<T: Debug>(answer: Result<T, StoreError>) -> String {
     match answer {
         Ok(value) => format!("{value:?}"),

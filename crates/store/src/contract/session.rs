@@ -1,4 +1,4 @@
-//! Sessions stand alone, and can be copied, listed, labelled and removed.
+//! Sessions are independent, and can be copied, listed, labelled and removed.
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
@@ -208,7 +208,7 @@ pub(super) async fn sessions_are_listed_by_their_last_change(store: SharedStore)
     store
         .set_label("q", "agent", json!(1), Timestamp(55))
         .await?;
-    // A clock that was put back makes nothing older.
+    // A clock that was set back does not lower a timestamp.
     store
         .set_label("p", "agent", json!(1), Timestamp(1))
         .await?;
@@ -221,7 +221,7 @@ pub(super) async fn sessions_are_listed_by_their_last_change(store: SharedStore)
     let infos = store.list(SessionFilter::default()).await?;
     for info in infos {
         let alone = store.session(&info.session).await?;
-        same("what a list tells", alone, Some(info))?;
+        same("the listed session", alone, Some(info))?;
     }
     Ok(())
 }

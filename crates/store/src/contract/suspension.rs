@@ -1,4 +1,4 @@
-//! A turn that waits goes on once, whoever signals and however often.
+//! A suspended turn resumes once, for any sender and number of signals.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -44,7 +44,7 @@ pub(super) async fn a_signal_is_consumed_once(store: SharedStore) -> Checked {
     let told = store.outcome_of("s", 1).await?;
     let told = told.map(|told| (told.kind, told.resumed));
     same(
-        "how it is told",
+        "the suspension",
         told,
         Some((OutcomeKind::Suspended, false)),
     )?;
@@ -79,7 +79,7 @@ pub(super) async fn a_signal_is_consumed_once(store: SharedStore) -> Checked {
     let lease = lease(&*store, "s").await?;
     let begun = begin(&*store, &lease, "fresh").await?;
     same(
-        "the invocation that goes on",
+        "the resumed invocation",
         begun.entry.invocation_id.as_deref(),
         Some("i1"),
     )?;
@@ -104,7 +104,7 @@ pub(super) async fn a_signal_is_consumed_once(store: SharedStore) -> Checked {
     )?;
     let told = store.outcome_of("s", 2).await?;
     same("the outcome", told.map(|told| told.resumed), Some(true))?;
-    // A signal is no message, so the history does not have it.
+    // A signal is not a message, so it is absent from the history.
     let kept = store.entry("s", 2).await?.and_then(|entry| entry.work);
     same("the settled entry", kept, Some(work))?;
     same("the inbox", store.inbox("s").await?, Vec::new())?;
@@ -197,7 +197,7 @@ pub(super) async fn a_second_wait_replaces_the_first(store: SharedStore) -> Chec
     ];
     same("both times", told, expected.to_vec())?;
 
-    // The first signal comes late, and is not the second one's.
+    // A late first signal does not match the second suspension.
     let late = store
         .signal("i1", Some("first"), payload(json!(1)), NOW)
         .await?;
@@ -205,7 +205,11 @@ pub(super) async fn a_second_wait_replaces_the_first(store: SharedStore) -> Chec
     let never = store
         .signal("i1", Some("third"), payload(json!(1)), NOW)
         .await?;
-    same("a signal for nobody", never, SignalResult::Unknown)?;
+    same(
+        "a signal that matches no suspension",
+        never,
+        SignalResult::Unknown,
+    )?;
     let second = store
         .signal("i1", Some("second"), payload(json!(2)), NOW)
         .await?;

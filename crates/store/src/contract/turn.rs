@@ -1,4 +1,4 @@
-//! A turn ends as a whole, and one that broke off is found again.
+//! A turn ends atomically, and an interrupted turn is recovered.
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
@@ -91,7 +91,7 @@ pub(super) async fn a_conflict_leaves_nothing(store: SharedStore) -> Checked {
             }) => Some((session, expected, found)),
             _ => None,
         };
-        same("what is told", told, Some(("s".to_owned(), expected, 2)))?;
+        same("the error", told, Some(("s".to_owned(), expected, 2)))?;
     }
     let after = (store.session("s").await?, store.inbox("s").await?);
     same("the session", after, before)?;
@@ -185,7 +185,7 @@ pub(super) async fn a_turn_that_went_on_after_a_signal_is_found_again(
     same("its notes", found.notes, vec![json!("called")])?;
     let record = store.suspension("i1").await?.map(|found| found.record);
     same(
-        "what it needs to go on",
+        "the state that it requires to resume",
         record,
         Some(json!({ "position": ["i1", "approval"] })),
     )
@@ -327,7 +327,7 @@ pub(super) async fn outcomes_are_read_from_a_cursor(store: SharedStore) -> Check
     same("the cursor", info.map(|info| info.cursor), Some(cursor))?;
     for beyond in [cursor, cursor + 1, u64::MAX] {
         same(
-            "behind the last",
+            "after the last",
             store.outcomes_since("s", beyond, 3).await?,
             Vec::new(),
         )?;

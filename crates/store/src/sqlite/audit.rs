@@ -1,4 +1,4 @@
-//! What was decided about calls of tools, as rows that are only ever added.
+//! Decisions about tool calls, as append-only rows.
 
 use logue_harness::Timestamp;
 use logue_harness::store::AuditEntry;
@@ -9,7 +9,7 @@ use super::column::{Id, Json, Moment, limit, position};
 use super::fault::Tried;
 use super::session;
 
-/// Adds records behind those that there are.
+/// Appends records.
 pub(super) fn add(
     conn: &Connection,
     session: &str,
@@ -39,7 +39,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// At most so many records from a position on.
+/// Returns at most `most` records, starting at position `from`.
 pub(super) fn from(
     conn: &Connection,
     session: &str,

@@ -1,4 +1,4 @@
-//! How ids, numbers, times and JSON lie in columns.
+//! The representation of ids, numbers, times and JSON in columns.
 
 use logue_harness::Timestamp;
 use logue_harness::store::StoreError;
@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::fault::Tried;
 
-/// How deep JSON may be nested. What is deeper could be written and never be read again.
+/// The maximum nesting depth of JSON. Deeper values could be written and not read.
 const DEEPEST: usize = 512;
 
 /// An id: 16 bytes if it is a UUID in its usual spelling, and text otherwise.
@@ -52,7 +52,7 @@ impl FromSql for Count {
     }
 }
 
-/// A moment. The greatest one that a column can hold stands for all that are later.
+/// A timestamp. The maximum of the column represents all later ones.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment(pub(super) Timestamp);
 
@@ -74,7 +74,7 @@ impl FromSql for Moment {
     }
 }
 
-/// JSON as it is written into a column.
+/// Serialises JSON for a column.
 pub(super) fn written(value: &serde_json::Value) -> Result<String, StoreError> {
     if !fits(value, DEEPEST) {
         return Err(StoreError::Unavailable {
@@ -85,7 +85,7 @@ pub(super) fn written(value: &serde_json::Value) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(StoreError::unavailable)
 }
 
-/// JSON as it is read from a column.
+/// JSON that was read from a column.
 pub(super) struct Json<T>(pub(super) T);
 
 impl<T: DeserializeOwned> FromSql for Json<T> {
@@ -97,7 +97,7 @@ impl<T: DeserializeOwned> FromSql for Json<T> {
     }
 }
 
-/// At most so many rows; columns hold less than a `usize` may.
+/// Converts a row limit; columns hold a smaller maximum than `usize`.
 pub(super) fn limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
@@ -105,7 +105,7 @@ pub(super) fn limit(limit: usize) -> i64 {
 /// The greatest position within a session.
 const LAST: u64 = 0xffff_ffff;
 
-/// Where a session's positions lie.
+/// The range of row positions of a session.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Range {
     base: i64,
@@ -152,7 +152,7 @@ fn full(what: &str) -> StoreError {
 
 fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
     match serde_json::from_str(text) {
-        // Only a nesting of more than 128 is read again without that bound, under our own.
+        // Only nesting deeper than 128 is parsed again, with `DEEPEST` as the bound.
         Err(_) if (DEEPEST / 8..=DEEPEST + 2).contains(&nesting(text)) => {
             let mut deserializer = serde_json::Deserializer::from_str(text);
             deserializer.disable_recursion_limit();
@@ -164,7 +164,7 @@ fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
     }
 }
 
-/// How deep the brackets of a JSON text are nested.
+/// Returns the nesting depth of the brackets of a JSON text.
 fn nesting(text: &str) -> usize {
     let (mut depth, mut deepest) = (0usize, 0);
     let (mut quoted, mut escaped) = (false, false);
@@ -218,7 +218,7 @@ fn uuid_bytes(text: &str) -> Option<Vec<u8>> {
             Some(high) => bytes.push(high << 4 | digit),
         }
     }
-    // A text whose dashes are elsewhere has digits too many or too few.
+    // A text with dashes at other places has too many or too few digits.
     (bytes.len() == 16).then_some(bytes)
 }
 

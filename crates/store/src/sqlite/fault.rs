@@ -1,4 +1,4 @@
-//! What goes wrong with a database, as the port tells it: with the file and what to do about it.
+//! Database errors in terms of the port: with the file and a remedy.
 
 use std::io;
 use std::path::Path;
@@ -6,20 +6,20 @@ use std::path::Path;
 use logue_harness::store::StoreError;
 use rusqlite::ErrorCode;
 
-/// Why an operation did not succeed.
+/// The error of an operation.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// The port's rules are against it.
+    /// A rule of the port refuses the operation.
     Refused(StoreError),
     /// The database failed.
     Database(rusqlite::Error),
 }
 
-/// What an operation gives before its errors are told.
+/// The result of an operation before its error is converted.
 pub(super) type Tried<T> = Result<T, Trouble>;
 
 impl Trouble {
-    /// The error as the port has it.
+    /// Converts the error to that of the port.
     pub(super) fn told(self, path: &Path) -> StoreError {
         match self {
             Self::Refused(error) => error,
@@ -40,29 +40,29 @@ impl From<rusqlite::Error> for Trouble {
     }
 }
 
-/// A failure of the database in terms of its file.
+/// Converts a database error and adds the path of its file.
 pub(super) fn database(path: &Path, error: rusqlite::Error) -> StoreError {
     let advice = match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => "there is no room for more; make some and try again",
+        Some(ErrorCode::DiskFull) => "the disk is full; free some space and try again",
         Some(ErrorCode::SystemIoFailure) => {
             "the disk or file system failed; check it and try again"
         }
         Some(ErrorCode::ReadOnly) => {
-            "it cannot be written; check that it is still there, its permissions and its folder's"
+            "cannot write; check that the file exists, its permissions and its directory's"
         }
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-            "it cannot be opened; check its permissions and its folder's"
+            "cannot open; check its permissions and its directory's"
         }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            "another process has been writing to it all the time; try again, or end that process"
+            "locked by another process; try again, or end that process"
         }
-        Some(ErrorCode::TooBig) => "a text is longer than a database can hold; shorten it",
-        Some(ErrorCode::OutOfMemory) => "there is not enough memory; try again with more",
+        Some(ErrorCode::TooBig) => "a text exceeds the maximum of the database; shorten it",
+        Some(ErrorCode::OutOfMemory) => "out of memory; try again with more",
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             return damaged(path, &error.to_string());
         }
         None => return damaged(path, &error.to_string()),
-        Some(_) => "the database refused; this should not happen",
+        Some(_) => "unexpected database error",
     };
     StoreError::Unavailable {
         message: format!("{}: {advice} ({error})", path.display()),
@@ -70,7 +70,7 @@ pub(super) fn database(path: &Path, error: rusqlite::Error) -> StoreError {
     }
 }
 
-/// Content that nobody wrote there.
+/// Returns the error for malformed content of the file.
 pub(super) fn damaged(path: &Path, what: &str) -> StoreError {
     StoreError::Damaged(format!(
         "{}: {what}; restore a copy, or rescue what is left with `sqlite3 FILE .recover`",
@@ -78,7 +78,7 @@ pub(super) fn damaged(path: &Path, what: &str) -> StoreError {
     ))
 }
 
-/// A failure of the file system.
+/// Converts a file system error.
 pub(super) fn file(path: &Path, error: io::Error) -> StoreError {
     StoreError::Unavailable {
         message: format!("{}: {error}", path.display()),

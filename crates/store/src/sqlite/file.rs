@@ -1,4 +1,4 @@
-//! Opening the file: whose it is, who may read it, and how it is written.
+//! Opening the file: its application, its permissions and its write mode.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -12,24 +12,26 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::fault::{Tried, Trouble, database, file};
 use super::migration::{APPLICATION, foreign, migrate};
 
-/// Bytes of a page of a new file. A turn changes a few rows in a handful of places, and each place is
-/// a page that is written, so small ones make little of a small turn; and a short session is not
-/// lost in a file of empty pages.
+/// The page size of a new file, in bytes.
+///
+/// A turn changes a few rows in several places, and each place is one written page, so small pages
+/// keep small turns cheap. Short sessions also leave few empty bytes.
 pub(super) const PAGE: u64 = 2048;
-/// What every SQLite file begins with.
+/// The first bytes of every SQLite file.
 const MAGIC: &[u8] = b"SQLite format 3\0";
-/// Where the header has the application's number.
+/// The offset of the application id in the header.
 const APPLICATION_AT: usize = 68;
-/// Where it has the number of pages.
+/// The offset of the page count in the header.
 const PAGES_AT: usize = 28;
-/// How often a file that does not seem to be ours is looked at, and after which time again: another
-/// process may be writing its first bytes.
+/// The number of reads before a file without our header is refused, [`GLANCE`] apart.
+///
+/// Another process may be writing its first bytes.
 const LOOKS: u32 = 20;
 const GLANCE: Duration = Duration::from_millis(5);
-/// How long to wait before asking again for a file that somebody else writes to.
+/// The pause between attempts while another process writes to the file.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Which file was opened, so that nothing is confirmed that went into one which is no longer there.
+/// The identity of the opened file. Writes to a file that was replaced are not confirmed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     path: PathBuf,
@@ -38,7 +40,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// That of the file at a path.
+    /// Returns the identity of the file at a path.
     pub(super) fn of(path: &Path) -> Result<Self, StoreError> {
         let found = fs::metadata(path).map_err(|error| gone(path, Some(error)))?;
         #[cfg(not(unix))]
@@ -53,7 +55,7 @@ impl Identity {
         })
     }
 
-    /// Refuses if the path no longer leads to it.
+    /// Returns an error if the path no longer leads to this file.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         if Self::of(&self.path)? == *self {
             return Ok(());
@@ -72,8 +74,9 @@ fn gone(path: &Path, error: Option<io::Error>) -> StoreError {
     }
 }
 
-/// Makes the file if there is none, refuses one that is not ours, and brings it to the format of
-/// today. The connection is the one to write with.
+/// Opens the file for writing, and creates or migrates it if necessary.
+///
+/// A file of another application is refused.
 pub(super) fn open(
     path: &Path,
     patience: Duration,
@@ -87,7 +90,7 @@ pub(super) fn open(
         let pages_now: i64 = in_turn(patience, || {
             conn.pragma_query_value(None, "page_count", |row| row.get(0))
         })?;
-        // Only an empty file takes these; later the whole of it would have to be written anew.
+        // Only an empty file accepts these; a change later would rewrite the whole file.
         if pages_now == 0 {
             conn.pragma_update(None, "page_size", PAGE.cast_signed())?;
             in_turn(patience, || {
@@ -111,7 +114,7 @@ pub(super) fn open(
     prepare().map_err(|trouble| trouble.told(path))
 }
 
-/// A connection that only reads.
+/// Opens a read-only connection.
 pub(super) fn open_reader(path: &Path, patience: Duration) -> Result<Connection, StoreError> {
     let prepare = || -> rusqlite::Result<Connection> {
         let conn = connect(path)?;
@@ -122,7 +125,7 @@ pub(super) fn open_reader(path: &Path, patience: Duration) -> Result<Connection,
     prepare().map_err(|error| database(path, error))
 }
 
-/// Tries again while another process writes, for as long as `patience` lasts.
+/// Retries while another process writes, until `patience` has elapsed.
 pub(super) fn in_turn<T>(
     patience: Duration,
     mut attempt: impl FnMut() -> rusqlite::Result<T>,
@@ -136,8 +139,9 @@ pub(super) fn in_turn<T>(
     }
 }
 
-/// Ends the transaction of something that failed. The error to tell is that one, and a disk that is
-/// full, for one, has ended the transaction already.
+/// Rolls back after a failure and returns the original error.
+///
+/// Some errors, such as a full disk, have ended the transaction already.
 pub(super) fn undo_if_failed(conn: &Connection, result: Tried<()>) -> Tried<()> {
     if result.is_err() && !conn.is_autocommit() {
         drop(conn.execute_batch("ROLLBACK"));
@@ -157,15 +161,17 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let conn = Connection::open_with_flags(path, flags)?;
     conn.set_prepared_statement_cache_capacity(64);
     conn.pragma_update(None, "foreign_keys", true)?;
-    // Ids in files are data, and functions that a schema names run only if they are harmless.
+    // Ids in files are data; functions named in a schema run only if they are harmless.
     conn.pragma_update(None, "trusted_schema", false)?;
     Ok(conn)
 }
 
-/// Whether there is a file; one that is not ours is refused before anything opens it as a database.
+/// Returns whether the file exists.
+///
+/// A file of another application is refused before it is opened as a database.
 fn exists_as_ours(path: &Path) -> Result<bool, StoreError> {
     for _ in 0..LOOKS {
-        // A file that is being made, or whose making broke off, has its journal beside it.
+        // A file whose creation runs or was interrupted has a journal.
         let unfinished = beside(path, "-journal").exists();
         let mut header = Vec::new();
         match File::open(path).and_then(|file| file.take(100).read_to_end(&mut header)) {
@@ -175,7 +181,7 @@ fn exists_as_ours(path: &Path) -> Result<bool, StoreError> {
         }
         let application = header.get(APPLICATION_AT..APPLICATION_AT + 4);
         let ours = header.starts_with(MAGIC) && application == Some(&APPLICATION.to_be_bytes());
-        // One whose making broke off at its first page has no table on it yet.
+        // A file whose creation was interrupted at the first page has no table.
         let unused = header.starts_with(MAGIC)
             && application == Some(&[0; 4])
             && header.get(PAGES_AT..PAGES_AT + 4) == Some(&1_u32.to_be_bytes());
@@ -202,7 +208,9 @@ fn create(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// A file that nobody else may read. Those that the database puts beside it are made alike.
+/// Creates a file that only its owner can read.
+///
+/// The files that SQLite creates beside it inherit the mode.
 fn private_file(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

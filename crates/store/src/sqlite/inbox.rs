@@ -1,4 +1,4 @@
-//! The inbox: entries, and which of them runs.
+//! The inbox: entries, and the running one.
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
@@ -13,10 +13,10 @@ use super::column::{Count, Id, Json, Moment, position};
 use super::fault::Tried;
 use super::session::{self, Head};
 
-/// An entry that is to be put, with its work as it is stored.
+/// An entry to queue, with its serialised work.
 pub(super) struct Arrival {
     pub(super) work: String,
-    /// The invocation that it resumes.
+    /// Whether the entry resumes an invocation.
     pub(super) resumes: bool,
     pub(super) key: Option<String>,
     pub(super) only_if_idle: bool,
@@ -24,10 +24,10 @@ pub(super) struct Arrival {
     pub(super) now: Timestamp,
 }
 
-/// What is known of the entry that runs or comes next.
+/// The running or next entry.
 pub(super) struct Front {
     pub(super) place: i64,
-    /// The invocation under which it runs, if it does.
+    /// The invocation of a running entry.
     pub(super) invocation: Option<String>,
     pub(super) resumes: bool,
     pub(super) cancel: Option<CancelMode>,
@@ -60,7 +60,7 @@ pub(super) fn accept(conn: &Connection, session: &str, arrival: Arrival) -> Trie
     })
 }
 
-/// Puts an entry at the end.
+/// Appends an entry.
 pub(super) fn put(conn: &Connection, head: &Head, arrival: Arrival) -> Tried<u64> {
     let entry = head.entries + 1;
     let place = head.range.at(entry)?;
@@ -108,7 +108,7 @@ pub(super) fn front(conn: &Connection, head: &Head) -> Tried<Option<Front>> {
     Ok(front)
 }
 
-/// The entry that runs, if it does so under this invocation.
+/// Returns the running entry, if it belongs to this invocation.
 pub(super) fn running(conn: &Connection, head: &Head, invocation_id: &str) -> Tried<Front> {
     let running = front(conn, head)?
         .filter(|front| front.invocation.as_deref() == Some(invocation_id))
@@ -278,7 +278,7 @@ fn read_entry(row: &Row<'_>, cursor: u64) -> rusqlite::Result<InboxEntry> {
     })
 }
 
-/// How an entry is to end, as a number.
+/// The cancel mode of an entry, as a number.
 struct Mode(CancelMode);
 
 impl ToSql for Mode {

@@ -1,4 +1,4 @@
-//! The format of the file: statements in order, each with the checksum that it had when it was run.
+//! The format of the file: ordered statements, each with the checksum of its execution.
 
 use std::path::Path;
 
@@ -8,13 +8,13 @@ use sha2::{Digest, Sha256};
 
 use super::fault::{Tried, damaged};
 
-/// What every file of ours carries in its header, `Logu`, so that no other program's is taken.
+/// The application id in the header, `Logu`. Files of other programs are refused.
 pub(super) const APPLICATION: i32 = 0x4c6f_6775;
 
-/// The steps from an empty file to the format of today. A step that was released never changes.
+/// The steps from an empty file to the current format. A released step never changes.
 const STEPS: &[&str] = &[include_str!("0001.sql"), include_str!("0002.sql")];
 
-/// Brings the file to the format of today, within the transaction of the caller.
+/// Migrates the file to the current format, within the caller's transaction.
 pub(super) fn migrate(conn: &Connection, path: &Path) -> Tried<()> {
     let empty: bool = conn.query_row(
         "SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)",
@@ -53,7 +53,7 @@ pub(super) fn migrate(conn: &Connection, path: &Path) -> Tried<()> {
         match recorded {
             Some(recorded) if recorded == checksum => {}
             Some(_) => {
-                let what = format!("step {version} of its format is not the one known here");
+                let what = format!("unknown checksum of migration step {version}");
                 return Err(damaged(path, &what).into());
             }
             None => {
@@ -65,10 +65,10 @@ pub(super) fn migrate(conn: &Connection, path: &Path) -> Tried<()> {
     Ok(())
 }
 
-/// The error for a file that is not ours.
+/// Returns the error for a file of another application.
 pub(super) fn foreign(path: &Path) -> StoreError {
     StoreError::Damaged(format!(
-        "{}: this is no store of sessions, and was left as it is; name another file",
+        "{}: not a session store; the file is unchanged; name another file",
         path.display()
     ))
 }

@@ -32,15 +32,15 @@ use self::fault::Tried;
 use self::queue::Queue;
 use self::turn::{Change, End, Ending};
 
-/// How a file is opened.
+/// Options for opening a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SqliteOptions {
-    /// How long an operation waits for other processes that write to the file. 30 seconds at first.
+    /// The maximum wait for other processes that write to the file. The default is 30 seconds.
     pub patience: Duration,
-    /// How many operations can read at the same time. Two at first; at least one.
+    /// The number of concurrent read operations. The default is two, the minimum one.
     pub readers: usize,
-    /// How big the file may become, in bytes; without bound if it is not said.
+    /// The maximum size of the file, in bytes; `None` is unlimited.
     pub max_bytes: Option<u64>,
 }
 
@@ -55,21 +55,21 @@ impl Default for SqliteOptions {
 }
 
 impl SqliteOptions {
-    /// The same, with another patience.
+    /// Sets the maximum wait for other processes.
     #[must_use]
     pub const fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// The same, with another number of readers.
+    /// Sets the number of readers.
     #[must_use]
     pub const fn readers(mut self, readers: usize) -> Self {
         self.readers = readers;
         self
     }
 
-    /// The same, with a bound for the size of the file.
+    /// Sets the maximum size of the file.
     #[must_use]
     pub const fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
@@ -77,41 +77,40 @@ impl SqliteOptions {
     }
 }
 
-/// Keeps sessions in a file that several processes may use at the same time.
+/// A store of sessions in a file that several processes may use concurrently.
 ///
-/// What an operation did is on the disk when it returns: the log that is written ahead is flushed
-/// with each transaction. Operations that come at the same time share a transaction, and so the price
-/// of the flush. The cost of an operation does not depend on how long a session is. Reading does not
-/// wait for writing.
+/// The effect of an operation is on the disk when it returns: the write-ahead log is flushed with
+/// each transaction. Concurrent operations share a transaction and so the cost of the flush. The cost
+/// of an operation does not depend on the length of the session. Reads do not wait for writes.
 ///
-/// A new file can be read by its owner only, and so can folders that are made for it. Beside it lie
-/// `-wal` and `-shm` while it is open; they belong to it. The file must be on a local disk: network
-/// file systems do not keep the locks that this needs.
+/// Only its owner can read a new file and the directories that are created for it. While the file is
+/// open, `-wal` and `-shm` files beside it are part of it. The file must be on a local disk: network
+/// file systems do not provide the required locks.
 ///
-/// The futures run on any executor; the work is done by threads of the store, which end with it.
-/// Dropping a future does not undo what was begun: whoever does so cannot tell whether it happened.
+/// The futures run on any executor; threads of the store do the work and end with it. Dropping a
+/// future does not cancel an operation that has begun, and its result is then unknown.
 #[derive(Debug)]
 pub struct SqliteStore {
-    // In this order: the last connection that closes empties the log into the file.
+    // The order matters: the last connection that closes empties the log into the file.
     readers: Queue,
     writer: Queue,
     path: PathBuf,
 }
 
 impl SqliteStore {
-    /// Opens the file, and makes it and its folders if they are missing.
+    /// Opens the file, and creates it and its directories if they are missing.
     ///
-    /// Blocks, for as long as [`SqliteOptions::patience`] if other processes are writing.
+    /// Blocks, up to [`SqliteOptions::patience`] while other processes write.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] if the file is something else, which is then left as it is;
-    /// [`StoreError::Newer`] if a later version made it; [`StoreError::Unavailable`] if it cannot be
-    /// opened or made.
+    /// Returns [`StoreError::Damaged`] if the file is not a session store (it stays unchanged),
+    /// [`StoreError::Newer`] if a later version created it, and [`StoreError::Unavailable`] if it
+    /// cannot be opened or created.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_with(path, SqliteOptions::default())
     }
 
-    /// As [`open`](Self::open), with other options.
+    /// Opens the file with the given options, like [`open`](Self::open).
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -126,7 +125,7 @@ impl SqliteStore {
         })
     }
 
-    /// Where the file is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -360,8 +359,9 @@ impl Store for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Writes what was made ready by the caller's thread, so that the one that writes does not have
-    /// to turn values into text.
+    /// Writes values that the caller's thread has serialised.
+    ///
+    /// The writer thread then does not serialise values.
     fn prepared<P: Send + 'static, T: Send + 'static>(
         &self,
         ready: Result<P, StoreError>,
@@ -405,7 +405,7 @@ fn change(commit: Commit) -> Result<Change, StoreError> {
         }),
         Some(_) => {
             return Err(StoreError::Unavailable {
-                message: "an entry cannot end in a way that this store does not know".to_owned(),
+                message: "unknown disposition of an entry".to_owned(),
                 source: None,
             });
         }
@@ -433,7 +433,7 @@ fn stored_work(work: &EntryPayload) -> Result<String, StoreError> {
     written(&value)
 }
 
-/// A value as it is stored where nothing stands for `null`.
+/// Serialises a value; `null` is stored as SQL `NULL`.
 fn optional(value: &Value) -> Result<Option<String>, StoreError> {
     (!value.is_null()).then(|| written(value)).transpose()
 }

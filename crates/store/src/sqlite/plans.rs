@@ -1,5 +1,6 @@
-//! Checks that no operation of a turn looks at more rows than it needs: what SQLite says it will do
-//! for each statement that was run.
+//! Checks that no operation of a turn scans more rows than necessary.
+//!
+//! The tests examine the query plan of each executed statement.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,7 +25,7 @@ fn a_turn_scans_no_table() {
     let run = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&run);
     let listen = move |event: TraceEvent<'_>| {
-        // What a trigger or a foreign key does is told as a comment.
+        // SQLite reports the actions of triggers and foreign keys as comments.
         if let TraceEvent::Stmt(statement, sql) = event
             && !sql.starts_with("--")
         {

@@ -1,12 +1,11 @@
 //! The threads between callers and the database.
 //!
-//! One thread writes. What is queued when it comes round goes into one transaction, each request
-//! behind a savepoint of its own, so that a request that fails undoes itself and nothing else; and
-//! everybody is answered when that transaction is on the disk. With many sessions at once, they
-//! share the price of the disk's confirmation.
+//! One thread writes. All queued requests go into one transaction, each with its own savepoint, so
+//! that a failed request undoes only itself. All callers receive their results when that transaction
+//! is on the disk. Concurrent sessions share the cost of the flush.
 //!
-//! A few threads read, each on a connection of its own and in a transaction of its own, and see what
-//! was confirmed before they began.
+//! A few threads read. Each request has a transaction of its own, each thread a connection of its
+//! own, and a read sees all writes that were confirmed before it began.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -21,31 +20,33 @@ use tokio::sync::oneshot;
 use super::fault::{Tried, database, file};
 use super::file::{Identity, in_turn, open_reader, undo_if_failed};
 
-/// Requests that share a transaction at most.
+/// The maximum number of requests that share a transaction.
 const BATCH: usize = 256;
-/// Batches in a row after which another process gets its turn, and for how long: longer than the
-/// others wait before they ask again.
+/// The number of consecutive batches before a pause of [`BREATH`] for other processes.
+///
+/// The pause is longer than the interval at which other processes retry.
 const STREAK: u32 = 16;
 const BREATH: Duration = Duration::from_millis(3);
-/// Enough for JSON as deep as can be stored.
+/// The stack size of a thread, sufficient for the deepest JSON that can be stored.
 const STACK: usize = 4 << 20;
-/// Free pages that are given back to the file system at once, when there are this many and they are a
-/// quarter of the file.
+/// The number of free pages at which they are returned to the file system.
+///
+/// They must also be at least a quarter of the file.
 const SPARE: i64 = 256;
 
-/// What waits to be done on a connection.
+/// A queued request for a connection.
 pub(super) trait Job: Send {
-    /// Does it. Whether it succeeded; the result is kept for the answer.
+    /// Runs the request, stores the result for `answer`, and returns whether it succeeded.
     fn run(&mut self, conn: &Connection, path: &Path) -> bool;
 
-    /// Tells the caller what came of it, or why nothing did.
+    /// Sends the caller the result, or `failure`.
     fn answer(self: Box<Self>, failure: Option<StoreError>);
 }
 
-/// Where requests are put.
+/// The queue of requests, with its threads.
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// Nothing when the store is being closed.
+    /// `None` while the store closes.
     sender: Option<Sender<Box<dyn Job>>>,
     threads: Vec<JoinHandle<()>>,
     path: PathBuf,
@@ -65,7 +66,7 @@ impl Queue {
             path: path.to_owned(),
             patience,
         };
-        let thread = start("store-writer", path, move || writer.work_off(&receiver))?;
+        let thread = start("store-writer", path, move || writer.process(&receiver))?;
         Ok(Self {
             sender: Some(sender),
             threads: vec![thread],
@@ -95,8 +96,9 @@ impl Queue {
         })
     }
 
-    /// Puts a request when the future is first polled, and completes with its answer. A request that
-    /// nobody waits for any more when its turn comes is left out.
+    /// Queues a request on the first poll, and completes with its result.
+    ///
+    /// A request whose future was dropped before its turn is skipped.
     pub(super) fn ask<T: Send + 'static>(
         &self,
         operation: impl FnOnce(&Connection) -> Tried<T> + Send + 'static,
@@ -127,7 +129,7 @@ impl Drop for Queue {
     fn drop(&mut self) {
         self.sender = None;
         for thread in self.threads.drain(..) {
-            // A thread that panicked has nothing more to say.
+            // The result of a panicked thread is irrelevant.
             drop(thread.join());
         }
     }
@@ -152,13 +154,13 @@ impl<T: Send, F: FnOnce(&Connection) -> Tried<T> + Send> Job for Request<T, F> {
 
     fn answer(self: Box<Self>, failure: Option<StoreError>) {
         let result = match (self.result, failure) {
-            // What was refused was refused, whatever became of the others.
+            // A refusal is reported even if the shared transaction fails.
             (Some(Err(refused)), _) => Err(refused),
             (_, Some(failure)) => Err(failure),
             (Some(result), None) => result,
             (None, None) => return,
         };
-        // Nobody may be waiting any more.
+        // The caller may have dropped its future.
         drop(self.reply.send(result));
     }
 }
@@ -175,7 +177,7 @@ fn start(
         .map_err(|error| file(path, error))
 }
 
-/// The one that writes.
+/// The state of the writer thread.
 struct Writer {
     conn: Connection,
     identity: Identity,
@@ -184,8 +186,8 @@ struct Writer {
 }
 
 impl Writer {
-    /// Works requests off until there can be no more.
-    fn work_off(&self, requests: &Receiver<Box<dyn Job>>) {
+    /// Processes requests until the queue is closed.
+    fn process(&self, requests: &Receiver<Box<dyn Job>>) {
         let mut streak = 0;
         loop {
             let first = if let Ok(first) = requests.try_recv() {
@@ -213,7 +215,7 @@ impl Writer {
         }
     }
 
-    /// One transaction for all of them, confirmed by the disk when this returns.
+    /// Runs all jobs in one transaction, which is on the disk when this returns.
     fn write(&self, batch: &mut [Box<dyn Job>]) -> Tried<()> {
         let conn = &self.conn;
         self.identity.check()?;
@@ -240,7 +242,9 @@ fn write_each(conn: &Connection, path: &Path, batch: &mut [Box<dyn Job>]) -> Tri
     Ok(())
 }
 
-/// What those are told whose transaction was ended by another's failure, as a full disk does.
+/// Returns the error for requests whose shared transaction another request ended.
+///
+/// A full disk, for example, ends the transaction.
 fn ended_for_all(path: &Path) -> StoreError {
     StoreError::Unavailable {
         message: format!(
@@ -251,7 +255,7 @@ fn ended_for_all(path: &Path) -> StoreError {
     }
 }
 
-/// Deleted sessions leave pages that later ones use; too many of them go back to the file system.
+/// Returns excess free pages, left by deleted sessions, to the file system.
 fn give_back_spare_pages(conn: &Connection) -> Tried<()> {
     let count = |name| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let free = count("freelist_count")?;
@@ -285,7 +289,7 @@ fn read_all(path: &Path, requests: &Mutex<Receiver<Box<dyn Job>>>, patience: Dur
     }
 }
 
-/// One request, all of it on the same state of the file.
+/// Runs one request on a single snapshot of the file.
 fn read(conn: &Connection, path: &Path, job: &mut dyn Job) -> rusqlite::Result<()> {
     conn.prepare_cached("BEGIN")?.execute([])?;
     job.run(conn, path);

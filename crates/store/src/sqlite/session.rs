@@ -1,4 +1,4 @@
-//! The row of a session, its lease, and what lies beside its inbox.
+//! The row of a session, its lease, its history and its labels.
 
 use std::time::Duration;
 
@@ -13,23 +13,23 @@ use super::column::{Count, Json, Moment, Range, limit};
 use super::fault::Tried;
 use super::inbox;
 
-/// What most operations have to know of a session.
+/// The state of a session that most operations require.
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) sid: i64,
     pub(super) range: Range,
-    /// How many messages it has.
+    /// The number of messages.
     pub(super) seq: u64,
-    /// How many entries were ever put.
+    /// The number of entries ever queued.
     pub(super) entries: u64,
-    /// How many of them ended.
+    /// The number of settled entries.
     pub(super) cursor: u64,
     epoch: u64,
     holder: Option<(String, Timestamp)>,
 }
 
 impl Head {
-    /// The entry that runs or comes next.
+    /// Returns the number of the running or next entry.
     pub(super) const fn front(&self) -> Option<u64> {
         if self.cursor < self.entries {
             Some(self.cursor + 1)
@@ -69,7 +69,7 @@ pub(super) fn find(conn: &Connection, session: &str) -> Tried<Option<Head>> {
     }))
 }
 
-/// The session, made if there is none.
+/// Returns the session, and creates it if it is missing.
 pub(super) fn made(conn: &Connection, session: &str, now: Timestamp) -> Tried<Head> {
     if session.is_empty() {
         return Err(missing(session).into());
@@ -89,7 +89,7 @@ pub(super) fn existing(conn: &Connection, session: &str) -> Tried<Head> {
     Ok(find(conn, session)?.ok_or_else(|| missing(session))?)
 }
 
-/// The session of a lease that is in force.
+/// Returns the session of a lease, if the lease is valid.
 pub(super) fn owned(conn: &Connection, lease: &Lease) -> Tried<Head> {
     let head = existing(conn, &lease.session)?;
     if head.epoch == lease.epoch && head.holder.is_some() {
@@ -171,7 +171,7 @@ pub(super) fn set_label(
     touch(conn, head.sid, now)
 }
 
-/// Notes that a session changed; a clock that was put back does not undo that.
+/// Updates the time of the last change, which never decreases.
 pub(super) fn touch(conn: &Connection, sid: i64, now: Timestamp) -> Tried<()> {
     conn.prepare_cached("UPDATE session SET updated_at = ?2 WHERE sid = ?1 AND updated_at < ?2")?
         .execute(params![sid, Moment(now)])?;
@@ -199,7 +199,7 @@ pub(super) fn list(conn: &Connection, filter: &SessionFilter) -> Tried<Vec<Sessi
     let sql = format!("{INFO} WHERE id >= ?2 AND (?3 IS NULL OR id < ?3) {order}");
     let found: Vec<_> = conn
         .prepare_cached(&sql)?
-        .query_map(params![most, prefix, behind(prefix)], overview)?
+        .query_map(params![most, prefix, successor(prefix)], overview)?
         .collect::<Result<_, _>>()?;
     found
         .into_iter()
@@ -281,7 +281,7 @@ pub(super) fn delete(conn: &Connection, session: &str) -> Tried<bool> {
     let Some(head) = find(conn, session)? else {
         return Ok(false);
     };
-    // A lease of this session must not fit another one that gets its name.
+    // A lease of this session must not match a later session of that name.
     conn.prepare_cached(
         "INSERT INTO meta VALUES ('epochs', ?1)
          ON CONFLICT DO UPDATE SET value = max(value, excluded.value)",
@@ -334,8 +334,8 @@ fn values(conn: &Connection, sql: &str, sid: i64) -> Tried<Map<String, Value>> {
     Ok(values)
 }
 
-/// The first text behind all that begin with `prefix`; nothing if there is none.
-fn behind(prefix: &str) -> Option<String> {
+/// Returns the first text after all that begin with `prefix`, if there is one.
+fn successor(prefix: &str) -> Option<String> {
     let mut chars: Vec<char> = prefix.chars().collect();
     while let Some(last) = chars.pop() {
         let next = match last {

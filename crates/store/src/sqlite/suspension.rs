@@ -1,7 +1,7 @@
 //! Suspensions, found by their invocation, and the signals that end them.
 //!
-//! An invocation may wait more than once, one time after the other. Each time is a row, and the
-//! latest of them is the one that a signal means.
+//! An invocation may suspend several times in sequence. Each suspension is a row, and a signal
+//! refers to the latest one.
 
 use logue_harness::Timestamp;
 use logue_harness::store::{
@@ -16,7 +16,7 @@ use super::fault::Tried;
 use super::inbox::{self, Arrival};
 use super::session::{self, Head};
 
-/// A suspension to store, with all that is JSON as it is stored.
+/// A suspension to store, with serialised JSON.
 pub(super) struct Waiting {
     signal_id: String,
     metadata: Option<String>,
@@ -33,7 +33,7 @@ impl Waiting {
     }
 }
 
-/// Begins to wait. Refused if another turn waits under that id.
+/// Adds a suspension. Refused if another turn waits under that signal id.
 pub(super) fn begin(
     conn: &Connection,
     head: &Head,
@@ -65,7 +65,7 @@ pub(super) fn begin(
     Ok(())
 }
 
-/// Ends the latest suspension of an invocation. Nobody needs its record any more.
+/// Ends the latest suspension of an invocation and removes its record.
 pub(super) fn end(conn: &Connection, invocation_id: &str) -> Tried<()> {
     if let Some(latest) = latest(conn, invocation_id)? {
         conn.prepare_cached("UPDATE suspension SET status = 2, record = NULL WHERE num = ?1")?
@@ -115,7 +115,9 @@ pub(super) fn signal(
     })
 }
 
-/// What a signal did that is not for the latest suspension of an invocation; `None` if it is.
+/// Returns the result of a signal for an earlier suspension of an invocation.
+///
+/// Returns `None` if the signal is for the latest suspension.
 fn earlier(
     conn: &Connection,
     invocation_id: &str,
@@ -181,7 +183,7 @@ pub(super) fn suspensions(conn: &Connection, filter: SuspensionFilter) -> Tried<
     if let Some(status) = filter.status {
         values.push(Box::new(Status(status)));
         sql.push_str(match status {
-            // What is over has no index: it is most of them, and seldom asked for.
+            // Ended suspensions have no index: they are the majority and rarely queried.
             SuspensionStatus::Resumed => " AND status = ?",
             _ => " AND status < 2 AND status = ?",
         });
@@ -194,7 +196,7 @@ pub(super) fn suspensions(conn: &Connection, filter: SuspensionFilter) -> Tried<
     Ok(found)
 }
 
-/// What has to be known of the latest suspension of an invocation.
+/// The latest suspension of an invocation.
 struct Latest {
     num: i64,
     sid: i64,
@@ -242,7 +244,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Suspension> {
     })
 }
 
-/// Where a suspension is, as a number.
+/// The status of a suspension, as a number.
 struct Status(SuspensionStatus);
 
 impl ToSql for Status {
@@ -251,7 +253,7 @@ impl ToSql for Status {
             SuspensionStatus::Suspended => 0,
             SuspensionStatus::Signalled => 1,
             SuspensionStatus::Resumed => 2,
-            // None of another kind is ever stored.
+            // Other states are never stored.
             _ => -1,
         };
         Ok(number.into())

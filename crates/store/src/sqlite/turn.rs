@@ -1,4 +1,4 @@
-//! The end of a turn: everything of a commit, and the outcomes that it leaves.
+//! The end of a turn: the commit and its outcomes.
 
 use logue_harness::Timestamp;
 use logue_harness::store::{Lease, NewOutcome, OutcomeKind, StoreError, StoredOutcome};
@@ -12,7 +12,7 @@ use super::inbox::{self, Front};
 use super::session::{self, Head};
 use super::suspension::{self, Waiting};
 
-/// A commit, with all that is JSON as it is stored.
+/// A commit with serialised JSON.
 pub(super) struct Change {
     pub(super) invocation_id: String,
     pub(super) expected_seq: u64,
@@ -23,14 +23,14 @@ pub(super) struct Change {
     pub(super) now: Timestamp,
 }
 
-/// What becomes of the running entry.
+/// The disposition of the running entry.
 pub(super) enum End {
     Done { outcome: Ending, keep_journal: bool },
     Suspended { outcome: Ending, waiting: Waiting },
     Requeue,
 }
 
-/// An outcome, with its body as it is stored.
+/// An outcome with a serialised body.
 pub(super) struct Ending {
     kind: OutcomeKind,
     replies_from: u64,
@@ -48,8 +48,9 @@ impl Ending {
 }
 
 impl Change {
-    /// Whether it leaves something that is the session's state. A turn that failed or gave up before
-    /// it changed anything does not.
+    /// Returns whether the commit changes the session's state.
+    ///
+    /// A turn that failed or was requeued before it changed anything does not.
     fn changes_state(&self) -> bool {
         let settles_only = match &self.end {
             None | Some(End::Suspended { .. }) => false,
@@ -116,7 +117,7 @@ pub(super) fn commit(conn: &Connection, lease: &Lease, change: Change) -> Tried<
     Ok(())
 }
 
-/// Appends the messages, sets the fields, and gives the new length of the history.
+/// Appends the messages, sets the fields, and returns the new length of the history.
 fn append(conn: &Connection, head: &Head, change: &Change) -> Tried<u64> {
     let mut seq = head.seq;
     let mut insert = conn.prepare_cached("INSERT INTO message VALUES (?1, ?2)")?;
@@ -243,7 +244,7 @@ fn read_outcome(row: &Row<'_>) -> rusqlite::Result<StoredOutcome> {
     })
 }
 
-/// How an entry ended, as a number.
+/// The outcome of an entry, as a number.
 struct Kind(OutcomeKind);
 
 impl ToSql for Kind {

@@ -1,4 +1,4 @@
-//! What can be checked of what is stored.
+//! Integrity checks of the stored content.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::column::{Range, position};
 use super::fault::Tried;
 use super::session;
 
-/// Looks at one session or at all, and then at the file too.
+/// Checks one session, or all sessions and the file.
 pub(super) fn verify(conn: &Connection, path: &Path, only: Option<&str>) -> Tried<IntegrityReport> {
     let mut verified = IntegrityReport::default();
     if let Some(session) = only {
@@ -69,12 +69,12 @@ fn one(conn: &Connection, session: &str, sid: i64, verified: &mut IntegrityRepor
         .query_row([sid], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
 
     let messages = count("SELECT count(*) FROM message WHERE pos BETWEEN ?1 AND ?2")?;
-    let behind = count(
+    let end = count(
         "SELECT ifnull(max(pos) + 1, ?1) - ?1 + 0 * ?2 FROM message WHERE pos BETWEEN ?1 AND ?2",
     )?;
-    if messages != seq || behind != seq {
+    if messages != seq || end != seq {
         fault(format!(
-            "{messages} messages up to position {behind}, where there should be {seq}"
+            "{messages} messages up to position {end}, expected {seq}"
         ));
     }
     let found = count("SELECT count(*) FROM entry WHERE pos BETWEEN ?1 AND ?2")?;
@@ -82,7 +82,7 @@ fn one(conn: &Connection, session: &str, sid: i64, verified: &mut IntegrityRepor
         count("SELECT ifnull(max(pos), ?1) - ?1 + 0 * ?2 FROM entry WHERE pos BETWEEN ?1 AND ?2")?;
     if found != entries || last != entries || cursor > entries {
         fault(format!(
-            "{found} entries up to {last}, where there should be {entries} with {cursor} settled"
+            "{found} entries up to {last}, expected {entries} with {cursor} settled"
         ));
     }
     verified.sessions += 1;
@@ -91,7 +91,7 @@ fn one(conn: &Connection, session: &str, sid: i64, verified: &mut IntegrityRepor
     let settled = range.first() + cursor;
     let checks = [
         (
-            "is settled without a whole outcome",
+            "is settled without a complete outcome",
             "pos <= ?3 AND (kind IS NULL OR at IS NULL OR invocation IS NULL
              OR replies_from IS NULL OR ifnull(replies_to, ?4 + 1) > ?4)",
         ),
@@ -104,11 +104,11 @@ fn one(conn: &Connection, session: &str, sid: i64, verified: &mut IntegrityRepor
             "pos > ?3 + 1 AND invocation IS NOT NULL",
         ),
         (
-            "is to be done and does not say what",
+            "is pending without a payload",
             "pos > ?3 AND pos NOT IN (SELECT pos FROM work WHERE pos BETWEEN ?1 AND ?2)",
         ),
         (
-            "has an outcome that is no JSON",
+            "has an outcome with invalid JSON",
             "body IS NOT NULL AND NOT json_valid(body)",
         ),
     ];
@@ -129,7 +129,7 @@ fn one(conn: &Connection, session: &str, sid: i64, verified: &mut IntegrityRepor
     bodies(conn, session, sid, ends, verified)
 }
 
-/// Checks that what should be JSON is, and that journals and suspensions belong together.
+/// Checks stored JSON, journals, and the entries of suspensions.
 fn bodies(
     conn: &Connection,
     session: &str,
@@ -140,38 +140,38 @@ fn bodies(
     let [first, last] = ends;
     let checks = [
         (
-            "messages are no JSON",
+            "messages with invalid JSON",
             "SELECT count(*) FROM message WHERE pos BETWEEN ?1 AND ?2 AND ?3 AND NOT json_valid(body)",
         ),
         (
-            "records of the audit are no JSON",
+            "audit records with invalid JSON",
             "SELECT count(*) FROM audit WHERE pos BETWEEN ?1 AND ?2 AND ?3 AND NOT json_valid(body)",
         ),
         (
-            "records of the audit are missing",
+            "missing audit records",
             "SELECT max(ifnull(max(pos) + 1, ?1) - ?1 - count(*), 0) FROM audit
              WHERE pos BETWEEN ?1 AND ?2 AND ?3",
         ),
         (
-            "entries ask for what is no JSON",
+            "entries with invalid JSON",
             "SELECT count(*) FROM work WHERE pos BETWEEN ?1 AND ?2 AND ?3 AND NOT json_valid(body)",
         ),
         (
-            "fields or labels are no JSON",
+            "fields or labels with invalid JSON",
             "SELECT count(*) FROM (SELECT sid, value FROM field UNION ALL SELECT sid, value FROM label)
              WHERE sid = ?3 AND ?1 <= ?2 AND NOT json_valid(value)",
         ),
         (
-            "notes are no JSON",
+            "notes with invalid JSON",
             "SELECT count(*) FROM note WHERE sid = ?3 AND ?1 <= ?2 AND NOT json_valid(body)",
         ),
         (
-            "journals have gaps",
+            "journals with gaps",
             "SELECT count(*) FROM (SELECT 1 FROM note WHERE sid = ?3 AND ?1 <= ?2
              GROUP BY invocation HAVING min(seq) <> 0 OR max(seq) <> count(*) - 1)",
         ),
         (
-            "suspensions do not fit their entries",
+            "suspensions inconsistent with their entries",
             "SELECT count(*) FROM suspension WHERE sid = ?3 AND ?1 <= ?2
              AND ((status = 0) <> (entry IS NULL)
                   OR (entry IS NOT NULL AND NOT EXISTS

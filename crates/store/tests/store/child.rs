@@ -14,7 +14,7 @@ use serde_json::json;
 const ROLE: &str = "STORE_TEST_ROLE";
 const FILE: &str = "STORE_TEST_FILE";
 
-/// A process in a role, on a file. What it tells are lines that begin with `@`.
+/// Starts a process with a role on a file. Its reports are lines that begin with `@`.
 pub(crate) fn command(role: &str, path: &Path) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(arguments());
@@ -22,7 +22,7 @@ pub(crate) fn command(role: &str, path: &Path) -> Command {
     command
 }
 
-/// The same, run by a shell that may write no file longer than so many blocks of 512 bytes.
+/// Starts a process whose files are limited to `blocks` blocks of 512 bytes.
 pub(crate) fn confined(role: &str, path: &Path, blocks: u32) -> Command {
     let mut command = Command::new("sh");
     let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
@@ -32,7 +32,7 @@ pub(crate) fn confined(role: &str, path: &Path, blocks: u32) -> Command {
     command
 }
 
-/// What a process told, of its output.
+/// Returns the reports in the output of a process.
 pub(crate) fn told(output: &str) -> Vec<String> {
     let lines = output.lines().filter_map(|line| line.strip_prefix('@'));
     lines.map(str::to_owned).collect()
@@ -65,7 +65,7 @@ fn in_role(command: &mut Command, role: &str, path: &Path) {
     command.stdin(Stdio::null()).stdout(Stdio::piped());
 }
 
-/// Puts fifty entries into one session, and works as many off that were put by anybody.
+/// Queues fifty entries in one session, and processes fifty entries of any process.
 async fn take_turns(path: &Path) -> Result<(), StoreError> {
     let store = SqliteStore::open(path)?;
     let me = std::process::id().to_string();
@@ -90,8 +90,9 @@ async fn take_turns(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Writes to a few sessions at once until it is killed, or until something fails, and tells of each
-/// step when it is confirmed.
+/// Writes to several sessions until it is killed or an operation fails.
+///
+/// Reports each confirmed step.
 async fn write_on(path: &Path) {
     let store = SqliteStore::open(path).unwrap();
     let result = tokio::try_join!(
@@ -112,7 +113,7 @@ async fn write_session(store: &SqliteStore, session: &str) -> Result<(), StoreEr
             .accept(session, super::entry(&key, Some(&key)))
             .await?;
         tell(&format!("accepted {session} {key}"));
-        // The one that was killed had this name too, so nobody waits for the end of its lease.
+        // The killed process had this owner name too, so its lease does not block.
         let lease = match store.acquire(session, "writer", now(), super::TTL).await? {
             LeaseResult::Lease(lease) => lease,
             other => panic!("no lease: {other:?}"),
@@ -131,7 +132,7 @@ async fn write_session(store: &SqliteStore, session: &str) -> Result<(), StoreEr
     Ok(())
 }
 
-/// At once and as a whole, so that a kill cannot take back what was told.
+/// Prints a report in one write, so that a kill cannot truncate it.
 fn tell(line: &str) {
     let mut out = stdout().lock();
     out.write_all(format!("\n@{line}\n").as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! A process that is killed while it writes: whatever it was told had happened is there.
+//! Processes killed while they write: every confirmed step is present.
 
 use std::env;
 use std::hash::{BuildHasher, RandomState};
@@ -10,7 +10,7 @@ use logue_store::SqliteStore;
 
 use super::child;
 
-/// How often a process is killed, unless `STORE_TEST_CRASHES` says otherwise.
+/// The default number of kills; `STORE_TEST_CRASHES` overrides it.
 const ROUNDS: u64 = 20;
 
 #[tokio::test]
@@ -33,7 +33,7 @@ async fn what_was_confirmed_survives_a_kill() {
             .unwrap()
             .read_to_string(&mut output)
             .unwrap();
-        // One that ended by itself would be no test of a kill.
+        // A process that exited would not test a kill.
         assert_eq!(child.wait().unwrap().code(), None, "{output}");
         let steps = child::told(&output);
         confirmed += steps.len();

@@ -1,5 +1,5 @@
-//! Disks that fill, files that are damaged, moved or taken: an error that names the file, and no
-//! harm to what was there.
+//! Full disks and damaged, moved or locked files: the error names the file, and stored content
+//! survives.
 
 use std::fs;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use rusqlite::Connection;
 
 use super::{NOW, child, entry, place, turn};
 
-/// The message of an error that says that the medium failed.
+/// Returns the message of an error of the medium.
 fn unavailable<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
     match result {
         Err(StoreError::Unavailable { message, .. }) => message,
@@ -34,7 +34,7 @@ async fn a_full_disk_loses_nothing() {
     let huge = "x".repeat(300 << 10);
     let message = unavailable(store.accept("s", entry(&huge, None)).await);
     assert!(
-        message.contains("sessions.db: there is no room"),
+        message.contains("sessions.db: the disk is full"),
         "{message}"
     );
 
@@ -104,16 +104,13 @@ async fn a_file_that_somebody_writes_to_is_waited_for_under_a_bound() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let message = unavailable(store.accept("s", entry("x", None)).await);
     assert!(
-        message.contains("sessions.db: another process has been writing"),
+        message.contains("sessions.db: locked by another process"),
         "{message}"
     );
-    // Reading waits for nobody.
+    // Reads do not wait.
     assert_eq!(store.session("s").await.unwrap(), None);
     let message = unavailable(SqliteStore::open_with(&path, options));
-    assert!(
-        message.contains("another process has been writing"),
-        "{message}"
-    );
+    assert!(message.contains("locked by another process"), "{message}");
     other.execute_batch("COMMIT").unwrap();
     store.accept("s", entry("x", None)).await.unwrap();
 }
@@ -157,7 +154,7 @@ async fn what_is_something_else_is_refused_and_left_alone() {
         fs::write(&path, content).unwrap();
         let message = damaged(SqliteStore::open(&path));
         assert!(
-            message.contains("sessions.db: this is no store"),
+            message.contains("sessions.db: not a session store"),
             "{message}"
         );
         assert!(fs::read(&path).unwrap() == content, "{content:.20?}");

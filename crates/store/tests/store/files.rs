@@ -1,4 +1,4 @@
-//! What lies on the disk: who may read it, how big it is, which format it has.
+//! The files on the disk: permissions, size and format.
 
 use std::fs;
 

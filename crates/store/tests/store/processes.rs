@@ -1,4 +1,4 @@
-//! Several processes work one session off.
+//! Several processes drain the inbox of one session.
 
 use std::process::Child;
 

@@ -16,7 +16,7 @@ use logue_store::SqliteStore;
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 
-/// One file behind several stores.
+/// Several stores on one file.
 pub(crate) struct Spread {
     open: Vec<Arc<SqliteStore>>,
     next: AtomicUsize,
@@ -47,7 +47,7 @@ impl Spread {
     }
 }
 
-/// Each operation of the port, on whichever store its turn it is.
+/// Forwards each operation of the port to the next store.
 macro_rules! spread {
     ($($name:ident($($argument:ident: $kind:ty),*) -> $result:ty;)*) => {
         #[expect(

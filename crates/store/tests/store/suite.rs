@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::spread::Spread;
 
-/// Runs all cases and tells of all that fail.
+/// Runs all cases and reports all failures.
 async fn all_cases(make: impl Fn() -> SharedStore) {
     let mut failures = Vec::new();
     for case in cases() {
