@@ -1,4 +1,4 @@
-//! An agent without a model: what it does is in the words that it is told.
+//! An agent without a model, whose input selects its behavior.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,10 @@ use serde_json::{Value, json};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Begun;
 
+/// Builds the graph of the agent.
+///
 /// `plain`, `tool` and `tools` answer, the latter two after effects; `wait` suspends; `fail` fails;
-/// `slow` takes a while, `stuck` for ever.
+/// `slow` takes 30 ms and `stuck` 250 ms.
 pub(crate) fn graph(effects: PathBuf) -> CompiledGraph<Begun> {
     let effects: Arc<Path> = effects.into();
     let schema = StateSchema::new()
@@ -103,7 +105,7 @@ async fn model(ctx: NodeContext<Begun>) -> Result<Update, NodeError> {
         kind => {
             match kind {
                 "slow" => tokio::time::sleep(Duration::from_millis(30)).await,
-                // The owner is to be stopped here; whoever takes over need not wait.
+                // The test stops the owner here; the next owner need not wait.
                 "stuck" => tokio::time::sleep(Duration::from_millis(250)).await,
                 _ => {}
             }

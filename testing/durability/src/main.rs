@@ -1,17 +1,17 @@
-//! A process that has conversations over a SQLite store, as it is told line by line.
+//! A process that runs conversations on a SQLite store, controlled by input lines.
 //!
 //! `player STORE EFFECTS LEASE_MS` reads from standard input:
 //!
-//! | line | what happens | what is printed when it is settled |
+//! | line | action | output when it is settled |
 //! |---|---|---|
 //! | `send SESSION KEY TEXT` | a message | `told KEY OUTCOME` |
-//! | `stream SESSION KEY TEXT` | the same as a stream | the same, and `begun KEY` when its graph runs |
+//! | `stream SESSION KEY TEXT` | a message, streamed | also `begun KEY` when its graph runs |
 //! | `signal SIGNAL WORD` | a signal with an approval | `told SIGNAL OUTCOME` |
 //! | `fork SESSION N INTO` | a copy of a history | `told INTO forked` |
 //!
-//! What its tool does is a line with the call's id in the file `EFFECTS`, on the disk before the call
-//! ends. Lines that begin with the same word `&` run side by side.
-#![expect(clippy::print_stdout, reason = "what it prints is what it is for")]
+//! The tool appends a line with the call's id to the file `EFFECTS`, which is on the disk before the
+//! call ends. Lines that begin with the same word `&` run concurrently.
+#![expect(clippy::print_stdout, reason = "standard output is its interface")]
 
 mod agent;
 
@@ -168,7 +168,7 @@ async fn act(chat: &ChatHarness<agent::Begun>, store: &SharedStore, line: &str) 
         }
         _ => ("?", format!("refused: {line}")),
     };
-    // One write, so that lines of a process that is killed are whole or not there.
+    // One write, so that a killed process leaves no partial lines.
     let line = format!("told {key} {told}\n");
     let mut out = std::io::stdout().lock();
     drop(out.write_all(line.as_bytes()).and_then(|()| out.flush()));

@@ -1,22 +1,22 @@
-//! A library that stands between a program and the C library, and lets one operation on a file fail.
+//! A preloaded library that makes selected file operations of a program fail.
 //!
-//! It is loaded with `LD_PRELOAD` and told by the environment what to do:
+//! It is loaded with `LD_PRELOAD` and configured by the environment:
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `FAULTFS_UNDER` | only files below this folder count |
+//! | `FAULTFS_UNDER` | only files below this directory count |
 //! | `FAULTFS_AT` | the operation that fails, counted from 1; without it nothing fails |
-//! | `FAULTFS_FOR` | how many operations fail from there on; 1 if it is not said |
+//! | `FAULTFS_FOR` | the number of consecutive failures; the default is 1 |
 //! | `FAULTFS_HOW` | `EIO`, `ENOSPC`, `short`, `torn` or `die` |
 //! | `FAULTFS_LOG` | a file to which each operation that counts is appended as a line |
 //!
 //! Operations that count are `write`, `pwrite`, `fsync`, `fdatasync`, `ftruncate`, `rename`, `link` and
-//! `unlink`. A `short` write takes half of its bytes and says so. A `torn` one takes half of them and
-//! the process dies; `die` does nothing of the operation and the process dies. Whatever is no write
-//! fails with `EIO` where it is to be short.
+//! `unlink`. A `short` write writes half of its bytes and returns that number. A `torn` one writes half
+//! of them and ends the process; `die` ends the process before the operation. Operations other than
+//! writes fail with `EIO` for `short`.
 //!
-//! This is the one place of the workspace where `unsafe` code is welcome: it implements functions of
-//! the C library by calling the next ones of that name.
+//! This is the one place of the workspace that permits `unsafe` code: it implements functions of the
+//! C library by calling the next ones of that name.
 #![cfg(target_os = "linux")]
 #![warn(missing_docs)]
 
@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use libc::{off_t, size_t, ssize_t};
 
-/// What becomes of the operation that fails.
+/// The kind of a failure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum How {
     Error(c_int),
@@ -168,7 +168,7 @@ fn written(name: &str, fd: c_int, count: size_t, write: impl Fn(size_t) -> ssize
     }
 }
 
-/// Does something that is no write, unless it is to fail.
+/// Runs an operation other than a write, unless it must fail.
 fn done(how: Option<How>, act: impl Fn() -> c_int) -> c_int {
     match how {
         None => act(),

@@ -1,4 +1,4 @@
-//! The library in front of a shell.
+//! The library, preloaded into a shell.
 #![cfg(target_os = "linux")]
 
 use std::path::PathBuf;

@@ -20,7 +20,7 @@ use crate::vocabulary::{
 /// Graphs that contain themselves would never end.
 const MAX_DEPTH: usize = 16;
 
-/// What the graphs of a case are made of.
+/// The components of the graphs of a case.
 pub(crate) struct Builder {
     subgraphs: BTreeMap<String, GraphDef>,
     seen: Arc<Seen>,
@@ -28,12 +28,12 @@ pub(crate) struct Builder {
     max_steps: Option<usize>,
 }
 
-/// Why there is no graph.
+/// The reason that a graph cannot be built.
 #[derive(Debug)]
 pub(crate) enum BuildError {
-    /// The case says something that nobody knows.
+    /// The case contains an unknown word.
     Words(ReadError),
-    /// The graph is none.
+    /// The graph is invalid.
     Graph(CompileError),
 }
 

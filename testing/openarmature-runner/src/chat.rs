@@ -1,4 +1,4 @@
-//! Cases that talk: messages sent to a chat, signals for its turns, and who is told.
+//! Chat cases: messages sent to a chat, signals for its turns, and its listeners.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,7 @@ use crate::vocabulary::{
 
 type Told = Arc<Mutex<Vec<ChatTurnOutcome>>>;
 
-/// A chat in one process, and whoever listens to it.
+/// A chat in one process, with its listeners.
 struct Process<'a> {
     case: &'a Case,
     world: &'a World,
@@ -151,7 +151,7 @@ fn options(def: &HarnessDef, turn: &ChatTurn) -> Result<SendOptions, ReadError> 
 }
 
 impl Process<'_> {
-    /// The same store under a new process. Listeners listen on from where they were.
+    /// Starts a new process on the store. Listeners keep their positions.
     async fn begin_anew(&mut self, checks: &mut Checks) {
         match chat(self.case, self.world, &self.store) {
             Ok(chat) => self.chat = chat,
@@ -368,7 +368,7 @@ impl Process<'_> {
         }
     }
 
-    /// Which way the turn went, seen from the history that its first node had before it.
+    /// Returns the direction of the turn relative to the history of its first node.
     fn path(&self, outcome: &ChatTurnOutcome) -> Value {
         let id = match outcome {
             ChatTurnOutcome::Completed(turn) => Some(&turn.invocation_id),
@@ -420,7 +420,7 @@ impl Process<'_> {
         }
     }
 
-    /// What holds at the end of every case: the store is sound, and nothing waits in an inbox.
+    /// Checks the end of every case: the store is sound and all inboxes are empty.
     async fn always(&self, checks: &mut Checks) {
         let kept = self.store.kept();
         match kept.verify(None).await {

@@ -1,4 +1,4 @@
-//! What a case says of the outcome of a turn and of messages, compared with what was answered.
+//! Comparison of expected and actual outcomes and messages of a turn.
 
 use logue_harness::ErrorBucket;
 use logue_harness::chat::ChatTurnOutcome;

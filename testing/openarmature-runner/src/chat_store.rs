@@ -32,12 +32,12 @@ impl ChatStore {
         })
     }
 
-    /// What is kept, past counters and faults.
+    /// Returns the content, without counting or failing.
     pub(crate) fn kept(&self) -> &Arc<MemoryStore> {
         &self.kept
     }
 
-    /// How often the store was asked for anything.
+    /// Returns the number of store operations.
     pub(crate) fn asked(&self) -> u64 {
         self.asked.load(Ordering::Relaxed)
     }

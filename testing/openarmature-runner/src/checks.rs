@@ -12,7 +12,7 @@ use crate::vocabulary::DescriptorExpected;
 #[derive(Debug, Default)]
 pub(crate) struct Checks {
     pub(crate) failures: Vec<String>,
-    /// How many comparisons were made.
+    /// The number of comparisons.
     pub(crate) made: usize,
     at: String,
 }
@@ -72,7 +72,7 @@ impl Checks {
         }
     }
 
-    /// What an error carries. The description of what is registered has no fixed words.
+    /// Compares the data of an error. The description of a registration has no fixed text.
     pub(crate) fn carried(&mut self, expected: &Map<String, Value>, found: &Map<String, Value>) {
         for (key, value) in expected {
             let text = found.get(key).and_then(Value::as_str);

@@ -1,4 +1,4 @@
-//! What a case says of one run, compared with what was seen of it.
+//! Comparison of the expectations of a case with one run.
 
 use logue_graph::{EngineError, NodeEvent, Phase};
 use logue_harness::sessions::{PausedStore, SessionError, SessionOutcome, SessionStore};

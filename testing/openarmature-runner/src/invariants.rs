@@ -1,4 +1,4 @@
-//! What a case says in one word: each is a check of its own, or is covered by others.
+//! Named invariants of a case: each has a check or is covered by others.
 
 use logue_graph::Phase;
 use logue_harness::sessions::{SessionError, SessionOutcome};
@@ -8,7 +8,7 @@ use crate::checks::Checks;
 use crate::runs::{Ran, World};
 use crate::vocabulary::Case;
 
-/// What is done for an invariant.
+/// The treatment of an invariant.
 enum Rule {
     /// This must be what the case says of it.
     Check(fn(&Seen<'_>) -> Value),
@@ -16,7 +16,7 @@ enum Rule {
     Covered(&'static str),
 }
 
-/// What a check may look at.
+/// The input of a check.
 struct Seen<'a> {
     case: &'a Case,
     world: &'a World,
@@ -506,7 +506,7 @@ fn no_completed_node_again(seen: &Seen<'_>) -> Value {
     }))
 }
 
-/// No part of the suspended node completes behind the event of the suspension.
+/// Checks that no part of the suspended node completes after the suspension event.
 fn nothing_completed_behind_the_suspension(seen: &Seen<'_>) -> Value {
     let events = seen.world.seen.events();
     let at = events

@@ -41,37 +41,37 @@ use vocabulary::{Case, FileDef, typed};
 
 pub use vocabulary::ReadError;
 
-/// How long a case may take; one that takes longer waits for something that never comes.
+/// The timeout of a case.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What was found in one case.
+/// The result of one case.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
     /// The name of the case.
     pub case: String,
-    /// What is wrong, in the order in which it was found.
+    /// The failures, in order.
     pub failures: Vec<String>,
-    /// Invariants that nobody has reviewed: all that is known of them is that nothing else failed.
+    /// Unreviewed invariants, for which only the other checks passed.
     pub unreviewed: Vec<String>,
 }
 
-/// What was found in a folder.
+/// The result of a directory.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// How many cases passed.
+    /// The number of passed cases.
     pub passed: usize,
-    /// How many failed; a file that cannot be read is one.
+    /// The number of failed cases; an unreadable file counts as one.
     pub failed: usize,
     /// One line for each failure: `FILE case: what`.
     pub lines: Vec<String>,
-    /// One line for each invariant that nobody has reviewed.
+    /// One line for each unreviewed invariant.
     pub notes: Vec<String>,
 }
 
-/// Runs every case of every YAML file in a folder and the folders in it, in the order of their names.
+/// Runs every case of the YAML files below a directory, in the order of their names.
 ///
 /// # Errors
-/// The folder or a file in it cannot be read.
+/// Returns an error if the directory or a file in it cannot be read.
 pub fn run_folder(folder: &Path) -> io::Result<Report> {
     let mut files = Vec::new();
     collect(folder, &mut files)?;
@@ -96,10 +96,10 @@ pub fn run_folder(folder: &Path) -> io::Result<Report> {
     Ok(report)
 }
 
-/// The cases of a file. What the file says of all of them is said of each.
+/// Returns the cases of a file, each with the shared settings of the file.
 ///
 /// # Errors
-/// It is no YAML, or no file of cases.
+/// Returns an error if the text is not YAML or not a file of cases.
 pub fn cases(text: &str) -> Result<Vec<Value>, ReadError> {
     let file = FileDef::read(text)?;
     let of_all = file.invariants;

@@ -21,7 +21,7 @@ use crate::vocabulary::{
 /// A backend that the runner does not have.
 const MISSING: &str = "harness_primitive_missing";
 
-/// What the runs of a case share.
+/// The shared state of the runs of a case.
 pub(crate) struct World {
     pub(crate) seen: Arc<Seen>,
     pub(crate) ids: Arc<Ids>,
@@ -42,7 +42,7 @@ pub(crate) struct Ran {
     pub(crate) session_id: Option<String>,
 }
 
-/// Why a case has no runs.
+/// The reason that a case has no runs.
 pub(crate) enum NoRun {
     Words(ReadError),
     /// The graph, its migrations or its projection are refused: category and what it carries.
@@ -133,7 +133,7 @@ impl World {
     }
 }
 
-/// The migrations of the case, each of which tells that it ran.
+/// Returns the migrations of the case, each of which records its run.
 pub(crate) fn migrations(case: &Case, seen: &Arc<Seen>) -> Result<Migrations, NoRun> {
     let mut migrations = Migrations::new();
     for migration in &case.session_migrations {
@@ -181,7 +181,7 @@ fn mock(name: &str) -> Option<Mock> {
     })
 }
 
-/// What an error of a session tells besides its words.
+/// Returns the data of a session error, without its message.
 pub(crate) fn carried(error: &SessionError) -> Map<String, Value> {
     use logue_harness::sessions::MigrationError;
     let carried = match error {
@@ -323,7 +323,7 @@ async fn run(
     let outcome = if let Some(id) = &resumed {
         let payload = invocation.signal_payload.clone().unwrap_or_default();
         if invocation.at_once > 1 {
-            // All but one of them must be refused, whichever comes first.
+            // All but the first one must be refused.
             let racing = (1..invocation.at_once).map(|_| {
                 let (sessions, id, payload) = (sessions.clone(), id.clone(), payload.clone());
                 tokio::spawn(async move { sessions.resume(&id, &payload, RunPorts::new()).await })
@@ -393,7 +393,7 @@ async fn run(
     }
 }
 
-/// What a run of a sessions case says of what was there before it and is there behind it.
+/// Checks the stored session before and after a run of a sessions case.
 async fn loaded_and_saved(
     world: &World,
     case: &Case,
@@ -466,7 +466,7 @@ fn refused(case: &Case, no_run: NoRun, checks: &mut Checks) {
     }
 }
 
-/// Whether the record of a run still waits for its signal.
+/// Returns whether the record of a run still waits for its signal.
 pub(crate) async fn still_waits(world: &World, invocation_id: &str) -> bool {
     let record = world.store.kept().paused(invocation_id).await;
     matches!(record, Ok(Some(record)) if record.status == PausedStatus::Suspended)

@@ -1,4 +1,4 @@
-//! What is seen of the runs of a case: events of nodes, logs of middleware, meetings of nodes.
+//! Observations of the runs of a case: node events, middleware logs, node meetings.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,12 +61,12 @@ impl Seen {
         self.bodies.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many bodies of nodes have begun in the case.
+    /// The number of node bodies that have begun in the case.
     pub(crate) fn bodies(&self) -> u64 {
         self.bodies.load(Ordering::Relaxed)
     }
 
-    /// How often a node has raised before, in whatever process.
+    /// Returns how often a node has raised before, in any process.
     pub(crate) fn raised(&self, namespace: &[String]) -> u64 {
         let mut raised = lock(&self.raised);
         let times = raised.entry(namespace.to_vec()).or_default();
@@ -74,7 +74,7 @@ impl Seen {
         *times - 1
     }
 
-    /// Where so many nodes wait for each other.
+    /// Returns the barrier at which `count` nodes wait for each other.
     pub(crate) fn meeting(&self, count: usize) -> Arc<Barrier> {
         let mut meetings = lock(&self.meetings);
         let meeting = meetings

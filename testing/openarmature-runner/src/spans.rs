@@ -58,7 +58,7 @@ fn number(id: &Id) -> usize {
 
 impl Subscriber for SpanRecorder {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        // What libraries say of themselves is no business of a case.
+        // Spans of libraries are irrelevant for a case.
         metadata.is_span() || !metadata.target().starts_with("logue_harness")
     }
 

@@ -28,7 +28,7 @@ struct Counts {
     ended: AtomicUsize,
 }
 
-/// How often the store was asked until now.
+/// The numbers of store operations so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) loads: usize,
@@ -44,7 +44,7 @@ impl CountedStore {
         }
     }
 
-    /// What is kept, past counters and faults.
+    /// Returns the content, without counting or failing.
     pub(crate) fn kept(&self) -> &MemorySessionStore {
         &self.kept
     }
@@ -56,7 +56,7 @@ impl CountedStore {
         }
     }
 
-    /// Counts a save, and fails it or lets somebody else come first if the case wants that.
+    /// Counts a save, and fails it or lets another save come first if the case requires it.
     async fn saving(&self, session_id: &str) -> Result<(), SessionStoreError> {
         let number = self.counts.saves.fetch_add(1, Ordering::Relaxed) + 1;
         if self.behavior.fail_saves.contains(&number) {

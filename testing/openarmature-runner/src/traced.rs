@@ -1,4 +1,4 @@
-//! What a case says of spans and log records, compared with what was traced.
+//! Comparison of expected spans and log records with the trace.
 
 use logue_graph::SignalDescriptor;
 use logue_harness::sessions::SessionOutcome;

@@ -253,7 +253,7 @@ fn sent(
     })
 }
 
-/// A run may also be named by the words that stand for it, under whatever key.
+/// Resolves a run id or a placeholder for it, under any key.
 fn named_by_words(payload: &Map<String, Value>, earlier: &EarlierRuns) -> Option<String> {
     let mut texts = payload.values().filter_map(Value::as_str);
     let words = texts.find(|text| text.starts_with("<from "))?;
@@ -473,7 +473,7 @@ fn invoke_args(
     }
 }
 
-/// What holds for every transmission, whatever the case says.
+/// Checks the invariants of every transmission.
 fn always(def: &HarnessDef, handled: &Handled, checks: &mut Checks) {
     checks.holds(
         handled.calls.len() <= 1,

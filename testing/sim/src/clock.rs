@@ -1,4 +1,4 @@
-//! Time that passes when the simulator says so.
+//! Simulated time, advanced by the simulator.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use logue_harness::{BoxFuture, Clock, Timestamp};
 
-/// The clock of all nodes. Each node may be a little off.
+/// The clock of all nodes, with a small offset per node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SimClock {
     now: Arc<AtomicU64>,
-    /// How far this node is ahead, in milliseconds.
+    /// The offset of this node, in milliseconds.
     ahead: u64,
 }
 
@@ -36,7 +36,7 @@ impl Clock for SimClock {
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         let clock = self.clone();
         let end = clock.now().after(duration);
-        // The simulator polls everything again and again, so nobody needs to be woken.
+        // The simulator polls every task repeatedly, so no waker is required.
         Box::pin(std::future::poll_fn(move |_| {
             if clock.now() >= end {
                 Poll::Ready(())

@@ -1,4 +1,4 @@
-//! What must hold at the end, whatever happened.
+//! Invariants at the end of every run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::store::SimStore;
 use crate::world::{Effects, Report, Told, lock, now_or_never};
 
-/// Checks every law.
+/// Checks every invariant.
 pub(crate) fn check(
     store: &SimStore,
     effects: &Effects,
@@ -59,7 +59,7 @@ pub(crate) fn check(
                 _ => report.failed += 1,
             }
             report.resumed += u64::from(outcome.resumed);
-            // What is behind a signal fails only where the store does, and that is no end.
+            // A resumed turn fails only with the store, which does not settle it.
             let body = &outcome.body;
             let rolled_back = body
                 .get("category")
@@ -82,7 +82,7 @@ pub(crate) fn check(
     answers_are_history(&lock(told), &heard)
 }
 
-/// However often a message was delivered, it had one outcome.
+/// Checks that every message has one outcome for any number of deliveries.
 fn one_outcome_each(told: &BTreeMap<String, Vec<ChatTurnOutcome>>) -> Result<(), String> {
     for (key, outcomes) in told {
         let all: BTreeSet<String> = outcomes
@@ -90,13 +90,13 @@ fn one_outcome_each(told: &BTreeMap<String, Vec<ChatTurnOutcome>>) -> Result<(),
             .map(|one| one.to_json().to_string())
             .collect();
         if all.len() > 1 {
-            return Err(format!("{key} was told different outcomes: {all:?}"));
+            return Err(format!("{key} received different outcomes: {all:?}"));
         }
     }
     Ok(())
 }
 
-/// Every call has its one result behind it, and nothing else has.
+/// Checks that one result follows each call, and that no other result exists.
 fn is_valid(name: &str, history: &[ChatMessage]) -> Result<(), String> {
     let (_, repairs) = repair_history(history.to_vec());
     match repairs.first() {
@@ -105,7 +105,7 @@ fn is_valid(name: &str, history: &[ChatMessage]) -> Result<(), String> {
     }
 }
 
-/// Nobody's words are there twice, or before what they said earlier.
+/// Checks that each message of a client occurs once and in order.
 fn in_order(name: &str, history: &[ChatMessage]) -> Result<(), String> {
     let mut latest: BTreeMap<String, String> = BTreeMap::new();
     for message in history.iter().filter(|message| message.role == Role::User) {
@@ -115,13 +115,13 @@ fn in_order(name: &str, history: &[ChatMessage]) -> Result<(), String> {
         if let Some(before) = latest.insert(client, key.clone())
             && before >= key
         {
-            return Err(format!("{key} stands behind {before} in {name}"));
+            return Err(format!("{key} follows {before} in {name}"));
         }
     }
     Ok(())
 }
 
-/// A result that says that a tool worked is of a tool that worked.
+/// Checks that each reported effect of a tool has happened.
 fn results_tell_effects(
     name: &str,
     history: &[ChatMessage],
@@ -136,7 +136,7 @@ fn results_tell_effects(
     Ok(())
 }
 
-/// What somebody was told is done is in the history; what failed is not.
+/// Checks that the history contains completed messages and no failed ones.
 fn answers_are_history(
     told: &BTreeMap<String, Vec<ChatTurnOutcome>>,
     heard: &BTreeSet<String>,
@@ -146,7 +146,7 @@ fn answers_are_history(
         for outcome in outcomes {
             let should = match outcome {
                 ChatTurnOutcome::Completed(_) | ChatTurnOutcome::Suspended(_) => Some(true),
-                // What a broken turn had done is history, and what began it then, too.
+                // Completed work of an interrupted turn is history, and so is its message.
                 ChatTurnOutcome::Errored(turn) => match turn.error_category.as_str() {
                     "turn_interrupted" => Some(true),
                     "turn_cancelled" => None,
@@ -156,7 +156,7 @@ fn answers_are_history(
             if should.is_some_and(|should| should != said) {
                 let outcome: Value = outcome.to_json();
                 return Err(format!(
-                    "{key} was told {outcome}, and is in the history: {said}"
+                    "{key} received {outcome}, and is in the history: {said}"
                 ));
             }
         }

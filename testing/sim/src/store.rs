@@ -1,5 +1,6 @@
-//! A store that is slow and fails: before its work, so that nothing happened, or after it, so that
-//! nobody can tell.
+//! A slow store with injected failures.
+//!
+//! An operation fails before it has an effect, or after it, so that its result is unknown.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
@@ -14,7 +15,7 @@ use logue_harness::store::{
 use serde_json::{Map, Value};
 use testkit::Random;
 
-/// What all nodes see of one memory.
+/// The view that all nodes have of one memory store.
 #[derive(Clone)]
 pub(crate) struct SimStore {
     memory: Arc<MemoryStore>,
@@ -23,7 +24,7 @@ pub(crate) struct SimStore {
 
 struct Chance {
     random: Random,
-    /// Of so many operations one fails; none, if it is 0.
+    /// The mean number of operations per failure; 0 disables failures.
     one_in: usize,
 }
 
@@ -43,12 +44,12 @@ impl SimStore {
         }
     }
 
-    /// The memory behind it, which never fails.
+    /// Returns the underlying memory store, which never fails.
     pub(crate) fn memory(&self) -> &Arc<MemoryStore> {
         &self.memory
     }
 
-    /// From now on everything works.
+    /// Disables failures.
     pub(crate) fn heal(&self) {
         self.lock().one_in = 0;
     }
@@ -70,7 +71,7 @@ impl SimStore {
         }
     }
 
-    /// Does something late, or not, or without telling.
+    /// Runs an operation with a delay, and may fail before or after it.
     fn weather<'a, T: Send + 'a>(&'a self, work: StoreResult<'a, T>) -> StoreResult<'a, T> {
         Box::pin(async move {
             let (delay, fate) = self.fate();
@@ -82,7 +83,7 @@ impl SimStore {
             match fate {
                 Fate::Works => {
                     let result = work.await;
-                    // The answer is on its way for a while, and a crash may lose it.
+                    // The response is delayed, so a crash may lose it.
                     give_way(delay).await;
                     result
                 }
@@ -96,7 +97,7 @@ impl SimStore {
     }
 }
 
-/// Is pending so often.
+/// Returns `Pending` the given number of times.
 pub(crate) async fn give_way(mut times: usize) {
     std::future::poll_fn(|_| {
         if times == 0 {

@@ -1,4 +1,4 @@
-//! The world: nodes, clients, time, and the seed that moves them.
+//! The simulated world: nodes, clients, time and the seed that schedules them.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -24,20 +24,20 @@ use crate::clock::SimClock;
 use crate::laws;
 use crate::store::{SimStore, give_way};
 
-/// How much happens.
+/// The extent of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How many conversations there are.
+    /// The number of conversations.
     pub sessions: usize,
-    /// How many people speak, each to all of them.
+    /// The number of clients; each sends to all conversations.
     pub clients: usize,
-    /// How much each of them says.
+    /// The number of messages per client.
     pub messages: usize,
-    /// Of so many operations of the store one fails; 0 for none.
+    /// The mean number of store operations per failure; 0 disables failures.
     pub failures: usize,
-    /// Of so many steps one is a crash; 0 for none.
+    /// The mean number of steps per crash; 0 disables crashes.
     pub crashes: usize,
-    /// How many steps go by before the world heals.
+    /// The number of steps before failures and crashes end.
     pub steps: usize,
 }
 
@@ -54,27 +54,27 @@ impl Default for Settings {
     }
 }
 
-/// What a run was.
+/// The statistics of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// How many times a future was polled.
+    /// The number of polled futures.
     pub steps: u64,
-    /// How many nodes died.
+    /// The number of crashed nodes.
     pub crashes: u64,
-    /// How many turns completed, over all sessions.
+    /// The number of completed turns in all sessions.
     pub completed: u64,
-    /// How many failed, were interrupted or cancelled.
+    /// The number of failed, interrupted or cancelled turns.
     pub failed: u64,
-    /// How many turns went on after a signal.
+    /// The number of turns that a signal resumed.
     pub resumed: u64,
-    /// How many effects there were.
+    /// The number of effects.
     pub effects: u64,
 }
 
-/// What tools have done, by the id of their call.
+/// The effects of tools, by call id.
 pub(crate) type Effects = Arc<Mutex<BTreeMap<String, u64>>>;
 
-/// What clients were told, by the key of their message: each outcome once.
+/// The distinct outcomes that clients received, by message key.
 pub(crate) type Told = Arc<Mutex<BTreeMap<String, Vec<ChatTurnOutcome>>>>;
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
@@ -90,7 +90,7 @@ struct World {
     tasks: Vec<(Option<usize>, Task)>,
     effects: Effects,
     told: Told,
-    /// What the clients want delivered: node, session, message, key, and how.
+    /// The messages to deliver: session, text, key and policy.
     mail: Arc<Mutex<Vec<Mail>>>,
     ids: Arc<AtomicU64>,
     done: Arc<AtomicUsize>,
@@ -105,10 +105,10 @@ struct Mail {
     busy: BusyPolicy,
 }
 
-/// Runs a world, and tells the first law that was broken.
+/// Runs a world and checks the invariants.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// Returns a description of the first violated invariant.
 pub fn run(seed: u64, settings: Settings) -> Result<Report, String> {
     let mut world = World::new(seed, settings);
     for client in 0..settings.clients {
@@ -122,7 +122,7 @@ pub fn run(seed: u64, settings: Settings) -> Result<Report, String> {
     Ok(world.report)
 }
 
-/// The smallest settings with which a seed still breaks a law, and what it breaks.
+/// Returns the smallest settings with which a seed violates an invariant, and the violation.
 pub fn shrink(seed: u64, settings: Settings) -> Option<(Settings, String)> {
     let mut worst = (settings, run(seed, settings).err()?);
     loop {
@@ -199,7 +199,7 @@ impl World {
         }
     }
 
-    /// A person who says one thing after another, each as often as it takes to be heard.
+    /// Starts a client that sends messages in sequence and repeats each until it is answered.
     fn client(&mut self, client: usize, settings: Settings) {
         let (told, mail) = (Arc::clone(&self.told), Arc::clone(&self.mail));
         let done = Arc::clone(&self.done);
@@ -224,7 +224,7 @@ impl World {
                     for _ in 0..=random.below(3) {
                         lock(&mail).push(letter.clone());
                     }
-                    // Somebody answers, or the node died and it has to be said again.
+                    // An outcome arrives, or the node crashed and the client sends again.
                     let mut patience = 400;
                     std::future::poll_fn(|_| {
                         patience -= 1;
@@ -320,7 +320,7 @@ impl World {
                 let id = suspension.signal_id.clone();
                 let payload = Map::from_iter([("approval".to_owned(), json!("yes"))]);
                 let task = async move {
-                    // Whoever was told that it failed gives it again later.
+                    // A failed signal is sent again later.
                     drop(harness.signal(SignalTarget::Signal(&id), payload).await);
                 };
                 self.tasks.push((Some(node), Box::pin(task)));
@@ -328,7 +328,7 @@ impl World {
         }
     }
 
-    /// Lets everything come to its end: no more failures, no more crashes.
+    /// Runs all work to its end without failures and crashes.
     fn heal(&mut self) -> Result<(), String> {
         self.store.heal();
         for round in 0..400_000_u64 {
@@ -342,10 +342,13 @@ impl World {
                 self.sweep();
             }
         }
-        Err(format!("it never comes to an end: {}", self.what_is_open()))
+        Err(format!(
+            "the world does not settle: {}",
+            self.what_is_open()
+        ))
     }
 
-    /// What nobody settles.
+    /// Describes the unsettled work.
     fn what_is_open(&self) -> String {
         let memory = self.store.memory();
         let mut open = format!("{} tasks", self.tasks.len());
@@ -383,7 +386,7 @@ impl World {
         settled && signalled && clients && lock(&self.mail).is_empty()
     }
 
-    /// Somebody looks after the sessions that nobody speaks to any more.
+    /// Processes the pending entries of idle sessions.
     fn sweep(&mut self) {
         let memory = Arc::clone(self.store.memory());
         let Some(Ok(sessions)) =
@@ -403,12 +406,12 @@ impl World {
     }
 }
 
-/// The store could not be asked or did not answer, so nothing is settled for whoever is told this.
+/// Returns whether the store was unavailable, so that the outcome settles nothing.
 fn is_away(outcome: &ChatTurnOutcome) -> bool {
     matches!(outcome, ChatTurnOutcome::Errored(turn) if turn.invocation_id.is_none())
 }
 
-/// An agent: what it does is in the words that it is told.
+/// Builds an agent whose input selects its behavior.
 fn graph(effects: Effects) -> CompiledGraph {
     let schema = StateSchema::new()
         .with(messages_field())
@@ -456,7 +459,7 @@ fn graph(effects: Effects) -> CompiledGraph {
     }
 }
 
-/// The last thing that a person said: what to do, and its key.
+/// Returns the command and the key of the last user message.
 fn last(ctx: &NodeContext) -> (String, String) {
     let messages = ctx.state().list_of::<ChatMessage>("messages");
     let mut said = messages.into_iter().flatten().rev();
@@ -486,7 +489,7 @@ async fn model(ctx: NodeContext) -> Result<Update, NodeError> {
         "empty" => return Ok(Update::new()),
         "tool" | "tools" if !answered => {
             let calls = if kind == "tool" { 1 } else { 3 };
-            // A call's id tells which run decided it, so that an effect can be told from its repetition.
+            // The call id contains the invocation, which distinguishes an effect from its repetition.
             let calls: Vec<_> = (0..calls)
                 .map(|n| {
                     let id = format!("{key}-{}-{n}", ctx.invocation_id());
@@ -498,7 +501,7 @@ async fn model(ctx: NodeContext) -> Result<Update, NodeError> {
         "wait" => ChatMessage::assistant(format!("pending {key}")),
         _ => ChatMessage::assistant(format!("answer to {key}")),
     };
-    // Decided before anything that depends on it runs.
+    // The decision precedes all work that depends on it.
     ctx.journal(reply.to_json()).await?;
     Ok(Update::new()
         .with("messages", vec![reply])

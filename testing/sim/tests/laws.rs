@@ -1,4 +1,4 @@
-//! Worlds by their seeds. `SIM_SEED` runs one of them, `SIM_WORLDS` so many.
+//! Worlds by seed. `SIM_SEED` runs one of them; `SIM_WORLDS` sets their number.
 
 use sim::{Settings, run, shrink};
 

@@ -1,4 +1,4 @@
-//! Everything is delivered several times at once, by several processes.
+//! Several processes deliver every message and signal several times at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -38,7 +38,7 @@ fn what_is_delivered_five_times_happens_once() {
     for player in players {
         note(player.finish());
     }
-    // Now every turn waits that is to wait; the signals come several times, too.
+    // All suspending turns wait now; the signals are also sent several times.
     let mut players: Vec<_> = (0..4)
         .map(|_| place.player(Duration::from_secs(2)))
         .collect();
@@ -53,7 +53,7 @@ fn what_is_delivered_five_times_happens_once() {
     }
     let stored = check(&place, "duplicates");
     for (key, outcomes) in &told {
-        assert_eq!(outcomes.len(), 1, "{key} was told {outcomes:?}");
+        assert_eq!(outcomes.len(), 1, "{key} received {outcomes:?}");
     }
     assert_eq!(told.len(), messages + messages / 2);
     assert_eq!(effects(&place.effects()).len(), messages.div_ceil(2));

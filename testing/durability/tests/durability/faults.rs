@@ -18,7 +18,7 @@ const SCRIPT: &[&str] = &[
     "send s k4 plain k4",
 ];
 
-/// The library, which is built because this crate's tests depend on it.
+/// The library, built as a dependency of these tests.
 fn library() -> PathBuf {
     let mut folder = std::env::current_exe().unwrap();
     folder.pop();
@@ -34,7 +34,7 @@ fn library() -> PathBuf {
     library
 }
 
-/// Plays the script; what was told, and how many operations there were.
+/// Runs the script, and returns the reports and the number of operations.
 fn play(
     place: &Place,
     at: Option<usize>,
@@ -76,7 +76,7 @@ fn an_operation_that_fails_is_told_and_harms_nothing_that_was() {
     let (told, operations) = play(&place, None, "EIO", 1);
     assert!(operations > 20, "{operations}");
     assert_eq!(told.get("k4").unwrap(), "completed answer to plain k4");
-    // Every operation in turn, or by a stride that meets other ones in every kind of failure.
+    // Every operation in sequence, or with a stride that varies between kinds of failure.
     let stride = (operations * 6 / rounds(120).max(1)).max(1);
     let (mut failed, mut died) = (0, 0);
     for (kind, (how, lasting)) in [
@@ -105,7 +105,7 @@ fn an_operation_that_fails_is_told_and_harms_nothing_that_was() {
             {
                 assert!(told.contains(": "), "{context}: {told}");
             }
-            // Afterwards the disk works: the store opens, and what was told is there.
+            // The disk works again: the store opens and contains the reported outcomes.
             let mut healthy = place.player(LEASE);
             healthy.tell("send s after plain after");
             let after = healthy.finish();

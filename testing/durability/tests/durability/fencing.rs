@@ -1,4 +1,4 @@
-//! An owner that is stopped past its lease, and comes back.
+//! An owner that is stopped past the end of its lease, and resumes.
 
 use std::time::Duration;
 
@@ -25,17 +25,17 @@ fn an_owner_that_was_stopped_is_refused() {
         let mut stopped = place.player(LEASE);
         stopped.wait_for("open");
         stopped.tell(&format!("stream s a{round} stuck a{round}"));
-        // It is in its turn, and the turn takes much longer than the lease.
+        // The owner runs a turn that takes much longer than the lease.
         stopped.wait_for(&format!("begun a{round}"));
         signal(&stopped, "-STOP");
         std::thread::sleep(LEASE + Duration::from_millis(20));
         let mut other = place.player(LEASE);
         other.tell(&format!("send s b{round} plain b{round}"));
-        // The other one runs the message that the stopped one had begun, and then its own.
+        // The other owner recovers the stopped owner's message, and then runs its own.
         let done = format!("told b{round} completed");
         if !other.says(&done, Duration::from_secs(5)) {
-            // It was stopped while it renewed its lease, with the lock of the file: nobody can write
-            // until it comes back, and then it is refused all the same.
+            // The owner was stopped during a renewal, with the lock of the file: no process can write
+            // until it resumes, and then its writes are refused.
             held += 1;
             signal(&stopped, "-CONT");
             other.wait_for(&done);
@@ -43,7 +43,7 @@ fn an_owner_that_was_stopped_is_refused() {
         drop(other.finish());
         signal(&stopped, "-CONT");
         let told = stopped.finish();
-        // It is told how its message ended: once, with the other owner.
+        // It receives the one outcome of its message, from the other owner.
         let line = format!("told a{round} completed answer to stuck a{round}");
         assert!(told.contains(&line), "round {round}: {told:?}");
         let stored = check(&place, &format!("round {round}"));

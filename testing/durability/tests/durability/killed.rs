@@ -18,7 +18,7 @@ fn nothing_that_was_told_is_lost_and_nothing_happens_twice() {
     let (mut told_in_all, mut cut, mut resumed, mut interrupted) = (0, 0, 0, 0);
     let mut round = 0;
     while round < rounds {
-        // Some rounds after one another on one store, so that each finds what the last one left.
+        // Several rounds on one store, so that each finds the state of the previous one.
         let place = Place::new();
         let mut keys: BTreeMap<String, (String, String)> = BTreeMap::new();
         let mut unheard: Vec<String> = Vec::new();
@@ -26,7 +26,7 @@ fn nothing_that_was_told_is_lost_and_nothing_happens_twice() {
             let context = format!("LOGUE_SEED={seed}, round {round}");
             let mut player = place.player(LEASE);
             let mut asked = Vec::new();
-            // What the last life did not answer is said again, under the same key.
+            // Unanswered messages of the previous process are sent again with the same key.
             for line in std::mem::take(&mut unheard) {
                 asked.push(line);
             }
@@ -73,7 +73,7 @@ fn nothing_that_was_told_is_lost_and_nothing_happens_twice() {
                     }
                     Some(told) if words[0] == "signal" => {
                         resumed += usize::from(told.contains("resumed yes"));
-                        // Told before its turn waited, it is given again.
+                        // A signal that arrived before the suspension is sent again.
                         if told.contains("harness_signal_correlation_failed") && !last {
                             unheard.push(line.clone());
                         }
@@ -101,10 +101,10 @@ fn nothing_that_was_told_is_lost_and_nothing_happens_twice() {
                     assert_eq!(told, "errored provider_unavailable", "{context}: {key}");
                     0
                 };
-                assert_eq!(said, expected, "{context}: {key} was told {told}");
+                assert_eq!(said, expected, "{context}: {key} received {told}");
             }
         }
-        // In the end everything that was ever said is settled.
+        // Finally every message is settled.
         assert!(
             unheard.iter().all(|line| line.starts_with("signal")),
             "{unheard:?}"

@@ -1,4 +1,4 @@
-//! What a store must hold at the end.
+//! Invariants of a store at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +8,16 @@ use logue_store::SqliteStore;
 
 use crate::player::{Place, effects};
 
-/// What is stored, with the laws of a store checked.
+/// The content of a store that satisfies the invariants.
 pub(crate) struct Stored {
     pub(crate) histories: BTreeMap<String, Vec<ChatMessage>>,
     pub(crate) outcomes: BTreeMap<String, Vec<StoredOutcome>>,
 }
 
-/// Reads everything. The store is sound, every history is valid for a provider, no effect happened
-/// twice, and each tool that worked according to a history has worked.
+/// Reads all content and checks the invariants.
+///
+/// The store is sound, every history is valid for a provider, no effect happened twice, and each
+/// effect in a history has happened.
 pub(crate) fn check(place: &Place, context: &str) -> Stored {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -65,7 +67,7 @@ pub(crate) fn check(place: &Place, context: &str) -> Stored {
 }
 
 impl Stored {
-    /// How often somebody said a text that ends with the key.
+    /// Returns the number of user messages that end with the key.
     pub(crate) fn said(&self, session: &str, key: &str) -> usize {
         let history = self.histories.get(session).into_iter().flatten();
         let end = format!(" {key}");

@@ -1,6 +1,6 @@
-//! What must hold of sessions in a file, whatever happens to the processes that have them.
+//! Invariants of sessions in a file under failures of their processes.
 //!
-//! `LOGUE_ROUNDS` says how much of it to do, `LOGUE_SEED` which history.
+//! `LOGUE_ROUNDS` sets the number of rounds, `LOGUE_SEED` the history.
 #![cfg(target_os = "linux")]
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! A player process and what it was heard to say.
+//! A player process and its output.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -70,7 +70,7 @@ impl Player {
         }
     }
 
-    /// Tells it to do something. One that is dead does nothing.
+    /// Sends a command. A dead process ignores it.
     pub(crate) fn tell(&mut self, line: &str) {
         if let Some(stdin) = &mut self.stdin {
             drop(stdin.write_all(format!("{line}\n").as_bytes()));
@@ -81,13 +81,13 @@ impl Player {
         self.heard.lock().unwrap().clone()
     }
 
-    /// Waits until it says a line that begins so.
+    /// Waits for a line with this prefix.
     pub(crate) fn wait_for(&self, start: &str) {
         let said = self.says(start, Duration::from_secs(60));
         assert!(said, "{start} is not in {:?}", self.heard());
     }
 
-    /// Whether it says a line that begins so, within this time.
+    /// Returns whether a line with this prefix arrives within this time.
     pub(crate) fn says(&self, start: &str, within: Duration) -> bool {
         let began = Instant::now();
         while began.elapsed() < within {
@@ -107,7 +107,7 @@ impl Player {
         }
     }
 
-    /// Lets it come to its end; everything that it said.
+    /// Waits for the end of the process and returns its output.
     pub(crate) fn finish(mut self) -> Vec<String> {
         drop(self.stdin.take());
         drop(self.child.wait());
@@ -125,13 +125,13 @@ impl Drop for Player {
     }
 }
 
-/// How many rounds: so many in every run of the tests, more by `LOGUE_ROUNDS`.
+/// Returns the number of rounds; `LOGUE_ROUNDS` overrides the default.
 pub(crate) fn rounds(few: usize) -> usize {
     let told = std::env::var("LOGUE_ROUNDS").ok();
     told.and_then(|told| told.parse().ok()).unwrap_or(few)
 }
 
-/// The seed of this run, printed.
+/// Returns the seed of this run, and prints it.
 pub(crate) fn seed() -> u64 {
     let told = std::env::var("LOGUE_SEED")
         .ok()
@@ -144,7 +144,7 @@ pub(crate) fn seed() -> u64 {
     seed
 }
 
-/// Each effect that happened, as often as it did.
+/// Returns the effects, with repetitions.
 pub(crate) fn effects(path: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     text.lines().map(str::to_owned).collect()

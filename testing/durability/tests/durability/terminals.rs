@@ -1,4 +1,4 @@
-//! Many processes, one session.
+//! Many processes use one session.
 
 use std::time::Duration;
 

@@ -44,7 +44,7 @@ pub(crate) struct Case {
     pub(crate) expected_error: Option<ErrorExpected>,
     #[serde(default)]
     pub(crate) invariants: Map<String, Value>,
-    /// Ours: a session that was saved by somebody else meanwhile is not replaced.
+    /// Ours: a concurrently modified session is not replaced.
     #[serde(default)]
     pub(crate) refuse_conflicts: bool,
     pub(crate) limits: Option<Limits>,
@@ -95,7 +95,7 @@ pub(crate) struct StoreBehavior {
     /// Ours: which saves of suspended runs fail, counted from 1.
     #[serde(default)]
     pub(crate) fail_pauses: Vec<u64>,
-    /// Ours: which saves find that somebody else has saved, counted from 1.
+    /// Ours: the saves that find a concurrent modification, counted from 1.
     #[serde(default)]
     pub(crate) outrun_saves: Vec<u64>,
 }
@@ -151,7 +151,7 @@ pub(crate) struct Invocation {
     pub(crate) _description: Option<String>,
     pub(crate) session_id: Option<String>,
     pub(crate) initial_state: Option<Map<String, Value>>,
-    /// The id of a run that was suspended before, or the words that stand for it.
+    /// The id of a run that was suspended before, or a placeholder for it.
     pub(crate) resume_invocation: Option<String>,
     pub(crate) signal_payload: Option<Map<String, Value>>,
     #[serde(default, deserialize_with = "present")]

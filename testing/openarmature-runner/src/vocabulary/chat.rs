@@ -1,4 +1,4 @@
-//! What is said in a chat, and what is expected to be answered.
+//! Messages of a chat and their expected replies.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -22,7 +22,7 @@ pub(crate) struct ChatTurn {
     /// Ours: the process is a new one; only the store is the same.
     #[serde(default)]
     pub(crate) fresh_process: bool,
-    /// Ours: signals that arrive behind this turn and before the next one.
+    /// Ours: signals that arrive after this turn and before the next one.
     #[serde(default)]
     pub(crate) then_signals: Vec<SignalStep>,
     /// Ours: what to do while another turn of the session runs.
@@ -77,7 +77,7 @@ pub(crate) struct SignalStep {
     pub(crate) expected_listener_callback: Option<ArrivalExpected>,
     /// Ours: the turn by the name of the chat turn that suspended.
     pub(crate) invocation_of: Option<String>,
-    /// Ours: what the giver of the signal is told.
+    /// Ours: the result that the sender of the signal receives.
     pub(crate) expected: Option<ChatTurnExpected>,
     /// Ours: why the signal is refused.
     pub(crate) refused: Option<String>,
@@ -95,6 +95,6 @@ pub(crate) struct ArrivalExpected {
     pub(crate) error_bucket: Option<String>,
     pub(crate) error_category: Option<String>,
     pub(crate) reply: Option<ReplyExpected>,
-    /// Ours: how often the listener has been told so far.
+    /// Ours: the number of notifications of the listener so far.
     pub(crate) times: Option<usize>,
 }

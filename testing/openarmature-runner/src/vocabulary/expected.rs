@@ -1,4 +1,4 @@
-//! What a case expects of a run of its graph.
+//! Expectations for a run of a graph.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! How a case describes its graph.
+//! The description of a graph.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
@@ -91,9 +91,9 @@ pub(crate) enum Directive {
     Middleware(Vec<MiddlewareDef>),
     /// Ours: the field that is told how many messages the node sees, or which session.
     Observes(Observes),
-    /// Ours: waits until so many nodes of the case are here at the same time.
+    /// Ours: waits until this number of nodes of the case arrive.
     Meets(usize),
-    /// Ours: lets others go first so many times.
+    /// Ours: yields to other tasks this number of times.
     Pauses(usize),
 }
 
@@ -102,7 +102,7 @@ pub(crate) enum Directive {
 pub(crate) struct Raises {
     pub(crate) category: String,
     pub(crate) message: Option<String>,
-    /// Ours: only so many times; then the node goes on.
+    /// Ours: the number of times; the node continues afterwards.
     pub(crate) times: Option<u64>,
     /// Ours: only where a field of the state has this value.
     pub(crate) when: Option<Map<String, Value>>,
@@ -144,7 +144,7 @@ pub(crate) enum SaveDef {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CarefulSave {
-    /// Whether the node goes on when it cannot save.
+    /// Whether the node continues when it cannot save.
     pub(crate) swallow: bool,
 }
 
@@ -210,11 +210,11 @@ pub(crate) struct MiddlewareDef {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Observes {
-    /// The field that is told the id of the session, or the empty text.
+    /// The field that receives the id of the session, or the empty text.
     pub(crate) session_id: Option<String>,
-    /// The field that is told how many messages there are.
+    /// The field that receives the number of messages.
     pub(crate) messages: Option<String>,
-    /// The field that is told which attempt of the node it is.
+    /// The field that receives the attempt number of the node.
     pub(crate) attempt_index: Option<String>,
 }
 

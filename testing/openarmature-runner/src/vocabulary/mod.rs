@@ -1,4 +1,4 @@
-//! What a file of cases may say, word for word.
+//! The vocabulary of a file of cases.
 //!
 //! Every mapping is read by a type that knows all its keys. A key that it does not know is an error,
 //! because a case whose words are skipped tests less than it says.
@@ -29,18 +29,18 @@ pub(crate) use graph::{
 };
 pub(crate) use transmit::{HarnessDef, InvokeArgs, Transmission, TransmissionExpected};
 
-/// Why a file or a case cannot be read.
+/// An error in reading a file or a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadError {
     /// The name of the error.
     pub category: &'static str,
-    /// What was read, and where.
+    /// The content and its place.
     pub message: String,
 }
 
-/// A word that nobody knows.
+/// The category of an unknown word.
 pub(crate) const UNKNOWN: &str = "fixture_directive_unknown";
-/// Something that cannot be read at all.
+/// The category of an unreadable file.
 pub(crate) const INVALID: &str = "fixture_invalid";
 
 impl fmt::Display for ReadError {

@@ -1,4 +1,4 @@
-//! What comes into the abstract harness, and what is expected to come out.
+//! Inputs of the abstract harness and its expected outputs.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -5,7 +5,7 @@ use std::fs;
 use openarmature_runner::{cases, run_case};
 use serde_json::{Map, Value, json};
 
-/// What holds expectations; everything below is one, or a list or mapping of them.
+/// The keys of expectations; all values below are expectations, or lists or mappings of them.
 const EXPECTING: &[&str] = &[
     "expected",
     "expected_error",

@@ -1,4 +1,4 @@
-//! Words that the vocabulary does not have fail, wherever they stand.
+//! Unknown words fail at any place.
 
 use openarmature_runner::{cases, run_case};
 use serde_json::{Value, json};
