@@ -1,10 +1,12 @@
-//! Files that are private from their first moment, and names that survive a loss of power.
+//! Private files and directories, and durable file names.
+//!
+//! A file is private from its creation, and its name survives a loss of power.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Gives a file its name unless something has it already.
+/// Moves `temporary` to `path` unless `path` exists.
 pub(crate) fn link_new(temporary: &Path, path: &Path) -> io::Result<()> {
     match std::fs::hard_link(temporary, path) {
         Ok(()) => std::fs::remove_file(temporary),
@@ -15,9 +17,10 @@ pub(crate) fn link_new(temporary: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// A new private file beside `path`, hidden. One that a killed run left behind is removed: whoever
-/// holds the lock on `path` knows that nobody is using it. Without a lock (`held` is false) the name
-/// is this process's own.
+/// Creates a hidden private file beside `path`.
+///
+/// A file left behind by a killed run is removed: no other process uses it while the caller holds the
+/// lock on `path`. Without a lock (`held` is false) the name contains the id of this process.
 pub(crate) fn temporary(path: &Path, held: bool) -> io::Result<(PathBuf, File)> {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -42,7 +45,7 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Makes a rename or a new name in the file's folder durable.
+/// Makes a rename or a new name in the file's directory durable.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     if cfg!(unix) {
         File::open(folder_of(path))?.sync_all()?;
@@ -50,7 +53,7 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// New files are for their owner only: transcripts hold what is hidden from users.
+/// Restricts new files to their owner, because transcripts contain parts hidden from users.
 pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     {
@@ -60,7 +63,9 @@ pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// A folder for its owner only, with the folders above it; one that is there stays as it is.
+/// Creates a directory and its missing parents, accessible to their owner only.
+///
+/// An existing directory keeps its mode.
 pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);

@@ -79,11 +79,11 @@ impl DecisionSource {
             Self::Unattended { why } => {
                 let why = match **why {
                     Self::NotTrusted { .. } => "the prompt that declares it is not trusted",
-                    _ => "a person has to consent to it",
+                    _ => "a person has to approve it",
                 };
                 format!(
-                    "tool_not_permitted: the tool `{tool}` was not run: {why}, and nobody can be asked while \
-                     an agent runs. Go on without it, and say what you could not do."
+                    "tool_not_permitted: the tool `{tool}` was not run: {why}, and approval is unavailable \
+                     while an agent runs. Continue without it, and state what you could not do."
                 )
             }
             _ => format!(

@@ -1,4 +1,4 @@
-//! An OpenChatML transcript as something that can be run.
+//! OpenChatML transcripts as prompts.
 //!
 //! The header gives the model, the settings and the built-in tools; system and developer messages
 //! declare the functions; the frames are the conversation.
@@ -14,19 +14,20 @@ use serde_json::{Value, json};
 
 use crate::prompt::document::Prompt;
 
-/// What only a transcript says.
+/// The parts of a prompt that only a transcript declares.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Transcribed {
     pub(crate) settings: SamplingSettings,
     pub(crate) builtins: Vec<Builtin>,
-    /// What is declared and cannot be run here.
+    /// The functions that are declared and have no implementation here.
     pub(crate) functions: Vec<ToolDefinition>,
 }
 
 impl Prompt {
-    /// Reads an OpenChatML transcript of version 2.1 or 2.2. Never fails: what is wrong is among the
-    /// diagnostics. One of version 2.0 is an error, because nothing could be appended to it that
-    /// spells a token. Linear in the text.
+    /// Reads an OpenChatML transcript of version 2.1 or 2.2.
+    ///
+    /// Never fails: errors are among the diagnostics. Version 2.0 is an error, because it cannot
+    /// escape appended text that spells a token. Linear in the text.
     pub fn of_openchatml(name: &str, text: &str) -> Self {
         let document = openchatml::parse(text.as_bytes());
         let mut diagnostics = document.diagnostics().to_vec();
@@ -34,11 +35,11 @@ impl Prompt {
             diagnostics.push(
                 Diagnostic::error(
                     DiagnosticCode::WriteRefused,
-                    "a transcript of version 2.0 cannot be gone on with: it has no escape for what a \
-                     message may say",
+                    "cannot continue a transcript of version 2.0: it cannot escape control tokens in \
+                     messages",
                     header.span(),
                 )
-                .with_help("make a newer one of it: `logue convert --to ocml2.2 FILE`"),
+                .with_help("convert it to a newer version: `logue convert --to ocml2.2 FILE`"),
             );
         }
         let frames = document.to_owned_frames();
@@ -56,13 +57,14 @@ impl Prompt {
         Self::transcribed(name, text, config, messages, diagnostics, transcribed)
     }
 
-    /// Whether this is an OpenChatML transcript, to which frames are appended.
+    /// Returns whether this is an OpenChatML transcript, to which frames are appended.
     pub fn is_openchatml(&self) -> bool {
         self.transcript().is_some()
     }
 
-    /// The calls that wait for a reply of whoever runs the functions of a transcript: their ids and
-    /// names.
+    /// Returns the ids and names of the calls that wait for a result from the caller.
+    ///
+    /// These are the unanswered calls of the last answer to functions that the transcript declares.
     pub fn waiting_calls(&self) -> Vec<(String, String)> {
         let Some(transcript) = self.transcript() else {
             return Vec::new();
@@ -99,7 +101,7 @@ fn is_2_0(header: &Header) -> bool {
 fn settings(header: &Header, diagnostics: &mut Vec<Diagnostic>) -> SamplingSettings {
     let given = header.generation_settings();
     let mut misread = |key: &str, expected: &str| {
-        let message = format!("`{key}` of generation_settings is not {expected}, and is not used");
+        let message = format!("`{key}` of generation_settings is ignored: expected {expected}");
         diagnostics.push(Diagnostic::warning(
             DiagnosticCode::ConfigIgnored,
             message,
@@ -153,7 +155,7 @@ fn settings(header: &Header, diagnostics: &mut Vec<Diagnostic>) -> SamplingSetti
     }
 }
 
-/// The built-in tools that the header names.
+/// Returns the built-in tools that the header names.
 fn builtins(header: &Header, diagnostics: &mut Vec<Diagnostic>) -> Vec<Builtin> {
     let named = match header.generation_settings().get("builtin_tools") {
         Some(Value::Array(names)) => names.as_slice(),
@@ -174,17 +176,19 @@ fn builtins(header: &Header, diagnostics: &mut Vec<Diagnostic>) -> Vec<Builtin> 
             None => diagnostics.push(
                 Diagnostic::warning(
                     DiagnosticCode::ToolUnsupported,
-                    format!("there is no built-in tool `{name}` here, and it is not offered"),
+                    format!("unknown built-in tool `{name}`; it is not offered"),
                     header.span(),
                 )
-                .with_help("leave it out of `builtin_tools`, or declare it as a function"),
+                .with_help("remove it from `builtin_tools`, or declare it as a function"),
             ),
         }
     }
     found
 }
 
-/// The functions that system and developer messages declare. The later of two with one name counts.
+/// Returns the functions that system and developer messages declare.
+///
+/// Of two functions with one name, the later takes precedence.
 fn functions(document: &Document<'_>) -> Vec<ToolDefinition> {
     let mut functions: Vec<ToolDefinition> = Vec::new();
     for frame in document.frames() {
@@ -206,8 +210,10 @@ fn functions(document: &Document<'_>) -> Vec<ToolDefinition> {
     functions
 }
 
-/// What arguments a function takes; anything, where its declaration does not say it or says it in a
-/// way that a provider takes for no object.
+/// Returns the argument schema of a function.
+///
+/// Falls back to any object if the declaration has no schema, or one that providers do not accept as
+/// an object.
 fn parameters(tool: &declare::DeclaredTool) -> Value {
     let schema = tool.schema.as_ref().map(ArgumentSchema::to_parameters);
     schema.unwrap_or_else(|| json!({"type": "object", "properties": {}}))

@@ -1,8 +1,8 @@
-//! A transcript as the journal of a run: what is noted is written before anybody is told of it.
+//! A transcript as the journal of a run.
 //!
-//! Calls of one answer end in any order, and each result is written when it comes. It is put where it
-//! belongs among the results that are there already, so the results in a transcript always stand in
-//! the order of their calls.
+//! Each entry is written before its event is emitted. Calls of one answer end in any order, and each
+//! result is written when it arrives. It is inserted between the results that are already present, so
+//! the results in a transcript are always in the order of their calls.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -36,8 +36,9 @@ impl TranscriptJournal {
         }
     }
 
-    /// Writes what a note says; one that is no message says nothing that belongs there. Returns how
-    /// many of the messages that were noted before belong behind this one.
+    /// Writes the message of a journal entry; entries without a message are ignored.
+    ///
+    /// Returns the number of messages written earlier that follow this one in the transcript.
     pub(crate) fn take(&self, note: &Value) -> Result<usize, TranscriptError> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(message) = logue_harness::chat::continued(note) {
@@ -61,8 +62,8 @@ impl TranscriptJournal {
                 let call = at.and_then(|at| Some(inner.calls.get(at)?.0.clone()));
                 let name = message.name.clone().unwrap_or_default();
                 let call = call.unwrap_or_else(|| ToolCall::new(id, name, ""));
-                let behind = at.and_then(|at| inner.calls.get(at + 1..));
-                let later = behind.into_iter().flatten().filter(|(_, done)| *done);
+                let following = at.and_then(|at| inner.calls.get(at + 1..));
+                let later = following.into_iter().flatten().filter(|(_, done)| *done);
                 let later = later.count();
                 let text = message.text();
                 let result = TranscriptItem::ToolResponse { call, text };
@@ -94,7 +95,7 @@ impl Journal for TranscriptJournal {
     }
 }
 
-/// A transcript that could not be written, as the error of the node that noted something.
+/// Converts a transcript error to the error of the node that wrote the entry.
 fn failed(error: TranscriptError) -> NodeError {
     NodeError::new(error.to_string())
         .with_category(error.category())

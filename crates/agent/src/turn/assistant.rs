@@ -1,17 +1,18 @@
 //! A model and its tools as a graph.
 //!
 //! ```text
-//!            ┌──────────────────────────────────────────────────┐
-//!            ▼                                                  │
-//! model ──(it calls tools)──▶ gate ──(nobody is asked)──▶ tools ┘
-//!   │                           └──(a person is)──▶ approval ─ ─▲
-//!   └─(it does not)──▶ END
+//!   ┌────────────────────────────────────────────────────────────┐
+//!   ▼                                                            │
+//! model ──(with calls)──▶ gate ──(no approval required)──▶ tools ┘
+//!   │                       └─(approval required)─▶ approval ─▲
+//!   └─(without calls)──▶ END
 //! ```
 //!
-//! `gate` looks at each call's permission and says in a message what waits; `approval` suspends the
-//! run until a person has decided; `tools` runs what may run and gives the rest a result that says
-//! why it did not. The graph does not know where a conversation is kept: what happens is noted in the
-//! run's journal before anything that depends on it, and told to the run's events.
+//! `gate` checks the permission of each call and adds a message that lists the pending calls.
+//! `approval` suspends the run until a person has decided. `tools` runs the permitted calls and gives
+//! the others a result with the reason for the refusal. The graph does not depend on the storage of a
+//! conversation: each step is written to the run's journal before any step that depends on it, and
+//! emitted as an event.
 
 use std::sync::Arc;
 
@@ -44,28 +45,28 @@ use crate::turn::response_requirements::ResponseRequirements;
 use crate::turn::routing::{Routing, with_unique_ids};
 use crate::turn::spans;
 
-/// A model, its tools, and what every request begins with.
+/// A model, its tools, and the messages that start each request.
 #[derive(Clone)]
 pub struct Assistant {
-    /// Who answers.
+    /// The provider of the model.
     pub provider: Arc<dyn Provider>,
     /// The model's name at the provider.
     pub model: String,
-    /// How to sample.
+    /// The sampling settings.
     pub settings: SamplingSettings,
-    /// What the model may do.
+    /// The tools of the model.
     pub toolbox: Toolbox,
-    /// Which tools run, and which a person is asked about.
+    /// The permissions of the tools.
     pub permissions: Permissions,
-    /// What every request begins with; it is no part of a session.
+    /// The messages that start each request; a session does not store them.
     pub prefix: Vec<ChatMessage>,
-    /// How often the model may be asked in one turn.
+    /// The maximum number of requests in one turn.
     pub max_requests: usize,
-    /// How the calls of an answer are run.
+    /// The execution of the calls of an answer.
     pub routing: Routing,
-    /// What may be spent; the agents of the same run share it.
+    /// The budget, shared with the agents of the run.
     pub budget: Budget,
-    /// What is asked of the turn's answers.
+    /// The requirements for the answers of the turn.
     pub requirements: ResponseRequirements,
 }
 
@@ -79,9 +80,9 @@ impl std::fmt::Debug for Assistant {
     }
 }
 
-/// The category of a turn in which the model calls tools without end.
+/// The category of a turn that exceeds `max_requests`.
 pub(crate) const MAX_TURNS: &str = "max_requests_reached";
-/// The category of a turn that ends at the call of a function that is only declared.
+/// The category of a turn that ends at a call of a declared-only function.
 pub const TOOL_RESULT_REQUIRED: &str = "tool_result_required";
 /// The field with the conversation.
 pub(crate) const MESSAGES: &str = "messages";
@@ -92,16 +93,18 @@ const ASK: &str = "approval";
 const TOOLS: &str = "tools";
 
 impl Assistant {
-    /// The graph. Its state holds the conversation in the field `messages`, and can be kept by a
-    /// [`ChatHarness`](logue_harness::chat::ChatHarness).
+    /// Builds the graph.
+    ///
+    /// Its state holds the conversation in the field `messages`. A
+    /// [`ChatHarness`](logue_harness::chat::ChatHarness) can store it.
     ///
     /// # Errors
-    /// None that a caller could cause.
+    /// Returns `CompileError` if the graph is invalid, which no input causes.
     pub fn graph(
         mut self,
         ids: impl IdSource + 'static,
     ) -> Result<CompiledGraph<TurnEvent>, CompileError> {
-        // Whoever the provider is: nothing invalid is sent, and a schema is kept to.
+        // Validates requests and enforces schemas for every provider.
         self.provider = Arc::new(StructuredProvider::new(self.provider));
         let schema = StateSchema::new()
             .with(messages_field())
@@ -109,7 +112,7 @@ impl Assistant {
             .with(Field::new(CALLS, FieldType::Map))
             .with(Field::new(APPROVAL, FieldType::Any))
             .with(Field::new(NOTE, FieldType::String));
-        // The limit of requests is the turn's own; the engine's only has to be out of its way.
+        // The turn enforces the request limit; the engine's step limit must be higher.
         let steps = self.max_requests.saturating_mul(4).saturating_add(4);
         let budget = self.budget.clone();
         let timeout_seconds = self.permissions.timeout_seconds;
@@ -155,21 +158,21 @@ impl Assistant {
     }
 }
 
-/// What the nodes of a graph share.
+/// The state shared by the nodes of a graph.
 struct Shared {
     assistant: Assistant,
     router: Router,
 }
 
 impl Shared {
-    /// The node `model`: one request and its answer.
+    /// Runs the node `model`: one request and its answer.
     async fn ask_model(&self, ctx: &NodeContext<TurnEvent>) -> Result<Update, NodeError> {
         let assistant = &self.assistant;
         let mut progress = Progress::of(ctx.state(), ctx.invocation_id());
         progress.requests += 1;
         if progress.requests > assistant.max_requests as u64 {
             return Err(NodeError::new(format!(
-                "the model still calls tools after {}, the most for one turn",
+                "the model still calls tools after {}, the maximum for one turn",
                 counted(assistant.max_requests, "request")
             ))
             .with_category(MAX_TURNS));
@@ -189,9 +192,9 @@ impl Shared {
         let request = assistant.requirements.applied(request, progress.requests);
         let number = usize::try_from(progress.requests).unwrap_or(usize::MAX);
         ctx.emit(TurnEvent::Asking(number));
-        let mut tell = |event: ModelEvent| tell(ctx, event);
+        let mut emit = |event: ModelEvent| emit(ctx, event);
         let span = spans::asking(ctx, provider, &request);
-        let answer = assistant.provider.complete(&request, &mut tell);
+        let answer = assistant.provider.complete(&request, &mut emit);
         let answer = answer.instrument(span.clone()).await;
         spans::answered(&span, &answer);
         drop(span);
@@ -218,14 +221,16 @@ impl Shared {
             .collect();
         let update = Update::new().with(TURN, progress.to_json());
         let update = with_calls(update, &calls);
-        // An answer that says and calls nothing is none that a conversation can hold.
+        // A conversation cannot contain an answer without text and calls.
         let is_valid = message.validate().is_ok();
         let messages: List<ChatMessage> = is_valid.then_some(message).into_iter().collect();
         Ok(update.with(MESSAGES, messages))
     }
 
-    /// Ends the turn at a call that nothing here can run. The answer is in the journal: whoever can
-    /// run it adds its reply, and the conversation goes on.
+    /// Ends the turn at a call of a function without an implementation here.
+    ///
+    /// The answer is in the journal. The caller that runs the function adds the result and continues
+    /// the conversation.
     fn require_runnable(&self, calls: &[ToolCall]) -> Result<(), NodeError> {
         let cannot = |call: &&ToolCall| {
             let tool = self.assistant.toolbox.get(&call.name);
@@ -234,14 +239,14 @@ impl Shared {
         match calls.iter().find(cannot) {
             None => Ok(()),
             Some(call) => Err(NodeError::new(format!(
-                "the model calls `{}` ({}), which nothing here can run",
+                "the model calls `{}` ({}), which has no implementation here",
                 call.name, call.id
             ))
             .with_category(TOOL_RESULT_REQUIRED)),
         }
     }
 
-    /// The node `gate`: forgets what was decided before, and says what has to be decided now.
+    /// Runs the node `gate`: clears earlier decisions and lists the calls that require approval.
     async fn gate(&self, ctx: &NodeContext<TurnEvent>) -> Result<Update, NodeError> {
         let mut calls = calls(ctx.state())?;
         let router = self.router.current().await;
@@ -266,7 +271,7 @@ impl Shared {
             .with(MESSAGES, vec![pending]))
     }
 
-    /// The node `tools`: runs the calls that may run.
+    /// Runs the node `tools`: executes the permitted calls and refuses the others.
     async fn run_tools(&self, ctx: &NodeContext<TurnEvent>) -> Result<Update, NodeError> {
         let mut calls = calls(ctx.state())?;
         let mut progress = Progress::of(ctx.state(), ctx.invocation_id());
@@ -275,7 +280,7 @@ impl Shared {
             let budget = &self.assistant.budget;
             budget.resumed(ctx.invocation_id(), progress.spent);
             self.assistant.signalled(ctx, &mut calls, &signal).await;
-            // The calls were decided on in an earlier part of the turn, whose journal is gone.
+            // The calls were decided in an earlier part of the turn; its journal no longer exists.
             let message = message_of(calls.iter().map(|gated| gated.call.clone()).collect());
             ctx.journal(logue_harness::chat::continues(&message))
                 .await?;
@@ -296,8 +301,8 @@ impl Shared {
                 }
             }
         }
-        // Calls end in any order. Each result is durable before anybody hears of it, and before the
-        // model is asked again; in the conversation they stand in the order of their calls.
+        // Calls end in any order. Each result is durable before its event is emitted and before the
+        // next request; in the conversation the results are in the order of their calls.
         let mut results = vec![None; calls.len()];
         while let Some((index, outcome)) = batch.next().await {
             let (Some(gated), Some(place)) = (calls.get(index), results.get_mut(index)) else {
@@ -328,7 +333,7 @@ impl Shared {
     }
 }
 
-/// Runs one call that may run, in a span of its own.
+/// Runs one permitted call in a tracing span.
 fn run_tool<'a>(
     ctx: &'a NodeContext<TurnEvent>,
     router: &'a Router,
@@ -349,7 +354,7 @@ fn run_tool<'a>(
     })
 }
 
-/// The node `approval`: waits for a person.
+/// Runs the node `approval`: suspends until a person has decided.
 async fn ask_person(
     ctx: &NodeContext<TurnEvent>,
     timeout_seconds: Option<u64>,
@@ -365,7 +370,7 @@ async fn ask_person(
     match ctx.suspend(descriptor).await {}
 }
 
-fn tell(ctx: &NodeContext<TurnEvent>, event: ModelEvent) {
+fn emit(ctx: &NodeContext<TurnEvent>, event: ModelEvent) {
     let event = match event {
         ModelEvent::Text(text) => TurnEvent::Delta(text),
         ModelEvent::Reasoning(text) => TurnEvent::Reasoning(text),

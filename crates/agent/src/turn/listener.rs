@@ -7,18 +7,22 @@ use std::time::Duration;
 use logue_graph::{EventSink, NodeLocation, RunEvent};
 use logue_message::{ChatMessage, ToolCall};
 
-/// Receives the events of a turn. It is called from the turn's own task and must not block.
+/// Receives the events of a turn.
+///
+/// It is called from the turn's own task and must not block.
 pub trait Listener: Send + Sync {
     /// Receives one event.
     fn event(&self, event: TurnEvent);
 }
 
-/// An event of a turn. A completed part is durable before its event is emitted; only the deltas of
-/// an answer precede that.
+/// An event of a turn.
+///
+/// A completed part is durable before its event is emitted. Only the deltas of an answer are emitted
+/// earlier.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum TurnEvent {
-    /// A request to the model starts; the number counts the requests of this turn from 1.
+    /// A request to the model starts, with its number in this turn, from 1.
     Asking(usize),
     /// The request failed and is repeated after a wait.
     Retrying {

@@ -1,7 +1,7 @@
-//! What a turn knows of itself, as fields of the graph's state.
+//! The counters and pending calls of a turn, as fields of the graph's state.
 //!
-//! A state outlives its turn: in a session the next turn starts from it. So what is counted names the
-//! invocation that it was counted in, and another invocation starts from nothing.
+//! A state outlives its turn: in a session the next turn starts from it. Counters therefore carry the
+//! id of their invocation, and another invocation starts at zero.
 
 use logue_graph::{NodeError, State, Update};
 use logue_message::{ChatMessage, Content, ToolCall};
@@ -15,24 +15,24 @@ use crate::turn::budget::Spend;
 
 /// The field with the counts.
 pub(crate) const TURN: &str = "turn";
-/// The field with the calls that are on their way.
+/// The field with the pending calls.
 pub(crate) const CALLS: &str = "calls";
 
 /// The counts of one turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Progress {
     invocation: String,
-    /// How often the model was asked.
+    /// The number of requests to the model.
     pub(crate) requests: u64,
-    /// How often a person was asked.
+    /// The number of approval requests to a person.
     pub(crate) approvals: u64,
-    /// What the turn and its agents have spent.
+    /// The tokens and costs of the turn and its agents.
     pub(crate) spent: Spend,
     cut: String,
 }
 
 impl Progress {
-    /// The counts of an invocation.
+    /// Returns the counts of `invocation`: those of the state, or zero if they belong to another.
     pub(crate) fn of(state: &State, invocation: &str) -> Self {
         let fresh = Self {
             invocation: invocation.to_owned(),
@@ -68,7 +68,7 @@ impl Progress {
         })
     }
 
-    /// Notes how the latest answer ended.
+    /// Records the end and the costs of the latest answer.
     pub(crate) fn answered(&mut self, reason: FinishReason, spent: Spend) {
         self.cut = match reason {
             FinishReason::Length | FinishReason::ContentFilter => reason.as_str().to_owned(),
@@ -77,7 +77,7 @@ impl Progress {
         self.spent.add(spent);
     }
 
-    /// Why the latest answer is cut, if it is.
+    /// Returns the reason for which the latest answer is truncated, if it is.
     pub(crate) fn cut(&self) -> Option<FinishReason> {
         match self.cut.as_str() {
             "length" => Some(FinishReason::Length),
@@ -87,7 +87,7 @@ impl Progress {
     }
 }
 
-/// An update with the calls that are on their way; with none there are none any more.
+/// Returns the update with `calls` as the pending calls; an empty list clears them.
 pub(crate) fn with_calls(update: Update, calls: &[PendingCall]) -> Update {
     if calls.is_empty() {
         return update.with(CALLS, json!({}));
@@ -108,19 +108,19 @@ pub(crate) fn with_calls(update: Update, calls: &[PendingCall]) -> Update {
     )
 }
 
-/// A message that holds calls and nothing else.
+/// Returns a message that contains only calls.
 pub(crate) fn message_of(calls: Vec<ToolCall>) -> ChatMessage {
     ChatMessage::assistant(Content::Absent).with_tool_calls(calls)
 }
 
-/// Whether calls are on their way.
+/// Returns whether calls are pending.
 pub(crate) fn has_calls(state: &State) -> bool {
     state
         .json(CALLS)
         .is_some_and(|calls| calls.get("message").is_some())
 }
 
-/// Whether a person has to be asked about a call that is on its way.
+/// Returns whether a pending call requires approval.
 pub(crate) fn asks(state: &State) -> bool {
     let permissions = state.json(CALLS).and_then(|calls| calls.get("permissions"));
     let permissions = permissions.and_then(Value::as_array).into_iter().flatten();
@@ -129,7 +129,7 @@ pub(crate) fn asks(state: &State) -> bool {
         .any(|word| word == Permission::Ask.as_str())
 }
 
-/// The calls that are on their way.
+/// Returns the pending calls.
 pub(crate) fn calls(state: &State) -> Result<Vec<PendingCall>, NodeError> {
     let Some(kept) = state.json(CALLS) else {
         return Ok(Vec::new());
@@ -142,7 +142,7 @@ pub(crate) fn calls(state: &State) -> Result<Vec<PendingCall>, NodeError> {
         let word = kept
             .get("permissions")
             .and_then(|all| all.get(at)?.as_str());
-        // A word that nobody knows lets nothing run.
+        // An unknown permission denies the call.
         word.and_then(Permission::parse).unwrap_or(Permission::Deny)
     };
     let calls = message.tool_calls.into_iter().enumerate();

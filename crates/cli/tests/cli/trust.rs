@@ -311,7 +311,7 @@ fn imports_and_agents_are_part_of_what_is_trusted() {
     let (count, told, audit) = asked();
     assert_eq!(count, 0, "an agent of an unknown prompt acts");
     assert!(
-        told.contains("not trusted, and nobody can be asked while an agent runs"),
+        told.contains("not trusted, and approval is unavailable while an agent runs"),
         "{told}"
     );
     let audit: serde_json::Value = serde_json::from_str(&audit).unwrap();
