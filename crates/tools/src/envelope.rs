@@ -1,16 +1,15 @@
-//! The result of a call as JSON, for transcripts and programs that want more than its text
-//! (OpenChatML 2.2 §8.2).
+//! Tool results as JSON, for transcripts and programs (OpenChatML 2.2 §8.2).
 
 use serde_json::{Number, Value, json};
 
 use crate::ToolResult;
 
-/// A result as `{ok, content, error, provenance}`.
+/// Returns a result as `{ok, content, error, provenance}`.
 ///
-/// What a call gave is `content`: the JSON that its text is, or else the text. What went wrong is
-/// `error`, with a `code` where there is a stable one and the text as `message`; one of the two is
-/// always null. `provenance` is null where nobody knows where the content is from. JSON that would
-/// change by being read, because its numbers are longer than those of a program, stays a text.
+/// On success `content` is the JSON value of the text, or the text if it is not JSON, and `error`
+/// is null. On failure `content` is null and `error` contains the stable `code`, if any, and the
+/// text as `message`. `provenance` is null if the origin is unknown. JSON with numbers that would
+/// lose digits stays text.
 ///
 /// ```
 /// use logue_tools::{ToolResult, envelope};
@@ -44,8 +43,7 @@ fn content_of(text: &str) -> Value {
     }
 }
 
-/// Whether the numbers of a JSON text are the same after they are read: each has the digits that it
-/// had.
+/// Returns whether parsing keeps every digit of the numbers in a JSON text.
 fn keeps_numbers(text: &str) -> bool {
     let mut rest = text;
     while let Some(at) = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit()) {
@@ -66,7 +64,7 @@ fn keeps_numbers(text: &str) -> bool {
     true
 }
 
-/// What stands behind a string whose first quote was taken off.
+/// Returns the text after a string whose opening quote was removed.
 fn behind_string(text: &str) -> &str {
     let mut escaped = false;
     let end = text.find(|c| {
@@ -77,14 +75,14 @@ fn behind_string(text: &str) -> &str {
     end.and_then(|end| text.get(end + 1..)).unwrap_or_default()
 }
 
-/// The digits of a number that make a difference, without where its point is.
+/// Returns the significant digits of a number, without its point and exponent.
 fn digits(number: &str) -> String {
     let mantissa = number.split(['e', 'E']).next().unwrap_or_default();
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
     digits.trim_matches('0').to_owned()
 }
 
-/// What went wrong, without the code that stands for itself.
+/// Returns the error message without its leading code.
 fn message_of(outcome: &ToolResult) -> &str {
     let text = outcome.text.as_str();
     let rest = outcome.code.and_then(|code| text.strip_prefix(code));

@@ -1,21 +1,64 @@
-//! What a model may do: tools, confined and bounded.
+//! Tools of language models: declaration, confinement and execution.
 //!
-//! A [`Tool`] has a definition that the model is told and a call that runs it. A [`Toolbox`] holds
-//! the tools of one run, and only those: a name that nobody declared is refused. Two kinds are
-//! here. Built-ins read and write files below [`Roots`] and nowhere else; a [`ShellTool`] runs
-//! one declared command with the model's arguments as an argument vector, never through a shell,
-//! under limits of time, output and memory, in a [sandbox](sandbox::Sandbox) that ends with
-//! everything in it.
+//! A [`Tool`] has a definition, which the model reads, and a method that runs a call. A [`Toolbox`]
+//! holds the tools of one run; a call of any other name is refused. A [`Router`] validates
+//! arguments and applies concurrency limits, deadlines and cancellation.
 //!
-//! What comes from the network comes through a [`Fetcher`], from the hosts that its [`FetchPolicy`]
-//! names and from no other.
+//! Three kinds of tools are included. An [`FnTool`] calls an async Rust function. A [`Builtin`]
+//! reads and writes files below [`Roots`]. A [`ShellTool`] runs one declared command in a
+//! [sandbox](sandbox::Sandbox), with the model's arguments as an argument vector and limits of
+//! time, output and memory. With the feature `mcp` the tools of MCP servers are added.
 //!
-//! A call never fails the turn: what goes wrong is told to the model as the result
-//! ([`ToolResult::failure`]). This crate knows no model, session or transcript.
+//! Network access goes through a [`Fetcher`], which connects only to the hosts of its
+//! [`FetchPolicy`].
+//!
+//! A failed call does not fail the turn: the model receives the error as a [`ToolResult`]. The
+//! crate is independent of models, sessions and transcripts.
+//!
+//! # Examples
+//! ```
+//! # #[cfg(feature = "functions")] {
+//! use std::sync::Arc;
+//!
+//! use logue_message::ToolCall;
+//! use logue_tools::{FnTool, Router, Toolbox};
+//! use schemars::JsonSchema;
+//! use serde::Deserialize;
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Add {
+//!     a: i64,
+//!     b: i64,
+//! }
+//!
+//! let add = FnTool::new("add", "Adds two numbers.", |args: Add| async move {
+//!     (args.a + args.b).to_string()
+//! });
+//! let mut toolbox = Toolbox::new();
+//! toolbox.add(Arc::new(add.read_only())).unwrap();
+//! let router = Router::new(toolbox);
+//!
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+//! # runtime.block_on(async {
+//! let call = ToolCall::new("call-1", "add", r#"{"a": 2, "b": 3}"#);
+//! assert_eq!(router.call((&call).into()).await.text, "5");
+//!
+//! let call = ToolCall::new("call-2", "add", r#"{"a": "two"}"#);
+//! let result = router.call((&call).into()).await;
+//! assert_eq!(result.code, Some("E-CALL-SCHEMA"));
+//! # });
+//! # }
+//! ```
+//!
+//! # Features
+//! - `functions` (default): [`FnTool::new`], which derives the JSON Schema from the argument type
+//!   with `schemars`.
+//! - `mcp`: `mcp`, the client of MCP servers over standard streams and HTTP.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod builtin;
+mod digest;
 mod envelope;
 mod fetch;
 mod fn_tool;
@@ -34,9 +77,8 @@ mod toolbox;
 mod writing;
 
 pub use builtin::{
-    AppendToFile, ApplyPatch, BrowserFind, BrowserOpen, BrowserSearch, Builtin, BuiltinPower,
-    FindAndReplace, Python, ReadDirectory, ReadFile, ResultFields, Search, SearchEngine,
-    SearchLimits, UnknownBuiltin, WebpageToMarkdown, WriteFile,
+    BrowserFind, BrowserOpen, BrowserSearch, Builtin, BuiltinPower, Python, ReadDirectory,
+    ReadFile, ResultFields, Search, SearchEngine, SearchLimits, UnknownBuiltin, WebpageToMarkdown,
 };
 pub use envelope::envelope;
 pub use fetch::{

@@ -1,6 +1,6 @@
-//! Output that is cut at a limit and says so.
+//! Buffers with a size limit.
 
-/// Collects bytes up to a limit and counts the rest.
+/// Collects bytes up to a limit and counts the remaining ones.
 #[derive(Debug)]
 pub(crate) struct BoundedBuffer {
     limit: usize,
@@ -24,17 +24,17 @@ impl BoundedBuffer {
         self.dropped = self.dropped.saturating_add(dropped.len() as u64);
     }
 
-    /// How many bytes were not kept.
+    /// Returns the number of bytes dropped.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// How many bytes were kept.
+    /// Returns the number of bytes kept.
     pub(crate) fn len(&self) -> usize {
         self.kept.len()
     }
 
-    /// Keeps no more than so many bytes.
+    /// Lowers the limit and drops the bytes above it.
     pub(crate) fn shorten(&mut self, limit: usize) {
         let gone = self.kept.len().saturating_sub(limit);
         self.kept.truncate(limit);
@@ -42,9 +42,10 @@ impl BoundedBuffer {
         self.limit = self.limit.min(limit);
     }
 
-    /// The text, and below it a line for everything that is not in it as it was: bytes that are no
-    /// UTF-8 (`U+FFFD`), NUL characters (`U+2400`), and what the limit cut off. A character that the
-    /// limit cuts in two is left out.
+    /// Decodes the bytes and appends a note for each change.
+    ///
+    /// Notes report bytes that are not UTF-8 (`U+FFFD`), NUL characters (`U+2400`) and dropped
+    /// bytes. A character divided by the limit is dropped.
     pub(crate) fn into_text(mut self) -> String {
         if self.dropped > 0
             && let Err(error) = std::str::from_utf8(&self.kept)

@@ -1,27 +1,27 @@
-//! The folders that tools may read, and the one way to open something in them.
+//! The directories that tools may read, and the only way to open files in them.
 //!
-//! A path from a model is hostile: it may be absolute, climb with `..`, or go through a link that
-//! leads elsewhere. It is resolved to where it really is, and that place must lie in a root.
+//! Paths from a model are hostile: they may be absolute, contain `..` or pass through links. A path
+//! is resolved to its real location, which must be below a root.
 
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Folders that may be read. Relative paths count from the first one.
+/// Directories that may be read. Relative paths are resolved against the first one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Roots {
     folders: Vec<PathBuf>,
 }
 
-/// Why a path is not opened.
+/// An error of opening a path.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RootError {
-    /// Nothing is there.
+    /// The path does not exist.
     NotFound(String),
-    /// It is there, but in no root.
+    /// The path is outside all roots.
     Outside(String),
-    /// It is there and cannot be read.
+    /// The path exists and cannot be read.
     Unreadable(String, io::Error),
 }
 
@@ -37,20 +37,20 @@ impl std::fmt::Display for RootError {
 
 impl std::error::Error for RootError {}
 
-/// A file or folder in a root.
+/// A file or directory below a root.
 #[derive(Debug)]
 pub struct Opened {
-    /// Where it really is.
+    /// The path without links.
     pub path: PathBuf,
-    /// What it is.
+    /// The metadata.
     pub metadata: Metadata,
 }
 
 impl Roots {
-    /// Roots from folders that exist; the first one is the base of relative paths.
+    /// Creates roots from existing directories; the first one is the base of relative paths.
     ///
     /// # Errors
-    /// The first folder that does not exist or is no folder.
+    /// Returns an error for the first path that does not exist or is not a directory.
     pub fn new(folders: impl IntoIterator<Item = PathBuf>) -> Result<Self, RootError> {
         let mut real: Vec<PathBuf> = Vec::new();
         for folder in folders {
@@ -69,24 +69,23 @@ impl Roots {
         Ok(Self { folders: real })
     }
 
-    /// The folders, as they really are.
+    /// Returns the directories without links.
     pub fn folders(&self) -> &[PathBuf] {
         &self.folders
     }
 
-    /// The base of relative paths; the current folder if there is no root at all.
+    /// Returns the base of relative paths; the current directory if there are no roots.
     pub fn base(&self) -> &Path {
         self.folders
             .first()
             .map_or(Path::new("."), PathBuf::as_path)
     }
 
-    /// Finds what `path` names and where it really is. A relative path is looked for below each
-    /// root in order.
+    /// Resolves `path`. A relative path is tried below each root in order.
     ///
     /// # Errors
-    /// Nothing is there, or it lies in no root. A path outside is answered the same whether or not
-    /// something is there.
+    /// Returns [`RootError::NotFound`] if nothing exists at the path and [`RootError::Outside`] if
+    /// it is outside the roots. The error for a path outside does not reveal whether it exists.
     pub fn find(&self, path: &str) -> Result<Opened, RootError> {
         let asked = Path::new(path);
         if path.contains('\0') {
@@ -120,10 +119,11 @@ impl Roots {
         Err(first_error.unwrap_or_else(|| RootError::Outside(path.to_owned())))
     }
 
-    /// Opens the regular file that `path` names.
+    /// Opens a regular file.
     ///
     /// # Errors
-    /// As [`Roots::find`], and when it is no regular file: a pipe or device could block for ever.
+    /// As [`Roots::find`]; also if the path is not a regular file, because a pipe or device could
+    /// block.
     pub fn open_file(&self, path: &str) -> Result<(File, Metadata), RootError> {
         let found = self.find(path)?;
         if !found.metadata.is_file() {
@@ -139,8 +139,10 @@ impl Roots {
             .map_err(|error| classify(path, error))
     }
 
-    /// Opens the regular file at a path without links. Somebody may put a link or a pipe there in the
-    /// meantime: neither is followed nor waited for, and what was opened must lie in a root.
+    /// Opens a regular file at a path without links.
+    ///
+    /// A link or pipe placed there in the meantime is neither followed nor waited for, and the
+    /// opened file must be below a root.
     pub(crate) fn open_real(&self, real: &Path) -> io::Result<(File, Metadata)> {
         let mut options = File::options();
         options.read(true);
@@ -153,7 +155,7 @@ impl Roots {
         let file = options.open(real)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() {
-            return Err(io::Error::other("it is no regular file"));
+            return Err(io::Error::other("it is not a regular file"));
         }
         if whereabouts(&file, real)?.is_some_and(|place| self.holds(&place)) {
             Ok((file, metadata))
@@ -162,19 +164,19 @@ impl Roots {
         }
     }
 
-    /// Whether a path without links lies in a root.
+    /// Returns whether a path without links is below a root.
     pub(crate) fn holds(&self, real: &Path) -> bool {
         self.folders.iter().any(|root| real.starts_with(root))
     }
 }
 
-/// Where an open file is, which was opened by that path; `None` if it is not there any more.
+/// Returns the location of an open file; `None` if it was moved or removed.
 fn whereabouts(file: &File, path: &Path) -> io::Result<Option<PathBuf>> {
     #[cfg(unix)]
     {
         use std::os::fd::AsRawFd as _;
         use std::os::unix::fs::MetadataExt as _;
-        // Linux knows it of the open file itself.
+        // Linux reports the location of the open file.
         let known = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
         if let Ok(place) = std::fs::read_link(known) {
             return Ok(Some(place));
@@ -191,8 +193,7 @@ fn whereabouts(file: &File, path: &Path) -> io::Result<Option<PathBuf>> {
     }
 }
 
-/// Whether a path that does not exist is written so that it would be inside: then its absence
-/// may be told.
+/// Returns whether a missing path is lexically inside `root`, so that its absence may be reported.
 fn may_name_inside(root: &Path, asked: &Path) -> bool {
     let mut depth = 0_i64;
     let relative = if asked.is_absolute() {

@@ -1,4 +1,4 @@
-//! What the built-ins of one run can get at: folders, files that stay as they are, hosts.
+//! The access of built-in tools: directories, protected files and hosts.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::builtin::Pages;
 use crate::{Fetcher, Roots, SearchEngine, ShellOptions};
 
-/// What built-in tools may reach. Files below the roots may be read and written, except for those
-/// that say what is allowed; the network is off unless a fetcher is given.
+/// The files and hosts that built-in tools may access.
+///
+/// Files below the roots can be read and written, except protected files. The network is off unless
+/// a fetcher is set.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use logue_tools::{Builtin, AccessScope, Roots};
+/// use logue_tools::{AccessScope, Builtin, Roots};
 ///
 /// let roots = Arc::new(Roots::new([std::env::temp_dir()]).unwrap());
 /// let scope = AccessScope::new(roots).with_protected_file("prompt.md");
@@ -22,28 +24,30 @@ use crate::{Fetcher, Roots, SearchEngine, ShellOptions};
 #[derive(Clone, Debug)]
 pub struct AccessScope {
     pub(crate) roots: Arc<Roots>,
-    pub(crate) kept: Vec<PathBuf>,
+    pub(crate) protected: Vec<PathBuf>,
     pub(crate) written: WrittenFiles,
     pub(crate) network: Option<Arc<Fetcher>>,
     pub(crate) python: ShellOptions,
     pub(crate) search: Option<Arc<SearchEngine>>,
-    /// The pages that the browser tools of the run have opened.
+    /// Pages opened by the browser tools of the run.
     pub(crate) pages: Pages,
 }
 
-/// Which files tools have written, as everything knows it that is run together. What a model wrote
-/// is no prompt: it could hold tools that nobody granted.
+/// The files that tools have written, shared by everything in one run.
+///
+/// A file written by a model is not accepted as a prompt, because it could declare tools that the
+/// user has not granted.
 #[derive(Clone, Debug, Default)]
 pub struct WrittenFiles(Arc<Mutex<BTreeSet<PathBuf>>>);
 
 impl WrittenFiles {
-    /// Whether a tool wrote the file, or is about to. The path is the one without links.
+    /// Returns whether a tool has written the file or is about to. The path must not contain links.
     pub fn contains(&self, real: &Path) -> bool {
         let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         files.contains(real)
     }
 
-    /// Notes a file before it is written.
+    /// Records a file before it is written.
     pub(crate) fn note(&self, real: &Path) {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         files.insert(real.to_owned());
@@ -51,11 +55,11 @@ impl WrittenFiles {
 }
 
 impl AccessScope {
-    /// Files below `roots` and nothing else.
+    /// Creates a scope of the files below `roots`.
     pub fn new(roots: Arc<Roots>) -> Self {
         Self {
             roots,
-            kept: Vec::new(),
+            protected: Vec::new(),
             written: WrittenFiles::default(),
             network: None,
             python: ShellOptions::default(),
@@ -64,45 +68,47 @@ impl AccessScope {
         }
     }
 
-    /// The same, but `path` is not written: it is the prompt or transcript of the run, in which the
-    /// model would grant itself tools or change what was said. A relative path counts from the
-    /// current folder.
+    /// Protects a file from writes: the prompt or transcript of the run.
+    ///
+    /// Otherwise the model could grant itself tools or change the transcript. A relative path is
+    /// resolved against the current directory.
     #[must_use]
     pub fn with_protected_file(mut self, path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
-        // A file that does not exist yet is known by its folder.
+        // A file that does not exist yet is identified by its directory.
         let real = path.canonicalize().or_else(|_| {
             let name = path.file_name().unwrap_or_default();
             let folder = path.parent().filter(|folder| *folder != Path::new(""));
             let folder = folder.unwrap_or(Path::new(".")).canonicalize();
             folder.map(|folder| folder.join(name))
         });
-        self.kept.push(real.unwrap_or_else(|_| path.to_owned()));
+        self.protected
+            .push(real.unwrap_or_else(|_| path.to_owned()));
         self
     }
 
-    /// The same, and every file that is written is noted in `written`.
+    /// Records every written file in `written`.
     #[must_use]
     pub fn with_write_log(mut self, written: WrittenFiles) -> Self {
         self.written = written;
         self
     }
 
-    /// The same with the pages of the hosts that the fetcher may ask.
+    /// Allows the hosts of `network`.
     #[must_use]
     pub fn with_network(mut self, network: Arc<Fetcher>) -> Self {
         self.network = Some(network);
         self
     }
 
-    /// The same with what programs in Python may cost and reach.
+    /// Sets the limits and permissions of Python programs.
     #[must_use]
     pub fn with_python(mut self, options: ShellOptions) -> Self {
         self.python = options;
         self
     }
 
-    /// The same with an engine that is asked for pages. Its host has to be one that may be asked.
+    /// Sets the search engine. The host of the engine must be allowed.
     #[must_use]
     pub fn with_search(mut self, engine: Arc<SearchEngine>) -> Self {
         self.search = Some(engine);

@@ -1,68 +1,77 @@
-//! The seam between a turn and what it can do.
+//! The interface between a turn and its tools.
 
 use futures_util::future::BoxFuture;
 use logue_message::{Arguments, ToolCall, ToolDefinition};
 
-/// Something a model can call.
+/// A function that a model can call.
 ///
-/// Dropping the future cancels the call; whatever it started ends with it.
+/// Dropping the future of a call cancels the call and ends everything that it started.
 pub trait Tool: Send + Sync {
-    /// What the model is told of the tool.
+    /// Returns the name, description and parameters that the model receives.
     fn definition(&self) -> &ToolDefinition;
 
-    /// Runs one call. It never fails: what goes wrong is an [`ToolResult`] that says so.
+    /// Runs one call. Errors are part of the [`ToolResult`].
     fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult>;
 
-    /// Whether no other call of an answer may run beside one of this tool: it changes what others
-    /// read or write, so the order of the calls is part of what they mean.
+    /// Returns whether a call must not run concurrently with other calls of a response.
+    ///
+    /// Tools that change what other tools read or write are exclusive, so their calls take effect
+    /// in the order of the response.
     fn is_exclusive(&self) -> bool {
         false
     }
 
-    /// Whether calls of the tool change nothing, so that they need no approval.
+    /// Returns whether calls change nothing, so that they need no approval.
     fn is_read_only(&self) -> bool {
         false
     }
 
-    /// Whether the tool checks its arguments itself and takes more than its definition says, such as
-    /// other names of a parameter. The arguments of every other tool are held to the schema of its
-    /// definition before it runs.
+    /// Returns whether the tool validates its arguments, because it accepts more than its schema
+    /// does.
+    ///
+    /// The arguments of all other tools are validated against the schema of the definition before
+    /// the call.
     fn checks_arguments(&self) -> bool {
         false
     }
 
-    /// What a person is shown who is asked whether a call may run: the exact command, or the change
-    /// to files as a unified diff. `None` where the arguments say it all. Nothing happens.
+    /// Returns the text that a person reads before approving a call.
     ///
-    /// If the preview has a fingerprint, a call that is approved carries it as [`ToolInvocation::approved`],
-    /// and fails without any effect if it would do something else by then.
+    /// It contains the exact command, or the change of files as a unified diff; `None` if the
+    /// arguments are sufficient. A preview has no side effects.
+    ///
+    /// If the preview has a fingerprint, the approved call carries it as
+    /// [`ToolInvocation::approved`]. The call fails without side effects if it would now do
+    /// something else.
     fn preview<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, Option<Preview>> {
         let _ = call;
         Box::pin(std::future::ready(None))
     }
 
-    /// Whether a call can be run here. One that cannot is only offered to the model: a turn ends
-    /// where it is called, for whoever can run it.
+    /// Returns whether this process can run the tool.
+    ///
+    /// If not, the model can still call it: the turn ends with the call, and another process runs
+    /// it.
     fn is_runnable(&self) -> bool {
         true
     }
 }
 
-/// One call of a tool, as the tool is told it: never the reasoning that led to it
-/// (OpenChatML 2.2 §8.3).
+/// One call of a tool, without the reasoning that led to it (OpenChatML 2.2 §8.3).
 #[derive(Clone, Copy, Debug)]
 pub struct ToolInvocation<'a> {
-    /// The call's id, unique in its conversation.
+    /// The id of the call, unique in its conversation.
     pub id: &'a str,
-    /// What the tool is called with, as the model said it.
+    /// The arguments as the model wrote them.
     pub arguments: &'a Arguments,
-    /// The fingerprint of the [`Preview`] that somebody saw and approved; `None` where nobody was
-    /// asked. A tool that gives fingerprints does only what this one stands for.
+    /// The fingerprint of the approved [`Preview`]; `None` if no approval was needed.
+    ///
+    /// A tool that returns fingerprints performs only the effect that this one identifies.
     pub approved: Option<&'a str>,
 }
 
 impl<'a> ToolInvocation<'a> {
-    /// A call that nobody was asked about.
+    /// Creates a call that needed no approval.
     pub fn new(id: &'a str, arguments: &'a Arguments) -> Self {
         Self {
             id,
@@ -71,7 +80,7 @@ impl<'a> ToolInvocation<'a> {
         }
     }
 
-    /// The same after somebody approved the preview with that fingerprint.
+    /// Sets the fingerprint of the approved preview.
     #[must_use]
     pub fn with_approval(mut self, fingerprint: Option<&'a str>) -> Self {
         self.approved = fingerprint;
@@ -85,19 +94,19 @@ impl<'a> From<&'a ToolCall> for ToolInvocation<'a> {
     }
 }
 
-/// What a call would do, for the person who decides whether it may.
+/// The effect of a call, described for the person who approves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preview {
-    /// What a person reads. Control characters in it are made visible, so that a terminal shows it
-    /// as it is; only line breaks are line breaks.
+    /// The text. Control characters other than line breaks are escaped for terminals.
     pub text: String,
-    /// What exactly the text stands for, if the world could change it between the look and the call:
-    /// opaque, one line, equal only for equal effects.
+    /// Identifies the exact effect, if it could change between preview and call.
+    ///
+    /// Opaque, one line, equal only for equal effects.
     pub fingerprint: Option<String>,
 }
 
 impl Preview {
-    /// A preview of what depends on nothing but the call.
+    /// Creates a preview that depends only on the arguments.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -105,7 +114,7 @@ impl Preview {
         }
     }
 
-    /// The same with what it stands for.
+    /// Sets the fingerprint of the effect.
     #[must_use]
     pub fn with_fingerprint(mut self, fingerprint: impl Into<String>) -> Self {
         self.fingerprint = Some(fingerprint.into());
@@ -113,21 +122,21 @@ impl Preview {
     }
 }
 
-/// The result of a call, as the model is told it.
+/// The tool result sent to the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolResult {
-    /// The text that the model gets.
+    /// The text.
     pub text: String,
-    /// Whether the call did what it was asked to.
+    /// Whether the call succeeded.
     pub ok: bool,
-    /// The stable code of what went wrong, such as `E-TOOL-TIMEOUT`, if it has one.
+    /// The stable code of the error, such as `E-TOOL-TIMEOUT`.
     pub code: Option<&'static str>,
-    /// Where the content is from, if it is not the tool's own.
+    /// The origin of the content, if it comes from outside the tool.
     pub provenance: Option<Provenance>,
 }
 
-/// The codes that the text of a failed call may begin with.
+/// Codes that the text of a failed call may begin with.
 const CODES: [&str; 5] = [
     "E-CALL-SCHEMA",
     "E-NETWORK-DENIED",
@@ -136,19 +145,19 @@ const CODES: [&str; 5] = [
     "E-TOOL-TIMEOUT",
 ];
 
-/// Where the content of a result is from (OpenChatML 2.2 §8.2).
+/// The origin of a result (OpenChatML 2.2 §8.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provenance {
-    /// A file, an address or a server.
+    /// A file, URL or server.
     pub source: String,
-    /// When it was read, as RFC 3339 in UTC, where somebody has a clock.
+    /// The time of reading, as RFC 3339 in UTC, if a clock is available.
     pub timestamp: Option<String>,
-    /// What the content is known by, such as `sha256:…`.
+    /// A digest of the content, such as `sha256:…`.
     pub checksum: Option<String>,
 }
 
 impl ToolResult {
-    /// The result of a call that worked.
+    /// Creates the result of a call that succeeded.
     pub fn success(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -158,8 +167,9 @@ impl ToolResult {
         }
     }
 
-    /// The result of a call that did not work: the text says why. If that begins with the code of a
-    /// result, as in `E-CALL-SCHEMA: …`, it is the code of this one.
+    /// Creates the result of a failed call from an error text.
+    ///
+    /// A text that begins with a known code, as in `E-CALL-SCHEMA: …`, sets the code of the result.
     pub fn failure(text: impl Into<String>) -> Self {
         let text = text.into();
         let first = text.split_once(": ").map(|(first, _)| first);
@@ -170,8 +180,9 @@ impl ToolResult {
         }
     }
 
-    /// The result of a call that did not work and whose text is somebody else's, such as what a
-    /// command wrote: nothing is read into how it begins.
+    /// Creates the result of a failed call from foreign text, such as the output of a command.
+    ///
+    /// No code is derived from the text.
     pub fn failure_with_text(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -181,20 +192,19 @@ impl ToolResult {
         }
     }
 
-    /// The result of a call that did not work, with the stable code of why. The text begins with
-    /// the code.
+    /// Creates the result of a failed call with a code. The text begins with the code.
     pub fn error(code: &'static str, message: impl std::fmt::Display) -> Self {
         Self::failure_with_text(format!("{code}: {message}")).with_code(code)
     }
 
-    /// The same with the stable code of what went wrong.
+    /// Sets the stable code of the error.
     #[must_use]
     pub fn with_code(mut self, code: &'static str) -> Self {
         self.code = Some(code);
         self
     }
 
-    /// The same with where the content is from.
+    /// Sets the origin of the content.
     #[must_use]
     pub fn with_provenance(mut self, provenance: Provenance) -> Self {
         self.provenance = Some(provenance);

@@ -1,8 +1,8 @@
-//! Tools that somebody else offers, and that may change while a turn runs.
+//! Tools of other programs, which may change during a turn.
 //!
-//! A [`ToolSource`] is one declaration of a prompt that stands for any number of tools. The toolbox
-//! asks it before each request to the model what it offers. [`ToolServers`] is where sources come
-//! from: this crate's is a client of the Model Context Protocol, behind the feature `mcp`.
+//! A [`ToolSource`] is one declaration of a prompt that provides any number of tools. The toolbox
+//! lists them before each model request. [`ToolServers`] creates sources; the feature `mcp`
+//! provides an implementation for the Model Context Protocol.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,72 +10,73 @@ use std::sync::Arc;
 
 use crate::{BoxFuture, Tool};
 
-/// Any number of tools, which may be others for the next request.
+/// A provider of tools that may change between model requests.
 pub trait ToolSource: Send + Sync {
-    /// What it offers, in a stable order. It asks nobody if it knows it.
+    /// Returns the tools in a stable order, from memory if they are known.
     fn tools(&self) -> BoxFuture<'_, Vec<Arc<dyn Tool>>>;
 
-    /// Looks whether something has changed. What cannot be had now stays as it was.
+    /// Updates the tools. Tools that are unavailable at the moment keep their last definition.
     fn refresh(&self) -> BoxFuture<'_, ()>;
 
-    /// What the name of a tool gets in front of it if another tool has the name already.
+    /// Returns the prefix for tools whose name is taken.
     fn prefix(&self) -> &str;
 }
 
 /// Finds the server that a declaration names.
 pub trait ToolServers: Send + Sync + fmt::Debug {
-    /// The tools of a server. One that cannot be reached offers none: that is a warning and no
-    /// error, because a turn has to survive it.
+    /// Returns the tools of a server.
+    ///
+    /// An unreachable server offers no tools, with a warning: a turn must survive it.
     fn source<'a>(
         &'a self,
         wanted: &'a ServerToolRequest,
     ) -> BoxFuture<'a, Result<Arc<dyn ToolSource>, ToolServerError>>;
 
-    /// Ends every connection and every program that was started, within a few seconds.
+    /// Closes every connection and ends every started program within a few seconds.
     fn close(&self) -> BoxFuture<'_, ()>;
 }
 
-/// What a declaration wants of a server.
+/// A declaration of a server and the tools to use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerToolRequest {
-    /// The server's address as declared.
+    /// The address of the server as declared.
     pub server: String,
-    /// The tools to take; `None` takes all, and empty names mean nothing.
+    /// The names of the tools to use; `None` uses all. Empty names are ignored.
     pub names: Option<Vec<String>>,
-    /// Whether the provider shall hold the model to the schemas exactly.
+    /// Whether the provider enforces the schemas strictly.
     pub strict: bool,
-    /// Where a server that is a command runs.
+    /// The working directory of a server that is a command.
     pub folder: PathBuf,
-    /// The folders that the server is told of if it asks.
+    /// The directories reported to the server on request.
     pub roots: Vec<PathBuf>,
 }
 
-/// Why a declaration of a server is wrong, by who can correct it.
+/// The kind of error in a declaration of a server, by remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ToolServerErrorKind {
-    /// The address is none.
+    /// The address is invalid.
     Address,
-    /// Nobody allowed the server's host.
+    /// The host of the server is not allowed.
     Denied,
     /// The server does not have a tool of that name.
     NoSuchTool,
 }
 
-/// Why a declaration of a server cannot be used.
+/// An error in a declaration of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolServerError {
     /// The kind of error.
     pub kind: ToolServerErrorKind,
-    /// What is wrong.
+    /// The description of the error.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub help: Option<String>,
 }
 
 impl ToolServerError {
-    /// An error without help.
+    /// Creates an error without a remedy.
     pub fn new(kind: ToolServerErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -84,7 +85,7 @@ impl ToolServerError {
         }
     }
 
-    /// The same with what to do about it.
+    /// Sets the remedy.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());

@@ -1,4 +1,4 @@
-//! The tools of one run, and only those.
+//! The tools of one run.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use logue_message::{ToolCall, ToolDefinition};
 
 use crate::{BoxFuture, Preview, Tool, ToolInvocation, ToolResult, ToolSource};
 
-/// The declared tools in the order of their declaration.
+/// The declared tools, in the order of their declaration.
 ///
-/// Where a declaration stands for tools that may change, a toolbox is what
-/// [`current`](Self::current) makes of it: the tools of this moment.
+/// Sources may change their tools; [`current`](Self::current) returns a toolbox with the tools that
+/// they offer now.
 #[derive(Clone, Default)]
 pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
     definitions: Vec<ToolDefinition>,
-    /// Each with how many tools were declared before it.
+    /// Each source with the number of tools declared before it.
     sources: Vec<(usize, Arc<dyn ToolSource>)>,
 }
 
@@ -27,10 +27,10 @@ impl std::fmt::Debug for Toolbox {
     }
 }
 
-/// The longest name of a tool that model servers accept.
-const LONGEST_NAME: usize = 64;
+/// Maximum length of a tool name that model servers accept.
+pub(crate) const MAX_NAME_LEN: usize = 64;
 
-/// A tool under another name.
+/// A tool with another name.
 struct Renamed {
     definition: ToolDefinition,
     tool: Arc<dyn Tool>,
@@ -66,11 +66,11 @@ impl Tool for Renamed {
     }
 }
 
-/// A tool that cannot join the others.
+/// An error of adding a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolboxError {
-    /// Another tool has the same name.
+    /// Another tool has this name.
     Duplicate(String),
 }
 
@@ -85,7 +85,7 @@ impl std::fmt::Display for ToolboxError {
 impl std::error::Error for ToolboxError {}
 
 impl Toolbox {
-    /// A toolbox with nothing in it: every call is refused.
+    /// Creates an empty toolbox, which refuses every call.
     pub fn new() -> Self {
         Self::default()
     }
@@ -93,7 +93,7 @@ impl Toolbox {
     /// Adds a tool.
     ///
     /// # Errors
-    /// Another tool has the same name.
+    /// Returns [`ToolboxError::Duplicate`] if another tool has the same name.
     pub fn add(&mut self, tool: Arc<dyn Tool>) -> Result<(), ToolboxError> {
         let definition = tool.definition().clone();
         if self
@@ -108,20 +108,22 @@ impl Toolbox {
         Ok(())
     }
 
-    /// Adds a declaration that stands for any number of tools.
+    /// Adds a source of any number of tools.
     pub fn add_source(&mut self, source: Arc<dyn ToolSource>) {
         self.sources.push((self.tools.len(), source));
     }
 
-    /// Lets every source look whether something has changed.
+    /// Refreshes the tools of every source.
     pub async fn refresh(&self) {
         for (_, source) in &self.sources {
             source.refresh().await;
         }
     }
 
-    /// The tools of this moment, with nothing in it that changes. A tool of a source whose name
-    /// another tool has gets the source's prefix; if that is taken as well, it is left out.
+    /// Returns the tools that are offered now, without sources.
+    ///
+    /// If the name of a source's tool is taken, the tool gets the prefix of its source; if that
+    /// name is taken too, the tool is left out.
     pub async fn current(&self) -> Cow<'_, Self> {
         if self.sources.is_empty() {
             return Cow::Borrowed(self);
@@ -135,14 +137,14 @@ impl Toolbox {
                 }
             }
             if let Some(tool) = self.tools.get(at) {
-                // The names of these were compared when they were added.
+                // `add` has compared the names of these tools before.
                 drop(all.add(Arc::clone(tool)));
             }
         }
         Cow::Owned(all)
     }
 
-    /// Adds a tool of a source under a name that no other tool has.
+    /// Adds a tool of a source under a free name.
     fn offer(&self, all: &mut Self, tool: Arc<dyn Tool>, prefix: &str) {
         let free = |all: &Self, name: &str| self.get(name).is_none() && all.get(name).is_none();
         if free(all, &tool.definition().name) {
@@ -150,7 +152,7 @@ impl Toolbox {
             return;
         }
         let name: String = format!("{prefix}_{}", tool.definition().name);
-        let name: String = name.chars().take(LONGEST_NAME).collect();
+        let name: String = name.chars().take(MAX_NAME_LEN).collect();
         if free(all, &name) {
             let mut definition = tool.definition().clone();
             definition.name = name;
@@ -158,24 +160,24 @@ impl Toolbox {
         }
     }
 
-    /// What the model is told, in the order of declaration.
+    /// Returns the definitions that the model receives, in the order of declaration.
     pub fn definitions(&self) -> &[ToolDefinition] {
         &self.definitions
     }
 
-    /// The tool of that name, if it is declared.
+    /// Returns the tool of that name, if it is declared.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.tools
             .iter()
             .find(|tool| tool.definition().name == name)
     }
 
-    /// Runs a call; a tool that nobody declared is refused.
+    /// Runs a call; a call of an undeclared tool is refused.
     pub async fn call(&self, call: &ToolCall) -> ToolResult {
         self.call_approved(call, None).await
     }
 
-    /// Runs a call as it was approved: `approved` is the fingerprint of the preview that was shown.
+    /// Runs a call with the fingerprint of its approved preview.
     pub async fn call_approved(&self, call: &ToolCall, approved: Option<&str>) -> ToolResult {
         let Some(tool) = self.get(&call.name) else {
             return self.undeclared(&call.name);
@@ -184,7 +186,7 @@ impl Toolbox {
             .await
     }
 
-    /// The outcome of a call of a tool that is not here.
+    /// The result of a call of an undeclared tool.
     pub(crate) fn undeclared(&self, name: &str) -> ToolResult {
         let declared = self
             .definitions
@@ -204,8 +206,8 @@ impl Toolbox {
         )
     }
 
-    /// What a call would do, if its tool says more than its arguments do. A call of an undeclared tool
-    /// would do nothing.
+    /// Returns the preview of a call; `None` if the arguments are sufficient or the tool is
+    /// undeclared.
     pub async fn preview(&self, call: &ToolCall) -> Option<Preview> {
         self.get(&call.name)?.preview(call.into()).await
     }

@@ -166,7 +166,7 @@ fn hostile_tools_harm_neither_transcript_nor_machine() {
                     "(setsid sh -c 'trap \"\" TERM; sleep {mark} & sleep {mark}' > /dev/null 2>&1 &)\necho left"
                 ),
                 "left\n[exit status 0]\n[it left ",
-                "nothing goes on in the background]",
+                "nothing continues in the background]",
             ),
             hostile(
                 "forks",

@@ -1,5 +1,7 @@
-//! A launcher of sandboxes for programs that cannot be their own: `Sandbox::with_launcher` takes the
-//! path of this executable.
+//! The sandbox launcher as a separate program.
+//!
+//! `Sandbox::with_launcher` accepts the path of this executable, for programs that cannot be their
+//! own launcher.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

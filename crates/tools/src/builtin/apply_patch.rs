@@ -1,28 +1,21 @@
-//! `apply_patch`: changes in several files, all of them or none.
+//! `apply_patch`: changes several files, all of them or none.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
 use std::path::PathBuf;
 
-use logue_message::{Arguments, ToolDefinition};
+use logue_message::Arguments;
 use serde_json::{Value, json};
 
 use super::arguments::ArgumentReader;
-use super::file_edit::{FileEdit, carry_out, preview};
+use super::file_edit::FileEdit;
+use crate::AccessScope;
 use crate::patch::apply::{Budget, apply};
 use crate::patch::parse::{Action, Hunk, Section, parse};
-use crate::writing::{Change, LARGEST, Plan, WriteTarget, text};
-use crate::{AccessScope, BoxFuture, Preview, Tool, ToolInvocation, ToolResult};
+use crate::writing::{Change, MAX_FILE_BYTES, Plan, WriteTarget, decode_text};
 
-/// Bytes that one patch writes, and has in memory before.
-const ALL: usize = 4 * LARGEST;
-
-/// Applies a patch to the files below the roots.
-#[derive(Clone, Debug)]
-pub struct ApplyPatch {
-    definition: ToolDefinition,
-    scope: AccessScope,
-}
+/// Maximum number of bytes that one patch writes and holds in memory.
+const MAX_TOTAL_BYTES: usize = 4 * MAX_FILE_BYTES;
 
 const DESCRIPTION: &str = "Changes files by a patch, all of them or none. Its form:\n\
     *** Begin Patch\n\
@@ -40,70 +33,40 @@ const DESCRIPTION: &str = "Changes files by a patch, all of them or none. Its fo
     Give about three lines that stay before and after each change. Hunks come in the order of the \
     file and have no line numbers.";
 
-impl ApplyPatch {
-    /// A tool that writes what `reach` lets it.
-    pub fn new(scope: AccessScope) -> Self {
-        let parameters = json!({
-            "type": "object",
-            "properties": {
-                "input": {"type": "string", "description": "The patch, from *** Begin Patch to *** End Patch"},
-            },
-            "required": ["input"],
-            "additionalProperties": false,
-        });
-        Self {
-            definition: ToolDefinition::new("apply_patch", DESCRIPTION, parameters),
-            scope,
-        }
-    }
+/// Returns the tool `apply_patch` for files that `scope` allows.
+pub(super) fn apply_patch(scope: &AccessScope) -> FileEdit {
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "input": {"type": "string", "description": "The patch, from *** Begin Patch to *** End Patch"},
+        },
+        "required": ["input"],
+        "additionalProperties": false,
+    });
+    FileEdit::new(scope, "apply_patch", DESCRIPTION, parameters, plan)
 }
 
-impl FileEdit for ApplyPatch {
-    fn scope(&self) -> &AccessScope {
-        &self.scope
+fn plan(scope: &AccessScope, arguments: &Arguments) -> Result<Plan, String> {
+    let patch = patch_text(arguments)?;
+    if patch.len() > MAX_FILE_BYTES {
+        return Err(format!("the patch has more than {MAX_FILE_BYTES} bytes"));
     }
-
-    fn plan(&self, arguments: &Arguments) -> Result<Plan, String> {
-        let patch = patch_of(arguments)?;
-        if patch.len() > LARGEST {
-            return Err(format!("the patch has more than {LARGEST} bytes"));
-        }
-        let unchanged = |why: String| format!("{why}. Nothing was changed");
-        let sections = parse(&patch).map_err(unchanged)?;
-        let mut patched = Patched::new(&self.scope);
-        for section in &sections {
-            patched.take(section).map_err(unchanged)?;
-        }
-        let Patched { files, told, .. } = patched;
-        let changes = files.into_values().filter_map(Planned::change).collect();
-        Ok(Plan { changes, told })
+    let unchanged = |reason: String| format!("{reason}. Nothing was changed");
+    let sections = parse(&patch).map_err(unchanged)?;
+    let mut patched = Patched::new(scope);
+    for section in &sections {
+        patched.apply(section).map_err(unchanged)?;
     }
+    let Patched { files, report, .. } = patched;
+    let changes = files.into_values().filter_map(PlannedFile::change);
+    Ok(Plan {
+        changes: changes.collect(),
+        report,
+    })
 }
 
-impl Tool for ApplyPatch {
-    fn definition(&self) -> &ToolDefinition {
-        &self.definition
-    }
-
-    fn is_exclusive(&self) -> bool {
-        true
-    }
-
-    fn checks_arguments(&self) -> bool {
-        true
-    }
-
-    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
-        carry_out(self, call)
-    }
-
-    fn preview<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, Option<Preview>> {
-        preview(self, call)
-    }
-}
-
-/// The patch of a call: the parameter `input` or `patch`, or the free text of a custom call.
-fn patch_of(arguments: &Arguments) -> Result<String, String> {
+/// Returns the patch: the parameter `input` or `patch`, or the text of a custom call.
+fn patch_text(arguments: &Arguments) -> Result<String, String> {
     let text = arguments.as_str();
     let start = text.trim_start();
     if !start.is_empty() && !start.starts_with(['{', '[', '"']) {
@@ -112,41 +75,41 @@ fn patch_of(arguments: &Arguments) -> Result<String, String> {
     if let Ok(Value::String(patch)) = serde_json::from_str(text) {
         return Ok(patch);
     }
-    let given = ArgumentReader::read(arguments, &["input", "patch"])?;
-    given.text(&["input", "patch"]).map(str::to_owned)
+    let arguments = ArgumentReader::read(arguments, &["input", "patch"])?;
+    arguments.text(&["input", "patch"]).map(str::to_owned)
 }
 
-/// The files as the patch leaves them, before anything is written.
+/// The files as the patch leaves them, before any is written.
 struct Patched<'a> {
     scope: &'a AccessScope,
-    files: BTreeMap<PathBuf, Planned>,
+    files: BTreeMap<PathBuf, PlannedFile>,
     budget: Budget,
-    /// Bytes that may still be written.
-    room: usize,
-    /// What the model is told when all is done.
-    told: String,
+    /// Number of bytes that may still be written.
+    remaining_bytes: usize,
+    /// The result that the model gets after the files are written.
+    report: String,
 }
 
-/// A file of the plan.
-struct Planned {
+/// A file of the patch.
+struct PlannedFile {
     target: WriteTarget,
     state: State,
     like: Option<Metadata>,
 }
 
-/// What a file of the plan holds by now.
+/// The content of a file after the sections applied so far.
 enum State {
     Absent,
-    /// What the disk has.
+    /// Unchanged on the disk.
     OnDisk,
     New(Vec<u8>),
 }
 
-impl Planned {
+impl PlannedFile {
     fn change(self) -> Option<Change> {
         let content = match self.state {
             State::OnDisk => return None,
-            // Made and removed by the same patch.
+            // Created and removed by the same patch.
             State::Absent if self.target.metadata.is_none() => return None,
             State::Absent => None,
             State::New(content) => Some(content),
@@ -169,12 +132,12 @@ impl<'a> Patched<'a> {
             scope,
             files: BTreeMap::new(),
             budget: Budget::default(),
-            room: ALL,
-            told: "The patch is applied:".to_owned(),
+            remaining_bytes: MAX_TOTAL_BYTES,
+            report: "The patch is applied:".to_owned(),
         }
     }
 
-    fn take(&mut self, section: &Section<'_>) -> Result<(), String> {
+    fn apply(&mut self, section: &Section<'_>) -> Result<(), String> {
         let path = section.path;
         match &section.action {
             Action::Add(lines) => {
@@ -188,23 +151,23 @@ impl<'a> Patched<'a> {
                 }
                 file.like.clone_from(&file.target.metadata);
                 self.set(path, content.into_bytes())?;
-                self.tell("A", path);
+                self.report("A", path);
             }
             Action::Delete => {
                 self.own(path)?.state = State::Absent;
-                self.tell("D", path);
+                self.report("D", path);
             }
             Action::Update { to, hunks } => {
                 let (content, loose) = self.updated(path, hunks)?;
                 match to {
                     None => {
                         self.set(path, content)?;
-                        self.tell("M", path);
+                        self.report("M", path);
                     }
                     Some(to) => self.move_to(path, to, content)?,
                 }
                 for line in loose {
-                    self.told.push_str(&format!(
+                    self.report.push_str(&format!(
                         "\n{path}: the hunk at line {line} was placed by lines that differ in white space"
                     ));
                 }
@@ -213,7 +176,7 @@ impl<'a> Patched<'a> {
         Ok(())
     }
 
-    /// The content of a file with hunks put in, and where they were placed loosely.
+    /// Applies hunks; returns the content and the lines of inexact matches.
     fn updated(&mut self, path: &str, hunks: &[Hunk<'_>]) -> Result<(Vec<u8>, Vec<usize>), String> {
         let file = self.file(path)?;
         let content = match &mut file.state {
@@ -223,15 +186,15 @@ impl<'a> Patched<'a> {
                 ));
             }
             State::OnDisk => file.target.read()?,
-            // It gets its new content at once.
+            // The caller sets the new content.
             State::New(content) => std::mem::take(content),
         };
         if hunks.is_empty() {
             return Ok((content, Vec::new()));
         }
-        let text = text(path, content)?;
+        let text = decode_text(path, content)?;
         let applied =
-            apply(&text, hunks, &mut self.budget).map_err(|why| format!("{path}: {why}"))?;
+            apply(&text, hunks, &mut self.budget).map_err(|reason| format!("{path}: {reason}"))?;
         Ok((applied.text.into_bytes(), applied.loose))
     }
 
@@ -246,24 +209,24 @@ impl<'a> Patched<'a> {
         target.like = like;
         self.set(to, content)?;
         self.own(path)?.state = State::Absent;
-        self.tell("M", &format!("{path} -> {to}"));
+        self.report("M", &format!("{path} -> {to}"));
         Ok(())
     }
 
-    /// Gives a file its content.
+    /// Sets the new content of a file.
     fn set(&mut self, path: &str, content: Vec<u8>) -> Result<(), String> {
-        self.room = self.room.checked_sub(content.len()).ok_or_else(|| {
-            format!("{path}: with it the patch writes more than {ALL} bytes; make smaller patches")
+        self.remaining_bytes = self.remaining_bytes.checked_sub(content.len()).ok_or_else(|| {
+            format!("{path}: with it the patch writes more than {MAX_TOTAL_BYTES} bytes; make smaller patches")
         })?;
         self.file(path)?.state = State::New(content);
         Ok(())
     }
 
-    /// The file that a path names, there or not.
-    fn file(&mut self, path: &str) -> Result<&mut Planned, String> {
+    /// Returns the file that a path names; it may not exist.
+    fn file(&mut self, path: &str) -> Result<&mut PlannedFile, String> {
         let target = WriteTarget::find(self.scope, path)?;
         let real = target.real.clone();
-        Ok(self.files.entry(real).or_insert_with(|| Planned {
+        Ok(self.files.entry(real).or_insert_with(|| PlannedFile {
             state: match target.metadata {
                 Some(_) => State::OnDisk,
                 None => State::Absent,
@@ -273,8 +236,8 @@ impl<'a> Patched<'a> {
         }))
     }
 
-    /// A file that is there under its own name.
-    fn own(&mut self, path: &str) -> Result<&mut Planned, String> {
+    /// Returns an existing file that is not a link.
+    fn own(&mut self, path: &str) -> Result<&mut PlannedFile, String> {
         let file = self.file(path)?;
         if !file.is_there() {
             return Err(format!("{path}: there is no such file"));
@@ -285,7 +248,7 @@ impl<'a> Patched<'a> {
         Ok(file)
     }
 
-    fn tell(&mut self, what: &str, path: &str) {
-        self.told.push_str(&format!("\n{what} {path}"));
+    fn report(&mut self, what: &str, path: &str) {
+        self.report.push_str(&format!("\n{what} {path}"));
     }
 }

@@ -1,26 +1,26 @@
-//! The arguments of a call, held to what the tool takes.
+//! Typed access to the arguments of a call.
 
 use logue_message::Arguments;
 use serde_json::{Map, Value};
 
-/// Arguments of a call with known names.
+/// The arguments of a call with a fixed set of parameters.
 pub(super) struct ArgumentReader(Map<String, Value>);
 
 impl ArgumentReader {
-    /// Reads the arguments. An error is for the model.
+    /// Parses the arguments. The error is a message for the model.
     pub(super) fn read(arguments: &Arguments, known: &[&str]) -> Result<Self, String> {
         let object = arguments
             .object()
             .map_err(|error| format!("the arguments are {error}"))?;
         match object.keys().find(|key| !known.contains(&key.as_str())) {
             Some(other) => Err(format!(
-                "E-CALL-SCHEMA: `{other}` is no parameter of this tool"
+                "E-CALL-SCHEMA: `{other}` is not a parameter of this tool"
             )),
             None => Ok(Self(object)),
         }
     }
 
-    /// The text of a parameter, by the first of its names that is given.
+    /// Returns a required text, by the first of its names that is present.
     pub(super) fn text(&self, names: &[&str]) -> Result<&str, String> {
         let value = names.iter().find_map(|name| self.0.get(*name));
         value.and_then(Value::as_str).ok_or_else(|| {
@@ -29,7 +29,7 @@ impl ArgumentReader {
         })
     }
 
-    /// The text of a parameter that may be absent.
+    /// Returns an optional text.
     pub(super) fn optional_text(&self, name: &str) -> Result<Option<&str>, String> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
@@ -38,13 +38,12 @@ impl ArgumentReader {
         }
     }
 
-    /// The value of a parameter that may be absent, whatever it is.
+    /// Returns an optional value of any type.
     pub(super) fn value(&self, name: &str) -> Option<&Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }
 
-    /// The whole number of a parameter that may be absent; -1 counts as absent, as some models give
-    /// it.
+    /// Returns an optional integer from 0. Some models send -1 for an absent value.
     pub(super) fn number(&self, name: &str) -> Result<Option<usize>, String> {
         let Some(value) = self.value(name) else {
             return Ok(None);
@@ -58,7 +57,7 @@ impl ArgumentReader {
             .ok_or_else(|| format!("E-CALL-SCHEMA: {name}: must be a whole number from 0"))
     }
 
-    /// Whether a parameter is given as true.
+    /// Returns whether an optional flag is true.
     pub(super) fn flag(&self, name: &str) -> Result<bool, String> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(false),

@@ -1,45 +1,83 @@
-//! Tools that change files: what they would do is shown, and what was shown is what they do.
+//! Preview, approval and write of the tools that change files.
 
-use logue_message::Arguments;
+use std::fmt;
 
-use super::blocking;
-use crate::writing::{Plan, exclusively};
-use crate::{AccessScope, BoxFuture, Preview, ToolInvocation, ToolResult};
+use logue_message::{Arguments, ToolDefinition};
+use serde_json::Value;
 
-/// A tool that changes files.
-pub(super) trait FileEdit: Clone + Send + 'static {
-    /// What it may write.
-    fn scope(&self) -> &AccessScope;
+use super::blocking::blocking;
+use crate::writing::{Plan, lock_writes};
+use crate::{AccessScope, BoxFuture, Preview, Tool, ToolInvocation, ToolResult};
 
-    /// What a call would do, without doing it. Nobody else of this program writes meanwhile.
-    fn plan(&self, arguments: &Arguments) -> Result<Plan, String>;
+/// Plans the changes of a call without making them. The text of an error is for the model.
+type PlanFn = fn(&AccessScope, &Arguments) -> Result<Plan, String>;
+
+/// A tool that changes files below the roots.
+///
+/// A call is planned, shown as a diff with a fingerprint, planned again and written only if the
+/// fingerprint is still the approved one.
+#[derive(Clone)]
+pub(super) struct FileEdit {
+    definition: ToolDefinition,
+    scope: AccessScope,
+    plan: PlanFn,
 }
 
-/// Does what a call asks for, if it is what was approved.
-pub(super) fn carry_out(
-    tool: &impl FileEdit,
-    call: ToolInvocation<'_>,
-) -> BoxFuture<'static, ToolResult> {
-    let (tool, arguments) = (tool.clone(), call.arguments.clone());
-    let approved = call.approved.map(str::to_owned);
-    blocking(move || {
-        let _alone = exclusively();
-        let plan = tool.plan(&arguments)?;
-        plan.carry_out(tool.scope(), approved.as_deref())
-    })
+impl FileEdit {
+    pub(super) fn new(
+        scope: &AccessScope,
+        name: &str,
+        description: &str,
+        parameters: Value,
+        plan: PlanFn,
+    ) -> Self {
+        Self {
+            definition: ToolDefinition::new(name, description, parameters),
+            scope: scope.clone(),
+            plan,
+        }
+    }
 }
 
-/// Shows what a call would do.
-pub(super) fn preview(
-    tool: &impl FileEdit,
-    call: ToolInvocation<'_>,
-) -> BoxFuture<'static, Option<Preview>> {
-    let (tool, arguments) = (tool.clone(), call.arguments.clone());
-    Box::pin(async move {
-        let look = move || {
-            let _alone = exclusively();
-            Plan::preview(tool.plan(&arguments), tool.scope())
-        };
-        tokio::task::spawn_blocking(look).await.ok()
-    })
+impl Tool for FileEdit {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+
+    fn checks_arguments(&self) -> bool {
+        true
+    }
+
+    fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
+        let (tool, arguments) = (self.clone(), call.arguments.clone());
+        let approved = call.approved.map(str::to_owned);
+        blocking(move || {
+            let _lock = lock_writes();
+            let plan = (tool.plan)(&tool.scope, &arguments)?;
+            plan.carry_out(&tool.scope, approved.as_deref())
+        })
+    }
+
+    fn preview<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, Option<Preview>> {
+        let (tool, arguments) = (self.clone(), call.arguments.clone());
+        Box::pin(async move {
+            let preview = move || {
+                let _lock = lock_writes();
+                Plan::preview((tool.plan)(&tool.scope, &arguments), &tool.scope)
+            };
+            tokio::task::spawn_blocking(preview).await.ok()
+        })
+    }
+}
+
+impl fmt::Debug for FileEdit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileEdit")
+            .field("name", &self.definition.name)
+            .finish_non_exhaustive()
+    }
 }

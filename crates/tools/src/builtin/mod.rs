@@ -1,8 +1,9 @@
-//! The tools that come with Logue. Each reaches what the [`AccessScope`] of its run holds and nothing else.
+//! The built-in tools, each confined to the [`AccessScope`] of its run.
 
 mod append_to_file;
 mod apply_patch;
 mod arguments;
+mod blocking;
 mod browser;
 mod file_edit;
 mod find_and_replace;
@@ -15,21 +16,17 @@ mod write_file;
 
 use std::sync::Arc;
 
-pub use append_to_file::AppendToFile;
-pub use apply_patch::ApplyPatch;
 pub(crate) use browser::Pages;
 pub use browser::{BrowserFind, BrowserOpen, BrowserSearch, ResultFields, SearchEngine};
-pub use find_and_replace::FindAndReplace;
 pub use python::Python;
 pub use read_directory::ReadDirectory;
 pub use read_file::ReadFile;
 pub use search::{Search, SearchLimits};
 pub use webpage_to_markdown::WebpageToMarkdown;
-pub use write_file::WriteFile;
 
-use crate::{AccessScope, BoxFuture, Tool, ToolResult};
+use crate::{AccessScope, Tool};
 
-/// A built-in tool, by the names that a prompt may declare it with.
+/// A built-in tool; the variants list the names that a prompt declares it by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Builtin {
@@ -59,22 +56,22 @@ pub enum Builtin {
     BrowserFind,
 }
 
-/// What a built-in can do at most.
+/// The greatest effect that a built-in tool can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum BuiltinPower {
-    /// It reads files below the roots.
+    /// Reads files below the roots.
     Reads,
-    /// It asks hosts that the user allowed, so what it is told can get out.
+    /// Sends requests to allowed hosts, so its arguments can leave the machine.
     Network,
-    /// It changes files below the roots.
+    /// Changes files below the roots.
     Writes,
-    /// It runs programs that the model writes, in a sandbox.
+    /// Runs programs written by the model, in a sandbox.
     Runs,
 }
 
 impl Builtin {
-    /// What it can do at most.
+    /// Returns the greatest effect that the tool can have.
     pub fn power(self) -> BuiltinPower {
         match self {
             Self::ReadFile | Self::ReadDirectory | Self::Search => BuiltinPower::Reads,
@@ -89,7 +86,7 @@ impl Builtin {
         }
     }
 
-    /// The built-in that a name stands for, if it is a single one.
+    /// Returns the built-in tool that a prompt declares as `name`.
     pub fn declared(name: &str) -> Option<Self> {
         Some(match name {
             "read_file" | "get_contents" => Self::ReadFile,
@@ -108,17 +105,18 @@ impl Builtin {
         })
     }
 
-    /// The built-ins that a list of names stands for, each once and in the order of the list. A
-    /// namespace (OpenChatML 2.2 §8.3) stands for everything in it.
+    /// Returns the built-in tools of a list of names, in its order and without duplicates.
+    ///
+    /// A namespace (OpenChatML 2.2 §8.3) contributes all of its tools.
     ///
     /// # Errors
-    /// The first name that is no built-in's.
-    pub fn by_names<S: AsRef<str>>(names: &[S]) -> Result<Vec<Self>, UnknownBuiltin> {
+    /// Returns the first name that is not a built-in tool.
+    pub fn from_names<S: AsRef<str>>(names: &[S]) -> Result<Vec<Self>, UnknownBuiltin> {
         let mut found = Vec::new();
         for name in names {
             let name = name.as_ref();
-            let meant = Self::named(name).ok_or_else(|| UnknownBuiltin(name.to_owned()))?;
-            for builtin in meant {
+            let named = Self::named(name).ok_or_else(|| UnknownBuiltin(name.to_owned()))?;
+            for builtin in named {
                 if !found.contains(&builtin) {
                     found.push(builtin);
                 }
@@ -127,7 +125,7 @@ impl Builtin {
         Ok(found)
     }
 
-    /// The built-ins that a name stands for: one, or all of a namespace, which `browser` is.
+    /// Returns the built-in tool `name`, or all tools of the namespace `browser`.
     pub fn named(name: &str) -> Option<Vec<Self>> {
         match name {
             "browser" => Some(vec![
@@ -139,17 +137,17 @@ impl Builtin {
         }
     }
 
-    /// The tool, confined to `reach`.
+    /// Creates the tool, confined to `scope`.
     pub fn tool(self, scope: &AccessScope) -> Arc<dyn Tool> {
         let roots = || Arc::clone(&scope.roots);
         match self {
             Self::ReadFile => Arc::new(ReadFile::new(roots())),
             Self::ReadDirectory => Arc::new(ReadDirectory::new(roots())),
-            Self::AppendToFile => Arc::new(AppendToFile::new(scope.clone())),
-            Self::FindAndReplace => Arc::new(FindAndReplace::new(scope.clone())),
-            Self::ApplyPatch => Arc::new(ApplyPatch::new(scope.clone())),
+            Self::AppendToFile => Arc::new(append_to_file::append_to_file(scope)),
+            Self::FindAndReplace => Arc::new(find_and_replace::find_and_replace(scope)),
+            Self::ApplyPatch => Arc::new(apply_patch::apply_patch(scope)),
             Self::Search => Arc::new(Search::new(roots())),
-            Self::WriteFile => Arc::new(WriteFile::new(scope.clone())),
+            Self::WriteFile => Arc::new(write_file::write_file(scope)),
             Self::BrowserSearch => Arc::new(BrowserSearch::new(scope.clone())),
             Self::BrowserOpen => Arc::new(BrowserOpen::new(scope.clone())),
             Self::BrowserFind => Arc::new(BrowserFind::new(scope.clone())),
@@ -159,27 +157,14 @@ impl Builtin {
     }
 }
 
-/// A name that no built-in has.
+/// The error for a name that is not a built-in tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownBuiltin(pub String);
 
 impl std::fmt::Display for UnknownBuiltin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "there is no built-in tool `{}`", self.0)
+        write!(f, "unknown built-in tool `{}`", self.0)
     }
 }
 
 impl std::error::Error for UnknownBuiltin {}
-
-/// Runs what waits for the disk where it keeps nobody waiting. What the call says is the outcome.
-fn blocking(
-    work: impl FnOnce() -> Result<String, String> + Send + 'static,
-) -> BoxFuture<'static, ToolResult> {
-    Box::pin(async move {
-        match tokio::task::spawn_blocking(work).await {
-            Ok(Ok(text)) => ToolResult::success(text),
-            Ok(Err(why)) => ToolResult::failure(why),
-            Err(error) => ToolResult::failure(format!("the files could not be reached: {error}")),
-        }
-    })
-}

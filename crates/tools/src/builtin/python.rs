@@ -1,4 +1,4 @@
-//! `python`: a short program, run once.
+//! `python`: runs one short program.
 
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
@@ -11,16 +11,16 @@ use crate::shell::{Program, ShellOptions, outcome};
 use crate::{BoxFuture, Preview, Roots, Tool, ToolInvocation, ToolResult};
 use logue_source::escape_unambiguous;
 
-/// Where Python is looked for when no folder of `PATH` has one that the sandbox can read.
-const USUAL: &str = "/usr/bin:/usr/local/bin:/bin";
+/// Directories searched for Python after `PATH`.
+const FALLBACK_PATH: &str = "/usr/bin:/usr/local/bin:/bin";
 
-/// Bytes of memory that a program of a model gets.
-const MEMORY: u64 = 1 << 30;
+/// Maximum memory of a program in bytes.
+const MAX_MEMORY_BYTES: u64 = 1 << 30;
 
-/// The longest time that a program of a model gets, however long other commands may run.
-const TIME: Duration = Duration::from_secs(120);
+/// Maximum time of a program, even if other commands may run longer.
+const MAX_TIME: Duration = Duration::from_secs(120);
 
-/// Runs Python programs in a private empty folder, without network. The roots can be read.
+/// Runs Python programs in a private empty directory without network; the roots are readable.
 #[derive(Clone, Debug)]
 pub struct Python {
     definition: ToolDefinition,
@@ -29,8 +29,9 @@ pub struct Python {
 }
 
 impl Python {
-    /// A runner of programs that may read the roots. The network stays closed unless the options
-    /// that were given for it open it.
+    /// Creates a tool for programs that may read the roots.
+    ///
+    /// The network is closed unless the options open it.
     pub fn new(roots: &Roots, mut options: ShellOptions) -> Self {
         let description = "Runs a Python 3 program and tells what it prints. Each call begins anew, \
              in an empty folder of its own: nothing is kept, and only what is printed is seen. There \
@@ -43,9 +44,13 @@ impl Python {
             "required": ["code"],
             "additionalProperties": false,
         });
-        options.timeout = options.timeout.min(TIME);
+        options.timeout = options.timeout.min(MAX_TIME);
         let mut sandbox = options.sandbox.clone().looking_at(roots.folders());
-        let memory = sandbox.limits.memory_bytes.unwrap_or(MEMORY).min(MEMORY);
+        let memory = sandbox
+            .limits
+            .memory_bytes
+            .unwrap_or(MAX_MEMORY_BYTES)
+            .min(MAX_MEMORY_BYTES);
         sandbox.limits.memory_bytes = Some(memory);
         Self {
             definition: ToolDefinition::new("python", description, parameters),
@@ -57,7 +62,7 @@ impl Python {
     async fn run(&self, arguments: &Arguments) -> ToolResult {
         let code = match code(arguments) {
             Ok(code) => code,
-            Err(why) => return ToolResult::error("E-CALL-SCHEMA", why),
+            Err(reason) => return ToolResult::error("E-CALL-SCHEMA", reason),
         };
         let is_path = |(name, _): &&(OsString, OsString)| name == "PATH";
         let path = self.options.environment.iter().find(is_path);
@@ -66,7 +71,7 @@ impl Python {
         let found = self
             .sandbox
             .find(name, path)
-            .or_else(|_| self.sandbox.find(name, Some(OsStr::new(USUAL))));
+            .or_else(|_| self.sandbox.find(name, Some(OsStr::new(FALLBACK_PATH))));
         let Ok(python) = found else {
             return ToolResult::failure(
                 "there is no `python3` here that the sandbox can read, so the program was not run",
@@ -92,31 +97,31 @@ impl Tool for Python {
         Box::pin(self.run(call.arguments))
     }
 
-    /// What is no JSON is a program.
+    /// Arguments that are not JSON are a program.
     fn checks_arguments(&self) -> bool {
         true
     }
 
-    /// The program itself.
+    /// Shows the program.
     fn preview<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, Option<Preview>> {
         let text = match code(call.arguments) {
             Ok(code) => {
                 let lines: Vec<String> = code.lines().map(escape_unambiguous).collect();
                 format!("Runs this in Python:\n{}\n", lines.join("\n"))
             }
-            Err(why) => format!("The call would fail: {}\n", escape_unambiguous(why)),
+            Err(reason) => format!("The call would fail: {}\n", escape_unambiguous(&reason)),
         };
         Box::pin(std::future::ready(Some(Preview::new(text))))
     }
 }
 
-/// The program: the parameter `code`, or all of the text, as models say it that were taught so.
+/// Returns the program: the parameter `code`, or the complete text, as some models send it.
 fn code(arguments: &Arguments) -> Result<String, String> {
     let code = match arguments.object() {
         Ok(object) => {
             if let Some(other) = object.keys().find(|key| *key != "code") {
                 return Err(format!(
-                    "`{other}` is no parameter of this tool; the only one is `code`"
+                    "`{other}` is not a parameter of this tool; the only one is `code`"
                 ));
             }
             match object.get("code") {

@@ -1,16 +1,18 @@
-//! `read_dir`: the entries of one folder.
+//! `read_dir`: lists the entries of a directory.
 
 use std::sync::Arc;
 
 use logue_message::{Arguments, ToolDefinition};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::arguments::ArgumentReader;
+use super::blocking::blocking;
 use crate::{BoxFuture, Roots, Tool, ToolInvocation, ToolResult};
 
-/// Entries that one call gives.
-const SHOWN: usize = 2_000;
+/// Maximum number of entries in a result.
+const MAX_ENTRIES: usize = 2_000;
 
-/// Lists a folder. Declared as `read_dir`; the model calls it `read_directory`.
+/// Lists a directory. Declared as `read_dir`; the model calls it `read_directory`.
 #[derive(Clone, Debug)]
 pub struct ReadDirectory {
     definition: ToolDefinition,
@@ -18,7 +20,7 @@ pub struct ReadDirectory {
 }
 
 impl ReadDirectory {
-    /// A lister confined to `roots`.
+    /// Creates a tool confined to `roots`.
     pub fn new(roots: Arc<Roots>) -> Self {
         let description =
             "Lists the entries of a folder in the order of their names; a folder's name ends in /.";
@@ -37,22 +39,12 @@ impl ReadDirectory {
     }
 
     fn list(&self, arguments: &Arguments) -> Result<String, String> {
-        let object = arguments
-            .object()
-            .map_err(|error| format!("the arguments are {error}"))?;
-        if let Some(other) = object.keys().find(|key| *key != "path") {
-            return Err(format!(
-                "E-CALL-SCHEMA: `{other}` is no parameter of this tool"
-            ));
-        }
-        let path = object
-            .get("path")
-            .and_then(Value::as_str)
-            .ok_or("E-CALL-SCHEMA: path: is required, a string")?;
+        let arguments = ArgumentReader::read(arguments, &["path"])?;
+        let path = arguments.text(&["path"])?;
         let path = if path.is_empty() { "." } else { path };
         let found = self.roots.find(path).map_err(|error| error.to_string())?;
         if !found.metadata.is_dir() {
-            return Err(format!("{path}: is no folder"));
+            return Err(format!("{path}: is not a folder"));
         }
         let entries = std::fs::read_dir(&found.path).map_err(|error| format!("{path}: {error}"))?;
         let mut names = Vec::new();
@@ -68,8 +60,8 @@ impl ReadDirectory {
         if names.is_empty() {
             return Ok(format!("{path}: the folder is empty"));
         }
-        let more = names.len().saturating_sub(SHOWN);
-        names.truncate(SHOWN);
+        let more = names.len().saturating_sub(MAX_ENTRIES);
+        names.truncate(MAX_ENTRIES);
         let mut answer = names.join("\n");
         if more > 0 {
             answer.push_str(&format!("\n[{more} more entries]"));
@@ -89,13 +81,6 @@ impl Tool for ReadDirectory {
 
     fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         let (tool, arguments) = (self.clone(), call.arguments.clone());
-        Box::pin(async move {
-            let listed = tokio::task::spawn_blocking(move || tool.list(&arguments)).await;
-            match listed {
-                Ok(Ok(text)) => ToolResult::success(text),
-                Ok(Err(why)) => ToolResult::failure(why),
-                Err(error) => ToolResult::failure(format!("the folder could not be read: {error}")),
-            }
-        })
+        blocking(move || tool.list(&arguments))
     }
 }

@@ -1,21 +1,23 @@
-//! `read_file`: lines of one text file.
+//! `read_file`: reads lines of a text file.
 
 use std::io::Read as _;
 use std::sync::Arc;
 
 use logue_message::{Arguments, ToolDefinition};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
+use super::arguments::ArgumentReader;
+use super::blocking::blocking;
 use crate::{BoxFuture, Roots, Tool, ToolInvocation, ToolResult};
 
-/// Bytes of text that one call gives.
-const SHOWN: usize = 380_928;
+/// Maximum size of a result in bytes.
+const MAX_RESULT_BYTES: usize = 380_928;
 
-/// Bytes of a file that is read at all.
-const FILE: u64 = 64 * 1024 * 1024;
+/// Maximum size in bytes of a file that is read.
+const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Bytes that are looked at to tell text from binary.
-const PROBE: usize = 8_000;
+/// Number of bytes examined to distinguish text from binary content.
+const PROBE_BYTES: usize = 8_000;
 
 /// Reads a text file, or some of its lines.
 #[derive(Clone, Debug)]
@@ -25,7 +27,7 @@ pub struct ReadFile {
 }
 
 impl ReadFile {
-    /// A reader confined to `roots`.
+    /// Creates a tool confined to `roots`.
     pub fn new(roots: Arc<Roots>) -> Self {
         let description = "Reads a text file. The answer begins with the lines that it shows and the number of \
              lines of the whole file.";
@@ -46,39 +48,28 @@ impl ReadFile {
     }
 
     fn read(&self, arguments: &Arguments) -> Result<String, String> {
-        let object = arguments
-            .object()
-            .map_err(|error| format!("the arguments are {error}"))?;
         let known = ["file", "path", "offset", "line_count"];
-        if let Some(other) = object.keys().find(|key| !known.contains(&key.as_str())) {
-            return Err(format!(
-                "E-CALL-SCHEMA: `{other}` is no parameter of this tool"
-            ));
-        }
-        let path = object
-            .get("file")
-            .or_else(|| object.get("path"))
-            .and_then(Value::as_str)
-            .ok_or("E-CALL-SCHEMA: file: is required, a string")?;
-        let offset = number(&object, "offset")?.unwrap_or(0);
-        let count = number(&object, "line_count")?;
+        let arguments = ArgumentReader::read(arguments, &known)?;
+        let path = arguments.text(&["file", "path"])?;
+        let offset = arguments.number("offset")?.unwrap_or(0);
+        let count = arguments.number("line_count")?;
 
         let (file, metadata) = self
             .roots
             .open_file(path)
             .map_err(|error| error.to_string())?;
-        if metadata.len() > FILE {
+        if metadata.len() > MAX_FILE_BYTES {
             return Err(format!(
-                "{path}: has {} bytes, more than the {FILE} that are read",
+                "{path}: has {} bytes, more than the {MAX_FILE_BYTES} that are read",
                 metadata.len()
             ));
         }
         let mut bytes = Vec::new();
-        // The size may grow while it is read, so the limit holds here too.
-        file.take(FILE)
+        // The file may grow while it is read, so the limit applies here too.
+        file.take(MAX_FILE_BYTES)
             .read_to_end(&mut bytes)
             .map_err(|error| format!("{path}: {error}"))?;
-        if bytes.iter().take(PROBE).any(|byte| *byte == 0) {
+        if bytes.iter().take(PROBE_BYTES).any(|byte| *byte == 0) {
             return Err(format!("{path}: is a binary file, not text"));
         }
         Ok(show(path, &String::from_utf8_lossy(&bytes), offset, count))
@@ -100,29 +91,11 @@ impl Tool for ReadFile {
 
     fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         let (tool, arguments) = (self.clone(), call.arguments.clone());
-        Box::pin(async move {
-            let read = tokio::task::spawn_blocking(move || tool.read(&arguments)).await;
-            match read {
-                Ok(Ok(text)) => ToolResult::success(text),
-                Ok(Err(why)) => ToolResult::failure(why),
-                Err(error) => ToolResult::failure(format!("the file could not be read: {error}")),
-            }
-        })
+        blocking(move || tool.read(&arguments))
     }
 }
 
-fn number(object: &Map<String, Value>, key: &str) -> Result<Option<usize>, String> {
-    match object.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => value
-            .as_u64()
-            .and_then(|number| usize::try_from(number).ok())
-            .map(Some)
-            .ok_or_else(|| format!("E-CALL-SCHEMA: {key}: must be a whole number of lines")),
-    }
-}
-
-/// The lines asked for under a heading that says which they are.
+/// Formats the requested lines under a heading with their numbers.
 fn show(path: &str, text: &str, offset: usize, count: Option<usize>) -> String {
     let total = text.lines().count();
     let wanted = text
@@ -133,7 +106,7 @@ fn show(path: &str, text: &str, offset: usize, count: Option<usize>) -> String {
     let mut lines = 0;
     let mut cut = false;
     for line in wanted {
-        let room = SHOWN - shown.len();
+        let room = MAX_RESULT_BYTES - shown.len();
         if line.len() > room {
             let end = (0..=room)
                 .rev()
@@ -157,7 +130,7 @@ fn show(path: &str, text: &str, offset: usize, count: Option<usize>) -> String {
             answer.push('\n');
         }
         answer.push_str(&format!(
-            "[cut after {SHOWN} bytes; read on with offset {}]",
+            "[cut after {MAX_RESULT_BYTES} bytes; read on with offset {}]",
             offset + lines
         ));
     }

@@ -1,4 +1,4 @@
-//! `webpage_to_markdown`: what a page says.
+//! `webpage_to_markdown`: fetches a page as Markdown.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::{
     ToolInvocation, ToolResult,
 };
 
-/// Bytes of text that one call gives.
-const SHOWN: usize = 380_928;
+/// Maximum size of a result in bytes.
+const MAX_RESULT_BYTES: usize = 380_928;
 
-/// Fetches a page from a host that was allowed and gives it as Markdown.
+/// Fetches a page from an allowed host and converts it to Markdown.
 #[derive(Clone, Debug)]
 pub struct WebpageToMarkdown {
     definition: ToolDefinition,
@@ -22,7 +22,7 @@ pub struct WebpageToMarkdown {
 }
 
 impl WebpageToMarkdown {
-    /// A tool that asks the hosts that `network` may ask; none without it.
+    /// Creates a tool for the hosts that `network` allows; without it, for none.
     pub fn new(network: Option<Arc<Fetcher>>) -> Self {
         let description = "Fetches a web page and gives it as Markdown; other text is given as it is. Only \
              hosts that the user allowed are asked.";
@@ -46,16 +46,16 @@ impl WebpageToMarkdown {
         let page = get(self.network.as_deref(), url, None).await?;
         if !page.is_html() && !page.is_text() {
             let kind = page.media_type.as_deref().unwrap_or("an unknown type");
-            return Err(format!("{}: is no text, but {kind}", page.url));
+            return Err(format!("{}: is not text, but {kind}", page.url));
         }
         let read = move || {
             let text = page.text();
             if !page.is_html() {
-                let end = text.floor_char_boundary(SHOWN);
+                let end = text.floor_char_boundary(MAX_RESULT_BYTES);
                 return (text[..end].to_owned(), end < text.len());
             }
             let options = logue_html::HtmlOptions::new()
-                .with_output_bytes(SHOWN)
+                .with_output_bytes(MAX_RESULT_BYTES)
                 .with_base(&page.url);
             let markdown = logue_html::to_markdown(&text, &options);
             (markdown.text, markdown.cut)
@@ -67,7 +67,7 @@ impl WebpageToMarkdown {
             text = format!("{url}: the page holds no text");
         }
         if cut {
-            text.push_str(&format!("\n[cut after {SHOWN} bytes]"));
+            text.push_str(&format!("\n[cut after {MAX_RESULT_BYTES} bytes]"));
         }
         Ok(text)
     }
@@ -82,13 +82,13 @@ impl Tool for WebpageToMarkdown {
         Box::pin(async move {
             match self.page(call.arguments).await {
                 Ok(text) => ToolResult::success(text),
-                Err(why) => ToolResult::failure(why),
+                Err(reason) => ToolResult::failure(reason),
             }
         })
     }
 }
 
-/// Gets an address, or says why not.
+/// Fetches a URL; the error is a message for the model.
 pub(super) async fn get(
     network: Option<&Fetcher>,
     url: &str,
@@ -96,17 +96,17 @@ pub(super) async fn get(
 ) -> Result<Fetched, String> {
     let fetched = match network {
         Some(network) => network.get_with(url, key).await,
-        // A fetcher that may ask nobody says which host would have to be allowed.
+        // A fetcher without hosts names the host in its error.
         None => match Fetcher::new(FetchPolicy::default()) {
             Ok(nobody) => nobody.get(url).await,
             Err(error) => Err(error),
         },
     };
-    fetched.map_err(|error| told(&error))
+    fetched.map_err(|error| describe(&error))
 }
 
-/// Why there is no page. Who allows a host is the user, so the model is told what to ask for.
-fn told(error: &FetchError) -> String {
+/// Formats a fetch error with its remedy, which the model can pass to the user.
+fn describe(error: &FetchError) -> String {
     let code = match error.category {
         FetchCategory::Denied | FetchCategory::Private => "E-NETWORK-DENIED: ",
         _ => "",

@@ -1,10 +1,10 @@
-//! The bytes of an answer, unpacked and never more than the limit.
+//! Reading and decompression of response bodies within a limit.
 
 use std::io::{self, Write};
 
 use flate2::write::MultiGzDecoder;
 
-/// How an answer is packed.
+/// The compression of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packing {
     Plain,
@@ -12,7 +12,7 @@ pub(crate) enum Packing {
 }
 
 impl Packing {
-    /// The packing that a `content-encoding` names; `None` if it was not asked for.
+    /// Returns the compression named by `content-encoding`; `None` if it was not requested.
     pub(crate) fn named(encoding: &str) -> Option<Self> {
         match encoding.trim().to_ascii_lowercase().as_str() {
             "" | "identity" => Some(Self::Plain),
@@ -22,16 +22,16 @@ impl Packing {
     }
 }
 
-/// What ends a body.
+/// An error that ends a body.
 #[derive(Debug)]
 pub(crate) enum BodyError {
     TooLarge,
     Broken(io::Error),
 }
 
-/// A body in the making.
+/// A partially received body.
 pub(crate) struct Body {
-    /// Bytes that may still come over the wire.
+    /// Number of bytes that may still be received.
     left: usize,
     sink: Sink,
 }
@@ -89,7 +89,7 @@ fn fault(limited: &Limited, error: io::Error) -> BodyError {
     }
 }
 
-/// Bytes up to a limit; more is an error, so that an unpacker stops there.
+/// A writer that fails above a limit, which stops the decompressor.
 struct Limited {
     bytes: Vec<u8>,
     limit: usize,

@@ -1,33 +1,33 @@
-//! Why something was not fetched.
+//! Errors of fetching.
 
 use std::fmt;
 
-/// Why something was not fetched, by a word that stays.
+/// The category of a fetch error, with a stable name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FetchCategory {
-    /// The address is none that can be fetched.
+    /// The URL is invalid or has an unsupported scheme.
     Address,
     /// No rule allows the host.
     Denied,
-    /// The host lies in a private network and no rule allows that.
+    /// The host is in a private network and no rule allows that.
     Private,
-    /// Too many redirects, or one that leads nowhere.
+    /// Too many redirects, or an invalid one.
     Redirect,
-    /// No connection: no such host, nobody listens, or its certificate is not valid.
+    /// No connection: unknown host, connection refused or invalid certificate.
     Unreachable,
-    /// It took too long.
+    /// The request exceeded a time limit.
     Timeout,
-    /// The server answered something else than success.
+    /// The server returned an error status.
     Status,
-    /// The answer is larger than the limit.
+    /// The response exceeds the size limit.
     TooLarge,
-    /// The answer broke off or cannot be unpacked.
+    /// The response ended early or cannot be decompressed.
     Broken,
 }
 
 impl FetchCategory {
-    /// The word.
+    /// Returns the stable name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Address => "address",
@@ -43,20 +43,20 @@ impl FetchCategory {
     }
 }
 
-/// Why something was not fetched.
+/// An error of fetching a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FetchError {
-    /// The kind of failure.
+    /// The category.
     pub category: FetchCategory,
-    /// The address that failed, which is another one than the one asked for behind a redirect.
-    /// Without credentials.
+    /// The URL that failed, without credentials. After a redirect it differs from the requested
+    /// one.
     pub url: String,
-    /// What happened; it names the address.
+    /// The description of the error, with the URL.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub help: Option<String>,
-    /// The status of the answer, if there was one.
+    /// The status of the response, if there was one.
     pub status: Option<u16>,
 }
 

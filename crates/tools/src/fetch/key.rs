@@ -1,9 +1,10 @@
-//! The key of a service that is asked over HTTP.
+//! API keys of HTTP services.
 
 use reqwest::header::{HeaderName, HeaderValue};
 
-/// A header that one service gets and no other: behind a redirect to another host it is not sent.
-/// Its value appears in no message and no `Debug`.
+/// A header sent to one service only; redirects to another host do not receive it.
+///
+/// Messages and `Debug` omit its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchKey {
     pub(crate) header: HeaderName,
@@ -11,7 +12,7 @@ pub struct FetchKey {
 }
 
 impl FetchKey {
-    /// A header with its value; `None` if a header cannot have that name or hold that value.
+    /// Creates a header; `None` if the name or the value is invalid.
     pub fn new(header: &str, value: &str) -> Option<Self> {
         let header = HeaderName::from_bytes(header.as_bytes()).ok()?;
         let mut value = HeaderValue::from_str(value).ok()?;

@@ -1,10 +1,10 @@
-//! Bytes from the network, from the hosts that were allowed and no other.
+//! HTTP requests to allowed hosts.
 //!
-//! An address may come from a model or from a page that a model read, so it is hostile: it may lead
-//! to a machine behind the firewall, redirect there, change its mind between check and connection,
-//! answer for ever, or unpack to a thousand times its size. Each hop is checked against the policy,
-//! names are looked up once and only what was checked is connected to, and everything has a limit.
-//! No proxy and no cookie is used, and nothing of one request is sent with another.
+//! A URL may come from a model or from a page that a model read, so it is hostile. It may point or
+//! redirect into a private network, resolve differently between check and connection, respond
+//! without end, or decompress to a thousand times its size. Each hop is checked against the policy,
+//! names are resolved once, only checked addresses are connected to, and everything has a limit.
+//! Proxies and cookies are not used, and requests share no state.
 
 mod body;
 mod error;
@@ -29,13 +29,13 @@ pub use resolve::Resolver;
 use body::{Body, BodyError, Packing};
 use resolve::{Checked, OnlyPrivate, System};
 
-/// Bytes of an address.
-const LONGEST_URL: usize = 8_192;
+/// Maximum length of a URL in bytes.
+const MAX_URL_BYTES: usize = 8_192;
 
-/// What is wanted, best first.
+/// Accepted media types, best first.
 const WANTED: &str = "text/html, text/markdown, text/plain;q=0.9, */*;q=0.5";
 
-/// Gets addresses that a policy allows.
+/// Fetches URLs that a policy allows.
 ///
 /// ```
 /// use logue_tools::{FetchCategory, FetchPolicy, Fetcher};
@@ -52,7 +52,7 @@ pub struct Fetcher {
     policy: FetchPolicy,
     /// Connects to public addresses only.
     public: Client,
-    /// For the hosts that may be private.
+    /// Connects to hosts that may be private.
     private: Client,
 }
 
@@ -64,22 +64,22 @@ impl std::fmt::Debug for Fetcher {
     }
 }
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fetched {
-    /// Where it came from, behind all redirects.
+    /// The URL after all redirects.
     pub url: String,
-    /// The media type in lower case, without its parameters.
+    /// The media type in lower case, without parameters.
     pub media_type: Option<String>,
-    /// The encoding that the server named.
+    /// The encoding named by the server.
     pub charset: Option<String>,
-    /// The body, unpacked.
+    /// The decompressed body.
     pub bytes: Vec<u8>,
 }
 
 impl Fetched {
-    /// Whether it is an HTML page, by its media type or, without a telling one, by its first bytes.
+    /// Returns whether the body is HTML, by media type or else by its first bytes.
     pub fn is_html(&self) -> bool {
         match self.media_type.as_deref() {
             Some("text/html" | "application/xhtml+xml") => true,
@@ -90,7 +90,7 @@ impl Fetched {
         }
     }
 
-    /// Whether it is text of some kind. Without a telling media type it is, unless it holds NUL.
+    /// Returns whether the body is text; without a clear media type, whether it contains no NUL.
     pub fn is_text(&self) -> bool {
         let kind = self.media_type.as_deref().unwrap_or_default();
         match kind {
@@ -106,22 +106,22 @@ impl Fetched {
         }
     }
 
-    /// The body as text, by the encoding that the server or the page names.
+    /// Decodes the body with the encoding named by the server or the page.
     pub fn text(&self) -> Cow<'_, str> {
         logue_html::decode(&self.bytes, self.charset.as_deref())
     }
 }
 
 impl Fetcher {
-    /// A fetcher that asks the operating system for the numbers of names.
+    /// Creates a fetcher that resolves names with the operating system.
     ///
     /// # Errors
-    /// TLS cannot be set up on this machine.
+    /// Returns an error if TLS is not available.
     pub fn new(policy: FetchPolicy) -> Result<Self, FetchError> {
         Self::with_lookup(policy, System)
     }
 
-    /// A fetcher that asks `lookup` for the numbers of names.
+    /// Creates a fetcher that resolves names with `lookup`.
     ///
     /// # Errors
     /// As [`Fetcher::new`].
@@ -132,17 +132,17 @@ impl Fetcher {
         static RING: OnceLock<()> = OnceLock::new();
         let lookup: Arc<dyn Resolver> = Arc::new(lookup);
         RING.get_or_init(|| {
-            // An embedding program may have installed another provider before; then that one serves.
+            // An embedding program may have installed another provider before, which is then used.
             drop(rustls::crypto::ring::default_provider().install_default());
         });
         let client = |private| {
             Client::builder()
                 .connect_timeout(policy.connect)
                 .redirect(reqwest::redirect::Policy::none())
-                // A proxy would look names up by itself.
+                // A proxy would resolve names without the check.
                 .no_proxy()
                 .referer(false)
-                // Each request has a connection of its own, to a number that was just checked.
+                // Each request gets a new connection to an address that was just checked.
                 .pool_max_idle_per_host(0)
                 .user_agent(concat!("logue/", env!("CARGO_PKG_VERSION")))
                 .dns_resolver(Checked {
@@ -163,20 +163,20 @@ impl Fetcher {
         })
     }
 
-    /// What is allowed.
+    /// Returns the policy.
     pub fn policy(&self) -> &FetchPolicy {
         &self.policy
     }
 
-    /// Gets what an address leads to. Dropping the future ends the request.
+    /// Fetches a URL. Dropping the future ends the request.
     ///
     /// # Errors
-    /// Everything that is not a successful answer within the limits, by category.
+    /// Returns a [`FetchError`] unless the response is successful and within the limits.
     pub async fn get(&self, url: &str) -> Result<Fetched, FetchError> {
         self.get_with(url, None).await
     }
 
-    /// The same with a key for the host that the address names.
+    /// Fetches a URL with a key for its host.
     ///
     /// # Errors
     /// As [`Fetcher::get`].
@@ -228,7 +228,7 @@ impl Fetcher {
         }
     }
 
-    /// One hop: the policy, then the request.
+    /// Checks the policy and sends the request of one hop.
     async fn ask(&self, url: &Url, key: Option<&FetchKey>) -> Result<Response, FetchError> {
         let client = if self.check(url)? {
             &self.private
@@ -248,8 +248,10 @@ impl Fetcher {
             .map_err(|error| send_error(url, &error))
     }
 
-    /// An allowed address with the client that reaches it, for what is no page. The client follows
-    /// no redirects and connects to what the policy allows for this address.
+    /// Returns an allowed URL with the client that can reach it, for protocols other than fetching.
+    ///
+    /// The client follows no redirects and connects only to addresses that the policy allows for
+    /// the URL.
     #[cfg(feature = "mcp")]
     pub(crate) fn client_for(&self, url: &str) -> Result<(Url, &Client), FetchError> {
         let url = parse(url)?;
@@ -258,7 +260,7 @@ impl Fetcher {
         Ok((url, client))
     }
 
-    /// Whether the host of an allowed address may be private.
+    /// Returns whether the host of an allowed URL may be private.
     fn check(&self, url: &Url) -> Result<bool, FetchError> {
         let host = url.host_str().unwrap_or_default().trim_end_matches('.');
         let port = url.port_or_known_default().unwrap_or(0);
@@ -297,7 +299,7 @@ impl Fetcher {
                 url.as_str(),
                 format!("{url} has more than the {limit} bytes that are fetched"),
             )
-            .with_help("name an address with less behind it"),
+            .with_help("shorten the address"),
             BodyError::Broken(error) => FetchError::new(
                 FetchCategory::Broken,
                 url.as_str(),
@@ -332,13 +334,13 @@ impl Fetcher {
     }
 }
 
-/// An address that can be fetched: http or https, a host, no credentials.
+/// Parses a URL with scheme http or https, a host and no credentials.
 fn parse(text: &str) -> Result<Url, FetchError> {
     let error = |why: &str| {
         let message = format!("`{}` cannot be fetched: {why}", shown(text));
         FetchError::new(FetchCategory::Address, &shown(text), message)
     };
-    if text.len() > LONGEST_URL {
+    if text.len() > MAX_URL_BYTES {
         return Err(error("it is too long for an address"));
     }
     let url = Url::parse(text.trim()).map_err(|why| {
@@ -352,9 +354,8 @@ fn checked(mut url: Url, error: impl Fn(&str) -> FetchError) -> Result<Url, Fetc
         return Err(error("only http and https are fetched"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(error("it holds a user name or password").with_help(
-            "leave them out: what stands in an address ends up in transcripts and logs",
-        ));
+        return Err(error("it holds a user name or password")
+            .with_help("leave them out: addresses are written to transcripts and logs"));
     }
     if url
         .host_str()
@@ -366,17 +367,17 @@ fn checked(mut url: Url, error: impl Fn(&str) -> FetchError) -> Result<Url, Fetc
     Ok(url)
 }
 
-/// Where a redirect leads.
+/// Resolves the target of a redirect.
 fn redirect(from: &Url, location: Option<String>) -> Result<Url, FetchError> {
     let error = |why: &str| {
         let message = format!("{from} redirects, but {why}");
         FetchError::new(FetchCategory::Redirect, from.as_str(), message)
     };
     let location = location.ok_or_else(|| error("does not say where to"))?;
-    let to = (location.len() <= LONGEST_URL)
+    let to = (location.len() <= MAX_URL_BYTES)
         .then(|| from.join(&location).ok())
         .flatten();
-    let to = to.ok_or_else(|| error("where to is no address"))?;
+    let to = to.ok_or_else(|| error("the target is not an address"))?;
     if from.scheme() == "https" && to.scheme() == "http" {
         return Err(error("to an address without encryption").with_help(format!(
             "name that address itself if it will do: {}",
@@ -390,7 +391,7 @@ fn redirect(from: &Url, location: Option<String>) -> Result<Url, FetchError> {
 
 fn status_error(url: &Url, status: reqwest::StatusCode) -> FetchError {
     let help = match status.as_u16() {
-        401 | 403 => "it is not open to everybody",
+        401 | 403 => "it requires authorization",
         404 | 410 => "check the address",
         429 => "wait, then try again",
         500..=599 => "the fault is the server's; try again later",
@@ -455,13 +456,13 @@ fn media_type(headers: &HeaderMap) -> (Option<String>, Option<String>) {
     (Some(kind), charset)
 }
 
-/// An address as errors may show it: bounded, and without credentials.
+/// Returns a URL for error messages: truncated and without credentials.
 fn shown(text: &str) -> String {
     let mut text = text.trim().to_owned();
     if let Ok(mut url) = Url::parse(&text)
         && (!url.username().is_empty() || url.password().is_some())
     {
-        // Both fail only where there cannot be credentials.
+        // Both fail only if the URL cannot have credentials.
         let cleared = url.set_username("").and_then(|()| url.set_password(None));
         text = cleared.map_or_else(|()| "an address".to_owned(), |()| url.to_string());
     }
@@ -471,7 +472,7 @@ fn shown(text: &str) -> String {
     }
 }
 
-/// An error with the chain of its causes, which is where the reason of a failed request is.
+/// Formats an error with its causes, which contain the reason of a failed request.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! Which hosts may be asked, and what asking may cost.
+//! Allowed hosts and request limits.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use reqwest::Url;
 
-/// What may be fetched. The default allows no host at all.
+/// The hosts and limits of fetching. The default allows no host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchPolicy {
-    /// The hosts; whatever none of these names is refused, also behind a redirect.
+    /// The allowed hosts; all others are refused, also after a redirect.
     pub hosts: Vec<HostRule>,
-    /// Redirects that are followed for one request.
+    /// Maximum number of redirects of one request.
     pub max_redirects: usize,
-    /// Time to a connection.
+    /// Time limit of connecting.
     pub connect: Duration,
-    /// Time for everything, redirects and body included.
+    /// Time limit of the request, with redirects and body.
     pub total: Duration,
-    /// Bytes of the body, over the wire and unpacked.
+    /// Maximum size of the body in bytes, both received and decompressed.
     pub max_bytes: usize,
 }
 
@@ -35,10 +35,10 @@ impl Default for FetchPolicy {
 }
 
 impl FetchPolicy {
-    /// The default limits for the hosts that these rules name.
+    /// Creates a policy with default limits for the hosts of these rules.
     ///
     /// # Errors
-    /// The first rule that is none.
+    /// Returns an error for the first invalid rule.
     pub fn allowing<I>(rules: I) -> Result<Self, HostRuleError>
     where
         I: IntoIterator,
@@ -53,8 +53,7 @@ impl FetchPolicy {
         })
     }
 
-    /// Whether an address with this host and port may be asked; if so, whether the host may lie in
-    /// a private network.
+    /// Returns whether the host is allowed and, if so, whether it may be in a private network.
     pub(crate) fn admits(&self, host: &str, port: u16, default_port: bool) -> Option<bool> {
         let fits = |rule: &&HostRule| rule.admits(host, port, default_port);
         let mut fitting = self.hosts.iter().filter(fits).peekable();
@@ -63,18 +62,18 @@ impl FetchPolicy {
     }
 }
 
-/// A host that may be asked, as it is written after `--allow-host` and in `logue.toml`:
+/// An allowed host, as written after `--allow-host` and in `logue.toml`.
 ///
 /// | written | allows |
 /// |---|---|
 /// | `example.com` | this host on the default ports |
 /// | `*.example.com` | every host below it, and not `example.com` itself |
 /// | `example.com:8080`, `example.com:*` | this port, any port |
-/// | `localhost`, `192.168.0.7`, `[::1]:8080` | this host, which says itself that it is private |
-/// | `private:wiki` | a host by a name that may lead into a private network |
+/// | `localhost`, `192.168.0.7`, `[::1]:8080` | this host, which is private by its name |
+/// | `private:wiki` | a host by a name that may resolve into a private network |
 ///
-/// A name without `private:` that leads to a loopback, private, link-local, shared, multicast or
-/// otherwise not public address is refused when it is looked up.
+/// A name without `private:` that resolves to a loopback, private, link-local, shared, multicast or
+/// otherwise non-public address is refused.
 ///
 /// ```
 /// use logue_tools::HostRule;
@@ -86,13 +85,13 @@ impl FetchPolicy {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostRule {
-    /// As addresses write it: lower case, punycode, brackets around IPv6.
+    /// The host as URLs write it: lower case, punycode, brackets around IPv6.
     host: String,
-    /// Whether hosts below it are meant, and not it.
+    /// Whether the rule matches subdomains instead of the host.
     below: bool,
     port: Port,
     private: bool,
-    /// Whether the text said `private:`.
+    /// Whether the text began with `private:`.
     said_private: bool,
 }
 
@@ -103,7 +102,7 @@ enum Port {
     Is(u16),
 }
 
-/// A text that names no host.
+/// The error for a text that is not a host rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostRuleError {
     rule: String,
@@ -124,7 +123,7 @@ impl fmt::Display for HostRuleError {
 impl std::error::Error for HostRuleError {}
 
 impl HostRule {
-    /// Whether the rule lets a request into a private network.
+    /// Returns whether the rule allows addresses in a private network.
     pub fn is_private(&self) -> bool {
         self.private
     }
@@ -167,7 +166,7 @@ impl FromStr for HostRule {
             Some((host, "*")) => (host, Port::Any),
             Some((host, port)) => {
                 let number = port.parse().ok().filter(|number| *number != 0);
-                let number = number.ok_or_else(|| error("its port is no number"))?;
+                let number = number.ok_or_else(|| error("its port is not a number"))?;
                 (host, Port::Is(number))
             }
             None => (text, Port::Default),
@@ -179,12 +178,14 @@ impl FromStr for HostRule {
         if host.contains('*') {
             return Err(error("a `*` stands for what is before the first dot only"));
         }
-        // The parser of addresses decides how a host is written, so that both sides agree.
+        // The URL parser normalizes the host, so that rules and URLs compare equal.
         let url =
-            Url::parse(&format!("http://{host}/")).map_err(|_| error("it is no host name"))?;
+            Url::parse(&format!("http://{host}/")).map_err(|_| error("it is not a host name"))?;
         let host = url.host_str().map(|host| host.trim_end_matches('.'));
         let host = host.filter(|host| !host.is_empty() && url.port().is_none());
-        let host = host.ok_or_else(|| error("it is no host name"))?.to_owned();
+        let host = host
+            .ok_or_else(|| error("it is not a host name"))?
+            .to_owned();
         let literal = literal(&host).is_some();
         if below && (literal || said_private || host == "localhost") {
             return Err(error("a host that may be private must be named in full"));
@@ -217,7 +218,7 @@ impl fmt::Display for HostRule {
     }
 }
 
-/// The number that a host is, if it is one and no name.
+/// Returns the IP address that a host is, if it is not a name.
 pub(crate) fn literal(host: &str) -> Option<IpAddr> {
     let inside = host
         .strip_prefix('[')

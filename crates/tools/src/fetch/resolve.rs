@@ -1,4 +1,4 @@
-//! From a name to the numbers that may be connected to.
+//! Name resolution for allowed connections.
 
 use std::collections::HashSet;
 use std::io;
@@ -10,9 +10,9 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use super::public::is_public;
 use crate::BoxFuture;
 
-/// Where the numbers of a name come from: the operating system, unless a program brings its own.
+/// A source of the addresses of a name, by default the operating system.
 pub trait Resolver: Send + Sync {
-    /// All numbers of a name.
+    /// Returns all addresses of a name.
     fn lookup<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
@@ -22,7 +22,7 @@ impl<T: Resolver + ?Sized> Resolver for Arc<T> {
     }
 }
 
-/// The operating system's.
+/// The resolver of the operating system.
 #[derive(Debug)]
 pub(crate) struct System;
 
@@ -35,7 +35,7 @@ impl Resolver for System {
     }
 }
 
-/// A name that leads only to addresses that are not public.
+/// The error for a name with private addresses only.
 #[derive(Debug)]
 pub(crate) struct OnlyPrivate {
     pub(crate) address: IpAddr,
@@ -49,11 +49,12 @@ impl std::fmt::Display for OnlyPrivate {
 
 impl std::error::Error for OnlyPrivate {}
 
-/// Looks a name up once, for the one connection that is made to exactly what was found and checked:
-/// a name that changes its mind in between changes nothing.
+/// Resolves a name once, for one connection to exactly the checked addresses.
+///
+/// A name that resolves differently later has no effect.
 pub(crate) struct Checked {
     pub(crate) lookup: Arc<dyn Resolver>,
-    /// Whether addresses that are not public will do.
+    /// Whether private addresses are allowed.
     pub(crate) private: bool,
 }
 

@@ -1,19 +1,21 @@
-//! Where a server is, as a prompt writes it: `stdio:COMMAND`, or an address of HTTP.
+//! Server addresses as prompts write them: `stdio:COMMAND` or a URL.
 
 use crate::{ToolServerError, ToolServerErrorKind};
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
-    /// A program that is started, with its arguments. No shell reads them.
+    /// A program and its arguments, started without a shell.
     Command(Vec<String>),
-    /// A server that is asked over HTTP.
+    /// A server over HTTP.
     Http(String),
 }
 
 impl Address {
+    /// Parses an address.
+    ///
     /// # Errors
-    /// The text is no address of a server: what is wrong, and how addresses are written.
+    /// Returns an error with the expected form if the text is not a server address.
     pub(crate) fn parse(text: &str) -> Result<Self, ToolServerError> {
         let text = text.trim();
         if let Some(command) = text.strip_prefix("stdio:") {
@@ -30,11 +32,13 @@ impl Address {
             Some("mcp+http" | "mcp+https") => Ok(Self::Http(
                 text.get("mcp+".len()..).unwrap_or_default().to_owned(),
             )),
-            _ => Err(fault(format!("`{text}` is no address of an MCP server"))),
+            _ => Err(fault(format!(
+                "`{text}` is not an address of an MCP server"
+            ))),
         }
     }
 
-    /// A short word for the server: the program without its ending, or the host.
+    /// Returns a short name: the program without its extension, or the host.
     pub(crate) fn short(&self) -> String {
         let word = match self {
             Self::Command(words) => {
@@ -64,7 +68,7 @@ fn fault(message: String) -> ToolServerError {
     )
 }
 
-/// The words of a command: separated by white space, which quotes and a backslash keep.
+/// Splits a command at white space, except inside quotes and after a backslash.
 fn words(text: &str) -> Result<Vec<String>, &'static str> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -79,7 +83,8 @@ fn words(text: &str) -> Result<Vec<String>, &'static str> {
                 word.get_or_insert_default();
             }
             (Some('"') | None, '\\') => match characters.next() {
-                // Between double quotes a backslash keeps itself but for what it has to escape.
+                // Between double quotes a backslash is literal unless it escapes a quote or
+                // backslash.
                 Some(escaped) if quote.is_none() || matches!(escaped, '"' | '\\') => {
                     word.get_or_insert_default().push(escaped);
                 }

@@ -1,4 +1,4 @@
-//! What a server offers, and what is remembered of it from one run to the next.
+//! Tool catalogs of servers and their cache.
 
 use std::fs;
 use std::io::Write as _;
@@ -9,29 +9,29 @@ use rmcp::model::{ListToolsResult, Tool};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// Tools of one server that are taken.
-pub(crate) const MOST_TOOLS: usize = 1_000;
+/// Maximum number of tools per server.
+pub(crate) const MAX_TOOLS: usize = 1_000;
 
-/// One tool of a server.
+/// A tool of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Offer {
     /// The name at the server.
     pub(crate) name: String,
     pub(crate) description: String,
-    /// The schema of the arguments.
+    /// The JSON Schema of the arguments.
     pub(crate) parameters: Value,
 }
 
 /// The tools of a server, in its order.
 pub(crate) type Catalog = Vec<Offer>;
 
-/// The tools on a page of a list, and where the next page begins. What is no tool is left out.
+/// Returns the tools of a page and the cursor of the next page. Invalid tools are skipped.
 pub(crate) fn page(result: ListToolsResult) -> (Catalog, Option<String>) {
     let offers = result.tools.into_iter().map(offer).collect();
     (offers, result.next_cursor)
 }
 
-/// A page that holds something else than tools: those that can be read.
+/// Reads a page that contains other entries than tools, and skips those.
 pub(crate) fn page_of_value(value: &Value) -> Option<(Catalog, Option<String>)> {
     let tools = value.get("tools")?.as_array()?;
     let read = |tool: &Value| serde_json::from_value::<Tool>(tool.clone()).ok();
@@ -44,7 +44,7 @@ pub(crate) fn page_of_value(value: &Value) -> Option<(Catalog, Option<String>)> 
 
 fn offer(tool: Tool) -> Offer {
     let mut parameters: Map<String, Value> = (*tool.input_schema).clone();
-    // Model servers insist on both.
+    // Model servers require both members.
     parameters.entry("type").or_insert_with(|| json!("object"));
     parameters.entry("properties").or_insert_with(|| json!({}));
     let said = tool.description.map(std::borrow::Cow::into_owned);
@@ -55,7 +55,7 @@ fn offer(tool: Tool) -> Offer {
     }
 }
 
-/// Catalogs in a folder, each for a limited time.
+/// A directory of cached catalogs with a limited lifetime.
 #[derive(Clone, Debug)]
 pub struct CatalogCache {
     folder: PathBuf,
@@ -63,12 +63,12 @@ pub struct CatalogCache {
 }
 
 impl CatalogCache {
-    /// A cache in `folder`, which is made when it is needed. A catalog counts for `lifetime`.
+    /// Creates a cache in `folder`, which is created on first use.
     pub fn new(folder: PathBuf, lifetime: Duration) -> Self {
         Self { folder, lifetime }
     }
 
-    /// The file of a server that is told apart from others by `identity`.
+    /// Returns the cache file of a server identified by `identity`.
     pub(crate) fn file(&self, identity: &[&str]) -> PathBuf {
         let identity = json!([env!("CARGO_PKG_VERSION"), identity]).to_string();
         self.folder
@@ -77,7 +77,7 @@ impl CatalogCache {
 
     pub(crate) fn get(&self, file: &Path) -> Option<Catalog> {
         let written = fs::metadata(file).ok()?.modified().ok()?;
-        // A file from the future is as old as nobody knows.
+        // A modification time in the future has an unknown age.
         let age = SystemTime::now().duration_since(written).ok()?;
         if age > self.lifetime {
             return None;
@@ -94,8 +94,7 @@ impl CatalogCache {
         value.as_array()?.iter().map(read).collect()
     }
 
-    /// Keeps a catalog. A cache that cannot be written costs a later request and nothing else, so
-    /// failures are not told.
+    /// Stores a catalog. Errors are ignored: they cost only a later request.
     pub(crate) fn put(&self, file: &Path, catalog: &[Offer]) {
         let offers = catalog.iter().map(|offer| {
             json!({
@@ -106,7 +105,7 @@ impl CatalogCache {
         });
         let text = Value::Array(offers.collect()).to_string();
         let written = fs::create_dir_all(&self.folder).and_then(|()| {
-            // The name is complete at every moment, so nobody reads half a catalog.
+            // The rename is atomic, so a catalog is never read partially.
             let unfinished = file.with_extension(std::process::id().to_string());
             let mut options = fs::OpenOptions::new();
             options.write(true).create(true).truncate(true);
@@ -118,14 +117,14 @@ impl CatalogCache {
         drop(written);
     }
 
-    /// Forgets a catalog.
+    /// Removes a catalog.
     pub(crate) fn remove(file: &Path) {
-        // It may not be there.
+        // The file may not exist.
         drop(fs::remove_file(file));
     }
 }
 
-/// Files of these options are for their owner alone.
+/// Restricts new files to their owner.
 pub(crate) fn private(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
     #[cfg(unix)]
     {

@@ -1,7 +1,8 @@
-//! What a server may say without being asked: that its tools have changed, and a few questions.
+//! Filter for unsolicited messages of a server.
 //!
-//! Everything else (logs, progress, news of resources) is dropped before it costs anything. Questions
-//! are answered by [`Host`]: there is no model and no person for a server here.
+//! Changes of the tool list and a limited number of requests pass; logs, progress and resource
+//! updates are dropped early. [`Host`] responds to requests: servers get access to neither a model
+//! nor a person.
 
 #![expect(deprecated, reason = "servers of earlier versions ask for roots")]
 
@@ -17,20 +18,19 @@ use rmcp::service::RequestContext;
 use rmcp::transport::Transport;
 use rmcp::{ClientHandler, RoleClient};
 
-/// Questions of a server that are answered in the life of one connection, beyond one for each of our
-/// messages.
+/// Number of server requests answered per connection, plus one per message of the client.
 const QUESTIONS: u64 = 100;
 
-/// A connection that lets through what matters.
+/// A transport that passes relevant messages only.
 pub(crate) struct FilteredTransport<T> {
     inner: T,
     changed: Arc<AtomicBool>,
-    /// Questions that the server may still ask.
+    /// Number of requests that the server may still send.
     questions: u64,
 }
 
 impl<T> FilteredTransport<T> {
-    /// `changed` is set when the server says that its tools have changed.
+    /// Creates a filter that sets `changed` when the tool list of the server changes.
     pub(crate) fn new(inner: T, changed: Arc<AtomicBool>) -> Self {
         Self {
             inner,
@@ -87,7 +87,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for FilteredTransport<T> {
     }
 }
 
-/// What a server is told of the program that it works for.
+/// The client information that servers receive.
 #[derive(Clone, Debug)]
 pub(crate) struct Host {
     roots: Vec<PathBuf>,

@@ -1,6 +1,7 @@
-//! A server that is asked over HTTP: only if its host is allowed, and through the same clients that
-//! everything else of the network goes through. No redirect is followed, because it could take a
-//! secret elsewhere.
+//! Servers over HTTP.
+//!
+//! Connections use the clients of the [`Fetcher`], so only allowed hosts are contacted. Redirects
+//! are not followed, because they could leak a secret.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -9,10 +10,11 @@ use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
-use super::{McpOptions, oauth};
+use super::oauth;
+use super::options::McpOptions;
 use crate::Fetcher;
 
-/// A connection to `url`, with what the settings of the server say.
+/// Connects to `url` with the settings of the server.
 pub(crate) async fn transport(
     network: &Fetcher,
     url: &str,
@@ -28,7 +30,7 @@ pub(crate) async fn transport(
             .ok()
             .zip(HeaderValue::try_from(value.as_str()).ok());
         let Some((header, mut value)) = read else {
-            return Err(format!("`{header}` of its settings is no header"));
+            return Err(format!("`{header}` of its settings is not a valid header"));
         };
         value.set_sensitive(true);
         headers.insert(header, value);
@@ -49,7 +51,7 @@ pub(crate) async fn transport(
     ))
 }
 
-/// An error with its causes, and what to do where the server wants to know who asks.
+/// Formats an error with its causes, and the remedy if authorization is required.
 pub(crate) fn why(error: &(dyn Error + 'static), name: &str) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -62,7 +64,7 @@ pub(crate) fn why(error: &(dyn Error + 'static), name: &str) -> String {
         cause = inner.source();
     }
     if text.contains("Auth required") || text.contains("authorization required") {
-        text = format!("it wants to know who asks; `logue mcp login {name}` logs in ({text})");
+        text = format!("it requires authorization; `logue mcp login {name}` logs in ({text})");
     }
     text
 }

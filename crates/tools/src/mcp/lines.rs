@@ -1,8 +1,8 @@
-//! Messages as lines, as a server that is a program writes them.
+//! Messages as lines, the transport of servers that are programs.
 //!
-//! Programs print more than they should: banners, logs, broken messages. What is no message is
-//! skipped and counted; it neither ends the connection nor is answered. A message that is too long is
-//! the end of the connection, because what it answered would never be known.
+//! Programs print more than messages: banners, logs, malformed JSON. Lines that are not messages
+//! are skipped and counted; they neither end the connection nor get a response. A message above the
+//! size limit ends the connection, because its request would never be answered.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,24 +16,23 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::Mutex;
 
-/// What was wrong with what a server wrote.
+/// Errors in the output of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
-    /// Lines that are no messages.
+    /// Number of lines that are not messages.
     pub(crate) skipped: AtomicU64,
-    /// Whether a message was longer than the limit.
+    /// Set when a message exceeds the size limit.
     pub(crate) too_long: AtomicBool,
 }
 
-/// A connection of lines.
+/// A transport of lines.
 pub(crate) struct Lines<R, W> {
     read: BufReader<R>,
-    /// What there is of the line that is being read. It is kept here because reading may be
-    /// interrupted at any point.
+    /// The partially read line, stored here because reading may be cancelled at any point.
     line: Vec<u8>,
     limit: usize,
     write: Arc<Mutex<Option<W>>>,
-    /// Messages that came together.
+    /// Messages received together.
     waiting: VecDeque<ServerJsonRpcMessage>,
     faults: Arc<Faults>,
 }
@@ -50,7 +49,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
         }
     }
 
-    /// Reads up to and with the next newline; `false` at the end of what there is.
+    /// Reads up to and including the next newline; `false` at the end of the stream.
     async fn read_line(&mut self) -> bool {
         loop {
             let Ok(available) = self.read.fill_buf().await else {
@@ -73,7 +72,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
         }
     }
 
-    /// Takes what a line says.
+    /// Parses a line.
     fn take(&mut self) {
         let line = std::mem::take(&mut self.line);
         let text = line.trim_ascii();
@@ -81,7 +80,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
             return;
         }
         if text.first() == Some(&b'[') {
-            // Version 2025-03-26 may send several at once.
+            // Version 2025-03-26 permits batches.
             match serde_json::from_slice::<Vec<Value>>(text) {
                 Ok(values) => {
                     for value in values {
@@ -106,7 +105,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
             return;
         }
         self.skip();
-        // An answer that cannot be read is an answer all the same: nobody shall wait for another.
+        // An unreadable response still completes its request.
         let value = value().unwrap_or_default();
         let id = value.get("id").filter(|_| value.get("method").is_none());
         let id = id.and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
@@ -158,7 +157,7 @@ where
             self.take();
             turns += 1;
             if turns.is_multiple_of(64) {
-                // A flood of lines must not keep everything else from running.
+                // A flood of lines must not starve other tasks.
                 tokio::task::yield_now().await;
             }
         }

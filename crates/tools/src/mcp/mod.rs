@@ -1,10 +1,9 @@
-//! Tools of servers that speak the Model Context Protocol.
+//! Tools of servers that implement the Model Context Protocol.
 //!
-//! [`McpServers`] is the client side: it starts or connects to the servers that a prompt declares,
-//! remembers what they offer, and hands their tools out as [`ToolSource`]s. A server is a program of
-//! somebody else: it may not start, hang, die, flood, lie, or change its mind. None of that ends a
-//! turn: tools of a server that cannot be reached are left out with a warning, and a call that went
-//! wrong is told to the model as one that failed.
+//! [`McpServers`] is the client: it starts or connects to the servers that a prompt declares,
+//! caches their catalogs and provides their tools as [`ToolSource`]s. A server is untrusted: it may
+//! fail to start, hang, crash, flood, lie or change its tools. None of that fails a turn. Tools of
+//! an unreachable server are left out with a warning, and a failed call is a failed result.
 
 mod address;
 mod catalog;
@@ -13,6 +12,7 @@ mod http;
 mod lines;
 mod names;
 mod oauth;
+mod options;
 mod outcome;
 mod process;
 mod server;
@@ -20,16 +20,13 @@ mod tokens;
 mod tool;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
-
-use sha2::{Digest as _, Sha256};
 
 pub use catalog::CatalogCache;
 pub use oauth::login;
+pub use options::{LogFn, McpOptions, McpSettings};
 pub use tokens::TokenStore;
 
 use crate::{
@@ -39,108 +36,6 @@ use crate::{
 use address::Address;
 use server::Server;
 use tool::Declared;
-
-/// Says something to whoever runs the program.
-pub type LogFn = Arc<dyn Fn(&str) + Send + Sync>;
-
-/// What servers may cost, and what they get.
-#[derive(Clone)]
-pub struct McpOptions {
-    /// Time for a server to start, and to say what it offers.
-    pub start: Duration,
-    /// Time for one call.
-    pub call: Duration,
-    /// Bytes of one message of a server.
-    pub message_bytes: usize,
-    /// Bytes of a result that the model is told.
-    pub output_bytes: usize,
-    /// The whole environment of a server that is a program.
-    pub environment: Vec<(OsString, OsString)>,
-    /// Where catalogs are kept from one run to the next.
-    pub cache: Option<CatalogCache>,
-    /// Where tokens are kept that somebody logged in for.
-    pub tokens: Option<TokenStore>,
-    /// What is particular to a server, by its address as declared.
-    pub servers: BTreeMap<String, McpSettings>,
-    /// Who is told of a server that cannot be reached.
-    pub notice: Option<LogFn>,
-}
-
-impl Default for McpOptions {
-    fn default() -> Self {
-        Self {
-            start: Duration::from_secs(30),
-            call: Duration::from_secs(60),
-            message_bytes: 8 * 1024 * 1024,
-            output_bytes: 100_000,
-            environment: Vec::new(),
-            cache: None,
-            tokens: None,
-            servers: BTreeMap::new(),
-            notice: None,
-        }
-    }
-}
-
-impl fmt::Debug for McpOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("McpOptions")
-            .field("start", &self.start)
-            .field("call", &self.call)
-            .field("servers", &self.servers.keys())
-            .finish_non_exhaustive()
-    }
-}
-
-impl McpOptions {
-    fn settings(&self, server: &str) -> McpSettings {
-        self.servers.get(server).cloned().unwrap_or_default()
-    }
-
-    fn tell(&self, text: &str) {
-        if let Some(notice) = &self.notice {
-            notice(text);
-        }
-    }
-}
-
-/// What is particular to one server over HTTP.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct McpSettings {
-    /// Headers of every request.
-    pub headers: BTreeMap<String, String>,
-    /// A token that says who asks.
-    pub bearer: Option<String>,
-    /// The program's name at the server's authorization server.
-    pub client_id: Option<String>,
-    /// The secret of that name. With both, nobody has to log in.
-    pub client_secret: Option<String>,
-}
-
-impl fmt::Debug for McpSettings {
-    /// Without values: they are secrets.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("McpSettings")
-            .field("headers", &self.headers.keys())
-            .field("bearer", &self.bearer.is_some())
-            .field("client_id", &self.client_id)
-            .field("client_secret", &self.client_secret.is_some())
-            .finish()
-    }
-}
-
-impl McpSettings {
-    /// What tells catalogs apart that are given to different askers, and gives no secret away.
-    fn identity(&self) -> String {
-        format!(
-            "{:x}",
-            Sha256::digest(format!(
-                "{:?}{:?}{:?}",
-                self.headers, self.bearer, self.client_id
-            ))
-        )
-    }
-}
 
 /// The servers of one run.
 pub struct McpServers {
@@ -158,7 +53,8 @@ impl fmt::Debug for McpServers {
 }
 
 impl McpServers {
-    /// No server yet. Servers over HTTP are reached through `network` and not at all without.
+    /// Creates an empty set. Servers over HTTP are reached through `network`; without it they are
+    /// denied.
     pub fn new(options: McpOptions, network: Option<Arc<Fetcher>>) -> Self {
         Self {
             options: Arc::new(options),
@@ -167,7 +63,7 @@ impl McpServers {
         }
     }
 
-    /// Forgets what is remembered of a server from earlier runs.
+    /// Removes the cached catalog of a server.
     pub fn forget(&self, wanted: &ServerToolRequest) {
         if let Ok(server) = self.find(wanted) {
             server.forget();
@@ -215,11 +111,11 @@ impl McpServers {
             );
         };
         network.client_for(url).map(drop).map_err(|error| {
-            let fault = match error.category {
+            let kind = match error.category {
                 FetchCategory::Denied | FetchCategory::Private => ToolServerErrorKind::Denied,
                 _ => ToolServerErrorKind::Address,
             };
-            let failed = ToolServerError::new(fault, error.message);
+            let failed = ToolServerError::new(kind, error.message);
             error
                 .help
                 .into_iter()
@@ -247,7 +143,7 @@ impl ToolServers for McpServers {
                     .cloned()
                     .collect::<Vec<String>>()
             };
-            // What is remembered may be older than the tool.
+            // The cached catalog may be older than the tool.
             if catalog
                 .as_ref()
                 .is_ok_and(|catalog| !lacks(catalog).is_empty())
@@ -260,7 +156,7 @@ impl ToolServers for McpServers {
                         return Err(no_such_tool(name, &server.name, &catalog));
                     }
                 }
-                Err(why) => self.options.tell(&format!(
+                Err(why) => self.options.log(&format!(
                     "the MCP server `{}` cannot be reached, so its tools are left out: {why}",
                     server.name
                 )),
@@ -288,11 +184,11 @@ impl ToolServers for McpServers {
 }
 
 fn no_such_tool(name: &str, server: &str, catalog: &catalog::Catalog) -> ToolServerError {
-    /// Names that are listed.
-    const SHOWN: usize = 50;
+    /// Maximum number of listed names.
+    const MAX_NAMES: usize = 50;
     let mut names: Vec<&str> = catalog.iter().map(|offer| offer.name.as_str()).collect();
-    let more = names.len().saturating_sub(SHOWN);
-    names.truncate(SHOWN);
+    let more = names.len().saturating_sub(MAX_NAMES);
+    names.truncate(MAX_NAMES);
     let mut list = names.join(", ");
     if more > 0 {
         list.push_str(&format!(" and {more} more"));

@@ -1,10 +1,8 @@
-//! Names that every model server accepts for a tool.
+//! Tool names that every model server accepts.
 
-/// The longest name of a tool that model servers accept.
-pub(crate) const LONGEST: usize = 64;
+use crate::toolbox::MAX_NAME_LEN;
 
-/// The name with everything replaced that is not a letter or digit of ASCII, `_` or `-`, and cut to
-/// what model servers accept.
+/// Replaces characters other than ASCII letters, digits, `_` and `-`, and truncates the name.
 pub(crate) fn wire_safe(name: &str) -> String {
     let safe = |character: char| {
         if character.is_ascii_alphanumeric() || matches!(character, '_' | '-') {
@@ -13,7 +11,7 @@ pub(crate) fn wire_safe(name: &str) -> String {
             '_'
         }
     };
-    name.chars().take(LONGEST).map(safe).collect()
+    name.chars().take(MAX_NAME_LEN).map(safe).collect()
 }
 
 #[cfg(test)]

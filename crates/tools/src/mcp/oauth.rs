@@ -1,10 +1,10 @@
-//! Who asks, for servers that want to know it: tokens of OAuth 2.1.
+//! Authorization of MCP servers with OAuth 2.1.
 //!
-//! A server that answers 401 names an authorization server. A person logs in there once with a browser
-//! ([`login`]: authorization code with PKCE, back through a loopback address), or the program has an
-//! account of its own (client credentials). Tokens are kept in a private file for each server and
-//! renewed when they are old. Every address on the way has to be allowed, as all of the network has,
-//! and is encrypted unless it is on this machine.
+//! A server that responds with status 401 names an authorization server. A person logs in once with
+//! a browser ([`login`]: authorization code with PKCE and a loopback redirect), or the program has
+//! its own account (client credentials). Tokens are stored in one private file per server and
+//! refreshed before they expire. Every URL involved must be allowed by the network policy and
+//! encrypted, except on this machine.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -17,25 +17,26 @@ use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::McpSettings;
 use super::address::Address;
+use super::options::McpSettings;
 use super::tokens::TokenStore;
 use crate::Fetcher;
 
-/// Bytes of an answer of an authorization server.
-const MOST_BYTES: usize = 256 * 1024;
+/// Maximum size in bytes of a response of an authorization server.
+const MAX_RESPONSE_BYTES: usize = 256 * 1024;
 
-/// Time for one answer of an authorization server.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit of a request to an authorization server.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A token counts as old so many seconds before it is.
-const EARLY: u64 = 60;
+/// Seconds before expiry at which a token counts as expired.
+const EXPIRY_MARGIN: u64 = 60;
 
-/// The token for a server, if there is one: kept from a login and renewed if it is old, or asked for
-/// with the program's own account.
+/// Returns the token of a server, if there is one.
+///
+/// A stored token is refreshed if it has expired; a new one is requested with client credentials.
 ///
 /// # Errors
-/// The account of the settings was refused.
+/// Returns an error if the client credentials are refused.
 pub(crate) async fn token(
     network: &Fetcher,
     url: &str,
@@ -47,13 +48,13 @@ pub(crate) async fn token(
         let access = grant["access_token"].as_str().map(str::to_owned);
         let fresh = grant["expires_at"]
             .as_u64()
-            .is_none_or(|end| now() + EARLY < end);
+            .is_none_or(|end| now() + EXPIRY_MARGIN < end);
         if fresh && access.is_some() {
             return Ok(access);
         }
         if let Some(refresh) = grant["refresh_token"].as_str() {
             let form = [("grant_type", "refresh_token"), ("refresh_token", refresh)];
-            // One that cannot be renewed is as good as none: the server will ask for a login.
+            // Without a successful refresh the server requests a login.
             if let Ok(renewed) = grant_of(network, grant, &form).await {
                 let access = renewed["access_token"].as_str().map(str::to_owned);
                 keep(store, url, &renewed);
@@ -64,21 +65,21 @@ pub(crate) async fn token(
     let (Some(id), Some(secret)) = (&settings.client_id, &settings.client_secret) else {
         return Ok(None);
     };
-    let Some(place) = discover(network, url).await? else {
+    let Some(authorization) = discover(network, url).await? else {
         return Ok(None);
     };
     let client = json!({
-        "token_endpoint": place.server["token_endpoint"],
+        "token_endpoint": authorization.server["token_endpoint"],
         "client_id": id,
         "client_secret": secret,
-        "resource": place.resource,
+        "resource": authorization.resource,
     });
     let mut form = vec![("grant_type", "client_credentials")];
-    if let Some(scope) = &place.scope {
+    if let Some(scope) = &authorization.scope {
         form.push(("scope", scope));
     }
     let mut grant = grant_of(network, &client, &form).await?;
-    // What the settings know is not written down.
+    // Secrets from the settings are not stored.
     if let Some(grant) = grant.as_object_mut() {
         grant.remove("client_secret");
         grant.remove("refresh_token");
@@ -89,16 +90,18 @@ pub(crate) async fn token(
 
 fn keep(store: Option<&TokenStore>, url: &str, grant: &Value) {
     if let Some(store) = store {
-        // One that cannot be kept is asked for again.
+        // A token that cannot be stored is requested again.
         drop(store.put(url, grant));
     }
 }
 
-/// Logs a person in: `show` is given the address to open in a browser, and the login ends when the
-/// browser comes back. `secrets` gives a new random word of at least 32 characters each time.
+/// Logs in to a server.
+///
+/// `show` receives the URL to open in a browser; the login ends with the redirect back. `secrets`
+/// returns a new random text of at least 32 characters per call.
 ///
 /// # Errors
-/// The server wants no login, an address on the way is not allowed, or somebody refused.
+/// Returns an error if the server requires no login, a URL is not allowed or the login is refused.
 pub async fn login(
     network: &Fetcher,
     address: &str,
@@ -108,11 +111,13 @@ pub async fn login(
     show: impl FnOnce(&str),
 ) -> Result<(), String> {
     let Ok(Address::Http(url)) = Address::parse(address) else {
-        return Err(format!("`{address}` is no address of a server over HTTP"));
+        return Err(format!(
+            "`{address}` is not an address of a server over HTTP"
+        ));
     };
     let url = url.as_str();
-    let Some(place) = discover(network, url).await? else {
-        return Err(format!("{url} does not ask who it is talking to"));
+    let Some(authorization) = discover(network, url).await? else {
+        return Err(format!("{url} requires no login"));
     };
     let listener = TcpListener::bind(("127.0.0.1", 0)).await;
     let listener = listener.map_err(|error| format!("no port is free: {error}"))?;
@@ -121,13 +126,13 @@ pub async fn login(
         .map_err(|error| error.to_string())?
         .port();
     let redirect = format!("http://127.0.0.1:{port}/callback");
-    let mut client = register(network, &place, settings, &redirect).await?;
-    client["token_endpoint"] = place.server["token_endpoint"].clone();
-    client["resource"] = json!(place.resource);
+    let mut client = register(network, &authorization, settings, &redirect).await?;
+    client["token_endpoint"] = authorization.server["token_endpoint"].clone();
+    client["resource"] = json!(authorization.resource);
     let id = client["client_id"].as_str().unwrap_or_default().to_owned();
     let (verifier, state) = (secrets(), secrets());
     let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(&verifier));
-    let mut open = endpoint(&place.server, "authorization_endpoint")?;
+    let mut open = endpoint(&authorization.server, "authorization_endpoint")?;
     open.query_pairs_mut()
         .append_pair("response_type", "code")
         .append_pair("client_id", &id)
@@ -135,8 +140,8 @@ pub async fn login(
         .append_pair("state", &state)
         .append_pair("code_challenge", &challenge)
         .append_pair("code_challenge_method", "S256")
-        .append_pair("resource", &place.resource);
-    if let Some(scope) = &place.scope {
+        .append_pair("resource", &authorization.resource);
+    if let Some(scope) = &authorization.scope {
         open.query_pairs_mut().append_pair("scope", scope);
     }
     show(open.as_str());
@@ -152,18 +157,18 @@ pub async fn login(
     kept.map_err(|error| format!("the token cannot be kept: {error}"))
 }
 
-/// Where a server sends those who want to be known.
-struct Place {
-    /// What the authorization server says of itself.
+/// The authorization requirements of a server.
+struct Authorization {
+    /// The metadata of the authorization server.
     server: Value,
-    /// What the token is for.
+    /// The resource that the token is for.
     resource: String,
-    /// What may be done with it, if the server says.
+    /// The scope, if the server names one.
     scope: Option<String>,
 }
 
-/// Asks the server as a stranger and follows where it sends strangers. `None` if it takes them.
-async fn discover(network: &Fetcher, url: &str) -> Result<Option<Place>, String> {
+/// Requests the server without a token and reads its authorization metadata; `None` if it accepts.
+async fn discover(network: &Fetcher, url: &str) -> Result<Option<Authorization>, String> {
     let (own, client) = network.client_for(url).map_err(|error| error.message)?;
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {},
@@ -172,7 +177,7 @@ async fn discover(network: &Fetcher, url: &str) -> Result<Option<Place>, String>
         .post(own.clone())
         .header(ACCEPT, "application/json, text/event-stream")
         .header(CONTENT_TYPE, "application/json")
-        .timeout(PATIENCE)
+        .timeout(TIMEOUT)
         .body(hello.to_string());
     let answer = asked
         .send()
@@ -196,7 +201,7 @@ async fn discover(network: &Fetcher, url: &str) -> Result<Option<Place>, String>
             break;
         }
     }
-    // Without metadata the server is its own authorization server, as it was in earlier versions.
+    // Without metadata the server is its own authorization server, as in earlier versions.
     let issuer = metadata["authorization_servers"][0].as_str();
     let issuer = if let Some(issuer) = issuer {
         Url::parse(issuer).map_err(|error| format!("{issuer}: {error}"))?
@@ -206,13 +211,13 @@ async fn discover(network: &Fetcher, url: &str) -> Result<Option<Place>, String>
         origin
     };
     let resource = metadata["resource"].as_str().unwrap_or(url).to_owned();
-    // A server that names another one's resource would be given a token for that.
+    // Otherwise a server could obtain a token for the resource of another one.
     if Url::parse(&resource).map(|named| named.origin()) != Ok(own.origin()) {
         return Err(format!("{url} says that it is {resource}"));
     }
-    let mut why = String::new();
-    let places = well_known(&issuer, "oauth-authorization-server");
-    for at in places
+    let mut reason = String::new();
+    let locations = well_known(&issuer, "oauth-authorization-server");
+    for at in locations
         .into_iter()
         .chain(well_known(&issuer, "openid-configuration"))
     {
@@ -224,54 +229,54 @@ async fn discover(network: &Fetcher, url: &str) -> Result<Option<Place>, String>
                     scopes.collect::<Vec<_>>().join(" ")
                 });
                 let scope = parameter(challenge, "scope").or(scopes);
-                return Ok(Some(Place {
+                return Ok(Some(Authorization {
                     server,
                     resource,
                     scope: scope.filter(|scope| !scope.is_empty()),
                 }));
             }
-            Ok(_) => why = format!("{at} names no token endpoint"),
-            Err(error) => why = error,
+            Ok(_) => reason = format!("{at} names no token endpoint"),
+            Err(error) => reason = error,
         }
     }
     Err(format!(
-        "{url} wants to know who asks, but not where to log in: {why}"
+        "{url} requires authorization, but names no place to log in: {reason}"
     ))
 }
 
-/// Where metadata about an address may be: with its path behind, and without.
+/// Returns the well-known metadata URLs of an address, with and without its path.
 fn well_known(url: &Url, what: &str) -> Vec<Url> {
     let path = url.path().trim_end_matches('/');
     let with_path = format!("/.well-known/{what}{path}");
     let bare = format!("/.well-known/{what}");
-    let mut places = vec![with_path, bare];
-    places.dedup();
+    let mut locations = vec![with_path, bare];
+    locations.dedup();
     let at = |path: String| {
-        let mut place = url.clone();
-        place.set_query(None);
-        place.set_path(&path);
-        place
+        let mut authorization = url.clone();
+        location.set_query(None);
+        location.set_path(&path);
+        location
     };
-    places.into_iter().map(at).collect()
+    locations.into_iter().map(at).collect()
 }
 
-/// The program's name at the authorization server: from the settings, or made for this login.
+/// Returns the client registration: from the settings, or a new one for this login.
 async fn register(
     network: &Fetcher,
-    place: &Place,
+    authorization: &Authorization,
     settings: &McpSettings,
     redirect: &str,
 ) -> Result<Value, String> {
     if let Some(id) = &settings.client_id {
         return Ok(json!({"client_id": id, "client_secret": settings.client_secret}));
     }
-    if !place.server["registration_endpoint"].is_string() {
+    if !authorization.server["registration_endpoint"].is_string() {
         return Err(
-            "the authorization server registers nobody: give `client_id_env` under [mcp.servers.\"URL\"]"
+            "the authorization server does not register clients: give `client_id_env` under [mcp.servers.\"URL\"]"
                 .to_owned(),
         );
     }
-    let at = endpoint(&place.server, "registration_endpoint")?;
+    let at = endpoint(&authorization.server, "registration_endpoint")?;
     let wanted = json!({
         "client_name": "Logue",
         "redirect_uris": [redirect],
@@ -287,7 +292,7 @@ async fn register(
     Ok(json!({"client_id": id, "client_secret": known("client_secret")}))
 }
 
-/// Asks for a token; what comes back holds what the next one needs as well.
+/// Requests a token; the result contains everything that a refresh needs.
 async fn grant_of(
     network: &Fetcher,
     client: &Value,
@@ -331,7 +336,7 @@ async fn grant_of(
     }))
 }
 
-/// An address that the authorization server names: encrypted, or on this machine.
+/// Returns an endpoint of the authorization server, which must be encrypted or local.
 fn endpoint(server: &Value, key: &str) -> Result<Url, String> {
     let text = server[key].as_str().unwrap_or_default();
     let url = Url::parse(text).map_err(|error| format!("`{key}` is {text:?}: {error}"))?;
@@ -344,9 +349,9 @@ fn endpoint(server: &Value, key: &str) -> Result<Url, String> {
 }
 
 async fn get(network: &Fetcher, url: &Url) -> Result<Value, String> {
-    let (url, client) = network.client_for(url.as_str()).map_err(told)?;
+    let (url, client) = network.client_for(url.as_str()).map_err(describe)?;
     let asked = client.get(url.clone()).header(ACCEPT, "application/json");
-    body(&url, asked.timeout(PATIENCE)).await
+    body(&url, asked.timeout(TIMEOUT)).await
 }
 
 async fn post(
@@ -356,12 +361,12 @@ async fn post(
     text: String,
     authorization: Option<String>,
 ) -> Result<Value, String> {
-    let (url, client) = network.client_for(url.as_str()).map_err(told)?;
+    let (url, client) = network.client_for(url.as_str()).map_err(describe)?;
     let mut asked = client
         .post(url.clone())
         .header(ACCEPT, "application/json")
         .header(CONTENT_TYPE, kind)
-        .timeout(PATIENCE)
+        .timeout(TIMEOUT)
         .body(text);
     if let Some(authorization) = authorization {
         asked = asked.header(AUTHORIZATION, authorization);
@@ -369,14 +374,14 @@ async fn post(
     body(&url, asked).await
 }
 
-fn told(error: crate::FetchError) -> String {
+fn describe(error: crate::FetchError) -> String {
     match error.help {
         Some(help) => format!("{}; {help}", error.message),
         None => error.message,
     }
 }
 
-/// The JSON of a successful answer.
+/// Returns the JSON body of a successful response.
 async fn body(url: &Url, asked: reqwest::RequestBuilder) -> Result<Value, String> {
     let failed = |error: reqwest::Error| format!("{url}: {}", error.without_url());
     let mut answer = asked.send().await.map_err(failed)?;
@@ -384,15 +389,17 @@ async fn body(url: &Url, asked: reqwest::RequestBuilder) -> Result<Value, String
     let mut bytes = Vec::new();
     while let Some(chunk) = answer.chunk().await.map_err(failed)? {
         bytes.extend_from_slice(&chunk);
-        if bytes.len() > MOST_BYTES {
-            return Err(format!("{url} answered more than {MOST_BYTES} bytes"));
+        if bytes.len() > MAX_RESPONSE_BYTES {
+            return Err(format!(
+                "{url} answered more than {MAX_RESPONSE_BYTES} bytes"
+            ));
         }
     }
     let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     if status.is_success() {
         return Ok(value);
     }
-    let why = value["error_description"]
+    let reason = value["error_description"]
         .as_str()
         .or(value["error"].as_str());
     Err(match why {
@@ -401,7 +408,7 @@ async fn body(url: &Url, asked: reqwest::RequestBuilder) -> Result<Value, String
     })
 }
 
-/// Waits for the browser to come back, and says so to it.
+/// Waits for the redirect of the browser and responds to it.
 async fn returned(listener: &TcpListener, state: &str) -> Result<String, String> {
     loop {
         let (mut stream, _) = listener.accept().await.map_err(|error| error.to_string())?;
@@ -415,13 +422,13 @@ async fn returned(listener: &TcpListener, state: &str) -> Result<String, String>
             let mut pairs = url.query_pairs();
             pairs.find_map(|(name, value)| (name == key).then(|| value.into_owned()))
         };
-        // Whoever does not know the word is not the browser that was sent.
+        // Only the browser of this login knows the state.
         let ours = url.path() == "/callback" && value("state").as_deref() == Some(state);
         let (said, result) = match (ours, value("code"), value("error")) {
-            (false, ..) => ("this is no login that was asked for", None),
+            (false, ..) => ("this login was not requested", None),
             (true, Some(code), None) => ("done: this page can be closed", Some(Ok(code))),
             (true, _, error) => {
-                let why = value("error_description").or(error).unwrap_or_default();
+                let reason = value("error_description").or(error).unwrap_or_default();
                 (
                     "the login was refused",
                     Some(Err(format!("the login was refused: {why}"))),
@@ -432,7 +439,7 @@ async fn returned(listener: &TcpListener, state: &str) -> Result<String, String>
             "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{said}",
             said.len()
         );
-        // A browser that is gone has done its part.
+        // The browser may have closed the connection.
         drop(stream.write_all(answer.as_bytes()).await);
         drop(stream.shutdown().await);
         if let Some(result) = result {
@@ -441,7 +448,7 @@ async fn returned(listener: &TcpListener, state: &str) -> Result<String, String>
     }
 }
 
-/// The head of a request, which may come in pieces.
+/// Reads the head of a request, which may arrive in parts.
 async fn head(stream: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     let mut block = [0_u8; 1024];
@@ -455,7 +462,7 @@ async fn head(stream: &mut TcpStream) -> Option<String> {
     String::from_utf8(head).ok()
 }
 
-/// A parameter of a challenge, `name="value"`.
+/// Returns a parameter of a challenge, `name="value"`.
 fn parameter(challenge: &str, name: &str) -> Option<String> {
     let at = challenge.find(&format!("{name}=\""))? + name.len() + 2;
     let rest = challenge.get(at..)?;

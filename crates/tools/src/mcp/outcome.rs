@@ -1,11 +1,11 @@
-//! What a server answers, as the model is told it.
+//! Conversion of server responses to tool results.
 
 use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
 
 use crate::output::BoundedBuffer;
 use crate::{Provenance, ToolResult};
 
-/// The result of a call as text of at most `limit` bytes. What is no text is named, not shown.
+/// Formats a result as text of at most `limit` bytes; other content is named only.
 pub(crate) fn outcome(result: &CallToolResult, server: &str, limit: usize) -> ToolResult {
     let mut text = BoundedBuffer::new(limit);
     for (at, block) in result.content.iter().enumerate() {
@@ -18,18 +18,18 @@ pub(crate) fn outcome(result: &CallToolResult, server: &str, limit: usize) -> To
         .content
         .iter()
         .any(|block| matches!(block, ContentBlock::Text(text) if !text.text.trim().is_empty()));
-    // Servers say the same as text where they can; where they do not, the value is all there is.
+    // Servers usually repeat structured content as text; if not, the value is the only content.
     if let Some(value) = result.structured_content.as_ref().filter(|_| !has_text) {
         if !result.content.is_empty() {
             text.push(b"\n");
         }
         text.push(value.to_string().as_bytes());
     }
-    told(text, !result.is_error.unwrap_or(false), server)
+    server_result(text, !result.is_error.unwrap_or(false), server)
 }
 
-/// An outcome with what a server said.
-pub(crate) fn told(text: BoundedBuffer, ok: bool, server: &str) -> ToolResult {
+/// Creates a result with the server as its origin.
+pub(crate) fn server_result(text: BoundedBuffer, ok: bool, server: &str) -> ToolResult {
     let text = text.into_text();
     let text = match (text.is_empty(), ok) {
         (false, _) => text,
@@ -50,7 +50,7 @@ pub(crate) fn told(text: BoundedBuffer, ok: bool, server: &str) -> ToolResult {
 fn push(block: &ContentBlock, text: &mut BoundedBuffer) {
     match block {
         ContentBlock::Text(said) => text.push(said.text.as_bytes()),
-        ContentBlock::Image(image) => unseen(text, "a picture", &image.mime_type, &image.data),
+        ContentBlock::Image(image) => unseen(text, "an image", &image.mime_type, &image.data),
         ContentBlock::Audio(audio) => unseen(text, "a sound", &audio.mime_type, &audio.data),
         ContentBlock::ResourceLink(link) => text.push(linked(link).as_bytes()),
         ContentBlock::Resource(embedded) => match &embedded.resource {
@@ -75,7 +75,7 @@ fn push(block: &ContentBlock, text: &mut BoundedBuffer) {
     }
 }
 
-/// Names what cannot be shown as text. Four characters of base64 are three bytes.
+/// Names content that is not text. Four base64 characters encode three bytes.
 fn unseen(text: &mut BoundedBuffer, what: &str, kind: &str, base64: &str) {
     let bytes = base64.trim_end_matches('=').len() * 3 / 4;
     text.push(format!("[{what} of {kind}, {bytes} bytes: not shown]").as_bytes());

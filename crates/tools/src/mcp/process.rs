@@ -1,4 +1,4 @@
-//! A server that is a program: started without a shell, in a process group that dies as a whole.
+//! Servers that are programs, started without a shell in a process group.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -11,12 +11,12 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::task::JoinHandle;
 
-use super::McpOptions;
+use super::options::McpOptions;
 
-/// Bytes of what a server says on standard error that are kept, the last ones.
-const KEPT: usize = 4 * 1024;
+/// Number of bytes kept of the end of standard error.
+const STDERR_BYTES: usize = 4 * 1024;
 
-/// Time that a server has to end by itself after its input was closed.
+/// Time for a server to exit after its input is closed.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// A running server.
@@ -27,10 +27,10 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a program; what it writes and reads comes with it.
+    /// Starts a program and returns its output and input streams.
     ///
     /// # Errors
-    /// It could not be started: why.
+    /// Returns the reason if the program cannot be started.
     pub(crate) fn start(
         words: &[String],
         folder: &Path,
@@ -64,11 +64,11 @@ impl Process {
             let said = Arc::clone(&said);
             tokio::spawn(async move {
                 let mut block = vec![0_u8; 4 * 1024];
-                // Read for as long as it lives, so that a talkative server is never stopped by it.
+                // Reading continues until the end, so that a full pipe never blocks the server.
                 while let Ok(count @ 1..) = stream.read(&mut block).await {
                     let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
                     said.extend(block.iter().take(count));
-                    let over = said.len().saturating_sub(KEPT);
+                    let over = said.len().saturating_sub(STDERR_BYTES);
                     said.drain(..over);
                 }
             })
@@ -80,9 +80,9 @@ impl Process {
         }
     }
 
-    /// What there is to say about a server that failed: how it ended, and its last words.
+    /// Describes a failed server: its exit status and the end of its standard error.
     pub(crate) async fn post_mortem(&mut self) -> String {
-        // A moment for the end and the last words to arrive.
+        // The exit status and the last output may arrive shortly after.
         let leader = self.child.inner_mut().wait();
         let ended = tokio::time::timeout(GRACE, leader).await;
         if ended.is_ok()
@@ -105,7 +105,7 @@ impl Process {
         }
     }
 
-    /// Waits a moment for the program to end by itself, its input being closed, and then ends it.
+    /// Waits briefly for the program to exit after its input is closed, then kills it.
     pub(crate) async fn end(mut self) {
         drop(tokio::time::timeout(GRACE, self.child.inner_mut().wait()).await);
         drop(self.child.start_kill());
@@ -114,7 +114,7 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// Whatever it started goes with it. A group that is gone already is as wished.
+    /// Kills all processes of the group. A group without processes is not an error.
     fn drop(&mut self) {
         drop(self.child.start_kill());
         if let Some(drain) = &self.drain {

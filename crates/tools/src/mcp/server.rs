@@ -1,5 +1,4 @@
-//! One server: connected when it is needed, asked what it offers, called, and started again if it
-//! died. Whatever it does, the turn goes on.
+//! One server: connected on first use, and restarted after a crash.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,26 +14,26 @@ use rmcp::{RoleClient, ServiceExt as _};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
-use super::McpOptions;
 use super::address::Address;
-use super::catalog::{Catalog, CatalogCache, MOST_TOOLS, page, page_of_value};
+use super::catalog::{Catalog, CatalogCache, MAX_TOOLS, page, page_of_value};
 use super::filtered::{FilteredTransport, Host};
 use super::http;
 use super::lines::{Faults, Lines};
-use super::outcome::{outcome, told};
+use super::options::McpOptions;
+use super::outcome::{outcome, server_result};
 use super::process::Process;
 use crate::output::BoundedBuffer;
 use crate::{Fetcher, ToolResult};
 
-/// How often a server is started or connected to in one run.
-const MOST_STARTS: usize = 5;
+/// Maximum number of starts or connections per run.
+const MAX_STARTS: usize = 5;
 
-/// Pages of one list that are asked for.
-const MOST_PAGES: usize = 100;
+/// Maximum number of pages of a list.
+const MAX_PAGES: usize = 100;
 
-/// A server that a prompt declares.
+/// A server declared by a prompt.
 pub(crate) struct Server {
-    /// The address as it is shown.
+    /// The address for display.
     pub(crate) name: String,
     pub(crate) address: Address,
     folder: PathBuf,
@@ -44,7 +43,7 @@ pub(crate) struct Server {
     link: Mutex<Option<Link>>,
     starts: AtomicUsize,
     catalog: std::sync::Mutex<Option<Arc<Catalog>>>,
-    /// One list at a time.
+    /// Serializes list requests.
     listing: Mutex<()>,
     changed: Arc<AtomicBool>,
     cached: Option<PathBuf>,
@@ -69,7 +68,7 @@ impl Server {
         let settings = options.settings(name).identity();
         let cached = options.cache.as_ref().map(|cache| {
             let folder = folder.to_string_lossy();
-            // The folder matters for programs only.
+            // The directory matters for programs only.
             let folder = match address {
                 Address::Command(_) => &*folder,
                 Address::Http(_) => "",
@@ -92,16 +91,16 @@ impl Server {
         }
     }
 
-    /// What it offers, as far as that is known here.
+    /// Returns the catalog if it is in memory.
     pub(crate) fn known(&self) -> Option<Arc<Catalog>> {
         let catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
         catalog.clone()
     }
 
-    /// What it offers: as remembered from an earlier run if that is young enough, else as it says.
+    /// Returns the catalog: from memory, from a recent cache file, or from the server.
     ///
     /// # Errors
-    /// It cannot be reached, or does not say.
+    /// Returns an error if the server is unreachable or does not respond.
     pub(crate) async fn catalog(&self) -> Result<Arc<Catalog>, String> {
         if let Some(known) = self.known() {
             return Ok(known);
@@ -113,23 +112,23 @@ impl Server {
         self.list().await
     }
 
-    /// Asks again if it said that something has changed. What cannot be had stays as it was.
+    /// Lists the tools again after a change notification. On failure the last catalog remains.
     pub(crate) async fn refresh(&self) {
         if self.changed.load(Ordering::Acquire)
             && let Err(why) = self.list().await
         {
             self.options
-                .tell(&format!("{}: its new list of tools: {why}", self.name));
+                .log(&format!("{}: its new list of tools: {why}", self.name));
         }
     }
 
-    /// Asks for the list, whatever is known.
+    /// Requests the catalog from the server.
     ///
     /// # Errors
     /// As [`Server::catalog`].
     pub(crate) async fn list(&self) -> Result<Arc<Catalog>, String> {
         let _one = self.listing.lock().await;
-        // A change from here on is one that the list may not hold.
+        // A later change notification may not be covered by this list.
         if self.changed.swap(false, Ordering::AcqRel)
             && let Some(file) = &self.cached
         {
@@ -155,7 +154,7 @@ impl Server {
         Ok(self.keep(catalog))
     }
 
-    /// Forgets what an earlier run remembered.
+    /// Removes the cached catalog.
     pub(crate) fn forget(&self) {
         if let Some(file) = &self.cached {
             CatalogCache::remove(file);
@@ -169,7 +168,7 @@ impl Server {
         catalog
     }
 
-    /// Calls a tool. Dropping the future tells the server that nobody waits any more.
+    /// Calls a tool. Dropping the future sends a cancellation to the server.
     pub(crate) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> ToolResult {
         let limit = self.options.call;
         let peer = match self.peer().await {
@@ -190,7 +189,7 @@ impl Server {
                 Some(handle) => (&mut handle.rx).await,
                 None => return Err(ServiceError::TransportClosed),
             };
-            // It was answered, so there is nothing to cancel.
+            // The response has arrived, so there is nothing to cancel.
             waiting.0 = None;
             answer.unwrap_or(Err(ServiceError::TransportClosed))
         };
@@ -199,12 +198,12 @@ impl Server {
                 outcome(&result, &self.name, self.options.output_bytes)
             }
             Ok(Ok(other)) => {
-                // Something that is no result of a tool; the model may make sense of it.
+                // Not a tool result; the model may still be able to use it.
                 let mut text = BoundedBuffer::new(self.options.output_bytes);
                 let value = serde_json::to_string(&other).unwrap_or_default();
-                text.push(b"[the server's answer is no result of a tool] ");
+                text.push(b"[the server's answer is not a tool result] ");
                 text.push(value.as_bytes());
-                told(text, false, &self.name)
+                server_result(text, false, &self.name)
             }
             Ok(Err(ServiceError::McpError(error))) => {
                 let mut text = BoundedBuffer::new(self.options.output_bytes);
@@ -216,7 +215,7 @@ impl Server {
                     .as_bytes(),
                 );
                 text.push(error.message.as_bytes());
-                told(text, false, &self.name)
+                server_result(text, false, &self.name)
             }
             Ok(Err(error)) => {
                 let why = self.explain(&error).await;
@@ -234,7 +233,7 @@ impl Server {
         }
     }
 
-    /// The connection, which is made if there is none or the last one is dead.
+    /// Returns the connection; connects if there is none or the last one is closed.
     async fn peer(&self) -> Result<Peer<RoleClient>, String> {
         let mut link = self.link.lock().await;
         if let Some(link) = link.as_ref()
@@ -245,8 +244,8 @@ impl Server {
         if let Some(dead) = link.take() {
             dead.end().await;
         }
-        if self.starts.fetch_add(1, Ordering::Relaxed) >= MOST_STARTS {
-            return Err(format!("it failed {MOST_STARTS} times and is left alone"));
+        if self.starts.fetch_add(1, Ordering::Relaxed) >= MAX_STARTS {
+            return Err(format!("it failed {MAX_STARTS} times and is left alone"));
         }
         let limit = self.options.start;
         let made = match &self.address {
@@ -301,7 +300,7 @@ impl Server {
         }
     }
 
-    /// What there is to say about a request that failed.
+    /// Describes a failed request.
     async fn explain(&self, error: &ServiceError) -> String {
         let mut link = self.link.lock().await;
         let Some(link) = link.as_mut() else {
@@ -317,8 +316,9 @@ impl Server {
         }
     }
 
-    /// Ends the connection and the program. What is remembered for later runs must not be what the
-    /// server took back.
+    /// Closes the connection and ends the program.
+    ///
+    /// A catalog that the server has changed since is not kept for later runs.
     pub(crate) async fn close(&self) {
         if self.changed.load(Ordering::Acquire) {
             self.forget();
@@ -331,7 +331,7 @@ impl Server {
 
 impl Link {
     async fn end(mut self) {
-        // What is left of it after the time is dropped, which ends it as well.
+        // After the time limit the connection is dropped, which ends it as well.
         drop(
             self.running
                 .close_with_timeout(Duration::from_secs(1))
@@ -343,7 +343,7 @@ impl Link {
     }
 }
 
-/// A request that waits for its answer, and is cancelled when nobody waits any more.
+/// A pending request, cancelled at the server on drop.
 struct Waiting(Option<RequestHandle<RoleClient>>);
 
 impl Drop for Waiting {
@@ -353,10 +353,10 @@ impl Drop for Waiting {
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
             runtime.spawn(async move {
-                // A server that is gone need not be told.
+                // The server may be gone.
                 drop(
                     handle
-                        .cancel(Some("nobody waits any more".to_owned()))
+                        .cancel(Some("the call was cancelled".to_owned()))
                         .await,
                 );
             });
@@ -372,16 +372,16 @@ fn with_faults(why: String, faults: &Faults) -> String {
         text.push_str("; it sent a message that is longer than the limit");
     }
     if skipped > 0 {
-        text.push_str(&format!("; {skipped} lines of it were no messages"));
+        text.push_str(&format!("; {skipped} lines were not messages"));
     }
     text
 }
 
-/// All pages of the list.
+/// Requests all pages of the list.
 async fn pages(peer: &Peer<RoleClient>) -> Result<Catalog, ServiceError> {
     let mut catalog = Catalog::new();
     let mut cursor: Option<String> = None;
-    for _ in 0..MOST_PAGES {
+    for _ in 0..MAX_PAGES {
         let params = PaginatedRequestParams::default().with_cursor(cursor.clone());
         let request = ListToolsRequest {
             params: Some(params),
@@ -400,12 +400,12 @@ async fn pages(peer: &Peer<RoleClient>) -> Result<Catalog, ServiceError> {
             return Err(ServiceError::UnexpectedResponse);
         };
         catalog.extend(offers);
-        // A server that gives the same page again would do so for ever.
-        if next.is_none() || next == cursor || catalog.len() >= MOST_TOOLS {
+        // A server could repeat the same page without end.
+        if next.is_none() || next == cursor || catalog.len() >= MAX_TOOLS {
             break;
         }
         cursor = next;
     }
-    catalog.truncate(MOST_TOOLS);
+    catalog.truncate(MAX_TOOLS);
     Ok(catalog)
 }

@@ -1,4 +1,4 @@
-//! Tokens that somebody logged in for, in files that only their owner can read.
+//! OAuth tokens in files that only their owner can read.
 
 use std::fs;
 use std::io::Write as _;
@@ -9,19 +9,19 @@ use sha2::{Digest as _, Sha256};
 
 use super::catalog::private;
 
-/// A folder of tokens, one private file for each server.
+/// A directory with one private token file per server.
 #[derive(Clone, Debug)]
 pub struct TokenStore {
     folder: PathBuf,
 }
 
 impl TokenStore {
-    /// A store in `folder`, which is made when it is needed.
+    /// Creates a store in `folder`, which is created on first use.
     pub fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
 
-    /// The file of a server.
+    /// Returns the token file of a server.
     pub fn file(&self, url: &str) -> PathBuf {
         self.folder.join(format!("{:x}.json", Sha256::digest(url)))
     }
@@ -34,7 +34,7 @@ impl TokenStore {
         fs::create_dir_all(&self.folder)?;
         let file = self.file(url);
         let unfinished = file.with_extension(std::process::id().to_string());
-        // An older file may have been made with other permissions.
+        // An older file may have other permissions.
         drop(fs::remove_file(&unfinished));
         let mut options = fs::OpenOptions::new();
         options.write(true).create_new(true);

@@ -1,4 +1,4 @@
-//! A tool of a server as a tool of the model.
+//! Tools of servers as tools of the model.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Tool for McpTool {
 
     fn call<'a>(&'a self, call: ToolInvocation<'a>) -> BoxFuture<'a, ToolResult> {
         Box::pin(async move {
-            // A tool without parameters may be called with nothing at all.
+            // A tool without parameters may be called with empty arguments.
             let arguments = if call.arguments.as_str().trim().is_empty() {
                 serde_json::Map::new()
             } else {
@@ -58,10 +58,10 @@ impl Tool for McpTool {
     }
 }
 
-/// The tools that one declaration takes from a server.
+/// The tools that one declaration uses from a server.
 pub(crate) struct Declared {
     pub(crate) server: Arc<Server>,
-    /// The names to take, none of them empty; `None` takes all.
+    /// The names to use, none of them empty; `None` uses all.
     pub(crate) names: Option<Vec<String>>,
     pub(crate) strict: bool,
     pub(crate) prefix: String,
@@ -70,7 +70,7 @@ pub(crate) struct Declared {
 impl ToolSource for Declared {
     fn tools(&self) -> BoxFuture<'_, Vec<Arc<dyn Tool>>> {
         Box::pin(async {
-            // A server that was not to be reached when the turn began offers nothing.
+            // A server that was unreachable when the turn began offers nothing.
             let catalog = self.server.known().unwrap_or_default();
             let wanted = |offer: &&Offer| {
                 let names = self.names.as_ref();

@@ -1,4 +1,4 @@
-//! Hunks and the text that they change.
+//! Application of hunks to a text.
 
 use std::cell::OnceCell;
 
@@ -7,24 +7,22 @@ pub(crate) use super::seek::Budget;
 use super::seek::{MATCH_MODES, MatchMode, Spent, seek};
 use super::shown;
 
-/// Lines of a hunk that are looked for when it has no place.
+/// Number of lines of an unmatched hunk that are searched for a hint.
 const HINTS: usize = 20;
 
-/// A text with its hunks put in.
+/// A text with applied hunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Applied {
     /// The text.
     pub(crate) text: String,
-    /// Lines of the text before, from 1, at which a hunk was placed by lines that differ from its own
-    /// in white space.
+    /// Original line numbers, from 1, of hunks that matched only without regard to white space.
     pub(crate) loose: Vec<usize>,
 }
 
-/// Puts the hunks into the text, each behind the one before. Lines that a hunk keeps stay as the text
-/// has them; lines that it adds get the line break of the text's first line.
+/// Applies the hunks in order. Kept lines are copied from the text; added lines get its line break.
 ///
 /// # Errors
-/// A hunk finds no place. The text says which and what is there instead.
+/// Returns a message for the model if a hunk does not match: which one, and the text found instead.
 pub(crate) fn apply(
     text: &str,
     hunks: &[Hunk<'_>],
@@ -60,7 +58,7 @@ pub(crate) fn apply(
     })
 }
 
-/// The lines of a text, whole and in the forms in which they are compared.
+/// The lines of a text, in each form of comparison.
 struct Lines<'a> {
     whole: Vec<&'a str>,
     forms: [OnceCell<Vec<&'a str>>; 3],
@@ -82,17 +80,17 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// A line without its line break.
+/// Returns a line without its line break.
 fn unbroken(line: &str) -> &str {
     let line = line.strip_suffix('\n').unwrap_or(line);
     line.strip_suffix('\r').unwrap_or(line)
 }
 
-/// The new text, as far as it goes.
+/// The new text.
 struct Output<'a> {
     text: String,
     lines: &'a [&'a str],
-    /// The next line of the old text.
+    /// The index of the next original line.
     next: usize,
     line_break: &'static str,
 }
@@ -111,7 +109,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Keeps the old lines before this one.
+    /// Copies the original lines before `end`.
     fn keep_to(&mut self, end: usize) {
         for line in self.lines.get(self.next..end).unwrap_or_default() {
             self.end_line();
@@ -126,7 +124,7 @@ impl<'a> Output<'a> {
         self.text.push_str(self.line_break);
     }
 
-    /// The last line of the old text may lack its line break.
+    /// The last original line may lack its line break.
     fn end_line(&mut self) {
         if !self.text.is_empty() && self.text != "\u{FEFF}" && !self.text.ends_with('\n') {
             self.text.push_str(self.line_break);
@@ -134,20 +132,20 @@ impl<'a> Output<'a> {
     }
 }
 
-/// What the model is told when the budget is spent.
+/// The error for the model if the budget is exhausted.
 fn spent(_: Spent) -> String {
     "too many lines to compare; make smaller patches, with hunks in the order of the file"
         .to_owned()
 }
 
-/// Where a hunk goes.
+/// The location of a hunk.
 struct Found {
-    /// Its first line in the old text.
+    /// The index of its first original line.
     at: usize,
     mode: MatchMode,
 }
 
-/// Finds the place of a hunk, not before the line `next`.
+/// Finds the location of a hunk, at or after the line `next`.
 fn find(
     file: &Lines<'_>,
     next: usize,
@@ -158,7 +156,7 @@ fn find(
     for header in &hunk.headers {
         match behind_header(file, from, header, budget).map_err(spent)? {
             Some(behind) => from = behind,
-            // A header that names where the hunk before is: the place is behind that.
+            // A header that names a line of the previous hunk: the location follows that hunk.
             None if behind_header(file, 0, header, budget)
                 .map_err(spent)?
                 .is_some() => {}
@@ -173,7 +171,7 @@ fn find(
     let old: Vec<&str> = hunk.lines.iter().filter_map(old_line).collect();
     let lines = file.whole.len();
     if old.is_empty() {
-        // Nothing around it says where it goes: behind its header, or at the end.
+        // A hunk without context goes after its header, or to the end.
         let at = if hunk.headers.is_empty() || hunk.at_end {
             lines
         } else {
@@ -211,7 +209,9 @@ fn old_line<'a>(line: &HunkLine<'a>) -> Option<&'a str> {
     }
 }
 
-/// The line behind the one that a header names: one that is like it, or else begins with it.
+/// Returns the line after the one that a header names.
+///
+/// A header matches a similar line, or else a line that begins with it.
 fn behind_header(
     file: &Lines<'_>,
     from: usize,
@@ -234,7 +234,7 @@ fn behind_header(
     Ok(None)
 }
 
-/// Why a hunk with these old lines has no place.
+/// Explains why a hunk with these original lines does not match.
 fn unplaced(
     file: &Lines<'_>,
     next: usize,
@@ -254,7 +254,7 @@ fn unplaced(
     };
     Ok(match sought.at {
         Some(at) if at_end => format!(
-            "its lines are at line {} of the file, but the file does not end behind them as \
+            "its lines are at line {} of the file, but the file does not end after them as \
              `*** End of File` says",
             at + 1
         ),
@@ -293,7 +293,7 @@ fn unplaced(
                     at + 1,
                     at.checked_sub(1).map_or("its beginning".to_owned(), line),
                 ),
-                None => format!("the file has no line `{missing}`, and none of those behind it"),
+                None => format!("the file has no line `{missing}`, and none of the following ones"),
             }
         }
     })

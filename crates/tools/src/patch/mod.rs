@@ -1,15 +1,15 @@
-//! The patches that models write: files named between `*** Begin Patch` and `*** End Patch`, hunks
-//! that are placed by the lines around them instead of line numbers.
+//! Patches written by models.
 //!
-//! [`parse`](parse::parse) reads the envelope and decides nothing about files. [`apply`](apply::apply)
-//! puts the hunks of one file into its text. Both are pure; what the text of an error says is for the
-//! model, which shall write a better patch after reading it.
+//! A patch lists files between `*** Begin Patch` and `*** End Patch`; hunks are located by their
+//! context instead of line numbers. [`parse`](parse::parse) reads the envelope without access to
+//! files. [`apply`](apply::apply) applies the hunks of one file to its text. Both are pure; error
+//! texts are written for the model, which corrects the patch.
 
 pub(crate) mod apply;
 pub(crate) mod parse;
 mod seek;
 
-/// A line as an error shows it.
+/// Shortens a line for an error.
 fn shown(line: &str) -> String {
     const MOST: usize = 120;
     let line = line.trim_end();

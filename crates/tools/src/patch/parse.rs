@@ -1,61 +1,61 @@
-//! The envelope of a patch and the lines of its hunks.
+//! Parser of the patch envelope and the hunk lines.
 
-/// What a patch does to one file.
+/// The changes of a patch to one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Section<'a> {
-    /// The file.
+    /// The path.
     pub(crate) path: &'a str,
-    /// What happens to it.
+    /// The kind of change.
     pub(crate) action: Action<'a>,
 }
 
-/// What happens to a file.
+/// A change of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Action<'a> {
-    /// It is new and holds these lines.
+    /// Creates the file with these lines.
     Add(Vec<&'a str>),
-    /// It is removed.
+    /// Removes the file.
     Delete,
-    /// It changes, moves, or both.
+    /// Changes the file, renames it, or both.
     Update {
-        /// Where it moves to.
+        /// The new path.
         to: Option<&'a str>,
-        /// What changes, from its first line to its last.
+        /// The hunks, in the order of the file.
         hunks: Vec<Hunk<'a>>,
     },
 }
 
-/// A change in one place of a file.
+/// A contiguous change in a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hunk<'a> {
-    /// Its line in the patch, from 1.
+    /// Its line number in the patch, from 1.
     pub(crate) line: usize,
-    /// Lines that come before it in the file, in order.
+    /// Lines that precede it in the file, in order.
     pub(crate) headers: Vec<&'a str>,
     /// Its lines.
     pub(crate) lines: Vec<HunkLine<'a>>,
-    /// Whether the file ends behind it.
+    /// Whether the file ends after the hunk.
     pub(crate) at_end: bool,
 }
 
 /// A line of a hunk, without its sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HunkLine<'a> {
-    /// The file has it and keeps it.
+    /// A context line.
     Kept(&'a str),
-    /// The file has it and loses it.
+    /// A removed line.
     Removed(&'a str),
-    /// The file gets it.
+    /// An added line.
     Added(&'a str),
 }
 
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
 
-/// Reads a patch. Linear in its length.
+/// Parses a patch in linear time.
 ///
 /// # Errors
-/// It is no patch; the text names the line.
+/// Returns a message for the model, with the line number, if the patch is malformed.
 pub(crate) fn parse(patch: &str) -> Result<Vec<Section<'_>>, String> {
     let mut lines = Lines::new(patch);
     match lines.next_filled() {
@@ -123,11 +123,11 @@ pub(crate) fn parse(patch: &str) -> Result<Vec<Section<'_>>, String> {
     Ok(sections)
 }
 
-/// The lines of a patch with their numbers.
+/// The numbered lines of a patch.
 struct Lines<'a> {
     rest: Option<&'a str>,
     number: usize,
-    /// Whether its lines end in CR LF.
+    /// Whether lines end in CR LF.
     crlf: bool,
 }
 
@@ -149,7 +149,7 @@ impl<'a> Lines<'a> {
             .strip_suffix('\r')
             .filter(|_| self.crlf)
             .unwrap_or(line);
-        // The text behind the last line break is no line.
+        // The text after the last line break is not a line if it is empty.
         (rest.contains('\n') || !rest.is_empty()).then_some((self.number + 1, line))
     }
 
@@ -161,7 +161,7 @@ impl<'a> Lines<'a> {
         self.number += 1;
     }
 
-    /// The next line that says something.
+    /// Returns the next line that is not blank.
     fn next_filled(&mut self) -> Option<(usize, &'a str)> {
         while let Some(line) = self.peek() {
             self.advance();
@@ -172,7 +172,7 @@ impl<'a> Lines<'a> {
         None
     }
 
-    /// The lines of a new file.
+    /// Parses the lines of a new file.
     fn added(&mut self) -> Result<Vec<&'a str>, String> {
         let mut added = Vec::new();
         let mut blank = None;
@@ -183,7 +183,7 @@ impl<'a> Lines<'a> {
             self.advance();
             match (line.strip_prefix('+'), blank) {
                 (Some(line), None) => added.push(line),
-                // Between two files a blank line is nothing, inside of one it lacks its sign.
+                // A blank line between files is ignored; inside a file it lacks its sign.
                 (None, _) if line.trim().is_empty() => blank = blank.or(Some((number, line))),
                 (_, blank) => {
                     let (number, line) = blank.unwrap_or((number, line));
@@ -198,13 +198,13 @@ impl<'a> Lines<'a> {
         Ok(added)
     }
 
-    /// The hunks of a file that changes.
+    /// Parses the hunks of a changed file.
     fn hunks(&mut self) -> Result<Vec<Hunk<'a>>, String> {
         let mut hunks: Vec<Hunk<'a>> = Vec::new();
-        // Whether a hunk is open for lines.
+        // Whether lines belong to the last hunk.
         let mut open = false;
-        // Lines without a sign at the end of the open hunk: they are empty lines of the file, or
-        // separate the hunk from what follows.
+        // Lines without a sign at the end of the last hunk: empty lines of the file, or a separator
+        // from the following hunk.
         let mut bare = 0;
         while let Some((number, line)) = self.peek() {
             if line.trim_end() == "*** End of File" {
@@ -269,7 +269,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Takes this many lines away from the last hunk.
+/// Removes this many lines from the last hunk.
 fn drop_last(hunks: &mut [Hunk<'_>], count: &mut usize) {
     if let Some(hunk) = hunks.last_mut() {
         hunk.lines.truncate(hunk.lines.len().saturating_sub(*count));
@@ -277,7 +277,7 @@ fn drop_last(hunks: &mut [Hunk<'_>], count: &mut usize) {
     *count = 0;
 }
 
-/// The line that an `@@` names. The numbers of a unified diff name none.
+/// Returns the line that an `@@` names; the line numbers of a unified diff name none.
 fn header_text(header: &str) -> Option<&str> {
     let header = header.strip_prefix(' ').unwrap_or(header).trim_end();
     if let Some(numbers) = header.trim_start().strip_prefix('-')

@@ -1,15 +1,16 @@
-//! Finding lines in a file.
+//! Search for a sequence of lines in a file.
 //!
-//! Models copy lines with small mistakes in white space, so lines are compared exactly first, then
-//! without the white space behind them, then without that around them. Each comparison of a whole
-//! file is one pass (Knuth, Morris and Pratt), and what all passes of one patch may cost is bounded.
+//! Models copy lines with small mistakes in white space. Lines are therefore compared exactly
+//! first, then without trailing white space, then without white space at either end. Each
+//! comparison of a complete file is one pass (Knuth, Morris and Pratt), and the total cost of the
+//! passes of one patch is bounded.
 
-/// How lines are compared.
+/// The comparison of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MatchMode {
     /// Byte by byte.
     Exact,
-    /// Without white space at the end.
+    /// Without trailing white space.
     Ends,
     /// Without white space at either end.
     Around,
@@ -19,7 +20,7 @@ pub(super) const MATCH_MODES: [MatchMode; 3] =
     [MatchMode::Exact, MatchMode::Ends, MatchMode::Around];
 
 impl MatchMode {
-    /// What of a line is compared. It has no line break.
+    /// Returns the compared part of a line without a line break.
     pub(super) fn of(self, line: &str) -> &str {
         match self {
             Self::Exact => line,
@@ -29,7 +30,7 @@ impl MatchMode {
     }
 }
 
-/// What the comparisons of one patch may cost, in lines of usual length.
+/// The remaining cost of comparisons in one patch, in lines of usual length.
 #[derive(Debug)]
 pub(crate) struct Budget(usize);
 
@@ -39,18 +40,18 @@ impl Default for Budget {
     }
 }
 
-/// The patch compares more than it may.
+/// The error for an exhausted budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spent;
 
 impl Budget {
-    /// Pays for reading a text once.
+    /// Charges one pass over a text.
     pub(super) fn pay_for_all(&mut self, text: &str) -> Result<(), Spent> {
         self.0 = self.0.checked_sub(1 + text.len() / 4).ok_or(Spent)?;
         Ok(())
     }
 
-    /// Pays for looking at a line.
+    /// Charges the comparison of one line.
     pub(super) fn pay(&mut self, line: &str) -> Result<(), Spent> {
         // Long lines that are nearly equal cost more.
         self.0 = self.0.checked_sub(1 + line.len() / 64).ok_or(Spent)?;
@@ -58,21 +59,21 @@ impl Budget {
     }
 }
 
-/// Where lines were found.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct MatchLocation {
-    /// The first line of the first place that has all of them.
+    /// The first line of the first complete match.
     pub(super) at: Option<usize>,
-    /// How many of the lines, from the first one on, some place has.
+    /// The length of the longest partial match, from the first line.
     pub(super) most: usize,
-    /// That place.
+    /// The first line of that partial match.
     pub(super) most_at: usize,
 }
 
-/// Finds `pattern` among `lines`, not before `from`. Linear in both.
+/// Finds `pattern` in `lines`, at or after `from`. Linear in both.
 ///
 /// # Errors
-/// The budget is spent.
+/// Returns [`Spent`] if the budget is exhausted.
 pub(super) fn seek(
     lines: &[&str],
     from: usize,
@@ -106,7 +107,7 @@ pub(super) fn seek(
     Ok(sought)
 }
 
-/// For each prefix of the pattern the length of the longest shorter prefix that it ends with.
+/// Returns, for each prefix of the pattern, the length of its longest proper border.
 fn borders(pattern: &[&str], budget: &mut Budget) -> Result<Vec<usize>, Spent> {
     let mut borders = Vec::with_capacity(pattern.len());
     let mut length = 0;

@@ -1,4 +1,4 @@
-//! Several calls side by side: not too many at once, and an exclusive one alone.
+//! Concurrent execution of the calls of one response.
 
 use std::collections::VecDeque;
 
@@ -7,17 +7,17 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::{BoxFuture, ToolResult};
 
-/// Calls that are started in the order in which they are added and end in any.
+/// Calls that start in the order in which they are added and end in any order.
 ///
-/// An exclusive call waits until every call before it has ended, and lets none behind it start until
-/// it has ended itself: so what it does stands in the order that the model gave. Nothing runs unless
-/// [`next`](Self::next) is polled. Dropping the batch cancels every call in it.
+/// An exclusive call starts after every earlier call has ended, and later calls start after it has
+/// ended, so effects occur in the order of the response. Nothing runs unless [`next`](Self::next)
+/// is polled. Dropping the batch cancels all of its calls.
 pub struct Batch<'a> {
     most: usize,
     added: usize,
     waiting: VecDeque<Waiting<'a>>,
     running: FuturesUnordered<BoxFuture<'a, (usize, ToolResult)>>,
-    /// An exclusive call runs.
+    /// An exclusive call is running.
     alone: bool,
 }
 
@@ -28,7 +28,7 @@ struct Waiting<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// A batch that runs at most so many calls at once, at least one.
+    /// Creates a batch with a limit of concurrent calls, at least one.
     pub fn new(most: usize) -> Self {
         Self {
             most: most.max(1),
@@ -39,7 +39,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Adds a call; its number counts from 0.
+    /// Adds a call and returns its index, from 0.
     pub fn add(&mut self, exclusive: bool, future: BoxFuture<'a, ToolResult>) -> usize {
         let index = self.added;
         self.added += 1;
@@ -51,8 +51,7 @@ impl<'a> Batch<'a> {
         index
     }
 
-    /// The number and the outcome of the call that ends next; `None` when all have. Dropping this
-    /// future loses nothing.
+    /// Waits for the next call to end; `None` after the last one. Cancel safe.
     pub async fn next(&mut self) -> Option<(usize, ToolResult)> {
         self.start();
         let ended = self.running.next().await;

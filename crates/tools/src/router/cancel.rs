@@ -1,18 +1,17 @@
-//! Cancelling single calls from outside (`tool.cancel {call_id, reason}`, OpenChatML 2.2 §8.2).
+//! Cancellation of single calls (`tool.cancel {call_id, reason}`, OpenChatML 2.2 §8.2).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// Cancels calls of a [`Router`](super::Router) that wait or run. Cloning is cheap; clones are the
-/// same handle.
+/// Cancels waiting and running calls of a [`Router`](super::Router). Clones share their calls.
 #[derive(Clone, Default)]
 pub struct RouterHandle {
     registry: Arc<Mutex<Registry>>,
 }
 
-/// The calls on their way, in the order in which they came.
+/// The calls in flight, in the order of their arrival.
 #[derive(Default)]
 struct Registry {
     next: u64,
@@ -25,7 +24,7 @@ struct Entry {
     cancel: oneshot::Sender<String>,
 }
 
-/// A call on its way.
+/// A call in flight.
 pub(super) struct InFlightCall {
     number: u64,
     handle: RouterHandle,
@@ -33,13 +32,15 @@ pub(super) struct InFlightCall {
 }
 
 impl RouterHandle {
-    /// Cancels the calls of that id, in whichever conversation, and says whether there was one. Its
-    /// outcome is `E-TOOL-CANCELLED` with the reason; one that was not begun yet is not run.
+    /// Cancels the calls with this id in all conversations; returns whether there was one.
+    ///
+    /// The result of a cancelled call is `E-TOOL-CANCELLED` with the reason. A call that has not
+    /// started is not run.
     pub fn cancel(&self, call_id: &str, reason: &str) -> bool {
         self.end(reason, |entry| entry.call_id == call_id) > 0
     }
 
-    /// Cancels the call of that id in one conversation: ids are unique within one, at best.
+    /// Cancels the call with this id in one conversation. Other conversations may use the same id.
     pub fn cancel_in(&self, conversation: &str, call_id: &str, reason: &str) -> bool {
         let is_meant = |entry: &Entry| {
             entry.call_id == call_id && entry.conversation.as_deref() == Some(conversation)
@@ -47,12 +48,12 @@ impl RouterHandle {
         self.end(reason, is_meant) > 0
     }
 
-    /// Cancels every call, and says how many there were.
+    /// Cancels every call and returns their number.
     pub fn cancel_all(&self, reason: &str) -> usize {
         self.end(reason, |_| true)
     }
 
-    /// The ids of the calls that wait or run, in the order in which they came.
+    /// Returns the ids of the waiting and running calls, in the order of their arrival.
     pub fn calls(&self) -> Vec<String> {
         let registry = self.lock();
         let entries = registry.entries.values();
@@ -80,7 +81,7 @@ impl RouterHandle {
     fn end(&self, reason: &str, is_meant: impl Fn(&Entry) -> bool) -> usize {
         let mut registry = self.lock();
         let ended = registry.entries.extract_if(.., |_, entry| is_meant(entry));
-        // A call that ended by itself in the meantime has nobody who listens, and was none.
+        // A call that has ended in the meantime has no receiver and does not count.
         ended
             .filter_map(|(_, entry)| entry.cancel.send(reason.to_owned()).ok())
             .count()
@@ -92,12 +93,12 @@ impl RouterHandle {
 }
 
 impl InFlightCall {
-    /// Why the call was cancelled, if it was.
+    /// Returns the reason if the call was cancelled.
     pub(super) fn is_cancelled(&mut self) -> Option<String> {
         self.cancelled.try_recv().ok()
     }
 
-    /// Waits until the call is cancelled, for ever if it is not.
+    /// Waits until the call is cancelled; pending forever if it is not.
     pub(super) async fn cancelled(&mut self) -> String {
         match (&mut self.cancelled).await {
             Ok(reason) => reason,

@@ -1,4 +1,4 @@
-//! `deadline_ms`: the time that a model gives a call, beside the tool's own arguments.
+//! `deadline_ms`: the time limit of a call, given beside the arguments of the tool.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,21 +6,22 @@ use std::time::Duration;
 use logue_message::{Arguments, ToolDefinition};
 use serde_json::value::RawValue;
 
-/// The name among a call's arguments.
+/// The name of the parameter.
 const DEADLINE: &str = "deadline_ms";
 
-/// What a call is given.
+/// The arguments and the deadline of a call.
 pub(super) struct SplitArguments {
-    /// The tool's own arguments, where they are not the call's verbatim.
+    /// The arguments without the deadline; `None` if the call has none.
     pub(super) arguments: Option<Arguments>,
     pub(super) deadline: Option<Duration>,
 }
 
-/// Takes the deadline out of arguments; a tool that declares a parameter of that name keeps it. What
-/// is left is verbatim, value by value.
+/// Removes the deadline from the arguments, unless the tool declares a parameter of that name.
+///
+/// The other values stay verbatim.
 ///
 /// # Errors
-/// The deadline is no time.
+/// Returns a message for the model if the deadline is not a positive integer.
 pub(super) fn split(
     arguments: &Arguments,
     definition: &ToolDefinition,
@@ -35,7 +36,7 @@ pub(super) fn split(
     if is_own || !text.contains(DEADLINE) {
         return Ok(verbatim);
     }
-    // What is no object is for the schema and the tool to refuse.
+    // The schema and the tool refuse what is not an object.
     let Ok(mut given) = serde_json::from_str::<BTreeMap<String, &RawValue>>(text) else {
         return Ok(verbatim);
     };

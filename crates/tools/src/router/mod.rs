@@ -1,11 +1,10 @@
-//! The way of a call to its tool (OpenChatML 2.2 §8): several at once but not too many, with
-//! deadlines, and cancelled on demand.
+//! Execution of calls (OpenChatML 2.2 §8): validation, concurrency, deadlines and cancellation.
 //!
-//! A [`Router`] stands before a [`Toolbox`]. [`Router::call`] is the whole way of one call: the tool
-//! is looked up, `deadline_ms` is taken out of the arguments, what is left is held to the tool's
-//! schema, and then the tool runs until it ends, its time is up or somebody cancels it. A [`Batch`]
-//! runs the calls of one answer side by side. Whatever happens is an [`ToolResult`]; what was started by
-//! a call that does not end by itself dies with its future.
+//! [`Router::call`] processes one call: it looks up the tool in the [`Toolbox`], removes
+//! `deadline_ms` from the arguments, validates the remaining arguments against the schema of the
+//! tool, and runs the tool until it ends, its deadline passes or the call is cancelled. A [`Batch`]
+//! runs the calls of one response concurrently. Every outcome is a [`ToolResult`]; dropping the
+//! future of a call ends everything that the call started.
 
 mod batch;
 mod cancel;
@@ -26,10 +25,10 @@ use cancel::InFlightCall;
 use deadline::{SplitArguments, split};
 use schemas::Schemas;
 
-/// Calls that run side by side where nothing else is said.
+/// Default number of concurrent calls.
 pub const DEFAULT_CONCURRENCY: usize = 8;
 
-/// Tools, and how calls get to them. Cloning is cheap; clones share what runs.
+/// Runs calls of the tools of a toolbox. Cloning is cheap; clones share the running calls.
 #[derive(Clone, Debug)]
 pub struct Router {
     toolbox: Toolbox,
@@ -38,14 +37,14 @@ pub struct Router {
     schemas: Schemas,
 }
 
-/// One call, and what else is known of it.
+/// A call with its approval and conversation.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolRequest<'a> {
-    /// The call as the model made it.
+    /// The call as the model wrote it.
     pub call: &'a ToolCall,
-    /// The fingerprint of the preview that somebody approved, if anybody was asked.
+    /// The fingerprint of the approved preview, if approval was needed.
     pub approved: Option<&'a str>,
-    /// The conversation that it is made in, for whoever cancels calls of one conversation only.
+    /// The conversation of the call, for cancellation within one conversation.
     pub conversation: Option<&'a str>,
 }
 
@@ -60,7 +59,7 @@ impl<'a> From<&'a ToolCall> for ToolRequest<'a> {
 }
 
 impl Router {
-    /// A router that runs [`DEFAULT_CONCURRENCY`] calls of an answer at once.
+    /// Creates a router with [`DEFAULT_CONCURRENCY`] concurrent calls per response.
     pub fn new(toolbox: Toolbox) -> Self {
         Self {
             toolbox,
@@ -70,22 +69,21 @@ impl Router {
         }
     }
 
-    /// The same with another number of calls that run at once, at least one.
+    /// Sets the number of concurrent calls, at least one.
     #[must_use]
     pub fn with_concurrency(mut self, calls: usize) -> Self {
         self.concurrency = calls.max(1);
         self
     }
 
-    /// The same, and `handle` cancels its calls: so one handle can be for several routers, or be there
-    /// before them.
+    /// Sets the handle that cancels the calls; several routers may share it.
     #[must_use]
     pub fn with_handle(mut self, handle: RouterHandle) -> Self {
         self.running = handle;
         self
     }
 
-    /// The same router for the tools of this moment, where some of them may change.
+    /// Returns a router for the tools that are offered now.
     pub async fn current(&self) -> Cow<'_, Self> {
         match self.toolbox.current().await {
             Cow::Borrowed(_) => Cow::Borrowed(self),
@@ -96,40 +94,41 @@ impl Router {
         }
     }
 
-    /// The tools.
+    /// Returns the toolbox.
     pub fn toolbox(&self) -> &Toolbox {
         &self.toolbox
     }
 
-    /// What cancels calls while they run.
+    /// Returns the handle that cancels running calls.
     pub fn handle(&self) -> RouterHandle {
         self.running.clone()
     }
 
-    /// The calls of one answer: none yet.
+    /// Creates an empty batch for the calls of one response.
     pub fn batch<'a>(&self) -> Batch<'a> {
         Batch::new(self.concurrency)
     }
 
-    /// Whether no other call may run beside this one.
+    /// Returns whether the call must not run concurrently with other calls.
     pub fn is_exclusive(&self, call: &ToolCall) -> bool {
         let tool = self.toolbox.get(&call.name);
         tool.is_some_and(|tool| tool.is_exclusive())
     }
 
-    /// The tools that were found to have a schema that is of no use, each once: what they are called
-    /// with is not checked.
+    /// Removes and returns the warnings about unusable schemas, one per tool.
+    ///
+    /// Arguments of these tools are not validated.
     pub fn take_schema_warnings(&self) -> Vec<SchemaWarning> {
-        self.schemas.take_notes()
+        self.schemas.take_warnings()
     }
 
-    /// Runs one call. It can be cancelled from now on, whether or not the future is polled.
+    /// Runs one call. It can be cancelled from now on, even before the future is polled.
     pub fn call<'a>(&'a self, request: ToolRequest<'a>) -> BoxFuture<'a, ToolResult> {
         let in_flight = self.running.enter(request.conversation, &request.call.id);
         Box::pin(self.run(request, in_flight))
     }
 
-    /// What a call would do, if its tool says more than its arguments do.
+    /// Returns the preview of a call; `None` if the arguments are sufficient.
     pub async fn preview(&self, call: &ToolCall) -> Option<Preview> {
         let tool = self.toolbox.get(&call.name)?;
         let given = split(&call.arguments, tool.definition()).ok()?;
@@ -147,13 +146,13 @@ impl Router {
             deadline,
         } = match split(&call.arguments, tool.definition()) {
             Ok(given) => given,
-            Err(why) => return ToolResult::error("E-CALL-SCHEMA", why),
+            Err(reason) => return ToolResult::error("E-CALL-SCHEMA", reason),
         };
         let arguments = arguments.as_ref().unwrap_or(&call.arguments);
         if !tool.checks_arguments()
-            && let Err(why) = self.schemas.check(call, arguments, tool.definition())
+            && let Err(reason) = self.schemas.check(call, arguments, tool.definition())
         {
-            return ToolResult::error("E-CALL-SCHEMA", why);
+            return ToolResult::error("E-CALL-SCHEMA", reason);
         }
         if let Some(reason) = in_flight.is_cancelled() {
             let what = format!("the call was cancelled before it began ({reason}); it was not run");
@@ -174,7 +173,7 @@ impl Router {
     }
 }
 
-/// The outcome of a call that may take so long.
+/// Runs a call with an optional deadline.
 async fn within(deadline: Option<Duration>, running: BoxFuture<'_, ToolResult>) -> ToolResult {
     let Some(deadline) = deadline else {
         return running.await;

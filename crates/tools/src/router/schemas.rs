@@ -1,7 +1,7 @@
-//! Arguments held against the schemas of their tools, before anything runs.
+//! Validation of arguments before a call.
 //!
-//! Definitions come from prompts, programs and servers. One whose schema is of no use must not cost
-//! a turn: the calls of its tool go unchecked, and that is noted once.
+//! Definitions come from prompts, programs and servers. An unusable schema must not fail a turn:
+//! calls of its tool are not validated, with one warning.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,19 +10,19 @@ use logue_message::schema::Schema;
 use logue_message::{Arguments, CallKind, ToolCall, ToolDefinition};
 use serde_json::Value;
 
-/// Faults of one call that the model is told.
-const MAX_VIOLATIONS: usize = 5;
+/// Maximum number of violations reported to the model per call.
+const MAX_REPORTED: usize = 5;
 
-/// A tool whose arguments nobody can check.
+/// A tool whose arguments cannot be validated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaWarning {
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// Why its schema is of no use.
+    /// The reason why its schema is unusable.
     pub reason: String,
 }
 
-/// The schemas of tools, each read when it is needed first.
+/// The compiled schemas, each compiled on first use.
 #[derive(Clone, Default)]
 pub(super) struct Schemas {
     known: Arc<Mutex<Known>>,
@@ -30,21 +30,21 @@ pub(super) struct Schemas {
 
 #[derive(Default)]
 struct Known {
-    /// By the tool's name: what was read, and what it was read from. A server may give a tool of the
-    /// same name other parameters.
+    /// By tool name: the parameters and the schema compiled from them. A server may change the
+    /// parameters of a tool.
     schemas: BTreeMap<String, (Value, Option<Arc<Schema>>)>,
-    notes: Vec<SchemaWarning>,
+    warnings: Vec<SchemaWarning>,
 }
 
 impl Schemas {
-    /// Whether arguments are what a definition asks for, or what the model is told instead.
+    /// Validates arguments; the error is a message for the model.
     pub(super) fn check(
         &self,
         call: &ToolCall,
         arguments: &Arguments,
         definition: &ToolDefinition,
     ) -> Result<(), String> {
-        // Free text is no JSON.
+        // Free text is not JSON.
         if call.kind == CallKind::Custom {
             return Ok(());
         }
@@ -59,20 +59,20 @@ impl Schemas {
             return Ok(());
         }
         let name = &definition.name;
-        let mut told = format!("the arguments are not what `{name}` takes, so it was not run");
-        for fault in faults.iter().take(MAX_VIOLATIONS) {
-            told.push_str(&format!("\n- {fault}"));
+        let mut message = format!("the arguments are not what `{name}` takes, so it was not run");
+        for fault in faults.iter().take(MAX_REPORTED) {
+            message.push_str(&format!("\n- {fault}"));
         }
-        match faults.len().saturating_sub(MAX_VIOLATIONS) {
+        match faults.len().saturating_sub(MAX_REPORTED) {
             0 => {}
-            more => told.push_str(&format!("\n- and {more} more")),
+            more => message.push_str(&format!("\n- and {more} more")),
         }
-        Err(told)
+        Err(message)
     }
 
-    /// What was noted since the last time.
-    pub(super) fn take_notes(&self) -> Vec<SchemaWarning> {
-        std::mem::take(&mut self.lock().notes)
+    /// Removes and returns the new warnings.
+    pub(super) fn take_warnings(&self) -> Vec<SchemaWarning> {
+        std::mem::take(&mut self.lock().warnings)
     }
 
     fn of(&self, definition: &ToolDefinition) -> Option<Arc<Schema>> {
@@ -84,10 +84,10 @@ impl Schemas {
         }
         let schema = match Schema::compile(&definition.parameters) {
             Ok(schema) => Some(Arc::new(schema)),
-            // A tool that says nothing of its parameters has none to check.
+            // Without a schema there is nothing to validate.
             Err(_) if definition.parameters.is_null() => None,
             Err(error) => {
-                known.notes.push(SchemaWarning {
+                known.warnings.push(SchemaWarning {
                     tool: definition.name.clone(),
                     reason: error.to_string(),
                 });

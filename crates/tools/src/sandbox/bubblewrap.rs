@@ -1,11 +1,11 @@
-//! Bubblewrap: the launcher in namespaces of its own, where only what is allowed exists.
+//! Bubblewrap: the launcher in its own namespaces, with the allowed files only.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::places;
 
-/// What bubblewrap is told, up to and without the program that it starts.
+/// Returns the arguments of bubblewrap before the program that it starts.
 pub(super) fn arguments(
     launcher: &Path,
     readable: &[PathBuf],
@@ -25,14 +25,14 @@ pub(super) fn arguments(
     }
     words.extend(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"].map(OsString::from));
     let is_covered = |path: &Path| writable.iter().any(|folder| path.starts_with(folder));
-    // The launcher is a program like others, wherever it is.
+    // The launcher must be readable wherever it is.
     let reads = readable.iter().map(PathBuf::as_path).chain([launcher]);
     let reads = reads
         .filter(|path| !is_covered(path) && !path.starts_with("/proc"))
         .map(|path| ("--ro-bind-try", path));
     let writes = writable.iter().map(|path| ("--bind-try", path.as_path()));
     let mut binds: Vec<(&str, &Path)> = reads.chain(writes).collect();
-    // What lies in another folder is mounted upon it.
+    // A path inside another one is mounted after it.
     binds.sort_by_key(|(_, path)| path.components().count());
     for (how, path) in binds {
         words.extend([how.into(), path.into(), path.into()]);

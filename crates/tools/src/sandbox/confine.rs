@@ -1,4 +1,4 @@
-//! Landlock: a thread that gives up what it does not need, and everything that it starts with it.
+//! Landlock: restriction of a thread and its child processes.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -13,10 +13,10 @@ use rustix::thread::{CapabilitySet, capabilities, set_capabilities, set_no_new_p
 
 use super::protocol::SandboxPolicy;
 
-/// The newest interface that the rules here are written for.
+/// The newest Landlock version that these rules cover.
 const KNOWN: ABI = ABI::V6;
 
-/// Devices that programs expect to have and that hold nothing.
+/// Devices that programs expect and that hold no data.
 const DEVICES: [&str; 6] = [
     "/dev/null",
     "/dev/zero",
@@ -26,16 +26,17 @@ const DEVICES: [&str; 6] = [
     "/dev/tty",
 ];
 
-/// What a superuser keeps: files of other users stay as reachable as they were. The rest would lead
-/// past the confinement, as to the environment of other processes.
-const KEPT: CapabilitySet = CapabilitySet::CHOWN
+/// Capabilities that remain for root, so that files of other users stay reachable.
+///
+/// The others would bypass the confinement, such as by reading the environment of other processes.
+const ROOT_CAPABILITIES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
     .union(CapabilitySet::FSETID);
 
-/// The version of Landlock's interface in this kernel, as far as it is known here.
+/// Returns the Landlock version of this kernel, up to the newest one covered here.
 pub(super) fn landlock_version() -> Option<u32> {
-    // What a thread gives up ends with it.
+    // The restriction ends with the thread.
     let probing = std::thread::spawn(|| {
         let ruleset = Ruleset::default()
             .handle_access(AccessFs::Execute)?
@@ -48,11 +49,12 @@ pub(super) fn landlock_version() -> Option<u32> {
     }
 }
 
-/// Confines this thread, and what it starts from now on, for ever. Whether a kernel that cannot is
-/// an error is up to the confinement.
+/// Restricts this thread and everything that it starts, permanently.
+///
+/// The policy decides whether a kernel without Landlock is an error.
 ///
 /// # Errors
-/// The kernel refuses; nothing must be started then.
+/// Returns an error if the kernel refuses; nothing must be started then.
 pub(super) fn restrict(confinement: &SandboxPolicy, private: &Path) -> Result<(), String> {
     let status = ruleset(confinement, private)
         .and_then(RulesetCreated::restrict_self)
@@ -64,19 +66,20 @@ pub(super) fn restrict(confinement: &SandboxPolicy, private: &Path) -> Result<()
     Ok(())
 }
 
-/// Gives up the privileges of this thread and of what it starts. A program of the superuser gets
-/// none of them back, because no new privileges are given.
+/// Drops the privileges of this thread and everything that it starts.
+///
+/// Set-user-id programs cannot regain them.
 ///
 /// # Errors
-/// The kernel refuses.
+/// Returns an error if the kernel refuses.
 pub(super) fn drop_privileges() -> Result<(), String> {
-    let told = |error: rustix::io::Errno| format!("privileges cannot be given up: {error}");
-    set_no_new_privs(true).map_err(told)?;
-    let mut sets = capabilities(None).map_err(told)?;
-    sets.effective &= KEPT;
-    sets.permitted &= KEPT;
+    let refused = |error: rustix::io::Errno| format!("privileges cannot be given up: {error}");
+    set_no_new_privs(true).map_err(refused)?;
+    let mut sets = capabilities(None).map_err(refused)?;
+    sets.effective &= ROOT_CAPABILITIES;
+    sets.permitted &= ROOT_CAPABILITIES;
     sets.inheritable = CapabilitySet::empty();
-    set_capabilities(None, sets).map_err(told)
+    set_capabilities(None, sets).map_err(refused)
 }
 
 fn ruleset(confinement: &SandboxPolicy, private: &Path) -> Result<RulesetCreated, RulesetError> {
@@ -104,7 +107,7 @@ fn ruleset(confinement: &SandboxPolicy, private: &Path) -> Result<RulesetCreated
     allow(created, private.as_os_str(), writable)
 }
 
-/// Allows something in and below a path. One that is not there needs no allowing.
+/// Allows access below a path. A missing path is skipped.
 fn allow(
     created: RulesetCreated,
     path: &OsStr,

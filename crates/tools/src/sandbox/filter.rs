@@ -1,14 +1,14 @@
-//! A filter of system calls: what Landlock leaves open of the network.
+//! A system call filter for the networks that Landlock does not cover.
 //!
-//! Landlock knows TCP and nothing else. So a program without network may not make sockets at all,
-//! of any family; pairs of sockets that are connected to one another remain. Rings of `io_uring`
-//! could make sockets past the filter, so there are none.
+//! Landlock covers TCP only. A program without network may therefore not create sockets of any
+//! family; connected pairs of sockets remain. `io_uring` could create sockets past the filter, so
+//! it is closed too.
 
 use std::collections::BTreeMap;
 
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
 
-/// Numbers of `socket` and `io_uring_setup`, in each way that a program may call them.
+/// The numbers of `socket` and `io_uring_setup`, in each calling convention.
 #[cfg(target_arch = "x86_64")]
 const CLOSED: &[i64] = &[41, 425, X32 + 41, X32 + 425];
 #[cfg(target_arch = "x86_64")]
@@ -22,18 +22,18 @@ const CLOSED: &[i64] = &[198, 425];
 )))]
 const CLOSED: &[i64] = &[];
 
-/// `EACCES`, what a program is told that asks for a socket.
+/// `EACCES`, the error of a refused `socket` call.
 const DENIED: u32 = 13;
 
-/// Whether there is a filter for this machine and a kernel that takes it.
+/// Returns whether the machine and the kernel support the filter.
 pub(super) fn is_possible() -> bool {
     program().is_ok() && std::path::Path::new("/proc/sys/kernel/seccomp").exists()
 }
 
-/// Closes the network for this thread and what it starts from now on.
+/// Closes the network for this thread and everything that it starts.
 ///
 /// # Errors
-/// The kernel or the machine does not filter system calls.
+/// Returns an error if the kernel or the machine does not support filters.
 pub(super) fn close_network() -> Result<(), String> {
     let program = program()?;
     seccompiler::apply_filter(&program).map_err(|error| error.to_string())

@@ -1,9 +1,9 @@
 //! The launcher: a process between the program and a command that it runs.
 //!
-//! It stays outside of the sandbox. It takes an [`Order`] from its standard input, starts the
-//! command in a confined thread, waits for it, watches what it costs, ends everything that is left
-//! of it, and reports. If the program that gave the order goes away or closes its end, everything
-//! is ended at once; so a killed program leaves nothing running.
+//! The launcher stays outside the sandbox. It reads a [`LaunchRequest`] from its standard input,
+//! starts the command in a confined thread, waits for it, watches its resource usage, ends all
+//! remaining processes and reports. If the requesting program exits or closes its end, everything
+//! is ended at once, so a killed program leaves nothing running.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -18,19 +18,21 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, WaitStatus, pidfd_open, setrlimit};
 
-use super::protocol::{LARGEST_ORDER, LaunchRequest, LaunchResult, LimitExceeded, SandboxPolicy};
+use super::protocol::{
+    LaunchRequest, LaunchResult, LimitExceeded, MAX_REQUEST_BYTES, SandboxPolicy,
+};
 use super::{confine, filter, process_tree};
 
-/// The shortest time between two looks at what a command costs.
+/// The shortest interval between two usage checks.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Looking may take this part of the time.
+/// The maximum share of time spent on usage checks, as a divisor.
 const SHARE: u32 = 30;
 
-/// Where private folders are.
+/// The parent of private directories.
 const PRIVATE: &str = "/tmp";
 
-/// Does what the launcher is there for, until the command is gone.
+/// Runs the launcher until the command has ended.
 pub(super) fn launch() -> ExitCode {
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
@@ -39,7 +41,7 @@ pub(super) fn launch() -> ExitCode {
 }
 
 fn serve() -> io::Result<()> {
-    // A terminal's signals and its input are for the program, not for its tools.
+    // Signals and input of a terminal are for the program, not for its tools.
     let _ = rustix::process::setsid();
     let mut control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let order = read_order(&control)?;
@@ -53,7 +55,7 @@ fn serve() -> io::Result<()> {
 }
 
 fn read_order(control: &UnixStream) -> io::Result<LaunchRequest> {
-    let limit = u64::try_from(LARGEST_ORDER).unwrap_or(u64::MAX);
+    let limit = u64::try_from(MAX_REQUEST_BYTES).unwrap_or(u64::MAX);
     let mut line = Vec::new();
     BufReader::new(control)
         .take(limit)
@@ -70,7 +72,7 @@ fn carry_out(order: LaunchRequest, control: &UnixStream) -> LaunchResult {
         }
     };
     let limits = order.limits;
-    // They hold for this process too, which needs little.
+    // The limits apply to this process too, which needs few resources.
     let mut limited = [
         (Resource::Core, Some(0)),
         (Resource::Fsize, limits.file_bytes),
@@ -110,7 +112,7 @@ fn carry_out(order: LaunchRequest, control: &UnixStream) -> LaunchResult {
     }
 }
 
-/// A limit that this process has, lowered.
+/// Lowers a limit of this process.
 fn lower(resource: Resource, limit: u64) -> io::Result<()> {
     let now = rustix::process::getrlimit(resource);
     let least = |had: Option<u64>| Some(had.map_or(limit, |had| had.min(limit)));
@@ -121,8 +123,9 @@ fn lower(resource: Resource, limit: u64) -> io::Result<()> {
     Ok(setrlimit(resource, new)?)
 }
 
-/// Starts the command from a thread that is confined; the thread ends, the confinement stays with
-/// the command.
+/// Starts the command from a confined thread.
+///
+/// The thread ends; the confinement of the command remains.
 fn start(
     order: LaunchRequest,
     private: Option<PathBuf>,
@@ -139,7 +142,7 @@ fn start(
         let Some((program, arguments)) = words.split_first() else {
             return Err(LaunchResult::NotStarted("no command was given".to_owned()));
         };
-        // There is one wherever it is needed.
+        // A private directory exists whenever it is needed.
         let private = private.as_deref().unwrap_or(Path::new("/"));
         let mut command = Command::new(program);
         command
@@ -152,7 +155,7 @@ fn start(
             } else {
                 Stdio::null()
             })
-            // What it sends to its own group does not reach the launcher.
+            // Signals to its own group do not reach the launcher.
             .process_group(0);
         if let Some(confinement) = &confinement {
             enter(confinement, private).map_err(LaunchResult::NotConfined)?;
@@ -180,7 +183,7 @@ fn enter(confinement: &SandboxPolicy, private: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Gives the command its input. One that does not read it does not hold anything up.
+/// Writes the input of the command. A command that does not read it must not block the launcher.
 fn feed(child: &mut Child, input: Option<String>) {
     if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
         drop(std::thread::spawn(move || {
@@ -190,7 +193,7 @@ fn feed(child: &mut Child, input: Option<String>) {
     }
 }
 
-/// What is waited for.
+/// The supervision of a running command.
 struct Watch {
     pid: Pid,
     processes: Option<usize>,
@@ -198,9 +201,9 @@ struct Watch {
 }
 
 impl Watch {
-    /// Waits until the command has ended, has had too much, or is not wanted any more.
+    /// Waits until the command ends, exceeds a limit, or the requesting program goes away.
     fn until_the_end(&self, control: &UnixStream) -> (Option<WaitStatus>, Option<LimitExceeded>) {
-        // Kernels before 5.3 have none; looking often enough does it too.
+        // Kernels before 5.3 have no process handles; polling replaces them.
         let handle = pidfd_open(self.pid, PidfdFlags::empty()).ok();
         let mut pause = TICK;
         loop {
@@ -230,7 +233,7 @@ impl Watch {
     }
 }
 
-/// Waits for the end of the process, for a while at most. False: nobody wants it any more.
+/// Waits for the end of the process within a time limit; `false` if the requester is gone.
 fn wait_for(control: &UnixStream, handle: Option<&std::os::fd::OwnedFd>, pause: Duration) -> bool {
     let mut watched = vec![PollFd::new(control, PollFlags::IN)];
     watched.extend(handle.map(|handle| PollFd::new(handle, PollFlags::IN)));
@@ -241,13 +244,13 @@ fn wait_for(control: &UnixStream, handle: Option<&std::os::fd::OwnedFd>, pause: 
     };
     let timeout = Timespec::try_from(pause).ok();
     let _ = poll(&mut watched, timeout.as_ref());
-    // Nothing is said after the order: what can be read is the end.
+    // Nothing follows the request: readable means closed.
     watched
         .first()
         .is_none_or(|control| control.revents().is_empty())
 }
 
-/// A folder that goes when the command has gone.
+/// A private directory that is removed on drop.
 struct Private(PathBuf);
 
 impl Private {
@@ -255,7 +258,7 @@ impl Private {
         let mut name = [0_u8; 8];
         File::open("/dev/urandom")?.read_exact(&mut name)?;
         let folder = format!("{PRIVATE}/logue-{:016x}", u64::from_le_bytes(name));
-        // Somebody else's folder of that name is an error, never used.
+        // An existing directory of that name is an error.
         DirBuilder::new().mode(0o700).create(&folder)?;
         Ok(Self(PathBuf::from(folder)))
     }
@@ -263,7 +266,7 @@ impl Private {
 
 impl Drop for Private {
     fn drop(&mut self) {
-        // What a command has made unreadable stays; it can be nobody else's.
+        // Files that the command made unreadable remain; they belong to the same user.
         drop(std::fs::remove_dir_all(&self.0));
     }
 }

@@ -1,14 +1,15 @@
-//! Programs that reach only what they were given.
+//! Sandboxes: programs with access to specified files and networks only.
 //!
-//! A [`Sandbox`] says what a program may reach. Nothing in this process is confined: the program is
-//! started by a *launcher*, the executable of this very program (or another one that calls
-//! [`launch`]) in a process of its own. The launcher confines a thread of its own by Landlock and a
-//! filter of system calls and starts the program from it, so the program is confined from its first
-//! instruction and cannot undo it. Where the kernel has no Landlock, or if that is asked for, the
-//! launcher runs in the namespaces of bubblewrap. The launcher stays outside, watches what the
-//! program costs and ends everything that it leaves behind.
+//! A [`Sandbox`] describes the access of a program. Nothing in this process is confined. A
+//! *launcher*, which is the executable of this program (or another one that calls [`launch`]), runs
+//! in a separate process. It confines one of its threads with Landlock and a system call filter and
+//! starts the program from that thread, so the program is confined from its first instruction. If
+//! the kernel has no Landlock, or on request, the launcher runs in the namespaces of bubblewrap.
+//! The launcher stays outside, watches the resource usage and ends all processes that the program
+//! leaves running.
 //!
-//! [`probe`] says what the machine has, [`Sandbox::status`] what is enforced of the promise.
+//! [`probe`] reports the capabilities of the machine and [`Sandbox::status`] the protections in
+//! effect.
 
 mod bubblewrap;
 #[cfg(target_os = "linux")]
@@ -32,12 +33,13 @@ use serde::{Deserialize, Serialize};
 pub(crate) use protocol::{LaunchRequest, LaunchResult, LimitExceeded, SandboxPolicy};
 pub use status::{Mechanism, Protection, SandboxProbe, SandboxStatus, probe};
 
-/// The first argument by which a launcher knows that it is one.
+/// The first argument that makes the executable act as a launcher.
 pub const LAUNCHER_ARG: &str = "__sandbox";
 
-/// Runs the command that the standard input orders, confined as ordered, and ends what it leaves
-/// behind. A program calls it at the beginning of `main`, before there is a second thread, when its
-/// first argument is [`LAUNCHER_ARG`]; then its executable can be the launcher of a [`Sandbox`].
+/// Runs the launcher: executes the command requested on standard input and ends its processes.
+///
+/// A program calls this function at the start of `main`, before it has a second thread, if its
+/// first argument is [`LAUNCHER_ARG`]. Its executable can then be the launcher of a [`Sandbox`].
 pub fn launch() -> ExitCode {
     #[cfg(target_os = "linux")]
     {
@@ -49,35 +51,36 @@ pub fn launch() -> ExitCode {
     }
 }
 
-/// Ends what a launcher that is gone has left in its session. It makes a session of its own, so that
-/// `launcher` is the session's number as well.
+/// Ends the processes of a dead launcher.
+///
+/// A launcher creates a session, so its process id is the session id as well.
 #[cfg(target_os = "linux")]
 pub(crate) fn end_session(launcher: u32) {
     process_tree::end_session(launcher);
 }
 
-/// What confines programs.
+/// The choice of the confinement mechanism.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SandboxMode {
-    /// Landlock where the kernel has it, else bubblewrap where it works, else nothing.
+    /// Landlock if the kernel has it, else bubblewrap if it works, else nothing.
     #[default]
     Auto,
-    /// Landlock, or the program is not run.
+    /// Landlock; without it programs are not run.
     Landlock,
-    /// Bubblewrap, or the program is not run; Landlock beside it where there is one.
+    /// Bubblewrap, plus Landlock if available; without bubblewrap programs are not run.
     Bubblewrap,
-    /// Nothing. Processes left behind are still ended.
+    /// No confinement. Remaining processes are still ended.
     Off,
 }
 
-/// What all processes of one command may cost; `None` is what the user may.
+/// The resource limits of a command; `None` keeps the limits of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceLimits {
-    /// Bytes of memory: of each process by the kernel, of all together as they are looked at.
+    /// Memory in bytes, per process by the kernel and in total by periodic checks.
     pub memory_bytes: Option<u64>,
-    /// Bytes of the largest file that is written.
+    /// Size in bytes of the largest written file.
     pub file_bytes: Option<u64>,
-    /// Processes at one time, as they are looked at.
+    /// Number of concurrent processes, by periodic checks.
     pub processes: Option<usize>,
 }
 
@@ -91,33 +94,35 @@ impl Default for ResourceLimits {
     }
 }
 
-/// What a program may reach.
+/// The access of a program to files, network and resources.
 ///
-/// Without a [launcher](Self::with_launcher) nothing is confined, which [`Sandbox::status`] says.
+/// Without a [launcher](Self::with_launcher) nothing is confined; [`Sandbox::status`] reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sandbox {
-    /// What confines.
+    /// The confinement mechanism.
     pub mode: SandboxMode,
-    /// Whether a program is not run rather than run without confinement.
+    /// Whether a program is refused if it cannot be confined.
     pub required: bool,
-    /// Files and folders that can be read beside those of the system.
+    /// Readable files and directories, in addition to those of the system.
     pub readable: Vec<PathBuf>,
-    /// Files and folders that can be read and written.
+    /// Files and directories with read and write access.
     pub writable: Vec<PathBuf>,
     /// Whether the network is open.
     pub network: bool,
-    /// The user's home folder. Programs are told a private empty one instead, unless `readable` or
-    /// `writable` name something in it or the run's folders hold it.
+    /// The home directory of the user.
+    ///
+    /// Programs get a private empty directory as `HOME` instead, unless `readable`, `writable` or
+    /// the roots of the run contain a part of the home directory.
     pub home: Option<PathBuf>,
-    /// What the program may cost.
+    /// The resource limits.
     pub limits: ResourceLimits,
-    /// Folders of the run, read and written.
+    /// The roots of the run, with read and write access.
     roots: Vec<PathBuf>,
     launcher: Option<PathBuf>,
 }
 
-/// Why a program is not run: it would not be confined as it has to be (`E-SANDBOX-UNAVAILABLE`).
+/// The error for a program that cannot be confined as required (`E-SANDBOX-UNAVAILABLE`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SandboxError {
     reason: &'static str,
@@ -131,20 +136,21 @@ impl std::fmt::Display for SandboxError {
 
 impl std::error::Error for SandboxError {}
 
-/// How a program is started.
+/// The command line of a launcher.
 #[derive(Debug)]
 pub(crate) struct Start {
-    /// The process to start: bubblewrap or the launcher.
+    /// The executable: bubblewrap or the launcher.
     pub(crate) program: PathBuf,
     /// Its arguments.
     pub(crate) arguments: Vec<OsString>,
-    /// What the launcher confines the command to.
+    /// The policy that the launcher enforces.
     pub(crate) confinement: Option<SandboxPolicy>,
 }
 
 impl Sandbox {
-    /// A sandbox whose launcher is the executable at `path`: a program that calls [`launch`], such
-    /// as `logue` itself.
+    /// Creates a sandbox with the launcher at `path`.
+    ///
+    /// The launcher is a program that calls [`launch`], such as `logue` itself.
     pub fn with_launcher(path: impl Into<PathBuf>) -> Self {
         Self {
             launcher: Some(path.into()),
@@ -152,26 +158,26 @@ impl Sandbox {
         }
     }
 
-    /// The same by other means.
+    /// Sets the confinement mechanism.
     #[must_use]
     pub fn with_mode(mut self, mode: SandboxMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// The same for programs that work on these folders.
+    /// Gives read and write access to these directories.
     pub(crate) fn working_on(mut self, folders: &[PathBuf]) -> Self {
         self.roots.extend_from_slice(folders);
         self
     }
 
-    /// The same for programs that look at these folders.
+    /// Gives read access to these directories.
     pub(crate) fn looking_at(mut self, folders: &[PathBuf]) -> Self {
         self.readable.extend_from_slice(folders);
         self
     }
 
-    /// What is enforced of what this sandbox promises, on this machine.
+    /// Returns the protections in effect on this machine.
     pub fn status(&self) -> SandboxStatus {
         let supervised = cfg!(target_os = "linux") && self.launcher.is_some();
         match self.enforcer() {
@@ -185,10 +191,11 @@ impl Sandbox {
         }
     }
 
-    /// Whether a program is run at all.
+    /// Checks whether programs may run.
     ///
     /// # Errors
-    /// What is asked for, or any confinement if it is required, is not to be had.
+    /// Returns an error if the requested mechanism, or any mechanism if one is required, is
+    /// unavailable.
     pub fn check(&self) -> Result<(), SandboxError> {
         match self.enforcer() {
             Ok(None) if self.required => Err(SandboxError {
@@ -200,7 +207,7 @@ impl Sandbox {
         }
     }
 
-    /// What confines; `None` if that is what is asked for.
+    /// Returns the mechanism; `None` if confinement is off.
     fn enforcer(&self) -> Result<Option<Mechanism>, SandboxError> {
         if self.mode == SandboxMode::Off {
             return Ok(None);
@@ -234,7 +241,7 @@ impl Sandbox {
         }
     }
 
-    /// How a command is started; `None` where there is no launcher.
+    /// Returns the command line of the launcher; `None` if there is no launcher.
     pub(crate) fn start(&self) -> Result<Option<Start>, SandboxError> {
         self.check()?;
         let launcher = self.launcher.as_deref();
@@ -282,12 +289,12 @@ impl Sandbox {
             || self.roots.iter().any(|root| home.starts_with(root))
     }
 
-    /// Whether a program at `path` can be started inside.
+    /// Returns whether a program at `path` can be started in the sandbox.
     pub(crate) fn can_read(&self, path: &Path) -> bool {
         if !matches!(self.enforcer(), Ok(Some(_))) {
             return true;
         }
-        // A link leads where it leads.
+        // A link is resolved to its target.
         let Ok(real) = path.canonicalize() else {
             return false;
         };
@@ -297,8 +304,9 @@ impl Sandbox {
         given.any(|folder| real.starts_with(folder))
     }
 
-    /// Where `PATH` finds a program that can be started inside, or else where it finds one that
-    /// cannot.
+    /// Searches `PATH` for a program that can be started in the sandbox.
+    ///
+    /// The error contains the first program found that cannot be started.
     pub(crate) fn find(
         &self,
         name: &OsStr,

@@ -1,9 +1,9 @@
-//! The folders of the system that every program needs, without what is nobody's business.
+//! System directories that programs need, without secrets.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
-/// What programs, their libraries and their settings are in, on the usual layouts of Linux.
+/// Directories of programs, libraries and settings in the usual layouts of Linux.
 const SYSTEM: &[&str] = &[
     "/usr",
     "/bin",
@@ -21,25 +21,25 @@ const SYSTEM: &[&str] = &[
     "/sys/kernel/mm",
 ];
 
-/// What names of hosts are looked up with.
+/// Directories needed for name resolution.
 const NAMES: &[&str] = &[
     "/run/systemd/resolve",
     "/run/resolvconf",
     "/run/NetworkManager",
 ];
 
-/// Settings of the system; some of them are secrets.
+/// The system settings, some of which are secret.
 const SETTINGS: &str = "/etc";
 
-/// Folders deep that settings are told apart. What lies deeper is as its folder.
+/// Depth to which settings are examined individually.
 const DEPTH: usize = 3;
 
-/// The system folders that programs are in.
+/// Returns the system directories with programs.
 pub(super) fn of_programs() -> impl Iterator<Item = PathBuf> {
     SYSTEM.iter().map(PathBuf::from)
 }
 
-/// The system folders that can be read inside a sandbox.
+/// Returns the system directories that are readable in a sandbox.
 pub(super) fn system(network: bool) -> Vec<PathBuf> {
     let mut places: Vec<PathBuf> = of_programs().collect();
     if network {
@@ -51,18 +51,20 @@ pub(super) fn system(network: bool) -> Vec<PathBuf> {
     places
 }
 
-/// What of the settings is secret: whatever not every user may read.
+/// Returns the secret settings: those that some user may not read.
 pub(super) fn secrets() -> Vec<PathBuf> {
     let mut secrets = Vec::new();
     drop(sift(Path::new(SETTINGS), DEPTH, &mut secrets));
     secrets
 }
 
-/// The parts of a folder that every user may read: the folder itself if that is all of it, so that
-/// one rule says it. `None` if the folder is secret.
+/// Returns the world-readable parts of a directory; `None` if the directory is secret.
+///
+/// If everything in it is readable, the directory itself is returned, so that one rule is
+/// sufficient.
 fn sift(place: &Path, depth: usize, secrets: &mut Vec<PathBuf>) -> Option<Vec<PathBuf>> {
     let Ok(metadata) = std::fs::metadata(place) else {
-        // A link that leads nowhere can do no harm, and no good.
+        // A dangling link is skipped.
         return Some(Vec::new());
     };
     if !is_open(&metadata) {
@@ -78,7 +80,7 @@ fn sift(place: &Path, depth: usize, secrets: &mut Vec<PathBuf>) -> Option<Vec<Pa
     };
     let mut parts = Vec::new();
     for entry in entries.flatten() {
-        // A link says nothing of what it leads to, which has a place of its own.
+        // The target of a link is examined where it is.
         if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
             continue;
         }
@@ -90,7 +92,7 @@ fn sift(place: &Path, depth: usize, secrets: &mut Vec<PathBuf>) -> Option<Vec<Pa
     Some(parts)
 }
 
-/// Whether every user may read it.
+/// Returns whether every user may read it.
 fn is_open(metadata: &Metadata) -> bool {
     #[cfg(unix)]
     {

@@ -1,8 +1,8 @@
-//! The processes that a command has started, and their end.
+//! Supervision of the processes started by a command.
 //!
-//! This process adopts what its descendants leave behind (it is their *subreaper*), so whatever a
-//! program does to get away — a second fork, a session of its own — it stays a descendant. As long
-//! as there is one, waiting for children finds one; so "no children" means that nobody is left.
+//! This process is the *subreaper* of its descendants: a process that forks twice or creates a
+//! session remains a descendant. While a descendant exists, waiting for children finds one, so "no
+//! children" means that all processes have ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -12,30 +12,30 @@ use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_child_subreaper, wait,
 };
 
-/// Time after which what does not die is left to die by itself.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time limit of ending all processes.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Time that what a command left behind has to end by itself, as a helper of Git does.
+/// Time for remaining processes to end on their own, such as helpers of Git.
 const GRACE: Duration = Duration::from_millis(250);
 
-/// What a command's processes cost at one moment.
+/// The resource usage of a command at one moment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Usage {
-    /// How many there are.
+    /// Number of processes.
     pub(super) processes: usize,
-    /// Bytes of memory that are theirs alone.
+    /// Unshared memory in bytes.
     pub(super) memory: u64,
 }
 
-/// Makes this process the one that orphans of its descendants go to.
+/// Makes this process the parent of orphaned descendants.
 ///
 /// # Errors
-/// The kernel refuses.
+/// Returns an error if the kernel refuses.
 pub(super) fn become_subreaper() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
-/// What runs, and what it costs.
+/// Returns the current resource usage.
 pub(super) fn usage() -> Usage {
     let processes = descendants();
     let memory = processes.iter().map(|pid| memory(*pid)).sum();
@@ -45,8 +45,9 @@ pub(super) fn usage() -> Usage {
     }
 }
 
-/// Takes leave of the children that have ended; the status of `pid`, if it is one of them. `Ok(true)`
-/// in the second place: there is no child left at all.
+/// Reaps ended children.
+///
+/// Returns the status of `pid`, if it ended, and whether no child remains.
 pub(super) fn reap(pid: Pid) -> (Option<WaitStatus>, bool) {
     let mut found = None;
     loop {
@@ -59,30 +60,29 @@ pub(super) fn reap(pid: Pid) -> (Option<WaitStatus>, bool) {
     }
 }
 
-/// Waits a moment for descendants that end by themselves.
+/// Waits briefly for descendants that end on their own.
 pub(super) fn settle(pid: Pid) {
     let started = Instant::now();
     while started.elapsed() < GRACE {
-        let (_, nobody) = reap(pid);
-        if nobody {
+        let (_, is_done) = reap(pid);
+        if is_done {
             return;
         }
         std::thread::sleep(Duration::from_millis(2));
     }
 }
 
-/// Ends every descendant: how many there were, and the status of `pid` if it was one of them.
+/// Ends every descendant; returns their number and the status of `pid`, if it was one of them.
 ///
-/// They are stopped before they are killed, all of them, so that none makes another one in the
-/// meantime.
+/// All of them are stopped before they are killed, so that none starts another process in between.
 pub(super) fn end(pid: Pid) -> (usize, Option<WaitStatus>) {
     let started = Instant::now();
     let mut seen = BTreeSet::new();
     let mut status = None;
     loop {
-        let (ended, nobody) = reap(pid);
+        let (ended, is_done) = reap(pid);
         status = ended.or(status);
-        if nobody || started.elapsed() > PATIENCE {
+        if is_done || started.elapsed() > TIMEOUT {
             return (seen.len(), status);
         }
         let mut stopped = BTreeSet::new();
@@ -91,7 +91,7 @@ pub(super) fn end(pid: Pid) -> (usize, Option<WaitStatus>) {
                 .into_iter()
                 .filter(|pid| !stopped.contains(pid))
                 .collect();
-            if fresh.is_empty() || started.elapsed() > PATIENCE {
+            if fresh.is_empty() || started.elapsed() > TIMEOUT {
                 break;
             }
             for pid in fresh {
@@ -107,16 +107,16 @@ pub(super) fn end(pid: Pid) -> (usize, Option<WaitStatus>) {
     }
 }
 
-/// Ends what is left of a session whose first process is gone.
+/// Ends the remaining processes of a session whose first process has exited.
 pub(super) fn end_session(session: u32) {
     for pid in running() {
-        if kinship(pid).is_some_and(|kin| kin.session == session) {
+        if process_info(pid).is_some_and(|process| process.session == session) {
             signal(pid, Signal::KILL);
         }
     }
 }
 
-/// One that has ended in the meantime needs no signal.
+/// A process that has ended in the meantime needs no signal.
 fn signal(pid: u32, signal: Signal) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     if let Some(pid) = pid {
@@ -124,14 +124,16 @@ fn signal(pid: u32, signal: Signal) {
     }
 }
 
-/// The descendants of this process that have not ended.
+/// Returns the descendants of this process that have not ended.
 fn descendants() -> BTreeSet<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     let mut ended = BTreeSet::new();
     for pid in running() {
-        let Some(kin) = kinship(pid) else { continue };
-        children.entry(kin.parent).or_default().push(pid);
-        if matches!(kin.state, 'Z' | 'X') {
+        let Some(process) = process_info(pid) else {
+            continue;
+        };
+        children.entry(process.parent).or_default().push(pid);
+        if matches!(process.state, 'Z' | 'X') {
             ended.insert(pid);
         }
     }
@@ -147,33 +149,33 @@ fn descendants() -> BTreeSet<u32> {
     found
 }
 
-/// Every process that can be seen.
+/// Returns the ids of all visible processes.
 fn running() -> impl Iterator<Item = u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// What a process is, and whose.
-struct Kinship {
+/// The state and relations of a process.
+struct ProcessInfo {
     state: char,
     parent: u32,
     session: u32,
 }
 
-/// What the kernel says of a process. Its name may hold anything, brackets included.
-fn kinship(pid: u32) -> Option<Kinship> {
+/// Parses the kernel's status line; the process name may contain any character.
+fn process_info(pid: u32) -> Option<ProcessInfo> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
-    Some(Kinship {
+    Some(ProcessInfo {
         state: fields.next()?.chars().next()?,
         parent: fields.next()?.parse().ok()?,
         session: fields.nth(1)?.parse().ok()?,
     })
 }
 
-/// Bytes of memory that a process does not share with a file.
+/// Returns the memory of a process in bytes, without file mappings.
 fn memory(pid: u32) -> u64 {
     let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else {
         return 0;

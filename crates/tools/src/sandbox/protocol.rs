@@ -1,7 +1,8 @@
-//! What goes between the program that wants a command run and the launcher that runs it.
+//! Messages between a program and its sandbox launcher.
 //!
-//! The launcher's standard input is one end of a socket. One line of JSON comes in, the [`Order`];
-//! one line goes out, the [`LaunchResult`]. When the other end is closed, whatever runs is ended.
+//! The launcher's standard input is one end of a socket. It receives one line of JSON, the
+//! [`LaunchRequest`], and sends one line, the [`LaunchResult`]. When the other end is closed, the
+//! launcher ends the command.
 
 use std::ffi::OsString;
 
@@ -9,66 +10,66 @@ use serde::{Deserialize, Serialize};
 
 use super::ResourceLimits;
 
-/// Bytes of an order. It holds a program's whole input.
-pub(crate) const LARGEST_ORDER: usize = 64 * 1024 * 1024;
+/// Maximum size of a request in bytes, including the input of the command.
+pub(crate) const MAX_REQUEST_BYTES: usize = 64 * 1024 * 1024;
 
 /// A command to run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LaunchRequest {
     /// The program and its arguments.
     pub(crate) words: Vec<OsString>,
-    /// Where it runs; `None` is a private empty folder.
+    /// The working directory; `None` is a private empty directory.
     pub(crate) folder: Option<OsString>,
-    /// Its whole environment.
+    /// The complete environment.
     pub(crate) environment: Vec<(OsString, OsString)>,
-    /// What it reads.
+    /// The standard input.
     pub(crate) input: Option<String>,
-    /// What it may cost.
+    /// The resource limits.
     pub(crate) limits: ResourceLimits,
-    /// What it may reach; `None` is everything that the user may.
+    /// The sandbox policy; `None` allows everything that the user may do.
     pub(crate) confinement: Option<SandboxPolicy>,
 }
 
-/// What a command may reach.
+/// The access of a command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SandboxPolicy {
-    /// What may be read and run.
+    /// Paths with read and execute access.
     pub(crate) readable: Vec<OsString>,
-    /// What may be read and written.
+    /// Paths with read and write access.
     pub(crate) writable: Vec<OsString>,
     /// Whether the network is open.
     pub(crate) network: bool,
-    /// Whether the home folder is one that may be read, so that `HOME` may name it.
+    /// Whether the home directory is readable, so that `HOME` may name it.
     pub(crate) home: bool,
-    /// Whether Landlock has to confine; otherwise it does where there is one.
+    /// Whether Landlock is mandatory; if not, it is used if available.
     pub(crate) landlock: bool,
 }
 
-/// How it went.
+/// The result of a launch.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum LaunchResult {
     /// The command could not be started.
     NotStarted(String),
-    /// It was not started because it could not be confined.
+    /// The command was not started because it could not be confined.
     NotConfined(String),
-    /// It ran and is gone, with everything that it started.
+    /// The command and all of its processes have ended.
     Ended {
-        /// Its exit status.
+        /// The exit status.
         code: Option<i32>,
-        /// The signal that ended it.
+        /// The signal that killed it.
         signal: Option<i32>,
-        /// Why it was ended, if it was.
+        /// The limit that it exceeded.
         stopped: Option<LimitExceeded>,
-        /// Processes that it left behind and that were ended.
+        /// Number of remaining processes that were ended.
         left: usize,
     },
 }
 
-/// What a command had too much of.
+/// A resource limit that a command exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum LimitExceeded {
-    /// Memory, of all its processes.
+    /// Memory of all processes.
     Memory,
-    /// Processes.
+    /// Number of processes.
     Processes,
 }

@@ -1,27 +1,28 @@
-//! What the machine can enforce, and what a sandbox enforces of what it promises.
+//! Sandbox capabilities of the machine and the protections in effect.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Where bubblewrap is looked for. A folder of `PATH` may be anybody's; these are the system's.
+/// Locations of bubblewrap. Directories in `PATH` may be untrusted; these belong to the system.
 const BUBBLEWRAP: [&str; 3] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
 
-/// What this machine has to confine programs with.
+/// The sandbox capabilities of this machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SandboxProbe {
-    /// The version of Landlock's interface; `None` where the kernel has no Landlock or it is
-    /// switched off.
+    /// The Landlock version; `None` if the kernel has no Landlock or it is disabled.
     pub landlock: Option<u32>,
-    /// A bubblewrap that can make namespaces here.
+    /// A bubblewrap that can create namespaces.
     pub bubblewrap: Option<PathBuf>,
-    /// Whether system calls can be filtered, which closes the network beside TCP.
+    /// Whether system calls can be filtered, which closes networks other than TCP.
     pub filter: bool,
 }
 
-/// Looks at the kernel, once per process; the same answer afterwards. It costs a thread that
-/// restricts itself and, where bubblewrap is installed, a process that ends at once.
+/// Probes the kernel once per process.
+///
+/// The first call costs a thread that restricts itself and, if bubblewrap is installed, a process
+/// that ends at once.
 pub fn probe() -> &'static SandboxProbe {
     static PROBE: OnceLock<SandboxProbe> = OnceLock::new();
     PROBE.get_or_init(|| SandboxProbe {
@@ -35,8 +36,7 @@ pub fn probe() -> &'static SandboxProbe {
     })
 }
 
-/// Whether this bubblewrap starts a program in namespaces of its own. It may not where users may
-/// make none.
+/// Returns whether this bubblewrap can create namespaces, which the system may forbid.
 pub(super) fn bubblewrap_works(path: &Path) -> bool {
     use std::process::{Command, Stdio};
     if !path.is_file() {
@@ -74,25 +74,25 @@ fn filters() -> bool {
     false
 }
 
-/// Something that a sandbox keeps a program from.
+/// A protection that a sandbox provides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Protection {
-    /// Reading and writing files outside the folders that were given.
+    /// Access to files outside the allowed paths.
     Files,
-    /// Cutting files outside to no length by their name.
+    /// Truncation of files outside by name.
     Truncation,
-    /// TCP, both ways.
+    /// TCP in both directions.
     Tcp,
-    /// Every other network: UDP, raw packets.
+    /// Other networks: UDP, raw packets.
     OtherNetwork,
-    /// Sockets of services on this machine.
+    /// Sockets of local services.
     LocalSockets,
     /// Signals to processes outside.
     Signals,
-    /// Processes that outlive the command, whatever they did to get away.
+    /// Processes that outlive the command.
     Leftovers,
-    /// Memory, size of files and number of processes.
+    /// Memory, file size and number of processes.
     Limits,
 }
 
@@ -124,13 +124,13 @@ impl fmt::Display for Protection {
     }
 }
 
-/// What confines.
+/// A confinement mechanism.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mechanism {
-    /// The kernel's Landlock, with the version of its interface.
+    /// Landlock of the kernel, with its version.
     Landlock(u32),
-    /// Bubblewrap, the program at this path; with Landlock's version where that confines as well.
+    /// Bubblewrap at this path, with the Landlock version if both are in effect.
     Bubblewrap(PathBuf, Option<u32>),
 }
 
@@ -144,22 +144,22 @@ impl fmt::Display for Mechanism {
     }
 }
 
-/// What a sandbox enforces and what it does not.
+/// The protections of a sandbox on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SandboxStatus {
-    /// What confines; `None` where nothing does.
+    /// The confinement mechanism; `None` if there is none.
     pub mechanism: Option<Mechanism>,
-    /// What programs are kept from.
+    /// Protections in effect.
     pub enforced: Vec<Protection>,
-    /// What they are not kept from although the settings do not allow it.
+    /// Protections that the settings request and that are not in effect.
     pub missing: Vec<Protection>,
-    /// Why nothing confines, if so.
+    /// The reason why no mechanism is in effect.
     pub reason: Option<&'static str>,
 }
 
 impl SandboxStatus {
-    /// The status of what `by` enforces. Networks that are allowed are neither enforced nor missing.
+    /// Creates the status of a mechanism. Allowed networks are neither enforced nor missing.
     pub(super) fn new(
         by: Option<Mechanism>,
         supervised: bool,
@@ -198,14 +198,14 @@ impl SandboxStatus {
         }
     }
 
-    /// Whether files are confined, the least that deserves the name of a sandbox.
+    /// Returns whether files are confined, the minimum for a sandbox.
     pub fn confines(&self) -> bool {
         self.mechanism.is_some()
     }
 }
 
 impl fmt::Display for SandboxStatus {
-    /// One line: by what, what is enforced, and what is not.
+    /// Writes one line: mechanism, enforced protections, missing protections.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |guards: &[Protection]| {
             let names: Vec<String> = guards.iter().map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! A program behind the launcher of its sandbox.
+//! Running a program through the sandbox launcher.
 
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
@@ -12,13 +12,13 @@ use tokio::process::Command;
 use super::program::{ExitReason, Pipes, Program, Streams, piped};
 use crate::sandbox::{LaunchRequest, LaunchResult, LimitExceeded, Start, end_session};
 
-/// Time that the launcher has to end everything and say so.
+/// Time for the launcher to end all processes and report.
 const FAREWELL: Duration = Duration::from_secs(10);
 
-/// Runs the program; how it ended, and how many processes it left behind.
+/// Runs the program; returns its exit reason and the number of processes it left running.
 ///
-/// The launcher has one end of a socket, this future the other. When it is dropped the socket is
-/// closed, and the launcher ends everything.
+/// The launcher holds one end of a socket and this future the other. Dropping the future closes the
+/// socket, and the launcher ends all processes.
 pub(super) async fn run(
     program: &Program<'_>,
     start: Start,
@@ -58,7 +58,7 @@ pub(super) async fn run(
         }
     };
     let session = launcher.id();
-    // The other end must be the launcher's alone, or its going would not be noticed.
+    // The other end must belong to the launcher alone, or its exit would go unnoticed.
     drop(command);
     let mut pipes = Pipes::new(launcher.stdout.take(), launcher.stderr.take());
     let (reading, writing) = ours.into_split();
@@ -91,10 +91,10 @@ pub(super) async fn run(
             }
         }
     };
-    // What was written before the end is in the pipes.
+    // Output written before the end is still in the pipes.
     pipes.drain(streams).await;
     if report.is_none() {
-        // It reports whatever happens, so it is dead, or about to be. What it started is not.
+        // The launcher always reports, so it is dead or dying. Its processes are not.
         drop(launcher.start_kill());
         if let Some(session) = session {
             end_session(session);
@@ -131,17 +131,17 @@ fn told(report: LaunchResult) -> (ExitReason, usize) {
                 (Some(LimitExceeded::Processes), ..) => ExitReason::Excessive("processes"),
                 (None, Some(code), _) => ExitReason::Exited(code),
                 (None, None, Some(signal)) => ExitReason::Signalled(signal),
-                (None, None, None) => ExitReason::Lost("nobody knows how it ended".to_owned()),
+                (None, None, None) => ExitReason::Lost("its exit status is unknown".to_owned()),
             };
             (end, left)
         }
     }
 }
 
-/// This end of the launcher's socket.
+/// This end of the socket.
 struct Control {
     reading: BufReader<OwnedReadHalf>,
-    /// Closed, it tells the launcher to end everything.
+    /// Closing it makes the launcher end all processes.
     writing: Option<OwnedWriteHalf>,
     line: Vec<u8>,
 }
@@ -156,8 +156,7 @@ impl Control {
         }
     }
 
-    /// What the launcher says at the end; `None` if it is gone without a word. Cancelling loses
-    /// nothing.
+    /// Waits for the report of the launcher; `None` if it is gone. Cancel safe.
     async fn report(&mut self) -> Option<LaunchResult> {
         self.reading.read_until(b'\n', &mut self.line).await.ok()?;
         serde_json::from_slice(&self.line).ok()

@@ -1,10 +1,10 @@
 //! Declared commands as tools.
 //!
-//! The declaration fixes the program and its first arguments; the model adds arguments. Both
-//! become an argument vector that the operating system gets as it is: no shell reads it, so there
-//! is nothing to quote and nothing to inject. The command runs in a [`Sandbox`], with a small
-//! environment and no input, and everything that it started is killed when it ends, when its time
-//! is up, and when the call is cancelled.
+//! The declaration fixes the program and its first arguments; the model adds arguments. Both form
+//! an argument vector that the operating system receives unchanged: no shell reads it, so nothing
+//! needs quoting and nothing can be injected. The command runs in a [`Sandbox`], with a small
+//! environment and no input. All of its processes are killed when it ends, when its time limit
+//! passes and when the call is cancelled.
 
 #[cfg(target_os = "linux")]
 mod launcher;
@@ -29,16 +29,16 @@ use crate::sandbox::Sandbox;
 use crate::{BoxFuture, Preview, Roots, Tool, ToolInvocation, ToolResult};
 use logue_source::{escape_unambiguous, quote_word};
 
-/// What one run of a command may cost, and what it may see.
+/// The limits and permissions of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShellOptions {
     /// Time until the command is killed.
     pub timeout: Duration,
-    /// Bytes of output that the model is told.
+    /// Maximum size of the reported output in bytes.
     pub output_bytes: usize,
-    /// The whole environment of the command.
+    /// The complete environment of the command.
     pub environment: Vec<(OsString, OsString)>,
-    /// What the command may reach beside the run's folders.
+    /// The sandbox, in addition to the roots of the run.
     pub sandbox: Sandbox,
 }
 
@@ -54,8 +54,7 @@ impl Default for ShellOptions {
 }
 
 impl ShellOptions {
-    /// The variables that a command should get from the program's own environment: what programs
-    /// need to find things and to write text, and nothing that holds a secret.
+    /// Variables that a command inherits: those that programs need, without secrets.
     pub const STANDARD_ENVIRONMENT: &'static [&'static str] = &[
         "PATH",
         "HOME",
@@ -73,7 +72,7 @@ impl ShellOptions {
     ];
 }
 
-/// The options of every command of a run, with those that have their own.
+/// The options of all commands of a run, with exceptions by tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShellPolicy {
     all: ShellOptions,
@@ -88,14 +87,14 @@ impl From<ShellOptions> for ShellPolicy {
 }
 
 impl ShellPolicy {
-    /// The same with options of its own for the tool `name`.
+    /// Sets the options of the tool `name`.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, options: ShellOptions) -> Self {
         self.named.insert(name.into(), options);
         self
     }
 
-    /// The options of the tool `name`.
+    /// Returns the options of the tool `name`.
     pub fn of(&self, name: &str) -> &ShellOptions {
         self.named.get(name).unwrap_or(&self.all)
     }
@@ -105,22 +104,23 @@ impl ShellPolicy {
 #[derive(Clone, Debug)]
 pub struct ShellTool {
     definition: ToolDefinition,
-    /// The program and the arguments that the declaration fixes.
+    /// The program and the arguments fixed by the declaration.
     command: Vec<String>,
     folder: PathBuf,
     options: ShellOptions,
 }
 
 impl ShellTool {
-    /// A tool `name` that runs `command` in the first of the roots. What it may read and write are
-    /// the roots and what the sandbox of the options says.
+    /// Creates a tool `name` that runs `command` in the first root.
     ///
-    /// The command's words are separated by white space. Single quotes keep everything, double
-    /// quotes everything but `\"` and `\\`, a backslash elsewhere the next character; `%20` is a
-    /// space. No shell reads it: `$`, `*`, `|` and `;` are ordinary characters.
+    /// The command can read and write the roots and the paths of the sandbox in `options`.
+    ///
+    /// Words are separated by white space. Single quotes keep everything, double quotes everything
+    /// but `\"` and `\\`, a backslash elsewhere the next character; `%20` is a space. No shell
+    /// reads the command: `$`, `*`, `|` and `;` are ordinary characters.
     ///
     /// # Errors
-    /// The command has no word or a quote that is never closed.
+    /// Returns an error if the command has no word or an unclosed quote.
     pub fn new(
         name: &str,
         command: &str,
@@ -140,7 +140,7 @@ impl ShellTool {
                     "type": "array",
                     "items": {"type": "string"},
                     "description": format!(
-                        "Arguments added behind `{}`, one string each; no shell reads them",
+                        "Arguments added after `{}`, one string each; no shell reads them",
                         line(words.iter())
                     ),
                 }
@@ -190,13 +190,13 @@ impl Tool for ShellTool {
                 let folder = self.folder.to_string_lossy();
                 format!("Runs in {}:\n{line}\n", quote_word(&folder))
             }
-            Err(why) => format!("The call would fail: {}\n", escape_unambiguous(why)),
+            Err(reason) => format!("The call would fail: {}\n", escape_unambiguous(&reason)),
         };
         Box::pin(std::future::ready(Some(Preview::new(text))))
     }
 }
 
-/// Words as a person reads them.
+/// Formats words for a person.
 fn line<'a>(words: impl Iterator<Item = &'a String>) -> String {
     let words: Vec<String> = words.map(|word| quote_word(word)).collect();
     words.join(" ")
@@ -208,7 +208,7 @@ fn argument_vector(arguments: &Arguments) -> Result<Vec<String>, String> {
         .map_err(|error| format!("the arguments are {error}"))?;
     if let Some(other) = object.keys().find(|key| *key != "arguments") {
         return Err(format!(
-            "`{other}` is no parameter of this tool; the only one is `arguments`"
+            "`{other}` is not a parameter of this tool; the only one is `arguments`"
         ));
     }
     let list = match object.get("arguments") {

@@ -1,5 +1,6 @@
-//! A program without a launcher: in a process group that is killed as a whole. What leaves the
-//! group gets away.
+//! Running a program without a launcher, in a process group that is killed as a whole.
+//!
+//! Processes that leave the group are not killed.
 
 use std::process::{ExitStatus, Stdio};
 
@@ -40,7 +41,7 @@ pub(super) async fn run(program: &Program<'_>, streams: &mut Streams) -> ExitRea
         }
     };
     if let (Some(mut stdin), Some(input)) = (group.0.stdin().take(), program.input.clone()) {
-        // A program that does not read its input does not hold anything up.
+        // A program that does not read its input must not block the run.
         tokio::spawn(async move { stdin.write_all(input.as_bytes()).await });
     }
     let mut pipes = Pipes::new(group.0.stdout().take(), group.0.stderr().take());
@@ -58,7 +59,7 @@ pub(super) async fn run(program: &Program<'_>, streams: &mut Streams) -> ExitRea
             }
         }
     };
-    // Whatever the program left running goes with it, however it ended.
+    // Kills processes that the program left running.
     let killed = group.end().await;
     pipes.drain(streams).await;
     match killed {
@@ -67,11 +68,11 @@ pub(super) async fn run(program: &Program<'_>, streams: &mut Streams) -> ExitRea
     }
 }
 
-/// A started program with everything that it started.
+/// A started program and its process group.
 struct Group(Box<dyn ChildWrapper>);
 
 impl Group {
-    /// Kills what is left of the group. A group that is gone already is as wished.
+    /// Kills the remaining processes of the group. A group without processes is not an error.
     async fn end(&mut self) -> std::io::Result<()> {
         match self.0.start_kill() {
             Ok(()) => {}
@@ -84,8 +85,8 @@ impl Group {
 }
 
 impl Drop for Group {
-    /// A call that is cancelled leaves nothing running. After [`Group::end`] there is nothing left
-    /// to kill, and the failure to do so means just that.
+    /// Kills the group when the call is cancelled. After [`Group::end`] the attempt fails
+    /// harmlessly.
     fn drop(&mut self) {
         drop(self.0.start_kill());
     }
@@ -101,6 +102,6 @@ fn ended_by(status: ExitStatus) -> ExitReason {
     }
     match status.code() {
         Some(code) => ExitReason::Exited(code),
-        None => ExitReason::Lost("nobody knows how it ended".to_owned()),
+        None => ExitReason::Lost("its exit status is unknown".to_owned()),
     }
 }

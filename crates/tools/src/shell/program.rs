@@ -1,4 +1,4 @@
-//! A program that runs once: started, watched, and ended with everything that it started.
+//! A program that runs once and ends with all of its processes.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -12,54 +12,54 @@ use super::ShellOptions;
 use crate::output::BoundedBuffer;
 use crate::sandbox::Sandbox;
 
-/// Bytes of output behind the limit after which a program is ended: it does not stop by itself.
+/// Number of bytes above the output limit after which a program is killed.
 const FLOOD: u64 = 16 * 1024 * 1024;
 
-/// Time that output already written may take to arrive after the program has ended.
+/// Time for pending output to arrive after the program has ended.
 pub(super) const DRAIN: Duration = Duration::from_millis(500);
 
-/// What is run.
+/// A program to run.
 #[derive(Debug)]
 pub(crate) struct Program<'a> {
     /// The program and its arguments.
     pub(crate) words: Vec<OsString>,
-    /// Where; `None` is a private empty folder, for which there has to be a launcher.
+    /// The working directory; `None` is a private empty directory, which requires a launcher.
     pub(crate) folder: Option<PathBuf>,
-    /// What it reads.
+    /// The standard input.
     pub(crate) input: Option<String>,
-    /// What it may reach.
+    /// The sandbox.
     pub(crate) sandbox: Sandbox,
-    /// What it may cost, and what it sees.
+    /// The limits and the environment.
     pub(crate) options: &'a ShellOptions,
 }
 
-/// How it ended.
+/// The reason why a program ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ExitReason {
-    /// By itself.
+    /// It exited with a status.
     Exited(i32),
-    /// By a signal that did not come from here.
+    /// It was killed by a foreign signal.
     Signalled(i32),
-    /// It never ran; why.
+    /// It could not be started.
     NotStarted(String),
-    /// It never ran because it could not be confined; why.
+    /// It was not started because it could not be confined.
     Refused(String),
-    /// Its time was up.
+    /// It exceeded its time limit.
     TimedOut,
-    /// It wrote too much.
+    /// It wrote too much output.
     Flooded,
-    /// It had too much of something else.
+    /// It exceeded another limit.
     Excessive(&'static str),
-    /// It was lost sight of; why.
+    /// Its end is unknown.
     Lost(String),
 }
 
-/// What a run left.
+/// The captured output and exit reason of a run.
 #[derive(Debug)]
 pub(crate) struct ProgramOutput {
     pub(crate) streams: Streams,
     pub(crate) end: ExitReason,
-    /// Processes that it left behind.
+    /// Number of processes that it left running.
     pub(crate) left: usize,
 }
 
@@ -74,7 +74,7 @@ impl ProgramOutput {
 }
 
 impl Program<'_> {
-    /// Runs it. Dropping the future ends it.
+    /// Runs the program. Dropping the future ends it.
     pub(crate) async fn run(mut self) -> ProgramOutput {
         let start = match self.sandbox.start() {
             Ok(start) => start,
@@ -97,8 +97,9 @@ impl Program<'_> {
         ProgramOutput { streams, end, left }
     }
 
-    /// Puts the path of the program in the place of its name, as far as it can be known, so that
-    /// one that lies outside of the sandbox is not just "not there".
+    /// Replaces the name of the program by its path, if known.
+    ///
+    /// A program outside the sandbox then gets a specific error instead of "not found".
     fn resolve(&mut self) -> Result<(), ExitReason> {
         let Some(name) = self.words.first_mut() else {
             return Err(ExitReason::NotStarted("no command is named".to_owned()));
@@ -135,7 +136,7 @@ impl Program<'_> {
     }
 }
 
-/// Both streams of a program, kept apart and cut at their limit.
+/// Both output streams, separate and limited.
 #[derive(Debug)]
 pub(crate) struct Streams {
     pub(crate) out: BoundedBuffer,
@@ -155,7 +156,7 @@ impl Streams {
     }
 }
 
-/// The ends from which the streams are read.
+/// The read ends of the output streams.
 pub(super) struct Pipes {
     out: Option<ChildStdout>,
     err: Option<ChildStderr>,
@@ -172,15 +173,15 @@ impl Pipes {
         }
     }
 
-    /// Whether nothing will come any more.
+    /// Returns whether both streams have ended.
     pub(super) fn is_closed(&self) -> bool {
         self.out.is_none() && self.err.is_none()
     }
 
-    /// Reads what comes next; pending for ever when nothing will. Cancelling loses nothing.
+    /// Reads the next output; pending forever after the end. Cancel safe.
     pub(super) async fn read(&mut self, streams: &mut Streams) {
         let (out_block, err_block) = &mut self.blocks;
-        // A stream that cannot be read any more is one that has ended.
+        // A stream that cannot be read has ended.
         tokio::select! {
             read = read_some(&mut self.out, out_block), if self.out.is_some() => match read {
                 Ok(count @ 1..) => streams.out.push(out_block.get(..count).unwrap_or_default()),
@@ -194,7 +195,7 @@ impl Pipes {
         }
     }
 
-    /// Reads what has been written already, for a moment.
+    /// Reads output that is already written, within a time limit.
     pub(super) async fn drain(&mut self, streams: &mut Streams) {
         let rest = async {
             while !self.is_closed() && !streams.is_flooded() {
@@ -215,7 +216,7 @@ async fn read_some<R: AsyncRead + Unpin>(
     }
 }
 
-/// What every command of this crate has for streams.
+/// Connects the streams of a command.
 pub(super) fn piped(command: &mut tokio::process::Command, stdin: Stdio) {
     command
         .stdin(stdin)

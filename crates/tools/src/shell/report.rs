@@ -1,11 +1,12 @@
-//! What the model is told of a program that ran.
+//! The report of a finished program for the model.
 
 use super::ShellOptions;
 use super::program::{ExitReason, ProgramOutput, Streams};
 use crate::ToolResult;
 
-/// Both streams and how it ended. Standard output stands by itself; where there is something on
-/// standard error, each has its heading.
+/// Formats both streams and the exit reason.
+///
+/// Standard output has no heading unless there is text on standard error.
 pub(crate) fn outcome(ran: ProgramOutput, options: &ShellOptions) -> ToolResult {
     let ProgramOutput { streams, end, left } = ran;
     let ok = end == ExitReason::Exited(0);
@@ -16,7 +17,7 @@ pub(crate) fn outcome(ran: ProgramOutput, options: &ShellOptions) -> ToolResult 
     text.push_str(&format!("[{}]", describe(&end, options)));
     if left > 0 && ok {
         text.push_str(&format!(
-            "\n[it left {left} running, which ended with it: nothing goes on in the background]"
+            "\n[it left {left} running, which ended with it: nothing continues in the background]"
         ));
     }
     if ok {
@@ -29,7 +30,7 @@ pub(crate) fn outcome(ran: ProgramOutput, options: &ShellOptions) -> ToolResult 
     }
 }
 
-/// The stable code of an end, if it has one.
+/// Returns the stable code of an exit reason.
 fn code(end: &ExitReason) -> Option<&'static str> {
     Some(match end {
         ExitReason::TimedOut => "E-TOOL-TIMEOUT",
@@ -97,7 +98,7 @@ fn describe(end: &ExitReason, options: &ShellOptions) -> String {
     }
 }
 
-/// The names of signals that programs die from, by the numbers that they have on Linux.
+/// Returns the name of a signal, by its number on Linux.
 fn name(signal: i32) -> Option<&'static str> {
     let (number, name) = [
         (1, "SIGHUP"),
@@ -109,7 +110,7 @@ fn name(signal: i32) -> Option<&'static str> {
         (8, "SIGFPE: a fault of arithmetic"),
         (9, "SIGKILL"),
         (11, "SIGSEGV: a fault of memory"),
-        (13, "SIGPIPE: nobody read its output"),
+        (13, "SIGPIPE: its output was not read"),
         (14, "SIGALRM"),
         (15, "SIGTERM"),
         (24, "SIGXCPU: too much time of the processor"),
@@ -118,6 +119,6 @@ fn name(signal: i32) -> Option<&'static str> {
     ]
     .into_iter()
     .find(|(number, _)| *number == signal)?;
-    // Other systems have other numbers behind those that POSIX fixes.
+    // Other systems use other numbers above those fixed by POSIX.
     (cfg!(target_os = "linux") || number <= 15).then_some(name)
 }

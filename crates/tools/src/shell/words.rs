@@ -1,23 +1,22 @@
-//! A command line taken apart without a shell.
+//! Command lines split into words without a shell.
 //!
-//! Words are separated by white space. What is between single quotes stands for itself. Between
-//! double quotes everything stands for itself but a backslash, which makes the next `"` or `\` stand
-//! for itself. Elsewhere a backslash does that for any character, and `%20` is a space. Nothing is
-//! ever replaced: `$HOME`, `*`, `|` and `;` are what they look like.
+//! Words are separated by white space. Text between single quotes is literal. Between double quotes
+//! a backslash escapes `"` and `\`; elsewhere it escapes any character, and `%20` is a space.
+//! Nothing is expanded: `$HOME`, `*`, `|` and `;` are literal.
 
 use std::fmt;
 
-/// Why a text is no command.
+/// An error in a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CommandError {
-    /// There is no word in it.
+    /// It has no words.
     Empty,
-    /// A quote is never closed.
+    /// A quote is not closed.
     UnclosedQuote(char),
-    /// A backslash at the end stands for nothing.
+    /// A backslash at the end escapes nothing.
     LoneBackslash,
-    /// No argument can hold a NUL character.
+    /// Arguments cannot contain NUL.
     Nul,
 }
 
@@ -39,10 +38,10 @@ impl fmt::Display for CommandError {
 
 impl std::error::Error for CommandError {}
 
-/// The words of a command, at least one.
+/// Splits a command into at least one word.
 ///
 /// # Errors
-/// The text is no command.
+/// Returns an error if the text is not a command.
 pub fn command_words(command: &str) -> Result<Vec<String>, CommandError> {
     if command.contains('\0') {
         return Err(CommandError::Nul);

@@ -1,4 +1,4 @@
-//! Several files that change together, as far as a file system lets them.
+//! Changes of several files, committed together as far as a file system permits.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::{File, Metadata, OpenOptions};
@@ -6,73 +6,84 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{LARGEST, WriteTarget};
+use super::{MAX_FILE_BYTES, WriteTarget};
 use crate::AccessScope;
 
-/// What a file shall hold.
+/// The new content of one file.
 #[derive(Debug)]
 pub(crate) struct Change {
-    /// Which file.
+    /// The file.
     pub(crate) target: WriteTarget,
-    /// Its new content; `None` removes it.
+    /// The new content; `None` removes the file.
     pub(crate) content: Option<Vec<u8>>,
     /// The file whose mode and owner the new content gets; `None` for a new file.
     pub(crate) like: Option<Metadata>,
 }
 
-/// Makes the changes: first the new contents are written beside the files, then all of them are put
-/// in place, then files are removed.
+impl Change {
+    /// Creates the file, or replaces its content and keeps its mode and owner.
+    pub(crate) fn replace(target: WriteTarget, content: Vec<u8>) -> Self {
+        Self {
+            like: target.metadata.clone(),
+            target,
+            content: Some(content),
+        }
+    }
+}
+
+/// Commits the changes: writes the new contents beside the files, renames them, removes files.
 ///
 /// # Errors
-/// A file cannot be written. Nothing was changed then, unless the text says what was.
+/// Returns a text for the model if a file cannot be written. It lists the files that were changed;
+/// usually none was.
 pub(crate) fn commit(scope: &AccessScope, changes: &[Change]) -> Result<(), String> {
     let mut staged = Staged::default();
     for change in changes {
         staged
             .add(change)
-            .map_err(|error| told(change, &error, &[], changes))?;
+            .map_err(|error| failure(change, &error, &[], changes))?;
     }
     for change in changes {
-        unchanged(&change.target).map_err(|error| told(change, &error, &[], changes))?;
+        check_unchanged(&change.target).map_err(|error| failure(change, &error, &[], changes))?;
     }
     let mut done: Vec<&str> = Vec::new();
     for change in changes.iter().filter(|change| change.content.is_some()) {
         scope.written.note(&change.target.real);
         staged
             .put(&change.target.real)
-            .map_err(|error| told(change, &error, &done, changes))?;
+            .map_err(|error| failure(change, &error, &done, changes))?;
         done.push(&change.target.asked);
     }
     for change in changes.iter().filter(|change| change.content.is_none()) {
         std::fs::remove_file(&change.target.real)
-            .map_err(|error| told(change, &error, &done, changes))?;
+            .map_err(|error| failure(change, &error, &done, changes))?;
         done.push(&change.target.asked);
     }
     for change in changes {
-        // The files are in place: that a folder cannot be synced undoes nothing.
+        // The files are in place; a directory that cannot be synced does not undo that.
         drop(sync_folder(&change.target.real));
     }
     Ok(())
 }
 
-/// What went wrong, and what was done before it did.
-fn told(failed: &Change, error: &io::Error, done: &[&str], changes: &[Change]) -> String {
+/// Describes the error, the files changed before it and those left unchanged.
+fn failure(failed: &Change, error: &io::Error, done: &[&str], changes: &[Change]) -> String {
     let asked = &failed.target.asked;
     if done.is_empty() {
         return format!("{asked}: cannot be written: {error}. Nothing was changed");
     }
     let known: BTreeSet<&str> = done.iter().copied().collect();
     let names = changes.iter().map(|change| change.target.asked.as_str());
-    let rest: Vec<&str> = names.filter(|name| !known.contains(name)).collect();
+    let unchanged: Vec<&str> = names.filter(|name| !known.contains(name)).collect();
     format!(
         "{asked}: cannot be written: {error}. Changed already: {}. Not changed: {}",
         done.join(", "),
-        rest.join(", ")
+        unchanged.join(", ")
     )
 }
 
-/// That nobody else wrote the file since it was looked at.
-fn unchanged(target: &WriteTarget) -> io::Result<()> {
+/// Checks that no other process has changed the file since it was resolved.
+fn check_unchanged(target: &WriteTarget) -> io::Result<()> {
     let state = |metadata: &Metadata| (metadata.len(), metadata.modified().ok());
     let now = match std::fs::symlink_metadata(&target.real) {
         Ok(metadata) => Some(metadata),
@@ -88,24 +99,25 @@ fn unchanged(target: &WriteTarget) -> io::Result<()> {
     }
 }
 
-/// Contents that are on the disk and not in place yet. Dropped, it takes them away again.
+/// Contents written to temporary files and not yet renamed; dropping removes them.
 #[derive(Default)]
 struct Staged {
-    /// Files that hold the contents, in the order of the changes.
+    /// Temporary files, in the order of the changes.
     files: VecDeque<PathBuf>,
-    /// Folders that were made for them, outermost first.
+    /// Directories created for them, outermost first.
     folders: Vec<PathBuf>,
 }
 
 impl Staged {
-    /// Writes the content of a change beside the file that it is for.
+    /// Writes the content of a change to a temporary file beside its target.
     fn add(&mut self, change: &Change) -> io::Result<()> {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let Some(content) = &change.content else {
             return Ok(());
         };
-        if content.len() > LARGEST {
-            let message = format!("it would have more than the {LARGEST} bytes that tools write");
+        if content.len() > MAX_FILE_BYTES {
+            let message =
+                format!("it would have more than the {MAX_FILE_BYTES} bytes that tools write");
             return Err(io::Error::other(message));
         }
         let folder = change.target.real.parent().unwrap_or(Path::new("/"));
@@ -120,7 +132,7 @@ impl Staged {
         options.write(true).create_new(true);
         #[cfg(unix)]
         if change.like.is_some() {
-            // Nobody else reads it before it has the mode of the file that it replaces.
+            // Private until it gets the mode of the file that it replaces.
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         }
         let mut file = options.open(&temporary)?;
@@ -133,7 +145,7 @@ impl Staged {
         file.sync_all()
     }
 
-    /// Makes a folder and those that it is in.
+    /// Creates a directory and its missing parents.
     fn make(&mut self, folder: &Path) -> io::Result<()> {
         let missing: Vec<&Path> = folder
             .ancestors()
@@ -146,7 +158,7 @@ impl Staged {
         Ok(())
     }
 
-    /// Puts the next content in its place.
+    /// Renames the next temporary file to its target.
     fn put(&mut self, target: &Path) -> io::Result<()> {
         let Some(temporary) = self.files.front() else {
             return Err(io::Error::other("its content is missing"));
@@ -162,14 +174,14 @@ impl Drop for Staged {
         for file in &self.files {
             drop(std::fs::remove_file(file));
         }
-        // Folders that hold something by now stay.
+        // Directories that are no longer empty stay.
         for folder in self.folders.iter().rev() {
             drop(std::fs::remove_dir(folder));
         }
     }
 }
 
-/// Gives a file the owner of the one that it replaces, as far as this process may.
+/// Copies the owner of the replaced file, as far as permissions allow.
 #[cfg_attr(
     not(unix),
     expect(
@@ -186,7 +198,7 @@ fn give_owner(like: &Metadata, file: &File) -> io::Result<()> {
         if (own.uid(), own.gid()) != (like.uid(), like.gid())
             && fchown(file, Some(like.uid()), Some(like.gid())).is_err()
         {
-            // Only root may give files away; for others the group alone may be possible.
+            // Only root may change the owner; other users may be allowed to change the group.
             drop(fchown(file, None, Some(like.gid())));
         }
     }

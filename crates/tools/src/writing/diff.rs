@@ -1,21 +1,21 @@
-//! What changes in one file, as a unified diff of its lines.
+//! Unified diffs of file contents.
 //!
-//! The content may be anything: lines are bytes, and what a terminal must not have is made visible.
-//! The form is the one that `patch` reads, as long as nothing had to be made visible or cut.
+//! Lines are bytes, and characters that could drive a terminal are escaped. `patch` reads the result
+//! unless a character was escaped or a line was truncated.
 
 use std::time::{Duration, Instant};
 
+use similar::udiff::UnifiedHunkHeader;
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline, group_diff_ops};
 
-use logue_source::escape_unambiguous;
 
-/// Lines around a change.
-const AROUND: usize = 3;
+/// Number of unchanged lines around a change.
+const CONTEXT: usize = 3;
 
-/// How long the shortest diff is looked for; then a longer one is shown.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// Time limit of the search for the shortest diff; a longer diff follows.
+const TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The difference of two contents.
+/// The difference of two contents, line by line.
 pub(super) struct Difference<'a> {
     old: Vec<&'a [u8]>,
     new: Vec<&'a [u8]>,
@@ -23,15 +23,15 @@ pub(super) struct Difference<'a> {
 }
 
 impl<'a> Difference<'a> {
-    pub(super) fn of(old: &'a [u8], new: &'a [u8]) -> Self {
+    pub(super) fn between(old: &'a [u8], new: &'a [u8]) -> Self {
         let old: Vec<&[u8]> = old.split_inclusive(|byte| *byte == b'\n').collect();
         let new: Vec<&[u8]> = new.split_inclusive(|byte| *byte == b'\n').collect();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let changes = capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(deadline));
         Self { old, new, changes }
     }
 
-    /// Lines that come and lines that go.
+    /// Returns the numbers of added and removed lines.
     pub(super) fn counts(&self) -> (usize, usize) {
         let changes = self.changes.iter().filter(|op| op.tag() != DiffTag::Equal);
         changes.fold((0, 0), |(added, removed), op| {
@@ -39,18 +39,14 @@ impl<'a> Difference<'a> {
         })
     }
 
-    /// Appends the hunks, as far as the room goes.
-    pub(super) fn write(&self, out: &mut Bounded) {
-        for group in group_diff_ops(self.changes.clone(), AROUND) {
-            let (Some(first), Some(last)) = (group.first(), group.last()) else {
+    /// Appends the hunks until `out` is full.
+    pub(super) fn write(&self, out: &mut BoundedText) {
+        for group in group_diff_ops(self.changes.clone(), CONTEXT) {
+            if group.is_empty() {
                 continue;
-            };
-            let old = first.old_range().start..last.old_range().end;
-            let new = first.new_range().start..last.new_range().end;
-            out.line(
-                b"",
-                format!("@@ -{} +{} @@", range(&old), range(&new)).as_bytes(),
-            );
+            }
+            let header = UnifiedHunkHeader::new(&group).to_string();
+            out.line(b"", header.as_bytes());
             for op in group {
                 if op.tag() == DiffTag::Equal {
                     lines(b" ", &self.old, op.old_range(), out);
@@ -63,7 +59,7 @@ impl<'a> Difference<'a> {
     }
 }
 
-fn lines(mark: &[u8], all: &[&[u8]], range: std::ops::Range<usize>, out: &mut Bounded) {
+fn lines(mark: &[u8], all: &[&[u8]], range: std::ops::Range<usize>, out: &mut BoundedText) {
     for line in all.get(range).unwrap_or_default() {
         out.line(mark, line.strip_suffix(b"\n").unwrap_or(line));
         if !line.ends_with(b"\n") {
@@ -72,26 +68,17 @@ fn lines(mark: &[u8], all: &[&[u8]], range: std::ops::Range<usize>, out: &mut Bo
     }
 }
 
-/// Lines as a hunk's head names them: from 1, and the line before an empty range.
-fn range(lines: &std::ops::Range<usize>) -> String {
-    match lines.len() {
-        0 => format!("{},0", lines.start),
-        1 => format!("{}", lines.start + 1),
-        count => format!("{},{count}", lines.start + 1),
-    }
-}
-
-/// Text that is shown up to a limit and says what is missing.
-pub(super) struct Bounded {
+/// Text up to a limit, with a note of the number of lines left out.
+pub(super) struct BoundedText {
     text: String,
     limit: usize,
     missing: usize,
 }
 
-/// Bytes of one line that are shown.
-const LINE: usize = 4_096;
+/// Maximum number of bytes shown of one line.
+const MAX_LINE_BYTES: usize = 4_096;
 
-impl Bounded {
+impl BoundedText {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             text: String::new(),
@@ -101,15 +88,14 @@ impl Bounded {
     }
 
     pub(super) fn line(&mut self, mark: &[u8], line: &[u8]) {
-        // Once something is missing, nothing comes behind it.
-        if self.missing > 0 || self.text.len() + line.len().min(LINE) > self.limit {
+        // Nothing follows the first line that was left out.
+        if self.missing > 0 || self.text.len() + line.len().min(MAX_LINE_BYTES) > self.limit {
             self.missing += 1;
             return;
         }
         self.text.push_str(&escape_unambiguous(mark));
-        let cut = line.len().saturating_sub(LINE);
-        let line = line.get(..LINE).unwrap_or(line);
-        self.text.push_str(&escape_unambiguous(line));
+        let cut = line.len().saturating_sub(MAX_LINE_BYTES);
+        self.text.push_str(&escape_unambiguous(line.get(..MAX_LINE_BYTES).unwrap_or(line)));
         if cut > 0 {
             self.text
                 .push_str(&format!(" [{cut} more bytes of this line are not shown]"));

@@ -1,4 +1,4 @@
-//! What a call would do to files: worked out first, then shown to somebody or done.
+//! Planned changes of a call: preview, fingerprint and execution.
 
 use std::fs::{File, Metadata};
 use std::io::Read as _;
@@ -6,31 +6,32 @@ use std::time::UNIX_EPOCH;
 
 use sha2::{Digest as _, Sha256};
 
-use super::diff::{Bounded, Difference};
-use super::{Change, LARGEST, commit};
+use super::diff::{BoundedText, Difference};
+use super::{Change, MAX_FILE_BYTES, commit};
 use crate::{AccessScope, Preview};
 use logue_source::escape_unambiguous;
 
-/// Bytes of a preview.
-const SHOWN: usize = 128 * 1024;
+/// Maximum size of a preview in bytes.
+const MAX_PREVIEW_BYTES: usize = 128 * 1024;
 
-/// The fingerprint of a call that would fail. No plan has it.
+/// The fingerprint of a call that would fail; no plan has it.
 const FAILS: &str = "fails";
 
-/// Changes that belong together.
+/// Changes that are made together.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
-    /// One for each file.
+    /// The changes, one per file.
     pub(crate) changes: Vec<Change>,
-    /// What the model is told when they are made.
-    pub(crate) told: String,
+    /// The result that the model gets after the changes are made.
+    pub(crate) report: String,
 }
 
 impl Plan {
-    /// Makes the changes, if they are those that were approved.
+    /// Makes the changes if they are the approved ones.
     ///
     /// # Errors
-    /// Somebody approved something else, or a file cannot be written. The text is for the model.
+    /// Returns a text for the model if the fingerprint differs from the approved one, or if a file
+    /// cannot be written.
     pub(crate) fn carry_out(
         self,
         scope: &AccessScope,
@@ -50,10 +51,10 @@ impl Plan {
             ));
         }
         commit(scope, &self.changes)?;
-        Ok(self.told)
+        Ok(self.report)
     }
 
-    /// What a person is shown of the plan, or of why there is none.
+    /// Returns the text that a person reads before approving the call.
     pub(crate) fn preview(plan: Result<Self, String>, scope: &AccessScope) -> Preview {
         let planned = plan.and_then(|plan| {
             let before = plan.before()?;
@@ -63,15 +64,12 @@ impl Plan {
             Ok((plan, before)) => {
                 Preview::new(plan.text(&before, scope)).with_fingerprint(plan.fingerprint(&before))
             }
-            Err(why) => Preview::new(format!(
-                "The call would fail: {}\n",
-                escape_unambiguous(why)
-            ))
-            .with_fingerprint(FAILS),
+            Err(reason) => Preview::new(format!("The call would fail: {}\n", escape_unambiguous(&reason)))
+                .with_fingerprint(FAILS),
         }
     }
 
-    /// What the files hold now.
+    /// Reads the current contents of the files.
     fn before(&self) -> Result<Vec<Before>, String> {
         self.changes.iter().map(Before::read).collect()
     }
@@ -80,14 +78,14 @@ impl Plan {
         if self.changes.is_empty() {
             return "Nothing would change.\n".to_owned();
         }
-        let mut out = Bounded::new(SHOWN);
+        let mut out = BoundedText::new(MAX_PREVIEW_BYTES);
         for (change, before) in self.changes.iter().zip(before) {
-            one(change, before, scope, &mut out);
+            write_change(change, before, scope, &mut out);
         }
         out.finish()
     }
 
-    /// A digest of where the files are, what they hold and what they would hold.
+    /// Returns a digest of the paths, the current contents and the new contents.
     fn fingerprint(&self, before: &[Before]) -> String {
         let mut digest = Sha256::new();
         let mut part = |bytes: &[u8]| {
@@ -122,21 +120,16 @@ impl Plan {
     }
 }
 
-/// The digest of a content as people write it.
-pub(crate) fn sha256(content: &[u8]) -> String {
-    format!("{:x}", Sha256::digest(content))
-}
-
-/// Lines that come and lines that go when one content becomes another.
+/// Returns the numbers of added and removed lines between two contents.
 pub(crate) fn lines_changed(old: &[u8], new: &[u8]) -> (usize, usize) {
-    Difference::of(old, new).counts()
+    Difference::between(old, new).counts()
 }
 
-/// What is in the place of a change.
+/// The content of a file before a change.
 enum Before {
     Absent,
     Content(Vec<u8>),
-    /// More than is read: it can only be removed.
+    /// More than [`MAX_FILE_BYTES`]: the file can only be removed.
     Large(Metadata),
 }
 
@@ -146,23 +139,23 @@ impl Before {
         let Some(metadata) = &target.metadata else {
             return Ok(Self::Absent);
         };
-        let told = |error: std::io::Error| format!("{}: cannot be read: {error}", target.asked);
-        let file = File::open(&target.real).map_err(told)?;
+        let unreadable = |error| target.unreadable(&error);
+        let file = File::open(&target.real).map_err(unreadable)?;
         let mut content = Vec::new();
-        file.take(LARGEST as u64 + 1)
+        file.take(MAX_FILE_BYTES as u64 + 1)
             .read_to_end(&mut content)
-            .map_err(told)?;
-        if content.len() > LARGEST {
+            .map_err(unreadable)?;
+        if content.len() > MAX_FILE_BYTES {
             return Ok(Self::Large(metadata.clone()));
         }
         Ok(Self::Content(content))
     }
 }
 
-/// The change of one file: a line that says what happens, then the diff.
-fn one(change: &Change, before: &Before, scope: &AccessScope, out: &mut Bounded) {
+/// Writes the change of one file: a summary line, then the diff.
+fn write_change(change: &Change, before: &Before, scope: &AccessScope, out: &mut BoundedText) {
     let target = &change.target;
-    let name = name(change, scope);
+    let name = display_name(change, scope);
     let asked = escape_unambiguous(&target.asked);
     let lead = if name == asked {
         name.clone()
@@ -183,7 +176,7 @@ fn one(change: &Change, before: &Before, scope: &AccessScope, out: &mut Bounded)
         None => (&empty, "/dev/null".to_owned()),
         Some(content) => (content, format!("b/{name}")),
     };
-    let difference = Difference::of(old, new);
+    let difference = Difference::between(old, new);
     let (added, removed) = difference.counts();
     let what = match (before, &change.content) {
         (Before::Absent, _) => format!("is made ({} bytes, {added} lines)", new.len()),
@@ -193,9 +186,9 @@ fn one(change: &Change, before: &Before, scope: &AccessScope, out: &mut Bounded)
     };
     let binary = match (is_text(old), is_text(new)) {
         (true, true) => "",
-        (false, true) => "; it is no text now",
-        (true, false) => "; it is no text then",
-        (false, false) => "; it is no text",
+        (false, true) => "; it is not text now",
+        (true, false) => "; it is not text then",
+        (false, false) => "; it is not text",
     };
     out.line(b"", format!("{lead}: {what}{binary}").as_bytes());
     if added + removed > 0 {
@@ -209,9 +202,11 @@ fn is_text(content: &[u8]) -> bool {
     !content.contains(&0) && std::str::from_utf8(content).is_ok()
 }
 
-/// How a person knows the file: below the first root, or by its whole path.
-fn name(change: &Change, scope: &AccessScope) -> String {
+/// Returns the path relative to the first root, or the absolute path outside it.
+fn display_name(change: &Change, scope: &AccessScope) -> String {
     let real = &change.target.real;
     let below = real.strip_prefix(scope.roots.base()).unwrap_or(real);
-    escape_unambiguous(below.as_os_str().as_encoded_bytes())
+    let mut name = String::new();
+    name.push_str(&escape_unambiguous(below.as_os_str().as_encoded_bytes()));
+    name
 }

@@ -73,7 +73,7 @@ fn html(body: impl Into<String>) -> (String, String) {
 
 fn browser(scope: &AccessScope) -> Toolbox {
     let mut toolbox = Toolbox::new();
-    for builtin in Builtin::by_names(&["browser"]).unwrap() {
+    for builtin in Builtin::from_names(&["browser"]).unwrap() {
         toolbox.add(builtin.tool(scope)).unwrap();
     }
     toolbox
@@ -412,7 +412,7 @@ async fn a_search_asks_the_engine_that_is_configured() {
     let page = text(&with("page?{query}"), "search", json!({"query": "x"})).await;
     assert!(page.contains("L0: 【0†One】"), "{page}");
     for (path, said) in [
-        ("broken?{query}", "it is no JSON"),
+        ("broken?{query}", "it is not JSON"),
         ("other?{query}", "it has no list `web.results`"),
         ("away?{query}", "E-NETWORK-DENIED"),
     ] {
@@ -477,8 +477,8 @@ fn names_stand_for_tools() {
             vec![Search, ReadFile],
         ),
     ] {
-        assert_eq!(Builtin::by_names(&names).unwrap(), expected, "{names:?}");
+        assert_eq!(Builtin::from_names(&names).unwrap(), expected, "{names:?}");
     }
-    let unknown = Builtin::by_names(&["search", "browse", "x"]).unwrap_err();
-    assert_eq!(unknown.to_string(), "there is no built-in tool `browse`");
+    let unknown = Builtin::from_names(&["search", "browse", "x"]).unwrap_err();
+    assert_eq!(unknown.to_string(), "unknown built-in tool `browse`");
 }

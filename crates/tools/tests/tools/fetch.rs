@@ -595,7 +595,10 @@ async fn the_tool_gives_pages_as_markdown() {
     assert!(get("empty").await.text.ends_with("the page holds no text"));
     let long = get("long").await;
     assert!(long.ok && long.text.ends_with("ä\n[cut after 380928 bytes]"));
-    for (path, said) in [("picture", "is no text, but image/png"), ("nothing", "404")] {
+    for (path, said) in [
+        ("picture", "is not text, but image/png"),
+        ("nothing", "404"),
+    ] {
         let outcome = get(path).await;
         assert!(
             !outcome.ok && outcome.text.contains(said),

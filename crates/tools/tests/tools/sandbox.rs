@@ -628,7 +628,7 @@ async fn python_runs_in_a_folder_of_its_own() {
             ),
             (
                 json!({"text": "1"}).to_string(),
-                "E-CALL-SCHEMA: `text` is no parameter of this tool; the only one is `code`",
+                "E-CALL-SCHEMA: `text` is not a parameter of this tool; the only one is `code`",
             ),
         ] {
             let outcome = python(folder.path(), &arguments, options(mode)).await;

@@ -271,7 +271,7 @@ async fn every_limit_is_told() {
     });
     let lines = lines.await.text;
     assert!(
-        lines.contains("[not searched: what stands behind 200 bytes in 2 lines]"),
+        lines.contains("[not searched: what follows 200 bytes in 2 lines]"),
         "{lines}"
     );
     let entries = ask(SearchLimits {

@@ -1,14 +1,14 @@
-//! The search engine that a user configured, and what it answers.
+//! The configured search engine and its responses.
 
 use serde_json::Value;
 
 use super::page::{Page, one_line};
 use crate::{FetchKey, Fetched};
 
-/// Bytes of what a result says of itself.
+/// Maximum length of the snippet of a result in bytes.
 const SNIPPET: usize = 600;
 
-/// A search engine that is asked by an address.
+/// A search engine queried through a URL.
 ///
 /// ```
 /// use logue_tools::{ResultFields, SearchEngine};
@@ -27,14 +27,14 @@ pub struct SearchEngine {
     fields: ResultFields,
 }
 
-/// Where a result has what, as names of members, with dots for members of members.
+/// The members of a result, as names with dots for nested members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultFields {
-    /// Its title.
+    /// The member with the title.
     pub title: String,
-    /// Its address.
+    /// The member with the URL.
     pub url: String,
-    /// What it says.
+    /// The member with the snippet.
     pub snippet: String,
 }
 
@@ -49,11 +49,12 @@ impl Default for ResultFields {
 }
 
 impl SearchEngine {
-    /// An engine at an address with `{query}` in it, which stands for what is searched, and perhaps
-    /// `{count}` for the number of results. If it answers with a page, the page is the result.
+    /// Creates an engine for a URL with `{query}` and optionally `{count}`.
+    ///
+    /// If the engine responds with an HTML page, the page is the result.
     ///
     /// # Errors
-    /// The address is none that could be asked.
+    /// Returns an error if the URL is invalid.
     pub fn new(address: impl Into<String>) -> Result<Self, String> {
         let address = address.into();
         if !address.starts_with("https://") && !address.starts_with("http://") {
@@ -70,8 +71,9 @@ impl SearchEngine {
         })
     }
 
-    /// The same with the list of results at that place in the JSON of the answer, as names of members
-    /// with dots between them; empty if the answer itself is the list.
+    /// Sets the path of the result list in a JSON response, as names with dots between them.
+    ///
+    /// An empty path means that the response is the list.
     #[must_use]
     pub fn with_results(mut self, place: impl Into<String>, fields: ResultFields) -> Self {
         self.results = Some(place.into());
@@ -79,14 +81,14 @@ impl SearchEngine {
         self
     }
 
-    /// The same with a key.
+    /// Sets the API key.
     #[must_use]
     pub fn with_key(mut self, key: FetchKey) -> Self {
         self.key = Some(key);
         self
     }
 
-    /// The address that a query is asked at.
+    /// Returns the URL of a query.
     pub(super) fn url(&self, query: &str, count: usize) -> String {
         let mut encoded = String::new();
         for byte in query.bytes() {
@@ -96,12 +98,12 @@ impl SearchEngine {
                 encoded.push_str(&format!("%{byte:02X}"));
             }
         }
-        // What is searched could hold `{count}`, encoded it cannot.
+        // The query could contain `{count}`; the encoded query cannot.
         let address = self.address.replace("{count}", &count.to_string());
         address.replace("{query}", &encoded)
     }
 
-    /// What the engine answered, as a page with a link for each result.
+    /// Converts the response to a page with a link per result.
     pub(super) fn page(&self, answer: &Fetched, query: &str, most: usize) -> Result<Page, String> {
         if answer.is_html() {
             return Page::read(answer, false);
@@ -110,9 +112,9 @@ impl SearchEngine {
             format!("the search engine's answer is not as [browser] in logue.toml says: {why}")
         };
         let place = self.results.as_deref();
-        let place = place.ok_or_else(|| wrong("it is no page, and `results` is not set"))?;
+        let place = place.ok_or_else(|| wrong("it is not a page, and `results` is not set"))?;
         let json: Value = serde_json::from_slice(&answer.bytes)
-            .map_err(|error| wrong(&format!("it is no JSON ({error})")))?;
+            .map_err(|error| wrong(&format!("it is not JSON ({error})")))?;
         let list = member(&json, place).and_then(Value::as_array);
         let list = list.ok_or_else(|| wrong(&format!("it has no list `{place}`")))?;
         let mut lines = Vec::new();
@@ -143,7 +145,7 @@ impl SearchEngine {
     }
 }
 
-/// The member of a member and so on; the value itself for an empty place.
+/// Returns a nested member, or the value itself for an empty path.
 fn member<'v>(value: &'v Value, place: &str) -> Option<&'v Value> {
     let names = place.split('.').filter(|name| !name.is_empty());
     names
@@ -151,7 +153,7 @@ fn member<'v>(value: &'v Value, place: &str) -> Option<&'v Value> {
         .try_fold(value, |value, name| value.get(name))
 }
 
-/// Words of a result, which may hold elements, on one line.
+/// Returns the text of a result without markup, on one line.
 fn plain(text: &str) -> String {
     let options = logue_html::HtmlOptions::new().with_output_bytes(SNIPPET);
     one_line(&logue_html::to_text(text, &options).text)

@@ -1,8 +1,8 @@
-//! `browser.search`, `browser.open`, `browser.find`: pages that a model looks through line by line,
-//! as models of the gpt-oss family were trained to.
+//! `browser.search`, `browser.open`, `browser.find`: pages read line by line.
 //!
-//! Each page that is opened has a number, its cursor, and stays open for the run. Only hosts that
-//! the user allowed are asked. A page is hostile; `page` says what that means.
+//! Models of the gpt-oss family are trained on these tools. Each opened page has a number, its
+//! cursor, and stays open for the run. Only allowed hosts are contacted. Pages are hostile; see
+//! `page`.
 
 mod engine;
 mod page;
@@ -21,11 +21,11 @@ use super::webpage_to_markdown::get;
 use crate::{AccessScope, BoxFuture, Provenance, Tool, ToolInvocation, ToolResult};
 use page::Page;
 
-/// Results that a search gives, and that it may be asked for.
+/// Default and maximum number of search results.
 const RESULTS: usize = 10;
 const MOST_RESULTS: usize = 20;
 
-/// Asks the search engine that the user configured.
+/// Queries the configured search engine.
 #[derive(Clone, Debug)]
 pub struct BrowserSearch {
     definition: ToolDefinition,
@@ -39,7 +39,7 @@ pub struct BrowserOpen {
     scope: AccessScope,
 }
 
-/// Finds a text in a page that is open.
+/// Finds a text in an open page.
 #[derive(Clone, Debug)]
 pub struct BrowserFind {
     definition: ToolDefinition,
@@ -47,7 +47,7 @@ pub struct BrowserFind {
 }
 
 impl BrowserSearch {
-    /// A search with the engine and the hosts of `reach`.
+    /// Creates a tool with the search engine and the hosts of `scope`.
     pub fn new(scope: AccessScope) -> Self {
         let description = "Searches the web and opens the list of results as a page. A result is opened with \
              browser.open by the number of its link.";
@@ -92,7 +92,7 @@ impl BrowserSearch {
 }
 
 impl BrowserOpen {
-    /// A tool that opens pages of the hosts of `reach`.
+    /// Creates a tool that opens pages of the hosts of `scope`.
     pub fn new(scope: AccessScope) -> Self {
         let description = "Opens a page and shows its lines with their numbers, or other lines of a page that \
              is open. 【3†words】 in a line is link 3. With `id` a link of the page `cursor` is opened, \
@@ -159,7 +159,7 @@ impl BrowserOpen {
 }
 
 impl BrowserFind {
-    /// A tool for the pages that the other tools of `reach` opened.
+    /// Creates a tool for the pages opened within `scope`.
     pub fn new(scope: AccessScope) -> Self {
         let description = "Finds a text in a page that is open, whatever its case and white space, and shows \
              the lines around each place.";
@@ -187,13 +187,13 @@ impl BrowserFind {
     }
 }
 
-/// What shall be opened.
+/// The page that a call opens.
 enum Target {
     Link(usize),
     Address(String),
 }
 
-/// Models write the number of a link as text too, and -1 for nothing.
+/// Models also write the number of a link as text, and -1 for an absent value.
 fn target(given: &ArgumentReader) -> Result<Option<Target>, String> {
     if let Some(url) = given.optional_text("url")? {
         return Ok(Some(Target::Address(url.to_owned())));
@@ -212,7 +212,7 @@ fn target(given: &ArgumentReader) -> Result<Option<Target>, String> {
     }
 }
 
-/// Keeps a page that was read and shows it.
+/// Stores a page and formats it.
 fn opened(
     scope: &AccessScope,
     page: Result<Result<Page, String>, tokio::task::JoinError>,

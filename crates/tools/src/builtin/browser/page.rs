@@ -1,64 +1,63 @@
-//! A page as numbered lines.
+//! Pages as numbered lines.
 //!
-//! What a page says is hostile. Each of its lines is shown behind its number, so nothing in it can
-//! stand where our own words do; brackets that mark links are taken from it, and it holds no control
-//! characters.
+//! The text of a page is hostile. Each line follows its number, so no line can pass for a heading
+//! of the tool. Brackets that mark links and control characters are removed from the text.
 
 use regex::{Regex, RegexBuilder};
 
 use crate::Fetched;
-use crate::writing::sha256;
+use crate::digest::sha256;
 
-/// Bytes of text that a page may have.
+/// Maximum size of the text of a page in bytes.
 const TEXT: usize = 1024 * 1024;
 
-/// Characters after which a line ends at the next white space, and without any.
+/// Width after which a line ends at the next white space, and the absolute maximum.
 const WIDTH: usize = 100;
 const LONGEST: usize = 400;
 
-/// Bytes and lines that are shown at once, unless more lines are asked for.
+/// Default size of a view in bytes and lines.
 const SHOWN: usize = 16 * 1024;
 const SHOWN_LINES: usize = 120;
 
-/// Bytes that are shown at once in any case.
+/// Maximum size of a view in bytes.
 const MOST_SHOWN: usize = 64 * 1024;
 
-/// Matches that are shown, and lines around each.
+/// Maximum number of matches, and the number of lines around each.
 const MATCHES: usize = 20;
 const AROUND: usize = 2;
 
-/// A page that was opened.
+/// An opened page.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// Where it came from, behind all redirects.
+    /// The URL after all redirects.
     pub(super) url: String,
     title: String,
     lines: Vec<Line>,
-    /// Where its links lead, by their numbers.
+    /// The targets of the links, by number.
     pub(super) links: Vec<String>,
-    /// The SHA-256 of what the server sent.
+    /// The SHA-256 digest of the response body.
     pub(super) checksum: String,
-    /// Whether the text was longer than is kept.
+    /// Whether the text was truncated.
     cut: bool,
 }
 
 #[derive(Debug)]
 struct Line {
     text: String,
-    /// What stood between this line and the one before if both are one line of the page.
+    /// The separator from the previous line if both are one line of the page.
     before: Option<&'static str>,
 }
 
 impl Page {
-    /// Reads what a server sent: a page as Markdown with numbered links, other text as it is.
+    /// Reads a response: HTML as Markdown with numbered links, other text unchanged.
     ///
     /// # Errors
-    /// It is no text.
+    /// Returns an error if the response is not text.
     pub(super) fn read(fetched: &Fetched, as_source: bool) -> Result<Self, String> {
         let url = fetched.url.clone();
         if !fetched.is_html() && !fetched.is_text() {
             let kind = fetched.media_type.as_deref().unwrap_or("an unknown type");
-            return Err(format!("{url}: is no text, but {}", one_line(kind)));
+            return Err(format!("{url}: is not text, but {}", one_line(kind)));
         }
         let checksum = sha256(&fetched.bytes);
         let text = fetched.text();
@@ -91,7 +90,7 @@ impl Page {
         })
     }
 
-    /// A page that we write ourselves from what an engine answered.
+    /// Creates a page from the results of a search engine.
     pub(super) fn made(
         fetched: &Fetched,
         title: &str,
@@ -108,14 +107,14 @@ impl Page {
         }
     }
 
-    /// Bytes that it takes.
+    /// Returns the size in bytes.
     pub(super) fn size(&self) -> usize {
         let lines: usize = self.lines.iter().map(|line| line.text.len() + 48).sum();
         let links: usize = self.links.iter().map(|link| link.len() + 24).sum();
         lines + links
     }
 
-    /// The lines from `from` on, as many as asked for or as fit.
+    /// Formats the lines from `from` on, up to the requested count or the size limit.
     pub(super) fn view(
         &self,
         cursor: usize,
@@ -161,7 +160,7 @@ impl Page {
         Ok(out)
     }
 
-    /// The lines that hold a text, with what is around them.
+    /// Formats the lines that contain a text, with their context.
     pub(super) fn find(&self, cursor: usize, pattern: &str) -> Result<String, String> {
         let regex = words(pattern)?;
         let mut out = self.head(cursor);
@@ -222,7 +221,7 @@ impl Page {
         }
     }
 
-    /// Where the links of some lines lead.
+    /// Lists the targets of the links in some lines.
     fn list_links(&self, lines: std::ops::Range<usize>, room: usize, out: &mut String) {
         let lines = self.lines.get(lines.start..lines.end.min(self.lines.len()));
         let mut list = String::new();
@@ -250,13 +249,13 @@ impl Page {
         }
     }
 
-    /// The end of the line of the page that begins at a line of ours.
+    /// Returns the end of the page line that begins at a wrapped line.
     fn end_of(&self, at: usize) -> usize {
         let rest = self.lines.iter().skip(at + 1);
         at + 1 + rest.take_while(|line| line.before.is_some()).count()
     }
 
-    /// Lines of ours as one line of the page, and where each begins in it.
+    /// Joins wrapped lines to one page line, with the offset of each.
     fn joined(&self, from: usize, to: usize) -> (String, Vec<usize>) {
         let mut text = String::new();
         let mut starts = Vec::new();
@@ -273,8 +272,9 @@ fn number(at: usize, line: &Line, out: &mut String) {
     out.push_str(&format!("L{at}: {}\n", line.text));
 }
 
-/// An expression for a text whatever its case and white space, and whatever Markdown makes of it:
-/// marks between words, and backslashes before what would be one.
+/// Compiles an expression for a text, ignoring case, white space and Markdown.
+///
+/// Markdown adds markers between words, and backslashes before characters that would be markers.
 fn words(pattern: &str) -> Result<Regex, String> {
     let wrong = |why: &str| format!("E-CALL-SCHEMA: pattern: {why}");
     let literal = |character: char| {
@@ -298,7 +298,7 @@ fn words(pattern: &str) -> Result<Regex, String> {
         .map_err(|error| wrong(&error.to_string()))
 }
 
-/// Lines that are not too long to be told apart by their numbers.
+/// Wraps lines to a bounded length.
 fn wrap<'t>(text: impl Iterator<Item = &'t str>) -> Vec<Line> {
     let mut lines = Vec::new();
     for line in text {
@@ -321,12 +321,12 @@ fn wrap<'t>(text: impl Iterator<Item = &'t str>) -> Vec<Line> {
     lines
 }
 
-/// Where a line ends, where the next one begins, and what is between them.
+/// Returns the end of a line, the start of the next one, and the separator.
 fn end_of_line(text: &str) -> (usize, usize, &'static str) {
     let mut space = None;
     for (count, (at, character)) in text.char_indices().enumerate() {
         if character == ' ' && count > 0 && (count <= WIDTH || space.is_none()) {
-            // What indents a line is no place to end it.
+            // A line does not end inside its indentation.
             let words = text
                 .get(..at)
                 .is_some_and(|before| !before.trim().is_empty());
@@ -344,7 +344,7 @@ fn end_of_line(text: &str) -> (usize, usize, &'static str) {
     (text.len(), text.len(), "")
 }
 
-/// A line without control characters.
+/// Removes control characters from a line.
 fn clean(line: &str) -> String {
     let plain = |character: char| match character {
         '\t' => '\t',
@@ -359,12 +359,12 @@ fn clean(line: &str) -> String {
         .to_owned()
 }
 
-/// Text of a page without the brackets that mark links.
+/// Removes the brackets that mark links.
 pub(super) fn unbracketed(text: &str) -> String {
     text.replace('【', "[").replace('】', "]")
 }
 
-/// Text of a page on one line.
+/// Returns the text of a page on one line.
 pub(super) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text
         .split(|character: char| character.is_whitespace() || character.is_control())

@@ -1,15 +1,15 @@
-//! The pages that are open in a run.
+//! The open pages of a run.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::page::Page;
 
-/// Pages that are kept, and bytes of all of them.
+/// Maximum number of open pages, and their maximum total size in bytes.
 const PAGES: usize = 32;
 const BYTES: usize = 16 * 1024 * 1024;
 
-/// The pages of a run by their cursors, shared by its browser tools.
+/// The pages of a run by cursor, shared by its browser tools.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pages(Arc<Mutex<Open>>);
 
@@ -18,13 +18,13 @@ struct Open {
     pages: BTreeMap<usize, Arc<Page>>,
     /// The cursor of the next page.
     next: usize,
-    /// The page that was looked at last.
+    /// The page used last.
     current: Option<usize>,
     bytes: usize,
 }
 
 impl Pages {
-    /// Keeps a page and gives its cursor. The oldest ones go when there are too many.
+    /// Stores a page and returns its cursor. The oldest pages are dropped above the limits.
     pub(super) fn add(&self, page: Arc<Page>) -> usize {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let cursor = open.next;
@@ -40,7 +40,7 @@ impl Pages {
         cursor
     }
 
-    /// The page with that cursor, or the one that was looked at last. It is the current one then.
+    /// Returns the page with that cursor, or the page used last, and makes it the current one.
     pub(super) fn get(&self, cursor: Option<usize>) -> Result<(usize, Arc<Page>), String> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let cursor = cursor

@@ -1,9 +1,9 @@
-//! `search`: lines of files that a regular expression matches.
+//! `search`: finds the lines of files that match a regular expression.
 //!
-//! The tree, the files and the expression may be hostile. The expression is of a kind that needs
-//! time linear in the text, and its size is limited; a line, a file, the tree, the answer and the
-//! time have limits too, and an answer that a limit cut says so. The files come in the order of
-//! their paths, so the same search gives the same answer.
+//! The directory tree, the files and the expression may be hostile. Expressions need time linear in
+//! the text and have a size limit. Lines, files, the tree, the result and the time have limits too,
+//! and a truncated result has a note. Files are searched in the order of their paths, so results
+//! are reproducible.
 
 mod rules;
 mod scan;
@@ -17,25 +17,25 @@ use logue_message::{Arguments, ToolDefinition};
 use serde_json::json;
 
 use super::arguments::ArgumentReader;
-use super::blocking;
+use super::blocking::blocking;
 use crate::{BoxFuture, Roots, Tool, ToolInvocation, ToolResult};
 
 use scan::{Query, Scan};
 
-/// What one search may cost.
+/// The limits of one search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchLimits {
-    /// Files and folders that are looked at.
+    /// Number of files and directories visited.
     pub entries: usize,
-    /// Bytes of a file that is searched; larger ones are left out.
+    /// Size in bytes of a searched file; larger files are skipped.
     pub file_bytes: u64,
-    /// Bytes of a line that are searched, from its beginning.
+    /// Number of bytes searched per line, from its start.
     pub line_bytes: usize,
-    /// Matches that a call may ask for.
+    /// Number of matches that a call may request.
     pub matches: usize,
-    /// Bytes of the answer.
+    /// Size of the result in bytes.
     pub output_bytes: usize,
-    /// Time until the search stops.
+    /// Time limit.
     pub time: Duration,
 }
 
@@ -52,14 +52,14 @@ impl Default for SearchLimits {
     }
 }
 
-/// Matches of a call that does not say how many it wants.
-const MATCHES: usize = 200;
+/// Default number of matches.
+const DEFAULT_MATCHES: usize = 200;
 
-/// Lines of context that a call may ask for.
-const CONTEXT: usize = 10;
+/// Maximum number of context lines.
+const MAX_CONTEXT: usize = 10;
 
-/// Bytes of an expression and of a glob.
-const PATTERN: usize = 4_096;
+/// Maximum size of an expression or glob in bytes.
+const MAX_PATTERN_BYTES: usize = 4_096;
 
 /// Searches the files below the roots.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// A search confined to `roots`.
+    /// Creates a tool confined to `roots`.
     pub fn new(roots: Arc<Roots>) -> Self {
         let description = "Finds the lines that a regular expression matches, in all files of the folders that \
              may be read. The answer has a line `file:line: text` for each. Hidden files, files that \
@@ -82,8 +82,8 @@ impl Search {
                 "path": {"type": "string", "description": "The folder or file to search; all if absent"},
                 "glob": {"type": "string", "description": "Which files to search, such as *.rs or src/**/*.md; with ! in front which not"},
                 "ignore_case": {"type": "boolean", "description": "Whether a and A are the same"},
-                "context": {"type": "integer", "minimum": 0, "maximum": CONTEXT, "description": "Lines to show around each match; 0 if absent"},
-                "max_results": {"type": "integer", "minimum": 1, "description": format!("Matches to stop after; {MATCHES} if absent")},
+                "context": {"type": "integer", "minimum": 0, "maximum": MAX_CONTEXT, "description": "Lines to show around each match; 0 if absent"},
+                "max_results": {"type": "integer", "minimum": 1, "description": format!("Matches to stop after; {DEFAULT_MATCHES} if absent")},
             },
             "required": ["pattern"],
             "additionalProperties": false,
@@ -95,7 +95,7 @@ impl Search {
         }
     }
 
-    /// The same with other limits.
+    /// Sets the limits.
     #[must_use]
     pub fn with_limits(mut self, limits: SearchLimits) -> Self {
         self.limits = limits;
@@ -119,19 +119,19 @@ impl Search {
         let given = ArgumentReader::read(arguments, &known)?;
         let pattern = given.text(&["pattern"])?;
         let glob = given.optional_text("glob")?.filter(|glob| !glob.is_empty());
-        if pattern.len().max(glob.map_or(0, str::len)) > PATTERN {
+        if pattern.len().max(glob.map_or(0, str::len)) > MAX_PATTERN_BYTES {
             return Err(format!(
-                "E-CALL-SCHEMA: pattern: expressions and globs have at most {PATTERN} bytes"
+                "E-CALL-SCHEMA: pattern: expressions and globs have at limit {MAX_PATTERN_BYTES} bytes"
             ));
         }
         let context = given.number("context")?.unwrap_or(0);
-        if context > CONTEXT {
+        if context > MAX_CONTEXT {
             return Err(format!(
-                "E-CALL-SCHEMA: context: at most {CONTEXT} lines are shown around a match"
+                "E-CALL-SCHEMA: context: at limit {MAX_CONTEXT} lines are shown around a match"
             ));
         }
-        let most = given.number("max_results")?.unwrap_or(MATCHES);
-        if most == 0 {
+        let limit = given.number("max_results")?.unwrap_or(DEFAULT_MATCHES);
+        if limit == 0 {
             return Err("E-CALL-SCHEMA: max_results: must be at least 1".to_owned());
         }
         let path = given.optional_text("path")?;
@@ -140,7 +140,7 @@ impl Search {
             glob: glob.map(str::to_owned),
             path: path.filter(|path| !path.is_empty()).map(str::to_owned),
             context,
-            most: most.min(self.limits.matches),
+            most: limit.min(self.limits.matches),
         })
     }
 }
@@ -166,7 +166,7 @@ impl Tool for Search {
     }
 }
 
-/// Ends the search when the call is dropped: a thread that is blocked in it cannot be.
+/// Stops the search on drop, because the blocked thread cannot be cancelled.
 struct Cancel(Arc<AtomicBool>);
 
 impl Drop for Cancel {

@@ -1,4 +1,4 @@
-//! Which files a project does not count as its own: `.gitignore`, `.ignore` and what is hidden.
+//! Ignore rules: `.gitignore`, `.ignore` and hidden files.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -8,11 +8,11 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::Roots;
 
-/// Bytes and lines of a file of rules that are read: compiling them costs time.
+/// Maximum size in bytes and lines of an ignore file; compiling rules costs time.
 const BYTES: u64 = 64 * 1024;
 const LINES: usize = 2_000;
 
-/// The rules that one folder holds for what is below it.
+/// The ignore rules of one directory.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
     ignore: Option<Gitignore>,
@@ -28,8 +28,10 @@ impl Rules {
     }
 }
 
-/// Whether the rules of the folders above an entry, outermost first, leave it out. The innermost one
-/// that says anything decides, and what `.ignore` says counts before all of `.gitignore`.
+/// Returns whether the rules exclude an entry.
+///
+/// The rules of the directories above the entry come outermost first. The innermost matching rule
+/// decides, and `.ignore` takes precedence over all `.gitignore` files.
 pub(super) fn leave_out(rules: &[Rules], entry: &Path, is_folder: bool) -> bool {
     let decide = |file: fn(&Rules) -> Option<&Gitignore>| {
         let matches = rules.iter().rev().filter_map(file);
@@ -41,7 +43,7 @@ pub(super) fn leave_out(rules: &[Rules], entry: &Path, is_folder: bool) -> bool 
     matches!(decided, Some(Match::Ignore(_)))
 }
 
-/// A file that cannot be read has no rules, as if it was not there.
+/// An unreadable file counts as absent.
 fn read(folder: &Path, name: &str, roots: &Roots) -> Option<Gitignore> {
     let (file, _) = roots.open_real(&folder.join(name)).ok()?;
     let mut bytes = Vec::new();
@@ -49,7 +51,7 @@ fn read(folder: &Path, name: &str, roots: &Roots) -> Option<Gitignore> {
     let text = String::from_utf8_lossy(&bytes);
     let mut rules = GitignoreBuilder::new(folder);
     for line in text.lines().take(LINES) {
-        // A line that is no rule is none.
+        // Invalid rules are ignored.
         drop(rules.add_line(None, line));
     }
     rules.build().ok().filter(|rules| !rules.is_empty())

@@ -1,4 +1,4 @@
-//! One search: the lines of the files, and what the model is told of them.
+//! Execution of one search and its report.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -11,25 +11,24 @@ use regex::bytes::{Regex, RegexBuilder};
 use super::SearchLimits;
 use super::walk::{Step, Walk};
 use crate::Roots;
-use logue_source::escape_unambiguous;
 
-/// Bytes that a compiled expression may need.
+/// Maximum size of a compiled expression in bytes.
 const COMPILED: usize = 1024 * 1024;
 
-/// Bytes of an expression that is shown to say what is wrong with it.
+/// Maximum length of an expression quoted in an error.
 const SHORT: usize = 200;
 
-/// Groups within groups.
+/// Maximum nesting of groups.
 const NESTED: u32 = 64;
 
-/// Bytes that are looked at to tell text from binary.
+/// Number of bytes examined to distinguish text from binary content.
 const PROBE: usize = 8_000;
 
-/// Bytes of a line that are shown, and how many of them before the match.
+/// Maximum number of bytes shown of a line, and of those before the match.
 const LINE: usize = 500;
 const BEFORE: usize = 100;
 
-/// What is searched for, and where.
+/// The query of a search.
 pub(super) struct Query {
     pub(super) regex: Regex,
     pub(super) glob: Option<String>,
@@ -38,7 +37,7 @@ pub(super) struct Query {
     pub(super) most: usize,
 }
 
-/// An expression that needs time linear in what it is held against.
+/// Compiles an expression that matches in linear time.
 pub(super) fn compile(pattern: &str, ignore_case: bool) -> Result<Regex, String> {
     RegexBuilder::new(pattern)
         .case_insensitive(ignore_case)
@@ -53,7 +52,7 @@ pub(super) fn compile(pattern: &str, ignore_case: bool) -> Result<Regex, String>
             }
             error => {
                 let why = error.to_string();
-                // A report with the expression in it is of use as long as that is short.
+                // A report that quotes the expression is readable only if the expression is short.
                 let last = why.lines().next_back().unwrap_or_default();
                 let why = if pattern.len() > SHORT { last } else { &why };
                 format!("E-CALL-SCHEMA: pattern: {why}")
@@ -75,7 +74,7 @@ pub(super) struct Scan<'a> {
     out: String,
 }
 
-/// What was not searched although no rule leaves it out.
+/// Entries that were skipped for other reasons than ignore rules.
 #[derive(Default)]
 struct LeftOut {
     binary: usize,
@@ -85,7 +84,7 @@ struct LeftOut {
     long_lines: usize,
 }
 
-/// Why a search ends before it is through.
+/// The reason why a search stopped early.
 struct Stop(String);
 
 impl<'a> Scan<'a> {
@@ -126,10 +125,10 @@ impl<'a> Scan<'a> {
             }
             None => self.all()?,
         };
-        Ok(self.told(stopped.err()))
+        Ok(self.report(stopped.err()))
     }
 
-    /// All roots in their order; one that lies in another is searched there.
+    /// Searches all roots in their order; a root inside another is searched once.
     fn all(&mut self) -> Result<Result<(), Stop>, String> {
         let roots = self.roots.folders();
         for root in roots {
@@ -156,7 +155,7 @@ impl<'a> Scan<'a> {
         Ok(Ok(()))
     }
 
-    /// Which files the glob of the call chooses; all without one.
+    /// Compiles the glob of the call; without one, all files match.
     fn chosen(&self, folder: &Path) -> Result<Override, String> {
         let roots = self.roots.folders().iter();
         let root = roots.into_iter().find(|root| folder.starts_with(root));
@@ -194,7 +193,7 @@ impl<'a> Scan<'a> {
             return Ok(());
         }
         let mut bytes = Vec::new();
-        // The size may grow while it is read.
+        // The file may grow while it is read.
         let read = file.take(self.limits.file_bytes).read_to_end(&mut bytes);
         if read.is_err() {
             self.left_out.unreadable += 1;
@@ -213,7 +212,7 @@ impl<'a> Scan<'a> {
         let name = self.name(path);
         let context = self.query.context;
         let mut lines = Vec::new();
-        // Lines that a match before has asked for, and those that are written already.
+        // The end of the requested context, and the end of the lines already written.
         let (mut wanted, mut written) = (0, 0);
         let mut ended = Ok(());
         for (at, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
@@ -225,7 +224,7 @@ impl<'a> Scan<'a> {
                     self.in_time()?;
                     self.find(line)
                 }
-                // Only what follows the last match is still wanted.
+                // Only the context of the last match remains.
                 Err(_) if at >= wanted => break,
                 Err(_) => None,
             };
@@ -255,7 +254,7 @@ impl<'a> Scan<'a> {
         ended
     }
 
-    /// Where in a line the first match begins.
+    /// Returns the start of the first match in a line.
     fn find(&mut self, line: &[u8]) -> Option<usize> {
         let searched = line.get(..self.limits.line_bytes);
         self.left_out.long_lines +=
@@ -275,7 +274,7 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    /// Writes a line; a long one is shown around the match.
+    /// Writes a line; a long line is shortened around the match.
     fn write(
         &mut self,
         name: &str,
@@ -290,7 +289,7 @@ impl<'a> Scan<'a> {
             0
         };
         let mut to = (from + LINE).min(line.len());
-        // Characters are not cut in two.
+        // Characters are not split.
         let within = |at: usize| line.get(at).is_some_and(|byte| byte & 0xC0 == 0x80);
         while from > 0 && within(from) && found - from < BEFORE + 4 {
             from -= 1;
@@ -312,13 +311,15 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    /// How the model names the file: below the first root, or by its whole path.
+    /// Returns the path relative to the first root, or the absolute path outside it.
     fn name(&self, path: &Path) -> String {
         let below = path.strip_prefix(self.roots.base()).unwrap_or(path);
-        escape_unambiguous(below.as_os_str().as_encoded_bytes())
+        let mut name = String::new();
+        name.push_str(&escape_unambiguous(below.as_os_str().as_encoded_bytes()));
+        name
     }
 
-    fn told(mut self, stopped: Option<Stop>) -> String {
+    fn report(mut self, stopped: Option<Stop>) -> String {
         let summary = match self.matches {
             0 => format!("no match in {}\n", many(self.searched, "file")),
             _ => format!(
@@ -353,7 +354,7 @@ impl<'a> Scan<'a> {
             (
                 long_lines,
                 format!(
-                    "what stands behind {} bytes in {}",
+                    "what follows {} bytes in {}",
                     self.limits.line_bytes,
                     many(long_lines, "line")
                 ),

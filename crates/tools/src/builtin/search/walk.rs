@@ -1,4 +1,4 @@
-//! The files below a folder in the order of their paths, without those that are left out.
+//! Directory traversal in the order of paths, with ignore rules.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,36 +6,36 @@ use std::path::{Path, PathBuf};
 use super::rules::{Rules, leave_out};
 use crate::Roots;
 
-/// What a walk comes to next.
+/// The next entry of a traversal.
 #[derive(Debug)]
 pub(super) enum Step {
     /// A regular file.
     File(PathBuf),
     /// A link, which is not followed.
     Link,
-    /// A folder that cannot be read.
+    /// A directory that cannot be read.
     Unreadable,
-    /// Something that was left out, or a folder that was gone into: one more entry looked at.
+    /// An ignored entry or an entered directory; it counts as one entry.
     Passed,
 }
 
-/// A walk through a tree, held to no limit itself: each step is one entry.
+/// A traversal without limits of its own: each step is one entry.
 #[derive(Debug)]
 pub(super) struct Walk<'a> {
     roots: &'a Roots,
-    /// The rules of the folders from the root to the innermost open one.
+    /// The rules from the root to the innermost open directory.
     rules: Vec<Rules>,
     open: Vec<Folder>,
-    /// Entries of one folder that are read at most.
+    /// Maximum number of entries read per directory.
     most: usize,
 }
 
 #[derive(Debug)]
 struct Folder {
     path: PathBuf,
-    /// The entries that remain, the next one last.
+    /// The remaining entries, the next one last.
     entries: Vec<(OsString, Kind)>,
-    /// Whether there were more entries than are read.
+    /// Whether the directory has more entries than were read.
     cut: bool,
 }
 
@@ -48,10 +48,10 @@ enum Kind {
 }
 
 impl<'a> Walk<'a> {
-    /// A walk of `folder`, which lies in a root and is shown whatever the rules say of itself.
+    /// Starts a traversal of `folder`, which is below a root and never ignored itself.
     ///
     /// # Errors
-    /// The folder cannot be read.
+    /// Returns an error if the directory cannot be read.
     pub(super) fn new(folder: &Path, roots: &'a Roots, most: usize) -> std::io::Result<Self> {
         let root = roots.folders().iter().find(|root| folder.starts_with(root));
         let mut above: Vec<&Path> = folder
@@ -71,7 +71,7 @@ impl<'a> Walk<'a> {
         Ok(walk)
     }
 
-    /// The next entry; `None` at the end.
+    /// Returns the next entry; `None` at the end.
     pub(super) fn step(&mut self) -> Option<Step> {
         loop {
             let folder = self.open.last_mut()?;

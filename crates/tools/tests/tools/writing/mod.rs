@@ -95,7 +95,7 @@ async fn what_is_no_writable_text_is_refused() {
     let before = project.all();
     for (path, said) in [
         ("locked.txt", "read-only"),
-        ("d", "no regular file"),
+        ("d", "not a regular file"),
         ("d/x/y", "one of its folders is a file"),
         ("huge", "larger than"),
         ("", "names no file"),

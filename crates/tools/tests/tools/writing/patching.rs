@@ -217,7 +217,7 @@ async fn a_hunk_without_a_place_says_what_is_there() {
         ),
         (
             "-x\n-y\n",
-            "the file has no line `x`, and none of those behind it",
+            "the file has no line `x`, and none of the following ones",
         ),
         (
             "-fn b() {\n+fn c() {\n@@\n-fn a() {\n+fn d() {\n",
@@ -225,7 +225,7 @@ async fn a_hunk_without_a_place_says_what_is_there() {
         ),
         (
             "-fn a() {\n*** End of File\n",
-            "its lines are at line 1 of the file, but the file does not end behind them",
+            "its lines are at line 1 of the file, but the file does not end after them",
         ),
         (
             "@@ fn z() {\n+x\n",

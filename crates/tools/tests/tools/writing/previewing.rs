@@ -22,7 +22,7 @@ fn toolbox(root: &Path) -> Toolbox {
         "find_and_replace",
         "apply_patch",
     ];
-    for builtin in Builtin::by_names(&names).unwrap() {
+    for builtin in Builtin::from_names(&names).unwrap() {
         toolbox.add(builtin.tool(&scope)).unwrap();
     }
     toolbox

@@ -16,7 +16,7 @@ pub(crate) async fn call_with(scope: &AccessScope, name: &str, arguments: &str) 
         "apply_patch",
         "write_file",
     ];
-    for builtin in Builtin::by_names(&names).unwrap() {
+    for builtin in Builtin::from_names(&names).unwrap() {
         toolbox.add(builtin.tool(scope)).unwrap();
     }
     toolbox.call(&ToolCall::new("c", name, arguments)).await
