@@ -18,20 +18,22 @@ use rmcp::service::RequestContext;
 use rmcp::transport::Transport;
 use rmcp::{ClientHandler, RoleClient};
 
+use super::transport::{ServerTransport, TransportError};
+
 /// Number of server requests answered per connection, plus one per message of the client.
 const QUESTIONS: u64 = 100;
 
 /// A transport that passes relevant messages only.
-pub(crate) struct FilteredTransport<T> {
-    inner: T,
+pub(crate) struct FilteredTransport {
+    inner: ServerTransport,
     changed: Arc<AtomicBool>,
     /// Number of requests that the server may still send.
     questions: u64,
 }
 
-impl<T> FilteredTransport<T> {
+impl FilteredTransport {
     /// Creates a filter that sets `changed` when the tool list of the server changes.
-    pub(crate) fn new(inner: T, changed: Arc<AtomicBool>) -> Self {
+    pub(crate) fn new(inner: ServerTransport, changed: Arc<AtomicBool>) -> Self {
         Self {
             inner,
             changed,
@@ -40,8 +42,8 @@ impl<T> FilteredTransport<T> {
     }
 }
 
-impl<T: Transport<RoleClient>> Transport<RoleClient> for FilteredTransport<T> {
-    type Error = T::Error;
+impl Transport<RoleClient> for FilteredTransport {
+    type Error = TransportError;
 
     fn send(
         &mut self,

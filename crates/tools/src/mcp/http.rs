@@ -12,6 +12,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 
 use super::oauth;
 use super::options::McpOptions;
+use super::transport::ServerTransport;
 use crate::Fetcher;
 
 /// Connects to `url` with the settings of the server.
@@ -20,7 +21,7 @@ pub(crate) async fn transport(
     url: &str,
     name: &str,
     options: &McpOptions,
-) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
+) -> Result<ServerTransport, String> {
     let declared = url;
     let (url, client) = network.client_for(url).map_err(|error| error.message)?;
     let settings = options.settings(name);
@@ -45,10 +46,8 @@ pub(crate) async fn transport(
     if let Some(bearer) = bearer {
         config = config.auth_header(bearer);
     }
-    Ok(StreamableHttpClientTransport::with_client(
-        client.clone(),
-        config,
-    ))
+    let transport = StreamableHttpClientTransport::with_client(client.clone(), config);
+    Ok(ServerTransport::Http(Box::new(transport)))
 }
 
 /// Formats an error with its causes, and the remedy if authorization is required.

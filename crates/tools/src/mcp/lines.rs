@@ -9,11 +9,10 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use rmcp::RoleClient;
 use rmcp::model::{ClientJsonRpcMessage, ErrorData, RequestId, ServerJsonRpcMessage};
-use rmcp::transport::Transport;
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::Mutex;
 
 /// Errors in the output of a server.
@@ -26,19 +25,24 @@ pub(crate) struct Faults {
 }
 
 /// A transport of lines.
-pub(crate) struct Lines<R, W> {
-    read: BufReader<R>,
+pub(crate) struct Lines {
+    read: BufReader<ChildStdout>,
     /// The partially read line, stored here because reading may be cancelled at any point.
     line: Vec<u8>,
     limit: usize,
-    write: Arc<Mutex<Option<W>>>,
+    write: Arc<Mutex<Option<ChildStdin>>>,
     /// Messages received together.
     waiting: VecDeque<ServerJsonRpcMessage>,
     faults: Arc<Faults>,
 }
 
-impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
-    pub(crate) fn new(read: R, write: W, limit: usize, faults: Arc<Faults>) -> Self {
+impl Lines {
+    pub(crate) fn new(
+        read: ChildStdout,
+        write: ChildStdin,
+        limit: usize,
+        faults: Arc<Faults>,
+    ) -> Self {
         Self {
             read: BufReader::new(read),
             line: Vec::new(),
@@ -119,19 +123,12 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
     fn skip(&self) {
         self.faults.skipped.fetch_add(1, Ordering::Relaxed);
     }
-}
 
-impl<R, W> Transport<RoleClient> for Lines<R, W>
-where
-    R: AsyncRead + Send + Unpin,
-    W: AsyncWrite + Send + Unpin + 'static,
-{
-    type Error = io::Error;
-
-    fn send(
-        &mut self,
+    /// Sends a message. The future is independent of the transport.
+    pub(super) fn send(
+        &self,
         message: ClientJsonRpcMessage,
-    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let write = Arc::clone(&self.write);
         async move {
             let mut line = serde_json::to_vec(&message)?;
@@ -145,7 +142,8 @@ where
         }
     }
 
-    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+    /// Receives a message; `None` at the end. Cancel safe.
+    pub(super) async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         let mut turns = 0_u32;
         loop {
             if let Some(message) = self.waiting.pop_front() {
@@ -163,8 +161,8 @@ where
         }
     }
 
-    async fn close(&mut self) -> Result<(), io::Error> {
+    /// Closes the input of the server.
+    pub(super) async fn close(&self) {
         drop(self.write.lock().await.take());
-        Ok(())
     }
 }

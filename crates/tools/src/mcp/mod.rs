@@ -18,6 +18,7 @@ mod process;
 mod server;
 mod tokens;
 mod tool;
+mod transport;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -9,7 +9,9 @@ use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, ListToolsRequest,
     PaginatedRequestParams, ServerResult,
 };
-use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RunningService, ServiceError};
+use rmcp::service::{
+    ClientInitializeError, Peer, PeerRequestOptions, RequestHandle, RunningService, ServiceError,
+};
 use rmcp::{RoleClient, ServiceExt as _};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
@@ -22,6 +24,7 @@ use super::lines::{Faults, Lines};
 use super::options::McpOptions;
 use super::outcome::{outcome, server_result};
 use super::process::Process;
+use super::transport::ServerTransport;
 use crate::output::BoundedBuffer;
 use crate::{Fetcher, ToolResult};
 
@@ -200,7 +203,7 @@ impl Server {
             Ok(Ok(other)) => {
                 // Not a tool result; the model may still be able to use it.
                 let mut text = BoundedBuffer::new(self.options.output_bytes);
-                let value = serde_json::to_string(&other).unwrap_or_default();
+                let value = serde_json::to_value(other).unwrap_or_default().to_string();
                 text.push(b"[the server's answer is not a tool result] ");
                 text.push(value.as_bytes());
                 server_result(text, false, &self.name)
@@ -261,23 +264,20 @@ impl Server {
         let (mut process, out, into) = Process::start(words, &self.folder, &self.options)?;
         let faults = Arc::new(Faults::default());
         let lines = Lines::new(out, into, self.options.message_bytes, Arc::clone(&faults));
-        let quiet = FilteredTransport::new(lines, Arc::clone(&self.changed));
-        match tokio::time::timeout(limit, self.host.clone().serve(quiet)).await {
-            Ok(Ok(running)) => Ok(Link {
-                running,
-                process: Some(process),
-                faults,
-            }),
-            Ok(Err(error)) => {
-                let words = process.post_mortem().await;
-                Err(with_faults(format!("{error}; {words}"), &faults))
+        let connected = self.handshake(ServerTransport::Lines(lines), limit).await;
+        let reason = match connected {
+            Some(Ok(running)) => {
+                return Ok(Link {
+                    running,
+                    process: Some(process),
+                    faults,
+                });
             }
-            Err(_) => {
-                let words = process.post_mortem().await;
-                let why = format!("it did not start within {} s; {words}", limit.as_secs_f64());
-                Err(with_faults(why, &faults))
-            }
-        }
+            Some(Err(error)) => error.to_string(),
+            None => format!("it did not start within {} s", limit.as_secs_f64()),
+        };
+        let words = process.post_mortem().await;
+        Err(with_faults(format!("{reason}; {words}"), &faults))
     }
 
     async fn connect(&self, url: &str, limit: Duration) -> Result<Link, String> {
@@ -285,19 +285,29 @@ impl Server {
             return Err("the network is off".to_owned());
         };
         let transport = http::transport(network, url, &self.name, &self.options).await?;
-        let quiet = FilteredTransport::new(transport, Arc::clone(&self.changed));
-        match tokio::time::timeout(limit, self.host.clone().serve(quiet)).await {
-            Ok(Ok(running)) => Ok(Link {
+        match self.handshake(transport, limit).await {
+            Some(Ok(running)) => Ok(Link {
                 running,
                 process: None,
                 faults: Arc::default(),
             }),
-            Ok(Err(error)) => Err(http::why(&error, &self.name)),
-            Err(_) => Err(format!(
+            Some(Err(error)) => Err(http::why(&error, &self.name)),
+            None => Err(format!(
                 "it did not answer within {} s",
                 limit.as_secs_f64()
             )),
         }
+    }
+
+    /// Initializes a connection; `None` if the time limit passes.
+    async fn handshake(
+        &self,
+        transport: ServerTransport,
+        limit: Duration,
+    ) -> Option<Result<RunningService<RoleClient, Host>, ClientInitializeError>> {
+        let filtered = FilteredTransport::new(transport, Arc::clone(&self.changed));
+        let serving = Box::pin(self.host.clone().serve(filtered));
+        tokio::time::timeout(limit, serving).await.ok()
     }
 
     /// Describes a failed request.
