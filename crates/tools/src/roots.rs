@@ -39,6 +39,7 @@ impl std::error::Error for RootError {}
 
 /// A file or directory below a root.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Opened {
     /// The path without links.
     pub path: PathBuf,

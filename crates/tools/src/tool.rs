@@ -59,6 +59,7 @@ pub trait Tool: Send + Sync {
 
 /// One call of a tool, without the reasoning that led to it (OpenChatML 2.2 §8.3).
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ToolInvocation<'a> {
     /// The id of the call, unique in its conversation.
     pub id: &'a str,
@@ -96,6 +97,7 @@ impl<'a> From<&'a ToolCall> for ToolInvocation<'a> {
 
 /// The effect of a call, described for the person who approves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Preview {
     /// The text. Control characters other than line breaks are escaped for terminals.
     pub text: String,
@@ -147,6 +149,7 @@ const CODES: [&str; 5] = [
 
 /// The origin of a result (OpenChatML 2.2 §8.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Provenance {
     /// A file, URL or server.
     pub source: String,
@@ -154,6 +157,30 @@ pub struct Provenance {
     pub timestamp: Option<String>,
     /// A digest of the content, such as `sha256:…`.
     pub checksum: Option<String>,
+}
+
+impl Provenance {
+    /// Creates an origin from a file, URL or server.
+    pub fn new(source: impl Into<String>) -> Self {
+        Self {
+            source: source.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Sets the time of reading, as RFC 3339 in UTC.
+    #[must_use]
+    pub fn with_timestamp(mut self, timestamp: impl Into<String>) -> Self {
+        self.timestamp = Some(timestamp.into());
+        self
+    }
+
+    /// Sets the digest of the content, such as `sha256:…`.
+    #[must_use]
+    pub fn with_checksum(mut self, checksum: impl Into<String>) -> Self {
+        self.checksum = Some(checksum.into());
+        self
+    }
 }
 
 impl ToolResult {

@@ -41,10 +41,7 @@ pub(crate) fn server_result(text: BoundedBuffer, ok: bool, server: &str) -> Tool
     } else {
         ToolResult::failure(text)
     };
-    outcome.with_provenance(Provenance {
-        source: server.to_owned(),
-        ..Provenance::default()
-    })
+    outcome.with_provenance(Provenance::new(server))
 }
 
 fn push(block: &ContentBlock, text: &mut BoundedBuffer) {

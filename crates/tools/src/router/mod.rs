@@ -39,6 +39,7 @@ pub struct Router {
 
 /// A call with its approval and conversation.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ToolRequest<'a> {
     /// The call as the model wrote it.
     pub call: &'a ToolCall,
@@ -55,6 +56,22 @@ impl<'a> From<&'a ToolCall> for ToolRequest<'a> {
             approved: None,
             conversation: None,
         }
+    }
+}
+
+impl<'a> ToolRequest<'a> {
+    /// Sets the fingerprint of the approved preview.
+    #[must_use]
+    pub fn with_approval(mut self, fingerprint: Option<&'a str>) -> Self {
+        self.approved = fingerprint;
+        self
+    }
+
+    /// Sets the conversation of the call.
+    #[must_use]
+    pub fn with_conversation(mut self, conversation: Option<&'a str>) -> Self {
+        self.conversation = conversation;
+        self
     }
 }
 

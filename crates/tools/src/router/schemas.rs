@@ -15,6 +15,7 @@ const MAX_REPORTED: usize = 5;
 
 /// A tool whose arguments cannot be validated.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SchemaWarning {
     /// The name of the tool.
     pub tool: String,

@@ -61,6 +61,7 @@ pub(crate) fn end_session(launcher: u32) {
 
 /// The choice of the confinement mechanism.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SandboxMode {
     /// Landlock if the kernel has it, else bubblewrap if it works, else nothing.
     #[default]
@@ -75,6 +76,7 @@ pub enum SandboxMode {
 
 /// The resource limits of a command; `None` keeps the limits of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ResourceLimits {
     /// Memory in bytes, per process by the kernel and in total by periodic checks.
     pub memory_bytes: Option<u64>,

@@ -92,11 +92,9 @@ fn provenance_is_told_where_it_is_known() {
         envelope(&ToolResult::success("x"))["provenance"],
         Value::Null
     );
-    let outcome = ToolResult::success("x").with_provenance(Provenance {
-        source: "https://example.org/".to_owned(),
-        timestamp: Some("2026-03-01T00:00:00Z".to_owned()),
-        checksum: None,
-    });
+    let outcome = ToolResult::success("x").with_provenance(
+        Provenance::new("https://example.org/").with_timestamp("2026-03-01T00:00:00Z"),
+    );
     assert_eq!(
         envelope(&outcome),
         json!({

@@ -487,10 +487,7 @@ async fn calls_are_cancelled_while_they_run_and_while_they_wait() {
 async fn a_call_of_another_conversation_goes_on() {
     let (router, handle, _) = endless();
     let call = ToolCall::new("call_0", "wait", "{}");
-    let within = |conversation| ToolRequest {
-        conversation: Some(conversation),
-        ..ToolRequest::from(&call)
-    };
+    let within = |conversation| ToolRequest::from(&call).with_conversation(Some(conversation));
     let (mut one, mut other) = (router.call(within("one")), router.call(within("other")));
     assert!(handle.cancel_in("one", "call_0", "stop"));
     assert!(!handle.cancel_in("one", "call_0", "stop"));

@@ -236,11 +236,7 @@ fn shown(
 }
 
 fn provenance(page: &Page) -> Provenance {
-    Provenance {
-        source: page.url.clone(),
-        timestamp: None,
-        checksum: Some(format!("sha256:{}", page.checksum)),
-    }
+    Provenance::new(&page.url).with_checksum(format!("sha256:{}", page.checksum))
 }
 
 impl Tool for BrowserSearch {
