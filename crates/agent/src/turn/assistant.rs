@@ -308,7 +308,7 @@ impl Shared {
             let (Some(gated), Some(place)) = (calls.get(index), results.get_mut(index)) else {
                 continue;
             };
-            for SchemaWarning { tool, reason } in self.router.take_schema_warnings() {
+            for SchemaWarning { tool, reason, .. } in self.router.take_schema_warnings() {
                 ctx.emit(TurnEvent::Unchecked { tool, why: reason });
             }
             let call = Arc::new(gated.call.clone());
@@ -340,11 +340,11 @@ fn run_tool<'a>(
     gated: &'a PendingCall,
 ) -> BoxFuture<'a, ToolResult> {
     let call = &gated.call;
-    let running = router.call(ToolRequest {
-        conversation: ctx.session_id(),
-        approved: gated.fingerprint(),
-        ..ToolRequest::from(call)
-    });
+    let running = router.call(
+        ToolRequest::from(call)
+            .with_conversation(ctx.session_id())
+            .with_approval(gated.fingerprint()),
+    );
     Box::pin(async move {
         ctx.emit(TurnEvent::ToolStarted(Arc::new(call.clone())));
         let span = spans::calling(ctx, call);

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use similar::udiff::UnifiedHunkHeader;
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline, group_diff_ops};
 
+use logue_source::escape_unambiguous;
+
 
 /// Number of unchanged lines around a change.
 const CONTEXT: usize = 3;

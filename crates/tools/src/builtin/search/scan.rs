@@ -11,6 +11,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use super::SearchLimits;
 use super::walk::{Step, Walk};
 use crate::Roots;
+use logue_source::escape_unambiguous;
 
 /// Maximum size of a compiled expression in bytes.
 const COMPILED: usize = 1024 * 1024;
