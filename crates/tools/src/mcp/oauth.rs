@@ -252,7 +252,7 @@ fn well_known(url: &Url, what: &str) -> Vec<Url> {
     let mut locations = vec![with_path, bare];
     locations.dedup();
     let at = |path: String| {
-        let mut authorization = url.clone();
+        let mut location = url.clone();
         location.set_query(None);
         location.set_path(&path);
         location
@@ -402,8 +402,8 @@ async fn body(url: &Url, asked: reqwest::RequestBuilder) -> Result<Value, String
     let reason = value["error_description"]
         .as_str()
         .or(value["error"].as_str());
-    Err(match why {
-        Some(why) => format!("{url} answered {status}: {why}"),
+    Err(match reason {
+        Some(reason) => format!("{url} answered {status}: {reason}"),
         None => format!("{url} answered {status}"),
     })
 }
@@ -431,7 +431,7 @@ async fn returned(listener: &TcpListener, state: &str) -> Result<String, String>
                 let reason = value("error_description").or(error).unwrap_or_default();
                 (
                     "the login was refused",
-                    Some(Err(format!("the login was refused: {why}"))),
+                    Some(Err(format!("the login was refused: {reason}"))),
                 )
             }
         };

@@ -10,7 +10,6 @@ use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline, group_di
 
 use logue_source::escape_unambiguous;
 
-
 /// Number of unchanged lines around a change.
 const CONTEXT: usize = 3;
 
@@ -97,7 +96,9 @@ impl BoundedText {
         }
         self.text.push_str(&escape_unambiguous(mark));
         let cut = line.len().saturating_sub(MAX_LINE_BYTES);
-        self.text.push_str(&escape_unambiguous(line.get(..MAX_LINE_BYTES).unwrap_or(line)));
+        self.text.push_str(&escape_unambiguous(
+            line.get(..MAX_LINE_BYTES).unwrap_or(line),
+        ));
         if cut > 0 {
             self.text
                 .push_str(&format!(" [{cut} more bytes of this line are not shown]"));

@@ -64,8 +64,11 @@ impl Plan {
             Ok((plan, before)) => {
                 Preview::new(plan.text(&before, scope)).with_fingerprint(plan.fingerprint(&before))
             }
-            Err(reason) => Preview::new(format!("The call would fail: {}\n", escape_unambiguous(&reason)))
-                .with_fingerprint(FAILS),
+            Err(reason) => Preview::new(format!(
+                "The call would fail: {}\n",
+                escape_unambiguous(&reason)
+            ))
+            .with_fingerprint(FAILS),
         }
     }
 
