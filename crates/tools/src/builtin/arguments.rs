@@ -14,7 +14,8 @@ impl ArgumentReader {
             .map_err(|error| format!("the arguments are {error}"))?;
         match object.keys().find(|key| !known.contains(&key.as_str())) {
             Some(other) => Err(format!(
-                "E-CALL-SCHEMA: `{other}` is not a parameter of this tool"
+                "E-CALL-SCHEMA: `{other}` is not a parameter of this tool; the parameters are {}",
+                known.join(", ")
             )),
             None => Ok(Self(object)),
         }
@@ -55,6 +56,17 @@ impl ArgumentReader {
         number
             .map(Some)
             .ok_or_else(|| format!("E-CALL-SCHEMA: {name}: must be a whole number from 0"))
+    }
+
+    /// Returns an optional number of lines from 0. A negative number is an error.
+    pub(super) fn line_count(&self, name: &str) -> Result<Option<usize>, String> {
+        let Some(value) = self.value(name) else {
+            return Ok(None);
+        };
+        let number = value.as_u64().and_then(|number| number.try_into().ok());
+        number
+            .map(Some)
+            .ok_or_else(|| format!("E-CALL-SCHEMA: {name}: must be a whole number of lines"))
     }
 
     /// Returns whether an optional flag is true.

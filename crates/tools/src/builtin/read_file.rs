@@ -51,8 +51,8 @@ impl ReadFile {
         let known = ["file", "path", "offset", "line_count"];
         let arguments = ArgumentReader::read(arguments, &known)?;
         let path = arguments.text(&["file", "path"])?;
-        let offset = arguments.number("offset")?.unwrap_or(0);
-        let count = arguments.number("line_count")?;
+        let offset = arguments.line_count("offset")?.unwrap_or(0);
+        let count = arguments.line_count("line_count")?;
 
         let (file, metadata) = self
             .roots

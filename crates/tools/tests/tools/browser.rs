@@ -164,7 +164,10 @@ async fn pages_are_opened_by_address_and_link_and_scrolled_by_line() {
             json!({"url": "file:///etc/passwd"}),
             "only http and https are fetched",
         ),
-        (json!({"what": 1}), "E-CALL-SCHEMA: `what` is no parameter"),
+        (
+            json!({"what": 1}),
+            "E-CALL-SCHEMA: `what` is not a parameter of this tool; the parameters are ",
+        ),
     ] {
         let outcome = call(&toolbox, "open", arguments.clone()).await;
         assert!(

@@ -28,7 +28,7 @@ fn peer() {
 fn command(scenario: &str) -> String {
     let program = std::env::current_exe().unwrap();
     let program = program.display();
-    format!("stdio:'{program}' --exact peer --nocapture \"scenario={scenario}\"")
+    format!("stdio:'{program}' --exact mcp::peer --nocapture \"scenario={scenario}\"")
 }
 
 /// Servers, and what was said of them.
@@ -186,7 +186,8 @@ async fn names_that_are_taken_get_the_name_of_their_server_before_them() {
     toolbox.add_source(around.source(&command("old")).await.unwrap());
     let now = toolbox.current().await;
     let prefix = now.definitions()[5].name.strip_suffix("_echo").unwrap();
-    assert!(prefix.starts_with("mcp"), "{prefix}");
+    let program = std::env::current_exe().unwrap();
+    assert_eq!(Some(prefix), program.file_stem().unwrap().to_str());
     let fail = format!("{prefix}_fail");
     assert_eq!(call(&toolbox, &fail, "{}").await.text, "the disk is full");
 }

@@ -121,13 +121,13 @@ impl Search {
         let glob = given.optional_text("glob")?.filter(|glob| !glob.is_empty());
         if pattern.len().max(glob.map_or(0, str::len)) > MAX_PATTERN_BYTES {
             return Err(format!(
-                "E-CALL-SCHEMA: pattern: expressions and globs have at limit {MAX_PATTERN_BYTES} bytes"
+                "E-CALL-SCHEMA: pattern: expressions and globs have at most {MAX_PATTERN_BYTES} bytes"
             ));
         }
         let context = given.number("context")?.unwrap_or(0);
         if context > MAX_CONTEXT {
             return Err(format!(
-                "E-CALL-SCHEMA: context: at limit {MAX_CONTEXT} lines are shown around a match"
+                "E-CALL-SCHEMA: context: at most {MAX_CONTEXT} lines are shown around a match"
             ));
         }
         let limit = given.number("max_results")?.unwrap_or(DEFAULT_MATCHES);
