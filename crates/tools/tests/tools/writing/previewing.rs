@@ -298,7 +298,7 @@ async fn write_file_tells_what_it_did() {
         (
             json!({"path": "a.txt", "content": "", "mode": "x"}),
             false,
-            "E-CALL-SCHEMA: `mode` is not a parameter of this tool; the parameters are path, content",
+            "E-CALL-SCHEMA: `mode` is not a parameter of this tool; the parameters are path, file, content",
         ),
         (
             json!({"path": "big.txt", "content": "x".repeat(16 * 1024 * 1024 + 1)}),
