@@ -1,4 +1,4 @@
-//! What is wrapped around the bodies of nodes: retries, limits, logs.
+//! Middleware around the bodies of nodes: retries, limits, logs.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use crate::run::step::Step;
 use crate::state::update::Update;
 use futures_util::future::BoxFuture;
 
-/// Wraps the body of a node.
+/// A wrapper around the body of a node.
 ///
-/// It may run the body once, several times or not at all, and change what it returns. When the body
-/// suspends, the future of the middleware is dropped where it awaits: what stands behind that never
-/// runs, and an error handler never sees it. A middleware cannot suspend itself: that ends the run
-/// with `suspension_in_unsupported_context`.
+/// It may run the body once, several times or not at all, and change its result. When the body
+/// suspends, the future of the middleware is dropped where it awaits: code after that point never
+/// runs, and an error handler never sees the suspension. A middleware itself cannot suspend: that
+/// ends the run with `suspension_in_unsupported_context`.
 ///
 /// ```
 /// use logue_graph::{BoxFuture, Middleware, Next, NodeContext, NodeError, Update};
@@ -42,7 +42,7 @@ pub trait Middleware<E = ()>: Send + Sync {
     /// Runs around the body of a node, once for each step.
     ///
     /// # Errors
-    /// Those of the body that it does not handle, or its own: the node has failed.
+    /// Returns the errors of the body that it does not handle, or its own; either fails the node.
     fn around<'a>(
         &'a self,
         ctx: NodeContext<E>,
@@ -60,15 +60,16 @@ impl<E, M: Middleware<E> + ?Sized> Middleware<E> for Arc<M> {
     }
 }
 
-/// What a middleware wraps: the middleware inside it, and innermost the body of the node.
+/// The code that a middleware wraps: inner middleware, then the node body.
 pub struct Next<'a, E = ()> {
     pub(crate) chain: &'a [Arc<dyn Middleware<E>>],
     pub(crate) step: &'a Step<'a, E>,
 }
 
 impl<'a, E: 'static> Next<'a, E> {
-    /// Runs it. Each time that this reaches the body is an attempt of the node, with the next
-    /// `attempt_index`.
+    /// Runs the wrapped code.
+    ///
+    /// Each call that reaches the body is an attempt of the node, with the next `attempt_index`.
     pub fn run(&self) -> BoxFuture<'a, Result<Update, NodeError>> {
         match self.chain.split_first() {
             Some((outer, inside)) => {

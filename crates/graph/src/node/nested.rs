@@ -1,4 +1,4 @@
-//! Running a graph inside a node.
+//! Graphs that run inside a node.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::run::interrupt::Interrupt;
 use crate::run::step::Step;
 use crate::state::snapshot::{State, StateError};
 
-/// Where the run of a graph inside a node begins.
+/// The start of the run of a graph inside a node.
 pub(crate) enum NestedStart {
     Entry(Result<State, StateError>),
     ResumePoint(ResumePoint),
 }
 
-/// Runs a graph inside the node whose context it is.
+/// Runs a graph inside the node of the given context.
 pub(crate) async fn run_inside<'a, E: 'static>(
     graph: &'a Inner<E>,
     within: GraphPath,
@@ -59,14 +59,16 @@ pub(crate) async fn run_inside<'a, E: 'static>(
 }
 
 impl<E: 'static> Step<'_, E> {
-    /// Suspends the run of the graph around, whatever is between.
+    /// Suspends the run of the outer graph, past all code in between.
     pub(crate) async fn suspend_around<T>(&self, request: SuspendRequest) -> T {
         let desk = &self.watch.shared.desk;
         desk.propagate(self.slot, Interrupt::Suspended(request))
             .await
     }
 
-    /// The error of a node for a failure inside it; one that nobody may catch goes past the node.
+    /// Converts an inner failure into the error of the node.
+    ///
+    /// A failure that must not be caught ends the run of the outer graph instead.
     pub(crate) async fn failed_inside(&self, failure: Failure) -> NodeError {
         if failure.error.escapes() {
             return self.fail_around(failure.error).await;
@@ -74,7 +76,7 @@ impl<E: 'static> Step<'_, E> {
         failure.into_node_error()
     }
 
-    /// Ends the run of the graph around with an error, whatever is between.
+    /// Ends the run of the outer graph with an error, past all code in between.
     pub(crate) async fn fail_around<T>(&self, error: EngineError) -> T {
         let desk = &self.watch.shared.desk;
         desk.propagate(self.slot, Interrupt::Failed(error)).await

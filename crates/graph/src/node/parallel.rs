@@ -1,7 +1,7 @@
-//! Several graphs that run at once inside one node: the instances of a fan-out, or branches.
+//! Graphs that run at once inside one node: instances of a fan-out, or branches.
 //!
-//! All of them are polled in the task of the run; nothing is spawned. What they give is put together
-//! in their own order, not in the order in which they end.
+//! All of them are polled in the task of the run; the engine spawns no tasks. The results are
+//! combined in the order of the parts, not in the order in which they end.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -23,19 +23,21 @@ use crate::state::snapshot::{State, StateError};
 use crate::state::update::Update;
 use futures_util::future::BoxFuture;
 
-/// What becomes of a node that runs several graphs when one of them fails.
+/// The policy for failures in a node that runs several graphs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ErrorPolicy {
-    /// The first failure fails the node; the others are cancelled. One of them may suspend the run,
-    /// which cancels the others too: they run again, from their beginning, when it is resumed.
+    /// The first failure fails the node; the others are cancelled.
+    ///
+    /// One of them may suspend the run, which cancels the others too: they run again, from their
+    /// start, when the run is resumed.
     #[default]
     FailFast,
-    /// All run to their end, and what the successful ones give counts. None may suspend.
+    /// All run to their end; the successful results are used. None may suspend.
     Collect,
 }
 
 impl ErrorPolicy {
-    /// The name of the policy in graph descriptions.
+    /// Returns the name of the policy in graph descriptions.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::FailFast => "fail_fast",
@@ -43,7 +45,7 @@ impl ErrorPolicy {
         }
     }
 
-    /// The policy of that name.
+    /// Returns the policy of that name.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "fail_fast" => Some(Self::FailFast),
@@ -53,18 +55,18 @@ impl ErrorPolicy {
     }
 }
 
-/// A part that has to run: its number and, in a fan-out, its item.
+/// A part that is due to run: its number and, in a fan-out, its item.
 pub(crate) type Pending = (usize, Option<Arc<Value>>);
 
-/// What the engine must know of a node that runs several graphs.
+/// The interface of a node that runs several graphs.
 pub(crate) trait ParallelParts<E>: Sync {
     fn policy(&self) -> ErrorPolicy;
-    /// How many may run at once.
+    /// Returns the maximum number of parts that run at once.
     fn at_once(&self) -> usize;
-    /// The graph of a part; none if there is no such part.
+    /// Returns the graph of a part; none if there is no such part.
     fn graph(&self, part: usize) -> Option<&Inner<E>>;
     fn begin(&self, part: &Pending, parent: &State) -> Result<State, StateError>;
-    /// What a part that ended in this state gives.
+    /// Returns the update of a part that ended in this state.
     fn give(&self, part: usize, state: &State) -> Update;
     fn label(&self, part: usize, within: &mut GraphPath);
     fn annotate(&self, part: usize, request: &mut SuspendRequest);
@@ -76,7 +78,7 @@ pub(crate) trait ParallelParts<E>: Sync {
     ) -> Siblings;
 }
 
-/// How far the parts of a node have come.
+/// The progress of the parts of a node.
 #[derive(Default)]
 pub(crate) struct Progress {
     pub(crate) done: BTreeMap<usize, Update>,
@@ -86,7 +88,7 @@ pub(crate) struct Progress {
     pub(crate) paused: Option<(usize, ResumePoint)>,
 }
 
-/// A part that failed where that does not fail the node.
+/// A failed part whose failure does not fail the node.
 pub(crate) struct FailedPart {
     category: String,
     message: String,
@@ -98,8 +100,10 @@ impl FailedPart {
     }
 }
 
-/// Runs all parts to their end. A part that had suspended goes first and alone: if another one
-/// suspended meanwhile, what the signal has brought about would be cancelled with it.
+/// Runs all parts to their end.
+///
+/// A part that had suspended runs first and alone: if another one suspended at the same time, the
+/// work that the signal triggered would be cancelled with it.
 pub(crate) async fn run_parts<'a, E: 'static>(
     parts: &'a dyn ParallelParts<E>,
     step: &'a Step<'a, E>,
@@ -131,7 +135,7 @@ pub(crate) async fn run_parts<'a, E: 'static>(
         };
         items.remove(&part);
         if !matches!(end, RunEnd::Completed(..)) && parts.policy() == ErrorPolicy::FailFast {
-            // The siblings are cancelled before anybody hears of it.
+            // The siblings are cancelled before the failure is reported.
             running.clear();
             return settle(parts, step, part, end, progress, items).await;
         }
@@ -159,7 +163,7 @@ async fn run_part<'a, E: 'static>(
     }
 }
 
-/// Takes in how a part ended; `cancelled` are those that were running beside it.
+/// Records the end of a part; `cancelled` are the parts that ran beside it.
 async fn settle<'a, E: 'static>(
     parts: &'a dyn ParallelParts<E>,
     step: &'a Step<'a, E>,

@@ -1,4 +1,4 @@
-//! A graph that stands in for a node, and what passes between its state and the one around it.
+//! A graph that runs as a node, and the mapping between the two states.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use crate::state::schema::{Field, StateSchema};
 use crate::state::snapshot::{State, StateError};
 use crate::state::update::Update;
 
-/// What passes into a subgraph and out of it.
+/// The inputs and outputs of a subgraph.
 ///
-/// Without inputs nothing passes in: the subgraph starts from its own defaults. Without outputs
-/// every field that both schemas declare passes out under its name. What passes out is an update of
-/// the graph around and goes through its reducers; so a list that passes in and out again is
-/// appended to itself, if the field appends.
+/// Without inputs the subgraph starts from its own defaults. Without outputs every field that both
+/// schemas declare is an output under its name. An output is an update of the outer graph and goes
+/// through its reducers; so a list that is both input and output is appended to itself if the field
+/// appends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mapping {
     inputs: Vec<(String, String)>,
@@ -32,20 +32,21 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Nothing in, and out what has the same name on both sides.
+    /// Creates a mapping without inputs, whose outputs match by name.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds an input: the field `sub` of the subgraph starts with the value of `parent`.
+    /// Adds an input: the subgraph's field `sub` starts with the value of `parent`.
     #[must_use]
     pub fn with_input(mut self, sub: impl Into<String>, parent: impl Into<String>) -> Self {
         self.inputs.push((sub.into(), parent.into()));
         self
     }
 
-    /// Adds an output: the field `parent` is updated with the final value of `sub`. With the first
-    /// one, nothing passes out by its name any more.
+    /// Adds an output: the final value of `sub` updates the field `parent`.
+    ///
+    /// The first call turns off outputs that match by name.
     #[must_use]
     pub fn with_output(mut self, parent: impl Into<String>, sub: impl Into<String>) -> Self {
         let outputs = self.outputs.get_or_insert_default();
@@ -53,14 +54,14 @@ impl Mapping {
         self
     }
 
-    /// Lets nothing pass out.
+    /// Removes all outputs.
     #[must_use]
     pub fn without_outputs(mut self) -> Self {
         self.outputs = Some(Vec::new());
         self
     }
 
-    /// Checks that both sides have the fields, and writes out what name matching means.
+    /// Checks that both sides have the fields, and lists outputs that match by name.
     pub(crate) fn resolve(
         &mut self,
         node: &str,
@@ -85,7 +86,9 @@ impl Mapping {
         Ok(())
     }
 
-    /// The state in which a subgraph begins. Costs the fields, not what they hold.
+    /// Returns the initial state of a subgraph.
+    ///
+    /// Costs the number of fields, not their contents.
     pub(crate) fn enter<E>(
         &self,
         graph: &CompiledGraph<E>,
@@ -98,7 +101,7 @@ impl Mapping {
         carried(&self.inputs, parent)
     }
 
-    /// The update that a subgraph leaves for the graph around it.
+    /// Returns the update of the outer graph at the end of a subgraph.
     pub(crate) fn leave(&self, sub: &State) -> Update {
         self.outputs
             .as_ref()
@@ -106,7 +109,7 @@ impl Mapping {
     }
 }
 
-/// The values of some fields under other names.
+/// Returns the values of some fields under other names.
 pub(crate) fn carried(pairs: &[(String, String)], from: &State) -> Update {
     let mut update = Update::new();
     for (to, field) in pairs {
@@ -134,7 +137,7 @@ pub(crate) fn declared(
     })
 }
 
-/// A graph that stands in for a node.
+/// A graph that runs as a node.
 pub(crate) struct Subgraph<E> {
     pub(crate) graph: CompiledGraph<E>,
     pub(crate) mapping: Mapping,

@@ -1,8 +1,8 @@
-//! A run that waits for a signal, as data: everything that another process needs to go on.
+//! A run that waits for a signal, as data from which another process can resume.
 //!
-//! A paused run is a stack of frames, one for each graph on the way from the outermost to the node
-//! that suspended. The outermost state can be taken apart field by field, so that a list that grows
-//! with the conversation may be kept elsewhere and put back before the run is resumed.
+//! A paused run is a stack of frames, one for each graph on the path from the outermost one to the
+//! suspended node. The outermost state can be taken apart field by field, so that a list that grows
+//! with the conversation may be kept elsewhere and restored before the run is resumed.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::state::value::FieldValue;
 /// The version of the record that [`PausedRun::to_json`] writes.
 pub const PAUSED_RUN_VERSION: u32 = 1;
 
-/// A suspended run. Cloning costs its fields, not what they hold.
+/// A suspended run. Cloning costs the number of fields, not their contents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PausedRun {
     version: u32,
@@ -29,7 +29,7 @@ pub struct PausedRun {
     pub(crate) metadata: Map<String, Value>,
     pub(crate) descriptor: SignalDescriptor,
     pub(crate) node_completed: bool,
-    /// How many nodes have begun in the invocation.
+    /// The number of nodes that have begun in the invocation.
     pub(crate) begun: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) max_steps: Option<usize>,
@@ -37,28 +37,28 @@ pub struct PausedRun {
     pub(crate) frames: Vec<PausedFrame>,
 }
 
-/// A node that ran to its end, and when.
+/// A node that ran to its end, and its step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompletedPosition {
     /// The names of the nodes from the outermost graph down to this one, itself included.
     pub namespace: Vec<String>,
-    /// How many nodes had begun before it.
+    /// The number of nodes that had begun before it.
     pub step: usize,
 }
 
-/// One graph on the way to the node that suspended.
+/// One graph on the path to the suspended node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PausedFrame {
-    /// The node in which the run is.
+    /// The current node of the graph.
     pub(crate) node: Arc<str>,
     pub(crate) step: usize,
     pub(crate) attempt_index: usize,
-    /// How many nodes of this graph ran to their end before.
+    /// The number of nodes of this graph that ran to their end before.
     pub(crate) steps: usize,
     /// The nodes of this graph that ran to their end, and their steps.
     pub(crate) completed: Vec<(Arc<str>, usize)>,
     pub(crate) state: Update,
-    /// What stands beside the next frame, if the node runs several graphs.
+    /// The siblings of the next frame, if the node runs several graphs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) siblings: Option<Siblings>,
 }
@@ -70,15 +70,15 @@ pub(crate) enum Siblings {
     FanOut {
         /// The instance that suspended.
         index: usize,
-        /// What the completed instances gave.
+        /// The results of the completed instances.
         done: Vec<(usize, Update)>,
-        /// The items of the instances that have to run from their beginning.
+        /// The items of the instances that run again from their start.
         pending: Vec<(usize, Arc<Value>)>,
     },
     Branches {
         /// The branch that suspended.
         branch: Arc<str>,
-        /// What the completed branches gave.
+        /// The results of the completed branches.
         done: Vec<(Arc<str>, Update)>,
     },
 }
@@ -106,54 +106,58 @@ impl PausedRun {
         }
     }
 
-    /// The id of the run, which the resumed run keeps.
+    /// Returns the id of the run, which the resumed run keeps.
     pub fn invocation_id(&self) -> &str {
         &self.invocation_id
     }
 
-    /// The id by which the caller ties invocations together; the resumed run inherits it.
+    /// Returns the id by which the caller links invocations.
+    ///
+    /// The resumed run inherits it.
     pub fn correlation_id(&self) -> &str {
         &self.correlation_id
     }
 
-    /// The session that the run belongs to, if any.
+    /// Returns the session that the run belongs to, if any.
     pub fn session_id(&self) -> Option<&str> {
         self.session_id.as_deref()
     }
 
-    /// What it waits for.
+    /// Returns the signal that the run waits for.
     pub fn descriptor(&self) -> &SignalDescriptor {
         &self.descriptor
     }
 
-    /// Whether the run goes on behind the node that suspended; otherwise that node runs again.
+    /// Returns whether the run resumes after the suspended node or repeats it.
     pub fn node_completed(&self) -> bool {
         self.node_completed
     }
 
-    /// The node that suspended, in the innermost graph.
+    /// Returns the name of the suspended node in the innermost graph.
     pub fn node_name(&self) -> &str {
         self.frames.last().map_or("", |frame| &frame.node)
     }
 
-    /// The path of node names down to that node, itself included.
+    /// Returns the path of node names down to that node, itself included.
     pub fn namespace(&self) -> Vec<String> {
         let names = self.frames.iter().map(|frame| frame.node.as_ref());
         names.map(str::to_owned).collect()
     }
 
-    /// Which attempt of the node suspended.
+    /// Returns the index of the attempt that suspended.
     pub fn attempt_index(&self) -> usize {
         self.frames.last().map_or(0, |frame| frame.attempt_index)
     }
 
-    /// How many nodes of the outermost graph ran to their end before.
+    /// Returns the number of completed nodes of the outermost graph.
     pub fn steps(&self) -> usize {
         self.frames.first().map_or(0, |frame| frame.steps)
     }
 
-    /// The nodes that ran to their end and will not run again, in the graphs that are still on
-    /// their way; the node that suspended is one if [`node_completed`](Self::node_completed) says so.
+    /// Returns the nodes that ran to their end and will not run again.
+    ///
+    /// Covers the graphs that are still running. The suspended node is included if
+    /// [`node_completed`](Self::node_completed) returns true.
     pub fn completed_positions(&self) -> Vec<CompletedPosition> {
         let mut within = Vec::new();
         let mut positions = Vec::new();
@@ -169,7 +173,7 @@ impl PausedRun {
         positions
     }
 
-    /// The fields of the outermost state.
+    /// Returns the fields of the outermost state.
     pub fn fields(&self) -> impl Iterator<Item = (&str, &FieldValue)> {
         self.frames
             .first()
@@ -177,34 +181,36 @@ impl PausedRun {
             .flat_map(|frame| frame.state.iter())
     }
 
-    /// A field of the outermost state.
+    /// Returns a field of the outermost state.
     pub fn field(&self, name: &str) -> Option<&FieldValue> {
         self.frames.first()?.state.get(name)
     }
 
-    /// Replaces a field of the outermost state, or puts back one that was taken.
+    /// Replaces a field of the outermost state, or restores one that was removed.
     pub fn set_field(&mut self, name: impl Into<String>, value: impl Into<FieldValue>) {
         if let Some(frame) = self.frames.first_mut() {
             frame.state.set(name, value);
         }
     }
 
-    /// Takes a field out of the outermost state, to keep it elsewhere. A run that is resumed without
-    /// it finds the schema's default there.
+    /// Removes a field from the outermost state, to keep it elsewhere.
+    ///
+    /// A run that is resumed without the field uses the default of the schema.
     pub fn take_field(&mut self, name: &str) -> Option<FieldValue> {
         self.frames.first_mut()?.state.remove(name)
     }
 
-    /// The run as JSON. Costs the size of its states.
+    /// Returns the run as JSON. Costs the size of its states.
     pub fn to_json(&self) -> Value {
-        // Keys are strings and numbers are finite, so nothing in it can be refused.
+        // Keys are strings and numbers are finite, so the conversion cannot fail.
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Reads what [`to_json`](Self::to_json) wrote.
+    /// Reads the JSON that [`to_json`](Self::to_json) wrote.
     ///
     /// # Errors
-    /// [`EngineError::SuspensionRecordInvalid`]: it is no paused run, or of another version.
+    /// Returns [`EngineError::SuspensionRecordInvalid`] if the JSON is not a paused run or has
+    /// another version.
     pub fn from_json(json: &Value) -> Result<Self, EngineError> {
         match json.get("version").and_then(Value::as_u64) {
             Some(version) if version == u64::from(PAUSED_RUN_VERSION) => {}

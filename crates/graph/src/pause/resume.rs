@@ -1,7 +1,7 @@
-//! How a paused run goes on: the signal is merged into its states, and then the graph runs again.
+//! Resumption of a paused run: the signal is merged, then the graph runs again.
 //!
-//! Merging is a step of its own, so that whoever keeps paused runs can refuse a payload that does
-//! not fit, and keep the record for a better one, before the record is used up.
+//! Merging is a step of its own, so that a program that stores paused runs can refuse a payload
+//! that does not fit, and keep the record for a valid one, before the record is consumed.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -20,30 +20,32 @@ use crate::run::outcome::RunOutcome;
 use crate::state::snapshot::State;
 use crate::state::update::Update;
 
-/// A paused run with its signal merged in, which is known to fit its graph.
-#[must_use = "nothing goes on until it is run"]
+/// A paused run with its signal merged, checked against its graph.
+#[must_use = "the run does not continue until `run` is called"]
 pub struct MergedResume<E = ()> {
     graph: CompiledGraph<E>,
     info: RunInfo,
     node_completed: bool,
     begun: usize,
     max_steps: Option<usize>,
-    /// The outermost last.
+    /// Frames with the outermost last.
     frames: Vec<ResumeFrame>,
     ports: RunPorts<E>,
 }
 
 impl PausedRun {
-    /// Merges the payload of the signal into the states of the run: each field of it replaces the
-    /// field of that name in every graph on the way to the suspended node that declares it, whatever
-    /// its reducer. Fields that none of them declares are dropped.
+    /// Merges the payload of the signal into the states of the run.
+    ///
+    /// Each field of the payload replaces the field of that name in every graph on the path to the
+    /// suspended node that declares it, regardless of its reducer. Fields that none of these graphs
+    /// declares are dropped.
     ///
     /// Costs a check of the states, which for lists of named elements such as messages does not
     /// depend on their length.
     ///
     /// # Errors
-    /// [`EngineError::SuspensionResumePayloadInvalid`] if a value does not fit its field, and
-    /// [`EngineError::SuspensionRecordInvalid`] if the run is not one of this graph.
+    /// Returns [`EngineError::SuspensionResumePayloadInvalid`] if a value does not fit its field,
+    /// and [`EngineError::SuspensionRecordInvalid`] if the run is not one of this graph.
     pub fn merge<E: 'static>(
         &self,
         graph: &CompiledGraph<E>,
@@ -87,14 +89,14 @@ impl PausedRun {
         })
     }
 
-    /// The outermost state as it was when the run was paused, if it fits the graph.
+    /// Returns the outermost state at the pause, if it fits the graph.
     pub(crate) fn state<E>(&self, graph: &CompiledGraph<E>) -> Option<State> {
         let frame = self.frames.first()?;
         graph.inner.layout.state(frame.state.clone()).ok()
     }
 }
 
-/// A frame with its node found and its state checked, the payload in it.
+/// Resolves the node of a frame, merges the payload and checks the state.
 fn fit<'g, E>(
     frame: &PausedFrame,
     graph: &'g Inner<E>,
@@ -132,36 +134,40 @@ fn fit<'g, E>(
 }
 
 impl<E: 'static> MergedResume<E> {
-    /// The outermost state, with the signal in it.
+    /// Returns the outermost state, which includes the signal.
     pub fn state(&self) -> Option<&State> {
         self.frames.last().map(|frame| &frame.state)
     }
 
-    /// The id of the run.
+    /// Returns the id of the run.
     pub fn invocation_id(&self) -> &str {
         &self.info.invocation_id
     }
 
-    /// Gives the run its ports.
+    /// Sets the ports of the run.
     pub fn with_ports(mut self, ports: RunPorts<E>) -> Self {
         self.ports = ports;
         self
     }
 
-    /// Passes something else along to every node than the run was started with.
+    /// Replaces the metadata that every node receives.
     pub fn with_metadata(mut self, metadata: Map<String, Value>) -> Self {
         self.info.metadata = metadata;
         self
     }
 
-    /// Sets how many nodes of the outermost graph may run, those before the suspension included.
+    /// Sets the maximum number of nodes of the outermost graph.
+    ///
+    /// Nodes before the suspension count too.
     pub fn with_max_steps(mut self, limit: usize) -> Self {
         self.max_steps = Some(limit);
         self
     }
 
-    /// Goes on with the run: behind the node that suspended, or with that node again. An edge out of
-    /// the node is followed only now, and sees the signal.
+    /// Resumes the run after the suspended node, or with that node again.
+    ///
+    /// An edge out of the node is followed only now, and its function receives the state with the
+    /// signal.
     pub async fn run(self) -> RunOutcome {
         let graph = self.graph;
         let shared = graph.share(self.info, self.ports, AtomicUsize::new(self.begun));

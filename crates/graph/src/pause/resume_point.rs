@@ -5,13 +5,13 @@ use std::sync::Arc;
 use crate::pause::paused_run::Siblings;
 use crate::state::snapshot::State;
 
-/// Where a paused run goes on: the frames with their states, the outermost last.
+/// The resume position of a paused run: frames with states, outermost last.
 pub(crate) struct ResumePoint {
     pub(crate) frames: Vec<ResumeFrame>,
     pub(crate) node_completed: bool,
 }
 
-/// A frame of a paused run that was found to fit its graph.
+/// A frame of a paused run that fits its graph.
 #[derive(Clone)]
 pub(crate) struct ResumeFrame {
     pub(crate) node: usize,

@@ -1,10 +1,10 @@
-//! How a node stops a run to wait for a signal, and why nothing it calls can prevent that.
+//! Suspension of a run by a node, which no code in between can prevent.
 //!
-//! A suspension is not an error that travels up through the node: a helper that catches every
-//! error would swallow it. The innermost future leaves its request where the engine looks and then
-//! stays pending. The engine looks after every poll, before it considers what the node returned,
-//! and drops the whole chain of futures. What stands behind the `await` in the node, in its helpers
-//! and in whatever wraps it never runs; destructors do.
+//! A suspension is not an error that propagates through the node: a function that catches every
+//! error would swallow it. The innermost future leaves its request in the interrupt table and then
+//! stays pending. The engine checks the table after every poll, before it considers the result of
+//! the node, and drops the whole chain of futures. Code after the `await` in the node, in its
+//! functions and in its middleware never runs; destructors do.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -18,13 +18,15 @@ use serde_json::{Map, Value};
 use crate::pause::paused_run::{PausedFrame, Siblings};
 use crate::run::interrupt::{AttemptHandle, InterruptTable};
 
-/// What a suspended run waits for. The engine passes it on exactly as it is, except that a fan-out
-/// or a node with branches adds to the metadata which of its parts suspended.
+/// The signal that a suspended run waits for.
+///
+/// The engine forwards it unchanged, except that a fan-out or a node with branches adds the
+/// suspended part to the metadata.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SignalDescriptor {
-    /// The name under which the signal is to come.
+    /// The name of the expected signal.
     pub signal_id: String,
-    /// Anything that whoever gives the signal should know.
+    /// Arbitrary information for the sender of the signal.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -33,13 +35,13 @@ pub struct SignalDescriptor {
     pub metadata: Option<Value>,
 }
 
-/// A value that is there is not none, even if it is null.
+/// Reads a value that is present, which may be null.
 fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(value).map(Some)
 }
 
 impl SignalDescriptor {
-    /// A descriptor without metadata.
+    /// Creates a descriptor without metadata.
     pub fn new(signal_id: impl Into<String>) -> Self {
         Self {
             signal_id: signal_id.into(),
@@ -47,14 +49,16 @@ impl SignalDescriptor {
         }
     }
 
-    /// Adds metadata.
+    /// Sets the metadata.
     #[must_use]
     pub fn with_metadata(mut self, metadata: Value) -> Self {
         self.metadata = Some(metadata);
         self
     }
 
-    /// Adds one entry to the metadata; metadata that is no object goes under `value`.
+    /// Adds one entry to the metadata.
+    ///
+    /// Metadata that is not an object moves to the entry `value`.
     fn annotate(&mut self, key: &str, value: Value) {
         let mut entries = match self.metadata.take() {
             Some(Value::Object(entries)) => entries,
@@ -68,13 +72,14 @@ impl SignalDescriptor {
 
 /// A future that suspends the run when it is first polled, and never completes.
 ///
-/// A node writes `match ctx.suspend(descriptor).await {}`, which has any type that is asked for.
+/// A node writes `match ctx.suspend(descriptor).await {}`, which has any type that is required.
 ///
-/// It belongs to one attempt of one node. Polled later, while the run still goes on, it ends the run
-/// with the error `suspension_in_unsupported_context`; it could not be what the run waits for, and
-/// whoever awaits it would wait for ever. The same happens to one that a middleware asks for. When
-/// the run is over too, nobody is left who could be told: the future stays pending and does nothing.
-/// So a [`NodeContext`](crate::NodeContext) must not be carried from one run into another.
+/// It belongs to one attempt of one node. Polled later, while the run is still active, it ends the
+/// run with the error `suspension_in_unsupported_context`; it could not be the signal that the run
+/// waits for, and its `await` would never return. The same happens to one that a middleware
+/// requests. When the run has ended too, the error cannot be reported: the future stays pending and
+/// does nothing. So a [`NodeContext`](crate::NodeContext) must not be carried from one run into
+/// another.
 #[derive(Debug)]
 #[must_use = "nothing is suspended until it is awaited"]
 pub struct Suspend {
@@ -94,14 +99,14 @@ impl Future for Suspend {
     }
 }
 
-/// What a node asks for when it suspends.
+/// The request of a node that suspends.
 #[derive(Debug)]
 pub(crate) struct SuspendRequest {
     pub(crate) descriptor: SignalDescriptor,
     pub(crate) node_completed: bool,
-    /// What is inside the node, if the suspension comes from there; outermost first.
+    /// The frames inside the node, if the suspension comes from there; outermost first.
     pub(crate) frames: Vec<PausedFrame>,
-    /// What stands beside the first of the frames, until the graph around takes it over.
+    /// The siblings of the first frame, until the outer graph takes them.
     pub(crate) siblings: Option<Siblings>,
     annotated: Annotated,
 }
@@ -123,14 +128,14 @@ impl SuspendRequest {
         }
     }
 
-    /// Says which instance suspended, unless one further inside has said it.
+    /// Adds the index of the suspended instance, unless an inner graph has set it.
     pub(crate) fn annotate_index(&mut self, index: usize) {
         if !std::mem::replace(&mut self.annotated.fan_out_index, true) {
             self.descriptor.annotate("fan_out_index", index.into());
         }
     }
 
-    /// Says which branch suspended, unless one further inside has said it.
+    /// Adds the name of the suspended branch, unless an inner graph has set it.
     pub(crate) fn annotate_branch(&mut self, name: &str) {
         if !std::mem::replace(&mut self.annotated.branch_name, true) {
             self.descriptor.annotate("branch_name", name.into());

@@ -1,13 +1,13 @@
-//! The port through which the engine gets identifiers: it has no source of randomness itself.
+//! The port for identifiers; the engine has no source of randomness itself.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Gives identifiers that were never given before.
+/// A source of unique identifiers.
 ///
-/// A program passes a source of random UUIDs, as a closure if it likes; tests pass [`CountingIds`].
+/// A program passes a source of random UUIDs, for example as a closure; tests pass [`CountingIds`].
 pub trait IdSource: Send + Sync {
-    /// A new identifier.
+    /// Returns a new identifier.
     fn new_id(&self) -> String;
 }
 
@@ -23,14 +23,16 @@ impl<S: IdSource + ?Sized> IdSource for Arc<S> {
     }
 }
 
-/// `id-1`, `id-2`, …: the same in every run, and unique within one value of this type only.
+/// A source of the ids `id-1`, `id-2` and so on.
+///
+/// The sequence is the same in every run, and unique within one value of this type only.
 #[derive(Debug, Default)]
 pub struct CountingIds {
     given: AtomicU64,
 }
 
 impl CountingIds {
-    /// A source that begins with `id-1`.
+    /// Creates a source that begins with `id-1`.
     pub fn new() -> Self {
         Self::default()
     }

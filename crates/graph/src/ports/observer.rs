@@ -1,9 +1,9 @@
-//! Who watches the nodes of a run: what they are told, and how it reaches them.
+//! Observers of the nodes of a run, and the delivery of their events.
 //!
-//! The engine puts events into a queue and goes on. The queue is emptied beside the run, in the
-//! same task, whenever the run is polled: an observer that waits holds up later events, but never a
-//! node. What is left when the run ends waits for [`CompiledGraph::drain`](crate::CompiledGraph::drain)
-//! or for the next observed run of the graph.
+//! The engine puts events into a queue and continues. The queue is drained beside the run, in the
+//! same task, whenever the run is polled: an observer that waits delays later events, but never a
+//! node. Events left at the end of the run wait for
+//! [`CompiledGraph::drain`](crate::CompiledGraph::drain) or for the next observed run of the graph.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,13 +17,13 @@ use crate::run::info::{NodeLocation, RunInfo};
 use crate::state::snapshot::State;
 use futures_util::future::BoxFuture;
 
-/// Watches nodes. Events come one at a time and in order.
+/// Observes nodes. Events arrive one at a time and in order.
 pub trait Observer: Send + Sync {
-    /// Takes an event.
+    /// Receives an event.
     ///
     /// # Errors
-    /// An error goes to the program's log, as does a panic; neither touches the run nor what other
-    /// observers see, and later events still come.
+    /// An error is written to the program's log, as is a panic; neither affects the run or the
+    /// events of other observers, and later events still arrive.
     fn observe<'a>(
         &'a self,
         event: &'a NodeEvent,
@@ -41,37 +41,37 @@ impl<O: Observer + ?Sized> Observer for Arc<O> {
     }
 }
 
-/// An attempt of a node began or ended.
+/// The begin or end of an attempt of a node.
 ///
-/// Each attempt gives one event when it begins and one when it ends. When an attempt fails that a
-/// middleware repeats, its end is told before the next one begins; a run that suspends tells the
-/// node that suspended and every node around it.
+/// Each attempt produces one event when it begins and one when it ends. When a middleware repeats a
+/// failed attempt, the end of that attempt is reported before the next one begins; a run that
+/// suspends reports the suspended node and every node around it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NodeEvent {
-    /// The node, and which attempt of it.
+    /// The node and its attempt.
     pub place: NodeLocation,
-    /// What happened.
+    /// The phase of the attempt.
     pub phase: Phase,
     /// The state that the node started from.
     pub pre_state: State,
-    /// The states of the graphs around the node's own, outermost first.
+    /// The states of the outer graphs, outermost first.
     pub parent_states: Vec<State>,
 }
 
-/// What happened to an attempt of a node.
+/// The phase of an attempt of a node.
 #[derive(Clone, Debug)]
 pub enum Phase {
-    /// It began.
+    /// The attempt began.
     Started,
-    /// It ended, with the state that holds its update, or with why there is none.
+    /// The attempt ended, with the updated state or with an error.
     Completed(Result<State, Box<EngineError>>),
-    /// It waits for a signal.
+    /// The attempt waits for a signal.
     Suspended(SignalDescriptor),
 }
 
 impl Phase {
-    /// `started`, `completed` or `suspended`.
+    /// Returns `started`, `completed` or `suspended`.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Started => "started",
@@ -82,7 +82,7 @@ impl Phase {
 }
 
 impl NodeEvent {
-    /// The state with the node's update, if it completed well.
+    /// Returns the state with the node's update, if the node succeeded.
     pub fn post_state(&self) -> Option<&State> {
         match &self.phase {
             Phase::Completed(Ok(state)) => Some(state),
@@ -90,7 +90,7 @@ impl NodeEvent {
         }
     }
 
-    /// Why the node, its update or its edge failed, if it did.
+    /// Returns the error of the node, its update or its edge, if any.
     pub fn error(&self) -> Option<&EngineError> {
         match &self.phase {
             Phase::Completed(Err(error)) => Some(error),
@@ -98,7 +98,7 @@ impl NodeEvent {
         }
     }
 
-    /// What the node waits for, if it suspended.
+    /// Returns the signal that the node waits for, if it suspended.
     pub fn descriptor(&self) -> Option<&SignalDescriptor> {
         match &self.phase {
             Phase::Suspended(descriptor) => Some(descriptor),
@@ -107,17 +107,17 @@ impl NodeEvent {
     }
 }
 
-/// The events of one run on their way to its observers.
+/// The queue of events of one run for its observers.
 pub(crate) struct Delivery {
     observers: Arc<[Arc<dyn Observer>]>,
     info: Arc<RunInfo>,
     queue: Mutex<VecDeque<NodeEvent>>,
-    /// The event that is being delivered.
+    /// The current delivery.
     current: Mutex<Option<BoxFuture<'static, ()>>>,
 }
 
 impl Delivery {
-    /// None if nobody observes.
+    /// Creates the delivery of a run; none without observers.
     pub(crate) fn new(
         of_graph: &[Arc<dyn Observer>],
         of_run: &[Arc<dyn Observer>],
@@ -163,12 +163,12 @@ impl Delivery {
     }
 }
 
-/// What was not delivered when its run ended.
+/// The events that were not delivered when their run ended.
 #[derive(Default)]
 pub(crate) struct Undelivered(Mutex<VecDeque<Arc<Delivery>>>);
 
 impl Undelivered {
-    /// Takes over what was left, and a new run's events behind it.
+    /// Takes the undelivered events, followed by the events of a new run.
     pub(crate) fn take(&self, new: Option<Arc<Delivery>>) -> Deliverer<'_> {
         let mut deliveries = std::mem::take(&mut *lock(&self.0));
         deliveries.extend(new);
@@ -179,7 +179,7 @@ impl Undelivered {
     }
 }
 
-/// Delivers in order; what it has not delivered when it is dropped is left for another one.
+/// Delivers in order, and leaves undelivered events to another deliverer when dropped.
 pub(crate) struct Deliverer<'a> {
     left: &'a Undelivered,
     deliveries: VecDeque<Arc<Delivery>>,
@@ -199,7 +199,9 @@ impl Deliverer<'_> {
         Poll::Ready(())
     }
 
-    /// Runs something, and delivers beside it. A run of which nothing was polled tells nothing.
+    /// Runs a future and delivers events beside it.
+    ///
+    /// A run that was never polled emits no events.
     pub(crate) async fn beside<T>(&mut self, mut run: BoxFuture<'_, T>) -> T {
         std::future::poll_fn(|cx| {
             let polled = run.as_mut().poll(cx);
@@ -235,7 +237,7 @@ fn deliver(
     })
 }
 
-/// Tells one observer, and survives whatever it does.
+/// Sends an event to one observer, and survives its errors and panics.
 async fn tell(observer: &dyn Observer, event: &NodeEvent, info: &RunInfo) {
     let begun = catch_unwind(AssertUnwindSafe(|| observer.observe(event, info)));
     let Ok(mut told) = begun else {
@@ -252,7 +254,7 @@ async fn tell(observer: &dyn Observer, event: &NodeEvent, info: &RunInfo) {
         Some(Err(error)) => complain(event, error.category().unwrap_or("it failed")),
         None => complain(event, "it panicked"),
     }
-    // What it holds may panic too when it is dropped.
+    // The drop of the future may panic too.
     if catch_unwind(AssertUnwindSafe(move || drop(told))).is_err() {
         complain(event, "it panicked");
     }

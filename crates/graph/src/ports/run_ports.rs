@@ -1,8 +1,8 @@
-//! What a run tells and asks the world on its way: a stream of events, a journal, a session.
+//! Ports of one run: a stream of events, a journal, a session.
 //!
-//! All of it is optional. A node uses the ports through its context and needs not know whether
-//! anybody listens: without a sink an event costs nothing, without a journal a note is taken as
-//! made, without a session there is nothing to save.
+//! All of them are optional. A node uses the ports through its context regardless of whether they
+//! are set: without a sink an event costs nothing, without a journal a note counts as recorded,
+//! without a session nothing is saved.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::run::info::NodeLocation;
 use crate::state::snapshot::State;
 use futures_util::future::BoxFuture;
 
-/// An event of a run. No part of it is in the state.
+/// An event of a run. Events are not part of the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RunEvent<E = ()> {
@@ -27,22 +27,22 @@ pub enum RunEvent<E = ()> {
     Emitted(E),
 }
 
-/// How an attempt of a node ended.
+/// The end of an attempt of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeEnd {
-    /// Its update is in the state.
+    /// The update is in the state.
     Completed,
-    /// It failed, or its update or edge did.
+    /// The node, its update or its edge failed.
     Failed,
-    /// It waits for a signal.
+    /// The node waits for a signal.
     Suspended,
 }
 
-/// Takes the events of a run as they come. Any `Fn(&NodeLocation, RunEvent)` is one.
+/// A receiver of the events of a run.
 ///
-/// It is called from within the run and must not block.
+/// Any `Fn(&NodeLocation, RunEvent)` is one. It is called within the run and must not block.
 pub trait EventSink<E = ()>: Send + Sync {
-    /// Takes an event of the node at `from`.
+    /// Receives an event of the node at `from`.
     fn emit(&self, from: &NodeLocation, event: RunEvent<E>);
 }
 
@@ -52,25 +52,26 @@ impl<E, F: Fn(&NodeLocation, RunEvent<E>) + Send + Sync> EventSink<E> for F {
     }
 }
 
-/// Keeps notes of what happened before the node in which it happened ends.
+/// A journal of notes that nodes record before they end.
 pub trait Journal: Send + Sync {
-    /// Makes a note; it is durable when the future completes.
+    /// Records a note; it is durable when the future completes.
     ///
     /// # Errors
-    /// The note could not be made. The node decides what becomes of that.
+    /// Returns an error if the note cannot be recorded. The node decides how to handle it.
     fn note(&self, from: &NodeLocation, entry: Value) -> BoxFuture<'_, Result<(), NodeError>>;
 }
 
-/// Saves the state of a session while its run goes on.
+/// Saves the state of a session during its run.
 pub trait SessionSaver: Send + Sync {
-    /// Saves the state, of which it may pick the fields that sessions keep.
+    /// Saves the state, or only the fields that sessions keep.
     ///
     /// # Errors
-    /// It could not be saved. The node that asked for it decides what becomes of that.
+    /// Returns an error if the state cannot be saved. The node that requested it decides how to
+    /// handle it.
     fn save(&self, state: State) -> BoxFuture<'_, Result<(), NodeError>>;
 }
 
-/// The ports that one invocation is given. Cloning is cheap.
+/// The ports of one invocation. Cloning is cheap.
 pub struct RunPorts<E = ()> {
     pub(crate) events: Option<Arc<dyn EventSink<E>>>,
     pub(crate) journal: Option<Arc<dyn Journal>>,
@@ -101,26 +102,26 @@ impl<E> Clone for RunPorts<E> {
 }
 
 impl<E> RunPorts<E> {
-    /// No ports.
+    /// Creates an empty set of ports.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sends the run's events somewhere.
+    /// Sets the sink for the events of the run.
     #[must_use]
     pub fn with_events(mut self, sink: impl EventSink<E> + 'static) -> Self {
         self.events = Some(Arc::new(sink));
         self
     }
 
-    /// Keeps the notes that nodes make.
+    /// Sets the journal for the notes of nodes.
     #[must_use]
     pub fn with_journal(mut self, journal: impl Journal + 'static) -> Self {
         self.journal = Some(Arc::new(journal));
         self
     }
 
-    /// Saves the session when a node asks for it.
+    /// Sets the port that saves the session when a node requests it.
     #[must_use]
     pub fn with_session(mut self, saver: impl SessionSaver + 'static) -> Self {
         self.session = Some(Arc::new(saver));

@@ -1,8 +1,8 @@
-//! The loop that runs a graph: the outermost of an invocation, and those inside its nodes.
+//! The loop that runs a graph: the outermost one, or one inside a node.
 //!
-//! One step is: run the node on a snapshot, merge its update, follow its edge. A step succeeds as
-//! a whole or leaves nothing behind. Between two steps the loop gives other tasks a turn, so a run
-//! of nodes that never wait can still be cancelled.
+//! A step runs the node on a snapshot, merges its update and follows its edge. A step succeeds as a
+//! whole or changes nothing. Between two steps the loop yields to other tasks, so a run of nodes
+//! that never wait can still be cancelled.
 
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
@@ -24,29 +24,29 @@ use crate::run::step::{Progress, Step, Watch};
 use crate::run::trace;
 use crate::state::snapshot::{State, StateError};
 
-/// One graph on its way.
+/// A running graph.
 pub(crate) struct Run<'a, E> {
     pub(crate) graph: &'a Inner<E>,
     pub(crate) shared: Arc<Shared<E>>,
     pub(crate) within: GraphPath,
-    /// The states of the graphs around, if somebody observes.
+    /// The states of the outer graphs, if the run has observers.
     pub(crate) parents: Arc<[State]>,
     pub(crate) state: State,
     pub(crate) limit: usize,
-    /// How many steps succeeded.
+    /// The number of steps that succeeded.
     pub(crate) steps: usize,
     /// The nodes that ran to their end, and their steps.
     pub(crate) completed: Vec<(Arc<str>, usize)>,
 }
 
-/// A step that was begun before the run was paused.
+/// A step that began before the run was paused.
 struct Again {
     step: usize,
     attempt_index: usize,
     inside: Option<NestedResume>,
 }
 
-/// How a step that did not fail ended.
+/// The end of a step that did not fail.
 enum Stepped {
     To(Position),
     Suspended(PausedFrame, Box<SuspendRequest>),
@@ -59,7 +59,7 @@ impl<'a, E: 'static> Run<'a, E> {
         self.go(entry, None).await
     }
 
-    /// Goes on where a paused run stopped. The states of its frames hold the signal.
+    /// Resumes a paused run. The states of its frames hold the signal.
     pub(crate) async fn resume(mut self, mut resume_point: ResumePoint) -> RunEnd {
         let Some(frame) = resume_point.frames.pop() else {
             return self.start().await;
@@ -95,7 +95,7 @@ impl<'a, E: 'static> Run<'a, E> {
 
     async fn go(mut self, mut position: Position, mut again: Option<Again>) -> RunEnd {
         loop {
-            // One that came between two steps, from a task that a node has left behind.
+            // A suspension between two steps comes from a task that outlived its node.
             if let Some(misplaced) = self.shared.desk.misplaced() {
                 return self.failed(misplaced);
             }
@@ -127,7 +127,9 @@ impl<'a, E: 'static> Run<'a, E> {
         }
     }
 
-    /// Runs a node, merges its update and follows its edge. On an error the state is as before.
+    /// Runs a node, merges its update and follows its edge.
+    ///
+    /// An error leaves the state unchanged.
     async fn step(
         &mut self,
         node: &'a CompiledNode<E>,
@@ -185,7 +187,7 @@ impl<'a, E: 'static> Run<'a, E> {
                 return Ok(Stepped::Suspended(frame, request));
             }
         };
-        // Held only where it can be needed: without it the merge happens in place.
+        // Held only if it may be required: without it the merge happens in place.
         let before = node.edge.can_fail().then(|| self.state.clone());
         if let Err(cause) = self.state.apply(update) {
             let error = merge_error(node.name.as_ref().to_owned(), cause);
@@ -206,7 +208,7 @@ impl<'a, E: 'static> Run<'a, E> {
         Ok(Stepped::To(next))
     }
 
-    /// This graph as a frame of a paused run.
+    /// Returns this graph as a frame of a paused run.
     fn frame(&self, at: &NodeLocation, request: &mut SuspendRequest) -> PausedFrame {
         let mut completed = self.completed.clone();
         if request.frames.is_empty() && request.node_completed {
@@ -271,7 +273,7 @@ fn merge_error(node: String, cause: StateError) -> EngineError {
     }
 }
 
-/// Lets the executor run something else, once.
+/// Yields to the executor once.
 async fn give_way() {
     let mut given = false;
     std::future::poll_fn(|cx| {

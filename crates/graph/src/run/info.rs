@@ -1,12 +1,12 @@
-//! Which run something belongs to, and where in the run it happens.
+//! The identity of a run, and the locations of its nodes.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-/// What holds for a whole invocation: its ids, and what the caller passed along.
+/// The data of a whole invocation: its ids and the metadata of the caller.
 ///
-/// Nodes, middleware and observers are handed it; none of it is global.
+/// Nodes, middleware and observers receive it; none of it is global.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunInfo {
     pub(crate) invocation_id: String,
@@ -16,22 +16,22 @@ pub struct RunInfo {
 }
 
 impl RunInfo {
-    /// The id of the invocation; a resumed run keeps it.
+    /// Returns the id of the invocation; a resumed run keeps it.
     pub fn invocation_id(&self) -> &str {
         &self.invocation_id
     }
 
-    /// The id by which the caller ties invocations together.
+    /// Returns the id by which the caller links invocations.
     pub fn correlation_id(&self) -> &str {
         &self.correlation_id
     }
 
-    /// The session that the run belongs to, if any.
+    /// Returns the session that the run belongs to, if any.
     pub fn session_id(&self) -> Option<&str> {
         self.session_id.as_deref()
     }
 
-    /// What the caller passed along.
+    /// Returns the metadata that the caller passed.
     pub fn metadata(&self) -> &Map<String, Value> {
         &self.metadata
     }
@@ -46,19 +46,19 @@ pub struct NodeLocation {
     pub(crate) attempt_index: usize,
 }
 
-/// The way from the outermost graph to the one that a node stands in.
+/// The path from the outermost graph to the graph that contains a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GraphPath {
-    /// The nodes on the way, outermost first.
+    /// The nodes on the path, outermost first.
     pub(crate) nodes: Arc<[Arc<str>]>,
-    /// The instance of the innermost fan-out on the way.
+    /// The instance of the innermost fan-out on the path.
     pub(crate) fan_out_index: Option<usize>,
-    /// The branch of the innermost node with branches on the way.
+    /// The branch of the innermost node with branches on the path.
     pub(crate) branch_name: Option<Arc<str>>,
 }
 
 impl GraphPath {
-    /// The way into a graph that stands in for a node.
+    /// Returns the path into the graph inside a node.
     pub(crate) fn inside(&self, node: &Arc<str>) -> Self {
         let nodes = self.nodes.iter().chain([node]).map(Arc::clone).collect();
         Self {
@@ -69,32 +69,32 @@ impl GraphPath {
 }
 
 impl NodeLocation {
-    /// The name of the node in its graph.
+    /// Returns the name of the node in its graph.
     pub fn node_name(&self) -> &str {
         &self.node
     }
 
-    /// The names of the nodes from the outermost graph down to this node, itself included.
+    /// Returns the path of node names down to this node, itself included.
     pub fn namespace(&self) -> Vec<String> {
         self.names().map(str::to_owned).collect()
     }
 
-    /// How many nodes began before this one in the invocation, those of subgraphs included.
+    /// Returns the number of nodes that began earlier in the invocation, including subgraphs.
     pub fn step(&self) -> usize {
         self.step
     }
 
-    /// How often the node was tried before in this step.
+    /// Returns the number of earlier attempts of the node in this step.
     pub fn attempt_index(&self) -> usize {
         self.attempt_index
     }
 
-    /// Which instance of the innermost fan-out around it the node belongs to.
+    /// Returns the instance of the innermost fan-out that contains the node.
     pub fn fan_out_index(&self) -> Option<usize> {
         self.within.fan_out_index
     }
 
-    /// Which branch of the innermost node with branches around it the node belongs to.
+    /// Returns the branch, in the innermost node with branches, that contains the node.
     pub fn branch_name(&self) -> Option<&str> {
         self.within.branch_name.as_deref()
     }

@@ -1,12 +1,11 @@
-//! Where the nodes of an invocation leave what must not pass through other people's code, and
-//! where the engine looks for it.
+//! A table of suspensions and errors that must bypass the code between engine and node.
 //!
-//! Every step of every graph of the invocation has a *slot* for as long as it runs, and every
-//! attempt of a node body a *ticket* within the slot of its step. A suspension goes to the slot if
-//! its ticket is still open. A suspension whose ticket is closed, or that never had one because it
-//! is a middleware's, is a mistake and goes there as an error; if the slot is closed too, whichever
-//! step looks next finds it. A graph that stands in for a node passes on the same way what happened
-//! inside it, so that nothing between the two can catch it.
+//! Every step of every graph of the invocation has a *slot* while it runs, and every attempt of a
+//! node body has a *ticket* within the slot of its step. A suspension goes to the slot if its
+//! ticket is still open. A suspension whose ticket is closed, or that never had one because it
+//! comes from a middleware, is a mistake and goes to the slot as an error; if the slot is closed
+//! too, the next step that checks finds it. A graph inside a node forwards its own interrupt to the
+//! slot of that node, so that no code between the two can catch it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,20 +15,20 @@ use crate::error::{EngineError, SuspensionErrorKind};
 use crate::pause::suspension::SuspendRequest;
 use futures_util::future::BoxFuture;
 
-/// What a step ends with, whatever the code between says.
+/// The end of a step, regardless of the code in between.
 #[derive(Debug)]
 pub(crate) enum Interrupt {
     Suspended(SuspendRequest),
     Failed(EngineError),
 }
 
-/// How a step ended.
+/// The result of a step.
 pub(crate) enum Attempt<T> {
     Returned(T),
     Interrupted(Interrupt),
 }
 
-/// Who may leave something, and where.
+/// The slot and ticket through which a node or middleware may interrupt.
 #[derive(Clone, Debug)]
 pub(crate) struct AttemptHandle {
     pub(crate) slot: u64,
@@ -61,7 +60,7 @@ struct Slot {
 }
 
 impl InterruptTable {
-    /// Opens a slot, until the guard is dropped.
+    /// Opens a slot until the guard is dropped.
     pub(crate) fn open(&self) -> SlotGuard<'_> {
         let mut inner = self.lock();
         let number = inner.next();
@@ -69,7 +68,7 @@ impl InterruptTable {
         SlotGuard { desk: self, number }
     }
 
-    /// Opens a ticket, until the guard is dropped.
+    /// Opens a ticket until the guard is dropped.
     pub(crate) fn ticket(&self) -> AttemptGuard<'_> {
         let mut inner = self.lock();
         let number = inner.next();
@@ -77,12 +76,12 @@ impl InterruptTable {
         AttemptGuard { desk: self, number }
     }
 
-    /// A suspension that came when its step was over. The first one is kept.
+    /// Takes the first suspension that came after the end of its step.
     pub(crate) fn misplaced(&self) -> Option<EngineError> {
         self.lock().misplaced.take()
     }
 
-    /// Leaves a suspension, unless there is one: the first of a step counts.
+    /// Records a suspension, unless the step has one: the first one counts.
     pub(crate) fn suspend(&self, seat: &AttemptHandle, request: SuspendRequest) {
         let mut inner = self.lock();
         let reason = match seat.ticket {
@@ -109,13 +108,13 @@ impl InterruptTable {
         engines.into_iter().for_each(Waker::wake);
     }
 
-    /// Leaves what happened in a graph that stands in for the node of a slot, and never returns.
+    /// Forwards the interrupt of an inner graph to a slot, and never returns.
     pub(crate) async fn propagate<T>(&self, slot: u64, found: Interrupt) -> T {
         self.leave(slot, found);
         std::future::pending().await
     }
 
-    /// Runs a body until it returns; one whose step has ended meanwhile does not return.
+    /// Runs a body until it returns; it never returns after its step has ended.
     pub(crate) async fn body<T>(&self, slot: u64, mut body: BoxFuture<'_, T>) -> T {
         let mut stopped = false;
         std::future::poll_fn(|cx| {
@@ -129,7 +128,7 @@ impl InterruptTable {
         .await
     }
 
-    /// Runs a step until it returns or something is left in its slot.
+    /// Runs a step until it returns or its slot receives an interrupt.
     pub(crate) async fn attempt<T>(&self, slot: u64, mut step: BoxFuture<'_, T>) -> Attempt<T> {
         std::future::poll_fn(|cx| {
             self.listen(slot, cx.waker());
@@ -170,7 +169,7 @@ impl InterruptTable {
         let found = inner.slot(slot).and_then(|slot| slot.found.take());
         let found = found.map(|found| *found);
         match found {
-            // A mistake is told even if something else could be done: nobody else will tell it.
+            // A mistake takes precedence, because no other code reports it.
             None | Some(Interrupt::Suspended(_)) if misplaced.is_some() => misplaced,
             found => found,
         }
@@ -199,7 +198,7 @@ impl Inner {
         self.slots.get_mut(&number)
     }
 
-    /// The first that is left counts, but a mistake comes before a suspension.
+    /// Records the first interrupt, but a mistake replaces a suspension.
     fn leave(&mut self, slot: u64, found: Interrupt) {
         let Some(slot) = self.slot(slot) else {
             return;
@@ -213,7 +212,7 @@ impl Inner {
     }
 }
 
-/// The time in which a step runs; it ends however the step does.
+/// The lifetime of a step; the slot closes on every exit of the step.
 pub(crate) struct SlotGuard<'a> {
     desk: &'a InterruptTable,
     pub(crate) number: u64,
@@ -222,12 +221,12 @@ pub(crate) struct SlotGuard<'a> {
 impl Drop for SlotGuard<'_> {
     fn drop(&mut self) {
         let slot = self.desk.lock().slots.remove(&self.number);
-        // What is in it is dropped when the desk is free again.
+        // The contents are dropped after the lock is released.
         drop(slot);
     }
 }
 
-/// The time in which an attempt may suspend.
+/// The period in which an attempt may suspend.
 pub(crate) struct AttemptGuard<'a> {
     desk: &'a InterruptTable,
     pub(crate) number: u64,

@@ -1,4 +1,4 @@
-//! What a run is started with.
+//! The input of a run.
 
 use std::fmt;
 
@@ -26,28 +26,32 @@ pub(crate) enum Initial {
 }
 
 impl<E> Invocation<E> {
-    /// Starts from the schema's defaults with these fields replaced; reducers do not take part.
+    /// Starts from the schema's defaults with these fields replaced.
+    ///
+    /// Reducers do not apply.
     pub fn new(fields: impl Into<Update>) -> Self {
         Self::from_initial(Initial::Fields(fields.into()))
     }
 
-    /// Starts from a whole state. One that came from the same graph was checked then and costs
-    /// nothing now, however long its lists; a foreign one is checked like initial fields.
+    /// Starts from a complete state.
+    ///
+    /// A state of the same graph is already checked and costs O(1), regardless of the length of its
+    /// lists; a state of another graph is checked like initial fields.
     pub fn from_state(state: State) -> Self {
         Self::from_initial(Initial::State(state))
     }
 
-    /// The session that the run is tied to, if any.
+    /// Returns the session of the run, if any.
     pub fn session_id(&self) -> Option<&str> {
         self.session_id.as_deref()
     }
 
-    /// The id of the run, if the caller has set one.
+    /// Returns the id of the run, if the caller has set one.
     pub fn invocation_id(&self) -> Option<&str> {
         self.id.as_deref()
     }
 
-    /// Replaces fields of the initial state; reducers do not take part.
+    /// Replaces fields of the initial state; reducers do not apply.
     #[must_use]
     pub fn with_fields(mut self, fields: &Update) -> Self {
         let mut initial = match self.initial {
@@ -68,42 +72,46 @@ impl<E> Invocation<E> {
         self
     }
 
-    /// Ties the run to a session.
+    /// Sets the session of the run.
     #[must_use]
     pub fn with_session_id(mut self, id: impl Into<String>) -> Self {
         self.session_id = Some(id.into());
         self
     }
 
-    /// Sets the id by which the caller ties invocations together; otherwise a new one is made.
+    /// Sets the id by which the caller links invocations.
+    ///
+    /// The default is a new id.
     #[must_use]
     pub fn with_correlation_id(mut self, id: impl Into<String>) -> Self {
         self.correlation_id = Some(id.into());
         self
     }
 
-    /// Sets the id of this run; otherwise a new one is made.
+    /// Sets the id of this run. The default is a new id.
     #[must_use]
     pub fn with_invocation_id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// Passes something along to every node. A run that is paused keeps it, in its JSON too.
+    /// Sets the metadata that every node receives.
+    ///
+    /// A paused run keeps it, in its JSON too.
     #[must_use]
     pub fn with_metadata(mut self, metadata: Map<String, Value>) -> Self {
         self.metadata = metadata;
         self
     }
 
-    /// Sets how many nodes may run, instead of the graph's own limit.
+    /// Sets the maximum number of nodes, instead of the graph's own limit.
     #[must_use]
     pub fn with_max_steps(mut self, limit: usize) -> Self {
         self.max_steps = Some(limit);
         self
     }
 
-    /// Gives the run its ports: whom it tells what happens, and what it may save on its way.
+    /// Sets the ports of the run, such as its events, journal and session.
     #[must_use]
     pub fn with_ports(mut self, ports: RunPorts<E>) -> Self {
         self.ports = ports;

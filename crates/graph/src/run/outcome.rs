@@ -1,17 +1,19 @@
-//! How a run ends.
+//! Outcomes of runs.
 
 use crate::error::EngineError;
 use crate::pause::paused_run::PausedRun;
 use crate::pause::suspension::SignalDescriptor;
 use crate::state::snapshot::State;
 
-/// How a run ended: always one of three ways, never a panic of the engine's making.
+/// The outcome of a run: completed, failed or suspended.
+///
+/// The engine itself never panics.
 #[derive(Clone, Debug)]
 #[must_use = "an outcome may be an error or a suspension"]
 pub enum RunOutcome {
     /// The run reached END.
     Completed(Completed),
-    /// Something failed; nothing of the failing step is in the state.
+    /// A node, edge or check failed; the state excludes the failing step.
     Errored(Box<Errored>),
     /// A node waits for a signal.
     Suspended(Box<Suspended>),
@@ -25,11 +27,11 @@ pub struct Completed {
     pub state: State,
     /// The id of the run.
     pub invocation_id: String,
-    /// The caller's id, or the one that was made.
+    /// The caller's id, or a new one.
     pub correlation_id: String,
     /// The session, if any.
     pub session_id: Option<String>,
-    /// How many nodes ran.
+    /// The number of nodes that ran.
     pub steps: usize,
 }
 
@@ -37,23 +39,26 @@ pub struct Completed {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Errored {
-    /// Why.
+    /// The error.
     pub error: EngineError,
-    /// The state from which one could go on: as it was before the failing step, that is, before the
-    /// update of the node in which, or behind which, the run failed. If the initial state was
-    /// refused, the schema's defaults.
+    /// The state before the failing step, from which a caller can continue.
+    ///
+    /// It excludes the update of the node in which, or after which, the run failed. If the initial
+    /// state was refused, it holds the schema's defaults.
     pub state: State,
-    /// The node in which, or behind which, it happened; none if no node could start.
+    /// The node in which, or after which, the run failed; none if none started.
     pub node: Option<String>,
-    /// The path of node names down to the innermost node that failed; empty if no node could start.
+    /// The path of node names down to the innermost node that failed.
+    ///
+    /// It is empty if no node could start.
     pub namespace: Vec<String>,
     /// The id of the run.
     pub invocation_id: String,
-    /// The caller's id, or the one that was made.
+    /// The caller's id, or a new one.
     pub correlation_id: String,
     /// The session, if any.
     pub session_id: Option<String>,
-    /// How many nodes ran to their end and were merged before.
+    /// The number of nodes that ran to their end and were merged before.
     pub steps: usize,
 }
 
@@ -61,7 +66,7 @@ pub struct Errored {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Suspended {
-    /// What it waits for, as the node gave it.
+    /// The signal that the run waits for, as returned by the node.
     pub descriptor: SignalDescriptor,
     /// The state of the outermost graph after every earlier node.
     pub state: State,
@@ -69,24 +74,24 @@ pub struct Suspended {
     pub node_name: String,
     /// The path of node names down to that node, itself included.
     pub namespace: Vec<String>,
-    /// Whether the run goes on behind the node; otherwise the node runs again.
+    /// Whether the run resumes after the node or repeats the node.
     pub node_completed: bool,
     /// The id of the run, which the resumed run keeps.
     pub invocation_id: String,
-    /// The caller's id, or the one that was made.
+    /// The caller's id, or a new one.
     pub correlation_id: String,
     /// The session, if any.
     pub session_id: Option<String>,
-    /// How many nodes of the outermost graph ran to their end before.
+    /// The number of nodes of the outermost graph that ran to their end before.
     pub step: usize,
-    /// Which attempt of the node suspended.
+    /// The index of the attempt that suspended.
     pub attempt_index: usize,
-    /// Everything that resuming the run takes.
+    /// The record from which the run can be resumed.
     pub paused: PausedRun,
 }
 
 impl RunOutcome {
-    /// `completed`, `errored` or `suspended`.
+    /// Returns `completed`, `errored` or `suspended`.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Completed(_) => "completed",
@@ -95,7 +100,7 @@ impl RunOutcome {
         }
     }
 
-    /// The state that the outcome carries.
+    /// Returns the state of the outcome.
     pub fn state(&self) -> &State {
         match self {
             Self::Completed(completed) => &completed.state,
@@ -104,7 +109,7 @@ impl RunOutcome {
         }
     }
 
-    /// The id of the run.
+    /// Returns the id of the run.
     pub fn invocation_id(&self) -> &str {
         match self {
             Self::Completed(completed) => &completed.invocation_id,
@@ -113,7 +118,7 @@ impl RunOutcome {
         }
     }
 
-    /// The completed run, if it is one.
+    /// Returns the completed run, if it is one.
     pub fn completed(self) -> Option<Completed> {
         match self {
             Self::Completed(completed) => Some(completed),
@@ -121,7 +126,7 @@ impl RunOutcome {
         }
     }
 
-    /// The failed run, if it is one.
+    /// Returns the failed run, if it is one.
     pub fn errored(self) -> Option<Errored> {
         match self {
             Self::Errored(errored) => Some(*errored),
@@ -129,7 +134,7 @@ impl RunOutcome {
         }
     }
 
-    /// The suspended run, if it is one.
+    /// Returns the suspended run, if it is one.
     pub fn suspended(self) -> Option<Suspended> {
         match self {
             Self::Suspended(suspended) => Some(*suspended),

@@ -8,18 +8,18 @@ use crate::ports::run_ports::{RunEvent, RunPorts};
 use crate::run::info::{NodeLocation, RunInfo};
 use crate::run::interrupt::InterruptTable;
 
-/// What all graphs of one invocation share.
+/// The data that all graphs of one invocation share.
 pub(crate) struct Shared<E> {
     pub(crate) info: Arc<RunInfo>,
     pub(crate) desk: Arc<InterruptTable>,
     pub(crate) ports: RunPorts<E>,
     pub(crate) delivery: Option<Arc<Delivery>>,
-    /// How many nodes have begun.
+    /// The number of nodes that have begun.
     pub(crate) begun: AtomicUsize,
 }
 
 impl<E> Shared<E> {
-    /// The number of a step that begins.
+    /// Returns the number of a new step.
     pub(crate) fn begin_step(&self) -> usize {
         self.begun.fetch_add(1, Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! One step of a run: the middleware and the body of one node, and what is told of each attempt.
+//! One step of a run: middleware and node body, and the events of each attempt.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,7 +21,7 @@ pub(crate) struct Step<'a, E> {
     pub(crate) state: &'a State,
     pub(crate) slot: u64,
     pub(crate) watch: Watch<E>,
-    /// What the first attempt goes on with, if the run was resumed inside the node.
+    /// The resume position of the first attempt, if the run was resumed inside the node.
     pub(crate) inside: Mutex<Option<NestedResume>>,
 }
 
@@ -63,12 +63,12 @@ impl<'a, E: 'static> Step<'a, E> {
     }
 }
 
-/// Tells observers and the event sink about the attempts of a step.
+/// Reports the attempts of a step to observers and the event sink.
 pub(crate) struct Watch<E> {
     pub(crate) shared: Arc<Shared<E>>,
     /// The first attempt.
     pub(crate) place: NodeLocation,
-    /// Held only if somebody observes: without it the merge happens in place.
+    /// Held only if the run has observers: without it the merge happens in place.
     pub(crate) pre_state: Option<State>,
     pub(crate) parents: Arc<[State]>,
     pub(crate) progress: Mutex<Progress>,
@@ -77,12 +77,12 @@ pub(crate) struct Watch<E> {
 #[derive(Default)]
 pub(crate) struct Progress {
     begun: usize,
-    /// An attempt whose end was not told yet.
+    /// Whether the end of the last attempt is not reported yet.
     open: bool,
 }
 
 impl<E> Watch<E> {
-    /// An attempt begins.
+    /// Begins an attempt.
     fn begin(&self) -> NodeLocation {
         let mut progress = lock(&self.progress);
         let before = progress.begun;
@@ -90,7 +90,7 @@ impl<E> Watch<E> {
         progress.begun += 1;
         drop(progress);
         if repeated {
-            // It was well, but a middleware wants another one: what it returned came to nothing.
+            // The attempt succeeded, but a middleware repeats it and discards its result.
             self.told_completed(&self.attempt(before));
         }
         let place = self.attempt(before + 1);
@@ -98,7 +98,9 @@ impl<E> Watch<E> {
         place
     }
 
-    /// An attempt whose update was thrown away leaves the state as it was.
+    /// Reports the end of an attempt whose update was discarded.
+    ///
+    /// The state does not change.
     fn told_completed(&self, place: &NodeLocation) {
         if let Some(state) = &self.pre_state {
             self.push(place, || Phase::Completed(Ok(state.clone())));
@@ -117,7 +119,7 @@ impl<E> Watch<E> {
         self.tell(&self.attempt(attempts), end, NodeEnd::Failed);
     }
 
-    /// The last attempt that began.
+    /// Returns the last attempt that began.
     pub(crate) fn last(&self) -> NodeLocation {
         self.attempt(lock(&self.progress).begun)
     }
@@ -135,8 +137,9 @@ impl<E> Watch<E> {
         self.finish(|| Phase::Suspended(descriptor.clone()), NodeEnd::Suspended);
     }
 
-    /// The step ends: tells of the attempt whose end is open, or, if a middleware has not let the
-    /// body run at all, of the step as one attempt.
+    /// Ends the step and reports the end of the open attempt.
+    ///
+    /// If no middleware ran the body, the step is reported as one attempt.
     fn finish(&self, phase: impl FnOnce() -> Phase, end: NodeEnd) {
         let progress = lock(&self.progress);
         let (begun, open) = (progress.begun, progress.open);
@@ -170,14 +173,14 @@ impl<E> Watch<E> {
         }
     }
 
-    /// Marks the open attempt as told; how many have begun.
+    /// Marks the open attempt as reported, and returns the number of attempts.
     fn close(&self) -> usize {
         let mut progress = lock(&self.progress);
         progress.open = false;
         progress.begun
     }
 
-    /// The attempt of that number, counted from 1.
+    /// Returns the attempt of that number, counted from 1.
     fn attempt(&self, number: usize) -> NodeLocation {
         let mut place = self.place.clone();
         place.attempt_index += number.saturating_sub(1);

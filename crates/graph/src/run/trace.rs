@@ -1,5 +1,7 @@
-//! The spans of invocations and nodes. They carry names, numbers and ids, never what a state or a
-//! message holds; of a signal's metadata they carry the keys.
+//! The spans of invocations and nodes.
+//!
+//! They carry names, numbers and ids, never the contents of a state or a message; of a signal's
+//! metadata they carry the keys.
 
 use tracing::field::Empty;
 use tracing::{Span, info_span};
@@ -59,7 +61,7 @@ pub(crate) fn node(info: &RunInfo, place: &NodeLocation) -> Span {
     span
 }
 
-/// Says how an invocation ended.
+/// Records the outcome of an invocation.
 pub(crate) fn ended(span: &Span, outcome: &RunOutcome) {
     match outcome {
         RunOutcome::Completed(_) => {
@@ -105,7 +107,7 @@ fn signal(span: &Span, descriptor: &SignalDescriptor) {
     }
     span.record("openarmature.outcome", "suspended");
     describe(span, descriptor);
-    // Waiting for a signal is no error.
+    // Waiting for a signal is not an error.
     span.record("otel.status_code", "OK");
 }
 

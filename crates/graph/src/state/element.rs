@@ -1,6 +1,6 @@
 //! Lists whose elements are values of a Rust type.
 //!
-//! The engine holds such a list behind [`AnyList`], which hides the element type. JSON appears only
+//! The engine holds such a list as [`AnyList`], which hides the element type. JSON appears only
 //! where a value enters or leaves as JSON: an update of a node that writes JSON, a stored record.
 
 use std::any::{Any, TypeId};

@@ -1,20 +1,20 @@
 //! The value of a list field: a persistent vector whose versions share their items.
 //!
 //! A conversation is a list that grows at its end while older versions of it are still in use: by
-//! the node that reads it, by an observer that compares before and after, by the session that
-//! would roll back to it. A plain vector behind one reference count is copied as soon as a second
-//! holder exists. This one is a tree of 32-way branches with a tail, so that a clone is a
-//! reference count, and an append copies at most the tail's pointers and one path of the tree,
-//! and nothing at all when nobody else holds the list. Items are never copied.
+//! the node that reads it, by an observer that compares before and after, by the session that would
+//! roll back to it. A plain vector with one reference count is copied as soon as a second holder
+//! exists. This one is a tree of 32-way branches with a tail, so that a clone is a reference count.
+//! An append copies at most the tail's pointers and one path of the tree, and copies nothing if the
+//! list has no other holder. Items are never copied.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-/// Bits of an index that one level of the tree consumes.
+/// The bits of an index that one level of the tree consumes.
 const BITS: u32 = 5;
-/// Items in a full leaf, children of a full branch.
+/// The number of items in a full leaf, and of children of a full branch.
 const WIDTH: usize = 1 << BITS;
 
 /// An ordered list that is cheap to clone and cheap to append to.
@@ -36,7 +36,7 @@ const WIDTH: usize = 1 << BITS;
 /// ```
 pub struct List<T = Value> {
     len: usize,
-    /// Levels of branches above the leaves: 0 is a tree without a leaf.
+    /// The number of levels above the leaves: 0 is a tree without a leaf.
     height: u32,
     root: Arc<Vec<Tree<T>>>,
     tail: Arc<Vec<Arc<T>>>,
@@ -79,32 +79,32 @@ impl<T> Default for List<T> {
 }
 
 impl<T> List<T> {
-    /// An empty list.
+    /// Creates an empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many items it has.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has none.
+    /// Returns whether the list has no items.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The item at `index`.
+    /// Returns the item at `index`.
     pub fn get(&self, index: usize) -> Option<&T> {
         self.item(index).map(|item| &**item)
     }
 
-    /// The item at `index`, to keep beyond the list's life without a copy.
+    /// Returns the item at `index`, which outlives the list without a copy.
     pub fn get_shared(&self, index: usize) -> Option<Arc<T>> {
         self.item(index).cloned()
     }
 
-    /// The last item.
+    /// Returns the last item.
     pub fn last(&self) -> Option<&T> {
         self.get(self.len.checked_sub(1)?)
     }
@@ -119,7 +119,9 @@ impl<T> List<T> {
         self.len += 1;
     }
 
-    /// The items in order. `iter().skip(n)` costs the items that follow, not the ones skipped.
+    /// Returns the items in order.
+    ///
+    /// `iter().skip(n)` costs the items that follow, not the skipped ones.
     pub fn iter(&self) -> Iter<'_, T> {
         Iter {
             list: self,
@@ -128,18 +130,19 @@ impl<T> List<T> {
         }
     }
 
-    /// The items, shared.
+    /// Returns the items, shared.
     pub fn shared(&self) -> impl Iterator<Item = Arc<T>> + '_ {
         self.shared_from(0)
     }
 
-    /// The items from an index on, shared. Costs those items only.
+    /// Returns the items from an index, shared. Costs those items only.
     pub fn shared_from(&self, start: usize) -> impl Iterator<Item = Arc<T>> + '_ {
         (start..self.len).map_while(|index| self.get_shared(index))
     }
 
-    /// Puts another item in the place of one; beyond the end it does nothing. Costs O(log₃₂ n): the
-    /// pointers on the way to the item, where other versions share them.
+    /// Replaces one item; an index beyond the end does nothing.
+    ///
+    /// Costs O(log₃₂ n): the pointers on the path to the item, where other versions share them.
     pub(crate) fn replace(&mut self, index: usize, item: impl Into<Arc<T>>) {
         if index >= self.len {
             return;
@@ -184,7 +187,7 @@ impl<T> List<T> {
         None
     }
 
-    /// Hangs a full leaf behind the last one of the tree. `self.len` counts the leaf's items.
+    /// Adds a full leaf after the last one. `self.len` counts the leaf's items.
     fn plant(&mut self, leaf: Arc<Vec<Arc<T>>>) {
         let number = self.len / WIDTH - 1;
         if self.height == 0 {
@@ -211,13 +214,13 @@ impl<T> List<T> {
 }
 
 impl List {
-    /// A copy of all items as a JSON array.
+    /// Returns a copy of all items as a JSON array.
     pub fn to_json(&self) -> Value {
         Value::Array(self.iter().cloned().collect())
     }
 }
 
-/// The leaf of that number, no longer shared with other versions.
+/// Returns the leaf of that number, unshared from other versions.
 fn leaf_of<T>(
     root: &mut Arc<Vec<Tree<T>>>,
     height: u32,
@@ -233,7 +236,7 @@ fn leaf_of<T>(
     None
 }
 
-/// Which child the path to leaf `number` takes at `level`, the lowest being 0.
+/// Returns the child on the path to leaf `number` at `level`; 0 is the lowest.
 fn digit(number: usize, level: u32) -> usize {
     (number >> (BITS * level)) & (WIDTH - 1)
 }

@@ -1,4 +1,4 @@
-//! How an update of a field meets the value that is there.
+//! Reducers: the rules that merge an update into the value of a field.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -9,47 +9,53 @@ use serde_json::{Map, Value};
 use crate::state::list::List;
 use crate::state::value::{FieldValue, kind_of};
 
-/// The rule by which a field takes a new value.
+/// The rule that merges a new value into a field.
 ///
-/// What an update costs is said with each rule; items of lists are shared, never copied, so that a
-/// rule which passes over a list handles its pointers only.
+/// Each rule documents the cost of an update; items of lists are shared, never copied, so that a
+/// rule that passes over a list handles its pointers only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reducer {
     /// The new value replaces the old one. Costs O(1).
     #[default]
     LastWriteWins,
-    /// The new items go behind the old ones; both sides are lists. Costs the new items.
+    /// Appends the new items; both sides are lists. Costs the new items.
     Append,
-    /// The entries of the new map go into the old one, where they replace those of the same key;
-    /// nothing deeper is merged. Costs the new entries, and a copy of the old map while somebody
-    /// else holds it.
+    /// Inserts the entries of the new map, replacing those of equal keys.
+    ///
+    /// Nested maps are not merged. Costs the new entries, and a copy of the old map if it has
+    /// another holder.
     Merge,
-    /// Like [`Append`](Self::Append), but a new item that is a list itself gives its items instead,
-    /// one level deep: what several parts of a fan-out have listed becomes one list.
+    /// Appends the new items, and flattens items that are lists by one level.
+    ///
+    /// Combines the lists of several parts of a fan-out into one list.
     ConcatFlatten,
-    /// Like [`Merge`](Self::Merge), but the update is a list of maps, which go in one after another:
-    /// what several parts of a fan-out have mapped becomes one map. A single map is taken too.
+    /// Merges a list of maps, one after another, as [`Merge`](Self::Merge) does.
+    ///
+    /// Combines the maps of several parts of a fan-out into one map. A single map is accepted too.
     MergeAll,
-    /// Like [`Append`](Self::Append), but only the last so many items are kept. Costs the new items
-    /// until the list is full, and the bound from then on.
+    /// Appends the new items and keeps only the last ones, up to the bound.
+    ///
+    /// Costs the new items until the list is full, and the bound afterwards.
     BoundedAppend(usize),
-    /// Like [`Append`](Self::Append), but without the items that are in the list already, or earlier
-    /// in the update. Costs a pass over the old items.
+    /// Appends the new items that the list does not contain.
+    ///
+    /// Items that occur earlier in the update are left out too. Costs a pass over the old items.
     DedupeAppend,
-    /// Both sides are lists of maps. A new map whose entry of this name equals that of an old one is
-    /// merged into it as [`Merge`](Self::Merge) does, in its place; other new maps go to the end.
-    /// Costs a pass over the old items.
+    /// Merges lists of maps by the entry of this name.
+    ///
+    /// A new map whose entry equals that of an old one is merged into it as [`Merge`](Self::Merge)
+    /// does, in its place; other new maps are appended. Costs a pass over the old items.
     MergeByKey(Arc<str>),
 }
 
 impl Reducer {
-    /// The rule that merges maps of a list by the entry of that name.
+    /// Returns the rule that merges maps of a list by the entry of that name.
     pub fn merge_by_key(key: &str) -> Self {
         Self::MergeByKey(key.into())
     }
 
-    /// The name of the rule, without what it is given.
+    /// Returns the name of the rule, without its argument.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::LastWriteWins => "last_write_wins",
@@ -63,7 +69,8 @@ impl Reducer {
         }
     }
 
-    /// The rule that a schema names: `append`, `bounded_append(20)`, `merge_by_key(id)` and so on.
+    /// Parses the notation of schemas: `append`, `bounded_append(20)`, `merge_by_key(id)` and so
+    /// on.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let given = |name: &str| {
@@ -95,8 +102,10 @@ impl Reducer {
         )
     }
 
-    /// What the update brings, in the form of the field's own type; or why the rule cannot bring it
-    /// and the old value together.
+    /// Converts an update to the form of the field's own type.
+    ///
+    /// # Errors
+    /// Returns the reason why the rule cannot combine the two values.
     pub(crate) fn prepare(&self, old: &FieldValue, new: FieldValue) -> Result<FieldValue, String> {
         match self {
             Self::LastWriteWins => Ok(new),
@@ -136,7 +145,7 @@ impl Reducer {
         }
     }
 
-    /// Brings the two together; [`prepare`](Self::prepare) has given the new one.
+    /// Merges a new value that [`prepare`](Self::prepare) returned into the old one.
     pub(crate) fn reduce(&self, old: &mut FieldValue, new: FieldValue) {
         if let Self::Merge | Self::MergeAll = self {
             return match (old.as_map_mut(), new.as_json()) {
@@ -167,13 +176,13 @@ impl Reducer {
             Self::BoundedAppend(bound) => list.append_bounded(items, *bound),
             Self::MergeByKey(key) => merge_by(key, list, items),
             Self::Append | Self::ConcatFlatten if !list.is_empty() => list.extend(items.shared()),
-            // Behind nothing, the new list can be taken whole.
+            // An empty list is replaced by the new list as a whole.
             _ => *old = new,
         }
     }
 }
 
-/// The new list, if both sides are lists.
+/// Returns the new list, if both sides are lists.
 fn lists<'a>(old: &FieldValue, new: &'a FieldValue) -> Result<&'a List, String> {
     let (side, value) = match (old.as_list(), new.as_list()) {
         (Some(_), Some(items)) => return Ok(items),
@@ -223,8 +232,9 @@ fn put(map: &mut Map<String, Value>, entries: &Map<String, Value>) {
     }
 }
 
-/// Up to so many new items, comparing each with every old one is cheaper than hashing the old ones:
-/// most differ at once.
+/// The largest update for which comparing is cheaper than hashing the old items.
+///
+/// Most comparisons differ at once.
 const FEW: usize = 8;
 
 fn append_unknown(list: &mut List, items: &List) {
@@ -245,7 +255,7 @@ fn append_unknown(list: &mut List, items: &List) {
 }
 
 fn merge_by(key: &str, list: &mut List, items: &List) {
-    // The new maps, those of the same key made one, and where each is to go.
+    // The new maps, merged by key, and the position of each in the list.
     let mut new: Vec<(Arc<Value>, Option<usize>)> = Vec::with_capacity(items.len());
     let mut places: HashMap<Value, usize> = HashMap::with_capacity(items.len());
     for item in items.shared() {

@@ -1,4 +1,4 @@
-//! What a state is made of: named fields with a type, a default and a reducer.
+//! The schema of a state: named fields with a type, a default and a reducer.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::state::element::{Element, TypedElement};
 use crate::state::reducer::Reducer;
 use crate::state::value::{FieldValue, kind_of};
 
-/// What a field may hold.
+/// The type of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FieldType {
@@ -28,7 +28,7 @@ pub enum FieldType {
     List(ElementType),
 }
 
-/// What the elements of a list may be. Lists do not nest their element types.
+/// The element type of a list. Element types of nested lists are not declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ElementType {
@@ -44,22 +44,26 @@ pub enum ElementType {
     String,
     /// A JSON object.
     Map,
-    /// A list of anything.
+    /// A list of any values.
     List,
-    /// A type that the engine knows by name only, such as `ChatMessage`: nothing is checked.
+    /// A type that the engine does not check, known by name, such as `ChatMessage`.
     Named(String),
     /// A Rust type: JSON is decoded when it enters the state.
     Typed(TypedElement),
 }
 
 impl FieldType {
-    /// A list whose element type has a name that the engine need not know.
+    /// Returns a list type with an element type of any name.
+    ///
+    /// Unknown names are not checked.
     pub fn list_of(element: &str) -> Self {
         Self::List(ElementType::parse(element))
     }
 
-    /// Reads a type as schemas write it: `int`, `bool`, `str` or `string`, `float`, `map`, `any`,
-    /// `list`, `list<int>` or `list[int]`. The element may have any name.
+    /// Parses a type in the notation of schemas.
+    ///
+    /// Accepts `int`, `bool`, `str` or `string`, `float`, `map`, `any`, `list`, `list<int>` or
+    /// `list[int]`. The element may have any name.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         if let Some(element) = text.strip_prefix("list") {
@@ -87,7 +91,7 @@ impl FieldType {
         }
     }
 
-    /// The type of a list's elements, if they are values of a Rust type.
+    /// Returns the type of a list's elements, if they are values of a Rust type.
     pub(crate) fn typed_element(&self) -> Option<&TypedElement> {
         match self {
             Self::List(ElementType::Typed(element)) => Some(element),
@@ -95,7 +99,7 @@ impl FieldType {
         }
     }
 
-    /// What a field of this type holds when nothing else is said.
+    /// Returns the default value of this type.
     fn empty(&self) -> Value {
         match self {
             Self::Any => Value::Null,
@@ -108,7 +112,9 @@ impl FieldType {
         }
     }
 
-    /// What the value is instead, if it is not of this type. Costs O(1), for a list O(length).
+    /// Returns the actual kind of a value that is not of this type.
+    ///
+    /// Costs O(1), for a list O(length).
     pub(crate) fn mismatch(&self, value: &FieldValue) -> Option<Mismatch> {
         let as_element = match self {
             Self::List(element) => {
@@ -147,15 +153,15 @@ impl FieldType {
     }
 }
 
-/// Where and what a value is that its type does not allow.
+/// The position and kind of a value that its type does not allow.
 pub(crate) struct Mismatch {
-    /// The element of a list, counted from the first that was looked at.
+    /// The element of a list, counted from the first one checked.
     pub(crate) index: Option<usize>,
     pub(crate) found: &'static str,
 }
 
 impl ElementType {
-    /// The element type of that name; a name that is not known here is kept as it is.
+    /// Returns the element type of that name; unknown names are kept.
     pub fn parse(name: &str) -> Self {
         match name.trim() {
             "any" => Self::Any,
@@ -227,7 +233,9 @@ pub struct Field {
 }
 
 impl Field {
-    /// A field that starts empty (`false`, `0`, `""`, `{}`, `[]`, `null`) and whose last write wins.
+    /// Creates a field that starts empty and is replaced by each update.
+    ///
+    /// The empty value is `false`, `0`, `""`, `{}`, `[]` or `null`.
     pub fn new(name: impl Into<String>, field_type: FieldType) -> Self {
         let default = field_type.empty().into();
         Self {
@@ -238,53 +246,55 @@ impl Field {
         }
     }
 
-    /// A list to which updates append.
+    /// Creates a list to which updates append.
     pub fn appended(name: impl Into<String>, element: &str) -> Self {
         Self::new(name, FieldType::list_of(element)).with_reducer(Reducer::Append)
     }
 
-    /// A list of values of the type `T`, under the name that schemas show.
+    /// Creates a list of values of type `T`, under the name that schemas show.
     pub fn typed<T: Element>(name: impl Into<String>, element: &str) -> Self {
         let element = ElementType::Typed(TypedElement::new::<T>(element));
         Self::new(name, FieldType::List(element))
     }
 
-    /// Starts with another value.
+    /// Sets the default value.
     #[must_use]
     pub fn with_default(mut self, value: impl Into<FieldValue>) -> Self {
         self.default = value.into();
         self
     }
 
-    /// Takes updates by another rule.
+    /// Sets the rule that merges updates.
     #[must_use]
     pub fn with_reducer(mut self, reducer: Reducer) -> Self {
         self.reducer = reducer;
         self
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it may hold.
+    /// Returns the type.
     pub fn field_type(&self) -> &FieldType {
         &self.holds
     }
 
-    /// What it starts with.
+    /// Returns the default value.
     pub fn default_value(&self) -> &FieldValue {
         &self.default
     }
 
-    /// How it takes an update.
+    /// Returns the rule that merges updates.
     pub fn reducer(&self) -> &Reducer {
         &self.reducer
     }
 }
 
-/// The fields of a state. It is checked when the graph that uses it is compiled.
+/// The fields of a state.
+///
+/// The schema is checked when the graph that uses it is compiled.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StateSchema {
     fields: Vec<Field>,
@@ -292,7 +302,7 @@ pub struct StateSchema {
 }
 
 impl StateSchema {
-    /// A schema without fields.
+    /// Creates a schema without fields.
     pub fn new() -> Self {
         Self::default()
     }
@@ -304,8 +314,7 @@ impl StateSchema {
         self
     }
 
-    /// Lets a field that was added take updates by another rule; a name that is not there changes
-    /// nothing.
+    /// Sets the reducer of a declared field; unknown names are ignored.
     #[must_use]
     pub fn reduced(mut self, field: &str, reducer: Reducer) -> Self {
         if let Some(field) = self.fields.iter_mut().find(|known| known.name == field) {
@@ -314,24 +323,24 @@ impl StateSchema {
         self
     }
 
-    /// Names the version of the schema, which stored states are stamped with.
+    /// Sets the version of the schema, which stored states include.
     #[must_use]
     pub fn with_version(mut self, version: impl Into<String>) -> Self {
         self.version = Some(version.into());
         self
     }
 
-    /// The fields, in the order of their declaration.
+    /// Returns the fields in the order of their declaration.
     pub fn fields(&self) -> &[Field] {
         &self.fields
     }
 
-    /// The field of that name.
+    /// Returns the field of that name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// The version, if it has one.
+    /// Returns the version, if one is set.
     pub fn version(&self) -> Option<&str> {
         self.version.as_deref()
     }

@@ -1,8 +1,8 @@
 //! The state of a run: one value for each field of a schema, always valid.
 //!
-//! Every value is checked on its way in, and nothing can change it afterwards, so a state that
-//! exists is valid and no later check has to walk over it: entering a graph with a state of 10,000
-//! messages, leaving it, and every step between costs what is new.
+//! Every value is checked when it enters the state and cannot change afterwards, so an existing
+//! state is valid and no later check visits it: entering a graph with a state of 10,000 messages,
+//! leaving it, and every step between cost only the new values.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,14 +18,14 @@ use crate::state::schema::{Field, StateSchema};
 use crate::state::update::Update;
 use crate::state::value::FieldValue;
 
-/// A valid state, immutable to whoever is handed a clone. Cloning is O(1).
+/// An immutable, validated state snapshot. Cloning is O(1).
 #[derive(Clone)]
 pub struct State {
     layout: Arc<Layout>,
     values: Arc<Vec<FieldValue>>,
 }
 
-/// Why a state does not take an update.
+/// An error that prevents an update of a state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
@@ -40,9 +40,9 @@ pub enum StateError {
     WrongType {
         /// The field.
         field: String,
-        /// The type that it declares.
+        /// The declared type.
         expected: String,
-        /// What came instead; for an element of a list with its place among the new ones.
+        /// The actual kind; for a list element with its position among the new ones.
         found: String,
     },
     /// An element of a typed list is not valid.
@@ -50,67 +50,71 @@ pub enum StateError {
     InvalidElement {
         /// The field.
         field: String,
-        /// The type that it declares.
+        /// The declared type.
         expected: String,
         /// The position among the new elements.
         index: usize,
         /// The rule that the element violates.
         cause: String,
     },
-    /// The field's reducer cannot bring the old and the new value together.
+    /// The field's reducer cannot combine the old and the new value.
     #[error("the reducer `{reducer}` of the field `{field}` failed: {cause}")]
     Reducer {
         /// The field.
         field: String,
-        /// Its reducer.
+        /// The reducer of the field.
         reducer: Reducer,
-        /// Why.
+        /// The reason.
         cause: String,
     },
 }
 
 impl State {
-    /// The schema of the state.
+    /// Returns the schema of the state.
     pub fn schema(&self) -> &StateSchema {
         &self.layout.schema
     }
 
-    /// The value of a field; `None` if the schema has no such field.
+    /// Returns the value of a field, if the schema has such a field.
     pub fn get(&self, field: &str) -> Option<&FieldValue> {
         self.values.get(self.layout.position(field)?)
     }
 
-    /// The list that a field holds; `None` if there is no such field or it holds something else.
+    /// Returns the JSON list that a field holds.
+    ///
+    /// Returns `None` if the schema has no such field or it holds another value.
     pub fn list(&self, field: &str) -> Option<&List> {
         self.get(field)?.as_list()
     }
 
-    /// The list of elements of the type `T` that a field holds.
+    /// Returns the list of elements of the type `T` that a field holds.
     ///
     /// Returns `None` if the schema has no such field or its elements are of another type.
     pub fn list_of<T: Element>(&self, field: &str) -> Option<&List<T>> {
         self.get(field)?.as_list_of()
     }
 
-    /// The JSON that a field holds; `None` if there is no such field or it holds a list.
+    /// Returns the JSON that a field holds.
+    ///
+    /// Returns `None` if the schema has no such field or it holds a list.
     pub fn json(&self, field: &str) -> Option<&Value> {
         self.get(field)?.as_json()
     }
 
-    /// The fields and their values, in the order of the schema.
+    /// Returns the fields and their values, in the order of the schema.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &FieldValue)> {
         let names = self.layout.schema.fields().iter().map(Field::name);
         names.zip(self.values.iter())
     }
 
-    /// A copy of everything as a JSON object; costs the size of the state.
+    /// Returns a copy as a JSON object; costs the size of the state.
     pub fn to_json(&self) -> Map<String, Value> {
         self.iter()
             .map(|(name, value)| (name.to_owned(), value.to_json()))
             .collect()
     }
 
-    /// The fields as an update, which shares what they hold.
+    /// Returns the fields as an update that shares their contents.
     pub(crate) fn to_update(&self) -> Update {
         let mut update = Update::new();
         for (name, value) in self.iter() {
@@ -119,13 +123,14 @@ impl State {
         update
     }
 
-    /// Merges an update, each field by its reducer: all of it or, on an error, nothing.
+    /// Merges an update, each field by its reducer: completely, or not at all on errors.
     ///
-    /// Costs the size of the update. Clones of the state keep what they had; while there are none,
-    /// the merge happens in place.
+    /// Costs the size of the update. Clones of the state keep their values; without clones, the
+    /// merge happens in place.
     ///
     /// # Errors
-    /// An undeclared field, a value of the wrong type, or a reducer that refuses.
+    /// Returns an error if a field is undeclared, a value has the wrong type, or a reducer cannot
+    /// combine the values.
     pub fn apply(&mut self, update: Update) -> Result<(), StateError> {
         let checked = self.checked(update, Field::reducer, true)?;
         if checked.is_empty() {
@@ -141,7 +146,7 @@ impl State {
         Ok(())
     }
 
-    /// The state with some fields replaced, whatever their reducers.
+    /// Replaces some fields, regardless of their reducers.
     pub(crate) fn replace(&mut self, fields: Update) -> Result<(), StateError> {
         let checked = self.checked(fields, |_| &Reducer::LastWriteWins, false)?;
         let values = Arc::make_mut(&mut self.values);
@@ -153,7 +158,7 @@ impl State {
         Ok(())
     }
 
-    /// The update by position, after every check, so that what follows cannot fail halfway.
+    /// Returns the checked update by position, so that merging cannot fail halfway.
     fn checked(
         &self,
         update: Update,
@@ -185,7 +190,7 @@ impl State {
     }
 }
 
-/// The value in the form of the field: typed elements where it declares them, JSON elsewhere.
+/// Converts a value to the form of the field: typed elements or JSON.
 fn field_form(field: &Field, value: FieldValue, validates: bool) -> Result<FieldValue, StateError> {
     let Some(element) = field.field_type().typed_element() else {
         return Ok(match value.as_typed() {
@@ -238,7 +243,7 @@ impl fmt::Debug for State {
     }
 }
 
-/// A schema that was found to be sound, with its fields by name.
+/// A checked schema, with its fields by name.
 #[derive(Debug)]
 pub(crate) struct Layout {
     schema: StateSchema,
@@ -276,7 +281,7 @@ impl Layout {
         &self.schema
     }
 
-    /// The state in which every field has its default.
+    /// Returns the state in which every field has its default.
     pub(crate) fn defaults(self: &Arc<Self>) -> State {
         State {
             layout: Arc::clone(self),
@@ -284,14 +289,14 @@ impl Layout {
         }
     }
 
-    /// The defaults with some fields replaced.
+    /// Returns the defaults with some fields replaced.
     pub(crate) fn state(self: &Arc<Self>, fields: Update) -> Result<State, StateError> {
         let mut state = self.defaults();
         state.replace(fields)?;
         Ok(state)
     }
 
-    /// A state under this layout: O(1) for one that has it, a full check for a foreign one.
+    /// Adopts a state: O(1) for this layout, a full check for another one.
     pub(crate) fn adopt(self: &Arc<Self>, state: State) -> Result<State, StateError> {
         if Arc::ptr_eq(self, &state.layout) {
             return Ok(state);

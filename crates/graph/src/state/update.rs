@@ -1,4 +1,4 @@
-//! A partial update: what a node returns, and what an invocation starts from.
+//! A partial update: the result of a node, or the start of an invocation.
 
 use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
@@ -8,8 +8,8 @@ use crate::state::value::FieldValue;
 
 /// New values for some fields, in the order in which they were set.
 ///
-/// What becomes of a value is up to the field's [`Reducer`](crate::Reducer): one item to append is
-/// a list of one.
+/// The field's [`Reducer`](crate::Reducer) determines how a value is merged: to append one item,
+/// pass a list with one item.
 ///
 /// ```
 /// use logue_graph::Update;
@@ -26,19 +26,21 @@ pub struct Update {
 }
 
 impl Update {
-    /// An update of nothing.
+    /// Creates an empty update.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a field; one that is there already gets the new value and keeps its place.
+    /// Sets the new value of a field.
+    ///
+    /// A field that is already in the update gets the new value and keeps its position.
     #[must_use]
     pub fn with(mut self, field: impl Into<String>, value: impl Into<FieldValue>) -> Self {
         self.set(field, value);
         self
     }
 
-    /// Adds a field in place; see [`with`](Self::with).
+    /// Sets a field in place; see [`with`](Self::with).
     pub fn set(&mut self, field: impl Into<String>, value: impl Into<FieldValue>) {
         let field = field.into();
         let value = value.into();
@@ -48,43 +50,43 @@ impl Update {
         }
     }
 
-    /// Puts a later update behind this one. A field that both name is merged twice, in this order.
+    /// Appends a later update. A field in both is merged twice, in order.
     #[must_use]
     pub fn and_then(mut self, later: Self) -> Self {
         self.entries.extend(later.entries);
         self
     }
 
-    /// The new value of a field, if the update has one; the last, if it has several.
+    /// Returns the new value of a field, if any; the last of several.
     pub fn get(&self, field: &str) -> Option<&FieldValue> {
         let mut entries = self.entries.iter().rev();
         entries.find_map(|(name, value)| (name == field).then_some(value))
     }
 
-    /// Takes a field out.
+    /// Removes a field.
     pub(crate) fn remove(&mut self, field: &str) -> Option<FieldValue> {
         let at = self.entries.iter().rposition(|(name, _)| name == field)?;
         Some(self.entries.remove(at).1)
     }
 
-    /// Adds an entry behind the others, whatever they name.
+    /// Appends an entry after the others, even for a field that is present.
     pub(crate) fn push(&mut self, field: impl Into<String>, value: FieldValue) {
         self.entries.push((field.into(), value));
     }
 
-    /// The fields and their new values.
+    /// Returns the fields and their new values.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &FieldValue)> {
         self.entries
             .iter()
             .map(|(name, value)| (name.as_str(), value))
     }
 
-    /// How many fields it names.
+    /// Returns the number of fields.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether it changes nothing.
+    /// Returns whether the update is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

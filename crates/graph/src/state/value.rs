@@ -1,6 +1,6 @@
 //! The value of one state field: JSON, or a list of values of a Rust type.
 //!
-//! A JSON array at the top of a field is always a [`List`], whatever type the field declares, so
+//! A JSON array at the top of a field is always a [`List`], regardless of the declared type, so
 //! that a reducer receives arrays in one form only.
 
 use std::any::Any;
@@ -27,7 +27,7 @@ enum Repr {
 }
 
 impl FieldValue {
-    /// The list, if the value is a list of JSON values.
+    /// Returns the list, if the value is a list of JSON values.
     pub fn as_list(&self) -> Option<&List> {
         match &self.0 {
             Repr::List(list) => Some(list),
@@ -35,7 +35,7 @@ impl FieldValue {
         }
     }
 
-    /// The list, if the value is a list of elements of the type `T`.
+    /// Returns the list, if the value is a list of elements of the type `T`.
     pub fn as_list_of<T: Element>(&self) -> Option<&List<T>> {
         match &self.0 {
             Repr::List(list) => (list as &dyn Any).downcast_ref(),
@@ -44,7 +44,9 @@ impl FieldValue {
         }
     }
 
-    /// The value as JSON, unless it is a list: that one is not held as a JSON array.
+    /// Returns the value as JSON, unless it is a list.
+    ///
+    /// Lists are not held as JSON arrays.
     pub fn as_json(&self) -> Option<&Value> {
         match &self.0 {
             Repr::List(_) | Repr::Typed(_) => None,
@@ -52,7 +54,7 @@ impl FieldValue {
         }
     }
 
-    /// A copy as JSON; costs the size of the value.
+    /// Returns a copy as JSON; costs the size of the value.
     pub fn to_json(&self) -> Value {
         match &self.0 {
             Repr::List(list) => list.to_json(),
@@ -61,7 +63,9 @@ impl FieldValue {
         }
     }
 
-    /// The value as a list of JSON values, if it is a list. Typed elements are copied.
+    /// Returns the value as a list of JSON values, if it is a list.
+    ///
+    /// Typed elements are copied.
     pub(crate) fn to_list(&self) -> Option<List> {
         match &self.0 {
             Repr::List(list) => Some(list.clone()),
@@ -70,7 +74,7 @@ impl FieldValue {
         }
     }
 
-    /// The value as a list of JSON values, unless it is kept in its form.
+    /// Returns the value as a list of JSON values, unless it keeps its form.
     pub(crate) fn to_list_unless(&self, is_kept: bool) -> Option<List> {
         if is_kept { None } else { self.to_list() }
     }
@@ -86,7 +90,7 @@ impl FieldValue {
         }
     }
 
-    /// The typed list, no longer shared with other values.
+    /// Returns the typed list, unshared from other values.
     pub(crate) fn as_typed_mut(&mut self) -> Option<&mut (dyn AnyList + 'static)> {
         let Repr::Typed(list) = &mut self.0 else {
             return None;
@@ -97,7 +101,7 @@ impl FieldValue {
         Arc::get_mut(list)
     }
 
-    /// A value that others hold too.
+    /// Creates a value from a shared JSON value.
     pub(crate) fn from_shared(value: Arc<Value>) -> Self {
         if value.is_array() {
             Arc::unwrap_or_clone(value).into()
@@ -106,7 +110,7 @@ impl FieldValue {
         }
     }
 
-    /// The value as one item of a list; a list becomes an array.
+    /// Returns the value as one item of a list; a list becomes an array.
     pub(crate) fn into_json(self) -> Arc<Value> {
         match self.0 {
             Repr::List(list) => Arc::new(list.to_json()),
@@ -129,7 +133,7 @@ impl FieldValue {
         }
     }
 
-    /// What an error calls the kind of this value.
+    /// Returns the name of this value's kind for error messages.
     pub(crate) fn kind(&self) -> &'static str {
         match &self.0 {
             Repr::List(_) | Repr::Typed(_) => "list",
@@ -138,7 +142,7 @@ impl FieldValue {
     }
 }
 
-/// What an error calls the kind of a JSON value.
+/// Returns the name of a JSON value's kind for error messages.
 pub(crate) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
