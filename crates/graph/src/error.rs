@@ -148,9 +148,9 @@ pub enum SuspensionErrorKind {
 impl fmt::Display for SuspensionErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NodeEnded => "was awaited when that node had ended",
-            Self::Middleware => "was asked for by a middleware",
-            Self::Collect => "came from inside it, where errors are collected",
+            Self::NodeEnded => "was awaited after that node had ended",
+            Self::Middleware => "was requested by a middleware",
+            Self::Collect => "came from an inner graph, where errors are collected",
         })
     }
 }
@@ -168,7 +168,7 @@ pub enum EngineError {
         source: NodeError,
     },
     /// The function of a conditional edge raised an error.
-    #[error("the edge out of the node `{node}` failed")]
+    #[error("the edge from the node `{node}` failed")]
     EdgeException {
         /// The node that the edge leaves.
         node: String,
@@ -190,7 +190,9 @@ pub enum EngineError {
         cause: String,
     },
     /// The function of a conditional edge chose a target that the edge does not declare.
-    #[error("the edge out of the node `{node}` chose {target}, which is not one of its targets")]
+    #[error(
+        "the edge from the node `{node}` chose {target}, which it does not declare as a target"
+    )]
     RoutingError {
         /// The node that the edge leaves.
         node: String,
@@ -199,8 +201,8 @@ pub enum EngineError {
     },
     /// The initial state or a node's update does not fit the schema.
     #[error("{}: {cause}", match node {
-        Some(node) => format!("the update of the node `{node}` is not valid"),
-        None => "the initial state is not valid".to_owned(),
+        Some(node) => format!("invalid update of the node `{node}`"),
+        None => "invalid initial state".to_owned(),
     })]
     StateValidation {
         /// The node that returned the update; none for the initial state.
@@ -229,13 +231,13 @@ pub enum EngineError {
         reason: SuspensionErrorKind,
     },
     /// The payload of a signal does not fit the state of the waiting run.
-    #[error("the payload of the signal is not valid: {cause}")]
+    #[error("invalid signal payload: {cause}")]
     SuspensionResumePayloadInvalid {
         /// The violation of the schema.
         cause: StateError,
     },
     /// A paused run cannot be resumed: it is damaged, missing, or of another graph.
-    #[error("the paused run cannot be resumed: {cause}")]
+    #[error("cannot resume the paused run: {cause}")]
     SuspensionRecordInvalid {
         /// The defect of the record.
         cause: String,

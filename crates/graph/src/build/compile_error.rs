@@ -26,7 +26,7 @@ pub enum CompileError {
         node: String,
     },
     /// An edge starts or ends at an unknown node.
-    #[error("the edge from `{from}` to {to} touches a node that the graph does not have")]
+    #[error("the edge from `{from}` to {to} refers to an unknown node")]
     DanglingEdge {
         /// The start of the edge.
         from: String,
@@ -52,7 +52,7 @@ pub enum CompileError {
         node: String,
     },
     /// A middleware wraps an unknown node.
-    #[error("a middleware is to be wrapped around `{node}`, which the graph does not have")]
+    #[error("a middleware wraps the unknown node `{node}`")]
     UnknownNode {
         /// The name.
         node: String,
@@ -100,7 +100,7 @@ pub enum CompileError {
         reducer: Reducer,
     },
     /// The default of a field is not of the field's type.
-    #[error("a default is not valid: {0}")]
+    #[error("invalid default: {0}")]
     InvalidDefault(StateError),
 }
 

@@ -63,8 +63,10 @@ impl State {
     pub fn to<S: DeserializeOwned>(&self) -> Result<S, NodeError> {
         let fields = self.iter().map(|(name, value)| (name, Held(value)));
         S::deserialize(MapDeserializer::new(fields)).map_err(|error: serde_json::Error| {
-            NodeError::new(format!("the state is not what the node expects: {error}"))
-                .with_category("state_validation_error")
+            NodeError::new(format!(
+                "cannot read the state as the node's struct: {error}"
+            ))
+            .with_category("state_validation_error")
         })
     }
 }
@@ -164,7 +166,9 @@ impl<'de> Deserializer<'de> for Held<'de> {
 fn object<T: Serialize>(value: &T) -> Result<Map<String, Value>, NodeError> {
     match serde_json::to_value(value) {
         Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(NodeError::new("only a value with named fields is a state")),
+        Ok(_) => Err(NodeError::new(
+            "invalid state: expected a value with named fields",
+        )),
         Err(error) => Err(NodeError::wrap(error)),
     }
 }

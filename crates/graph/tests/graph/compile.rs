@@ -45,22 +45,22 @@ fn every_mistake_has_a_name_and_says_where_it_is() {
         (
             with_a().add_edge("a", "z"),
             "dangling_edge",
-            "the edge from `a` to `z` touches a node that the graph does not have",
+            "the edge from `a` to `z` refers to an unknown node",
         ),
         (
             with_a().add_edge("a", "END"),
             "dangling_edge",
-            "the edge from `a` to `END` touches a node that the graph does not have",
+            "the edge from `a` to `END` refers to an unknown node",
         ),
         (
             with_a().add_edge("a", END).add_edge("z", END),
             "dangling_edge",
-            "the edge from `z` to END touches a node that the graph does not have",
+            "the edge from `z` to END refers to an unknown node",
         ),
         (
             with_a().add_conditional_edge("a", [END, EdgeTarget::node("z")], |_: &State| END),
             "dangling_edge",
-            "the edge from `a` to `z` touches a node that the graph does not have",
+            "the edge from `a` to `z` refers to an unknown node",
         ),
         (
             with_a().add_edge("a", END).add_edge("a", END),
@@ -118,7 +118,7 @@ fn a_schema_is_checked_with_the_graph() {
         (
             vec![Field::new("f", FieldType::Int).with_default(json!("1"))],
             "invalid_default",
-            "a default is not valid: the field `f` takes int, not string",
+            "invalid default: the field `f` takes int, not string",
         ),
     ];
     for (fields, name, message) in cases {

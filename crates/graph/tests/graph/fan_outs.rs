@@ -297,7 +297,7 @@ async fn where_errors_are_collected_nothing_may_suspend() {
     assert_eq!(failed.error.category(), "suspension_in_unsupported_context");
     assert_eq!(
         failed.error.to_string(),
-        "the suspension \"s1\" of the node `each` came from inside it, where errors are collected"
+        "the suspension \"s1\" of the node `each` came from an inner graph, where errors are collected"
     );
 }
 

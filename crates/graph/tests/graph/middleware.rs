@@ -124,10 +124,7 @@ async fn the_first_one_is_outermost_and_those_of_all_nodes_are_outside() {
 fn a_middleware_around_no_node_is_found_when_compiling() {
     let error = compile(line().wrap_node("z", Instead)).unwrap_err();
     assert_eq!(error.name(), "unknown_node");
-    assert_eq!(
-        error.to_string(),
-        "a middleware is to be wrapped around `z`, which the graph does not have"
-    );
+    assert_eq!(error.to_string(), "a middleware wraps the unknown node `z`");
 }
 
 #[tokio::test]
@@ -273,7 +270,7 @@ async fn refused(graph: GraphBuilder) {
     assert_eq!(failed.error.category(), "suspension_in_unsupported_context");
     assert_eq!(
         failed.error.to_string(),
-        "the suspension \"mine\" of the node `a` was asked for by a middleware"
+        "the suspension \"mine\" of the node `a` was requested by a middleware"
     );
     assert_eq!(
         log(&failed.state),

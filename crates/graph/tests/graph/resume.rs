@@ -94,7 +94,7 @@ async fn a_payload_that_does_not_fit_is_refused_before_the_record_is_used_up() {
     assert_eq!(error.category(), "suspension_resume_payload_invalid");
     assert_eq!(
         error.to_string(),
-        "the payload of the signal is not valid: the field `count` takes int, not string"
+        "invalid signal payload: the field `count` takes int, not string"
     );
     let failed = graph.resume(waiting.paused.clone(), wrong).await;
     let failed = failed.errored().unwrap();

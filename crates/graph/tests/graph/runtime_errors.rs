@@ -76,7 +76,7 @@ async fn an_update_of_a_field_that_is_not_declared() {
     assert_eq!(errored.error.category(), "state_validation_error");
     assert_eq!(
         errored.error.to_string(),
-        "the update of the node `b` is not valid: the state has no field `nowhere`"
+        "invalid update of the node `b`: the state has no field `nowhere`"
     );
 }
 
@@ -89,7 +89,7 @@ async fn an_update_of_the_wrong_type() {
     assert_eq!(errored.error.category(), "state_validation_error");
     assert_eq!(
         errored.error.diagnostic(),
-        "the update of the node `b` is not valid: the field `count` takes int, not string"
+        "invalid update of the node `b`: the field `count` takes int, not string"
     );
 }
 
@@ -140,7 +140,9 @@ async fn a_choice_that_the_edge_does_not_declare() {
         assert_eq!(errored.error.category(), "routing_error");
         assert_eq!(
             errored.error.to_string(),
-            format!("the edge out of the node `b` chose `{name}`, which is not one of its targets")
+            format!(
+                "the edge from the node `b` chose `{name}`, which it does not declare as a target"
+            )
         );
     }
 }
@@ -184,7 +186,7 @@ async fn an_initial_state_that_does_not_fit_starts_nothing() {
             errored
                 .error
                 .to_string()
-                .starts_with("the initial state is not valid: ")
+                .starts_with("invalid initial state: ")
         );
     }
 }

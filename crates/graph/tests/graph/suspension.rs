@@ -250,7 +250,7 @@ async fn assert_unsupported(graph: CompiledGraph) {
     assert_eq!(failed.error.derived_category(), failed.error.category());
     assert_eq!(
         failed.error.diagnostic(),
-        "the suspension \"late\" of the node `a` was awaited when that node had ended"
+        "the suspension \"late\" of the node `a` was awaited after that node had ended"
     );
     assert_eq!(failed.node.as_deref(), Some("a"));
     assert_eq!(failed.steps, 1);

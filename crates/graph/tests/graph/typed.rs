@@ -127,7 +127,7 @@ async fn what_does_not_fit_is_an_error_of_the_node() {
         failed
             .error
             .diagnostic()
-            .starts_with("the state is not what the node expects: ")
+            .starts_with("cannot read the state as the node's struct: ")
     );
 
     let graph = builder().add_typed_node("only", |_: Part, _| async { Ok(json!([1])) });
@@ -139,7 +139,7 @@ async fn what_does_not_fit_is_an_error_of_the_node() {
         .unwrap();
     assert_eq!(
         failed.error.diagnostic(),
-        "only a value with named fields is a state"
+        "invalid state: expected a value with named fields"
     );
     let unwritable = BTreeMap::from([((1, 2), 3)]);
     assert!(Update::of(&unwritable).is_err());
