@@ -1,15 +1,15 @@
-//! What a user is told about an error, and whether trying again can help.
+//! Error buckets: the reply to the user, and the chance of a retry.
 
 use std::fmt;
 
 /// The three kinds of failure that a chat distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorBucket {
-    /// The conversation cannot go on.
+    /// The conversation cannot continue.
     SessionTerminating,
-    /// The same message may succeed later.
+    /// An unchanged message may succeed later.
     RetryableTransient,
-    /// The user, or whoever sent the message, must change something.
+    /// The user or the sender of the message must change something.
     UserCorrectable,
 }
 
@@ -34,8 +34,9 @@ impl ErrorBucket {
         .find(|bucket| bucket.as_str() == name)
     }
 
-    /// What the user is told unless the application has its own words. Only a user-correctable
-    /// error repeats the diagnostic, because only there it is of use.
+    /// The reply to the user, unless the application has its own text.
+    ///
+    /// Only a user-correctable error repeats the diagnostic, because only there it helps.
     pub fn default_reply(self, diagnostic: &str) -> String {
         match self {
             Self::SessionTerminating => {
@@ -74,9 +75,9 @@ impl<F: Fn(&str) -> ErrorBucket + Send + Sync> Classifier for F {
 
 /// The buckets that the harness contract names.
 ///
-/// A category that it does not name is transient: a failed turn leaves the session as it was, so
-/// trying again does no harm, and neither ending the conversation nor blaming the user is justified
-/// by an error that nobody knows.
+/// A category that it does not name is transient: a failed turn leaves the session unchanged, so a
+/// retry does no harm, and an unknown error justifies neither ending the conversation nor blaming
+/// the user.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DefaultClassifier;
 

@@ -17,13 +17,15 @@ impl Timestamp {
         Self(self.0.saturating_add(millis))
     }
 
-    /// How long it is until `later`; nothing if that is past.
+    /// The time until `later`; zero if that is past.
     pub fn until(self, later: Self) -> Duration {
         Duration::from_millis(later.0.saturating_sub(self.0))
     }
 }
 
-/// Tells the time and waits. A program passes the machine's clock, a simulator its own.
+/// A source of time and timers.
+///
+/// A program passes the machine's clock, a simulator its own.
 pub trait Clock: Send + Sync {
     /// The moment it is.
     fn now(&self) -> Timestamp;

@@ -130,7 +130,7 @@ impl<E: Send + 'static> ChatHarnessBuilder<E> {
     /// Sets the categories of failures whose completed work becomes history.
     ///
     /// The effects of such a turn are real; it only reached a limit, as a cancelled turn does. After
-    /// any other failure the history is as it was before the turn.
+    /// any other failure the history is the one before the turn.
     pub fn with_kept_failures(
         mut self,
         is_kept: impl Fn(&str) -> bool + Send + Sync + 'static,

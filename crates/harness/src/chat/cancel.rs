@@ -1,4 +1,4 @@
-//! Watches a running turn for the loss of its lease and for requests to cancel it.
+//! Watches a running turn for the loss of its lease and for cancel requests.
 
 use std::future::Future;
 use std::pin::pin;

@@ -8,7 +8,7 @@
 //!   entry of the inbox gets an outcome, even if processes die in between.
 //! - **One turn at a time**, over all processes, in the order in which messages were accepted. A
 //!   process that was stopped while another one took over can commit nothing.
-//! - **A turn is a transaction.** A failed one leaves the history as it was. What had happened in it
+//! - **A turn is a transaction.** A failed one leaves the history unchanged. What had happened in it
 //!   is in its journal, and the user's words are in the inbox.
 //! - **A suspended turn resumes anywhere**: its state is committed beside the session, and its
 //!   signal is one more entry of the inbox, consumed once.

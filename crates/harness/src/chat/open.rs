@@ -94,7 +94,7 @@ impl<E: Send + 'static> Inner<E> {
         let fields = self.migrated(info)?;
         let mut update = Update::new();
         for (name, value) in fields {
-            // A field that the graph does not have any more is kept in the store and not loaded.
+            // A field that the graph no longer has is kept in the store and not loaded.
             if self.graph.schema().field(&name).is_some() {
                 update.set(name, value);
             }

@@ -15,7 +15,7 @@ use logue_graph::{SignalDescriptor, State};
 pub enum ChatTurnOutcome {
     /// The turn reached its end.
     Completed(CompletedTurn),
-    /// The turn failed, and the session's history is as it was before.
+    /// The turn failed, and the session's history is unchanged.
     Errored(ErroredTurn),
     /// The turn waits for a signal.
     Suspended(SuspendedTurn),

@@ -140,7 +140,7 @@ impl<E: Send + 'static> Inner<E> {
             match self.store.acquire(session, &self.owner, now, lease).await {
                 Ok(LeaseResult::Lease(lease)) => {
                     let worked = self.work_off(&lease, entry, sink).await;
-                    // What cannot be given back ends by itself.
+                    // A lease that cannot be given back expires.
                     drop(self.store.release(&lease).await);
                     match worked {
                         Ok(outcome) => return outcome,

@@ -48,7 +48,7 @@ pub enum SignalError {
     RecordInvalid {
         /// The invocation.
         invocation_id: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The store failed.

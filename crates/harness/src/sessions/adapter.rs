@@ -19,14 +19,14 @@ use super::record::{
 };
 
 const MESSAGES: &str = "messages";
-/// How long a save may take before another owner may have the session.
+/// The time for a save before another owner may take the session.
 const LEASE: Duration = Duration::from_secs(10);
 
 /// Offers the sessions of a store by the protocol of the sessions contract.
 ///
-/// The field `messages`, if it is a list, is the history; the others are the session's fields, and
-/// one that a record does not have any more is stored as null, which loading takes for absent. A
-/// session that somebody else works on cannot be saved meanwhile.
+/// The field `messages`, if it is a list, is the history; the others are the session's fields. A
+/// field that a record no longer has is stored as null, which loading takes for absent. A session
+/// under another owner's lease cannot be saved meanwhile.
 #[derive(Clone)]
 pub struct StoreSessions {
     store: SharedStore,
@@ -35,7 +35,7 @@ pub struct StoreSessions {
 }
 
 impl StoreSessions {
-    /// A view of a store. The owner's name must be nobody else's.
+    /// Creates a view of a store. The owner's name must be unique.
     pub fn new(store: SharedStore, clock: Arc<dyn Clock>, owner: impl Into<String>) -> Self {
         Self {
             store,
@@ -100,7 +100,9 @@ impl StoreSessions {
         Ok(written.then_some(lease.epoch))
     }
 
-    /// Whether it could be written: the history must be the beginning of the record's messages.
+    /// Writes a record under a lease and returns whether it fitted.
+    ///
+    /// The history must be the beginning of the record's messages.
     async fn write_under(
         &self,
         lease: &Lease,
@@ -152,7 +154,7 @@ impl StoreSessions {
     }
 }
 
-/// The new version, or none if somebody else came first.
+/// The new version, or none if another owner came first.
 type Saved = Result<Option<u64>, StoreError>;
 
 impl SessionStore for StoreSessions {

@@ -14,7 +14,7 @@ use super::projection::Projection;
 use super::record::{SessionRecord, SessionStore, SessionStoreError};
 use super::runtime::Sessions;
 
-/// What a session gives a run, and the run's tie to it.
+/// The fields that a session gives a run, and the run's tie to it.
 pub(super) struct Loaded {
     pub(super) bound: Bound,
     pub(super) fields: Update,
@@ -77,7 +77,7 @@ impl Sessions {
 }
 
 impl Bound {
-    /// What is to be written when the session has come to this state.
+    /// The record to write for a session in this state.
     pub(super) fn write(&self, state: &State) -> SessionWrite {
         let version = self.version.load(Ordering::Relaxed);
         SessionWrite {

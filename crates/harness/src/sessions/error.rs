@@ -1,11 +1,11 @@
-//! Why a run of a session could not begin, could not be kept, or failed.
+//! Errors of starting, saving and running a session's run.
 
 use logue_graph::EngineError;
 
 use super::migration::MigrationError;
 use super::record::SessionStoreError;
 
-/// What went wrong around or in a run.
+/// An error around or in a run.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
@@ -14,19 +14,19 @@ pub enum SessionError {
     LoadFailed {
         /// The session.
         session_id: String,
-        /// Why.
+        /// The cause of the failure.
         cause: String,
     },
-    /// The run reached its end or a save in its middle, and the session could not be saved.
+    /// The run reached its end or a save, and the session could not be saved.
     #[error("the session `{session_id}` could not be saved: {source}")]
     SaveFailed {
         /// The session.
         session_id: String,
-        /// What the store said.
+        /// The error of the store.
         source: SessionStoreError,
     },
-    /// Somebody else saved the session meanwhile.
-    #[error("the session `{session_id}` was saved by somebody else meanwhile")]
+    /// Another process saved the session meanwhile.
+    #[error("session `{session_id}` was modified concurrently")]
     WriteConflict {
         /// The session.
         session_id: String,
@@ -37,23 +37,23 @@ pub enum SessionError {
     /// The run suspended and could not be stored; it cannot be resumed.
     #[error("the suspended run could not be stored: {source}")]
     PersistenceFailed {
-        /// What the store said.
+        /// The error of the store.
         source: SessionStoreError,
     },
-    /// There is no such suspended run, or it cannot be read, or it is not suspended any more.
+    /// The suspended run is missing, unreadable or no longer suspended.
     #[error("the run `{invocation_id}` cannot be resumed: {reason}")]
     RecordInvalid {
         /// The run.
         invocation_id: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The payload of the signal does not fit the state. The run still waits.
-    #[error("the run `{invocation_id}` cannot go on with this payload: {reason}")]
+    #[error("cannot resume the run `{invocation_id}` with this payload: {reason}")]
     PayloadInvalid {
         /// The run.
         invocation_id: String,
-        /// What does not fit.
+        /// The mismatch.
         reason: String,
     },
     /// The run itself failed.
@@ -62,7 +62,9 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// The name of the error in the contract; of a failed run the one that a caller acts on.
+    /// The name of the error in the contract.
+    ///
+    /// For a failed run, it is the category that a caller acts on.
     pub fn category(&self) -> &str {
         match self {
             Self::LoadFailed { .. } => "session_load_failed",
@@ -76,7 +78,7 @@ impl SessionError {
         }
     }
 
-    /// What happened, in words for whoever can do something about it.
+    /// A description of the error for the party that can act on it.
     pub fn diagnostic(&self) -> String {
         match self {
             Self::Engine(error) => error.diagnostic(),

@@ -1,7 +1,7 @@
-//! From the version of the schema that a stored state has to the one that a graph has.
+//! Migrations of stored states to the schema version of a graph.
 //!
 //! A migration is an edge between two versions, and a state takes the shortest chain of them. Two
-//! chains that are equally short would give two states, so that is an error and nobody's choice.
+//! equally short chains would give two states, so they are an error and not a choice.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -21,7 +21,7 @@ pub struct Migrations {
     edges: BTreeMap<Edge, Migrate>,
 }
 
-/// Why a state could not be brought to the version of the graph.
+/// The reason that a state could not reach the version of the graph.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MigrationError {
@@ -34,9 +34,9 @@ pub enum MigrationError {
         from_version: String,
         /// The version that the graph has.
         to_version: String,
-        /// How many migrations are known.
+        /// The number of registered migrations.
         registered_migrations_count: usize,
-        /// Which ones.
+        /// The registered migrations.
         registry_description: String,
     },
     /// Two chains of the same length lead there, or one step was registered twice.
@@ -44,19 +44,19 @@ pub enum MigrationError {
         "several migrations lead from version {from_version:?} to {to_version:?} equally directly"
     )]
     Ambiguous {
-        /// Where they begin.
+        /// The version at which the chains begin.
         from_version: String,
-        /// Where they end.
+        /// The version at which the chains end.
         to_version: String,
     },
     /// A migration failed, and the chain stopped there.
     #[error("the migration from version {from_version:?} to {to_version:?} failed: {cause}")]
     Failed {
-        /// Where the step that failed begins.
+        /// The version at which the failed step begins.
         from_version: String,
-        /// Where it ends.
+        /// The version at which the failed step ends.
         to_version: String,
-        /// Why.
+        /// The cause of the failure.
         cause: String,
     },
 }
@@ -106,7 +106,8 @@ impl Migrations {
         Ok(self)
     }
 
-    /// Takes a state from one version to another by the shortest chain. Equal versions ask nobody.
+    /// Migrates a state between two versions by the shortest chain. Equal versions need no
+    /// migration.
     ///
     /// # Errors
     /// In this order: several shortest chains, none, a step that fails.
@@ -203,7 +204,7 @@ impl Migrations {
     }
 }
 
-/// How a version is reached: by how many shortest chains, and by which last step.
+/// The number of shortest chains to a version, and the last step of one.
 struct Way<'a> {
     ways: usize,
     last: Option<Step<'a>>,

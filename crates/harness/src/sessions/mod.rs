@@ -1,12 +1,12 @@
 //! State that outlives a run: what a session keeps between two invocations of a graph.
 //!
-//! [`Sessions`] runs a graph for sessions: it loads the record of one before the run, migrates it to
-//! the version of the graph, and saves it behind the run. Records are kept by a [`SessionStore`], runs
-//! that wait for a signal by a [`PausedStore`]; a store that is both keeps them together.
+//! [`Sessions`] runs a graph for sessions: it loads the record of one before the run, migrates it
+//! to the version of the graph, and saves it after the run. Records are kept by a [`SessionStore`],
+//! runs that wait for a signal by a [`PausedStore`]; a store that is both keeps them together.
 //!
 //! ```text
 //! load ─▶ migrate ─▶ project ─▶ run ─┬─▶ END ─────────▶ save
-//!                     ▲              ├─▶ failed         (the session stays as it was)
+//!                     ▲              ├─▶ failed         (the session is unchanged)
 //!                     │              └─▶ suspended ───▶ pause, with the session beside it
 //!                     └── merge, claim ◀── resume ◀───── signal
 //! ```

@@ -1,10 +1,10 @@
-//! How a run of a session ends.
+//! Outcomes of the runs of a session.
 
 use logue_graph::{Completed, State, Suspended};
 
 use super::error::SessionError;
 
-/// How a run ended, what became of its session included.
+/// The outcome of a run, including the effect on its session.
 #[derive(Clone, Debug)]
 #[must_use = "an outcome may be an error or a suspension"]
 pub enum SessionOutcome {
@@ -20,16 +20,17 @@ pub enum SessionOutcome {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FailedRun {
-    /// Why.
+    /// The error.
     pub error: SessionError,
-    /// The state from which one could go on, if the run began.
+    /// The state from which a caller could continue, if the run began.
     pub state: Option<State>,
-    /// The node in which, or behind which, it happened.
+    /// The node in which, or after which, it happened.
     pub node: Option<String>,
-    /// The run, if it began or was to go on.
+    /// The run, if it began or was to resume.
     pub invocation_id: Option<String>,
-    /// What the run reached, if it failed only when its session was to be saved. Nothing of that is
-    /// undone.
+    /// The completed run, if only the save of its session failed.
+    ///
+    /// Nothing of the run is undone.
     pub completed: Option<Completed>,
 }
 
@@ -60,7 +61,7 @@ impl SessionOutcome {
         }
     }
 
-    /// The id of the run, if one began or was to go on.
+    /// The id of the run, if one began or was to resume.
     pub fn invocation_id(&self) -> Option<&str> {
         match self {
             Self::Completed(completed) => Some(&completed.invocation_id),

@@ -8,12 +8,12 @@ use super::record::{
     LoadedSession, SessionRecord, SessionResult, SessionStore, SessionSummary, SummaryFilter,
 };
 
-/// Where a paused run is on its way. Only one that is suspended can be resumed.
+/// The progress of a paused run. Only a suspended run can be resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PausedStatus {
     /// It waits for its signal.
     Suspended,
-    /// Somebody has taken it to resume it.
+    /// A caller has claimed it to resume it.
     Claimed,
     /// It was resumed and reached its end.
     Completed,
@@ -42,11 +42,11 @@ pub struct PausedRecord {
     pub session_id: Option<String>,
     /// The name under which its signal is to come.
     pub signal_id: String,
-    /// Where it is.
+    /// The progress of the run.
     pub status: PausedStatus,
-    /// How often the run has been paused before: a second suspension is another record to claim.
+    /// The number of earlier pauses: a second suspension is another record to claim.
     pub round: u64,
-    /// Everything that the run needs to go on; `Null` once it is over.
+    /// Everything that the run needs to resume; `Null` once it is over.
     pub run: Value,
 }
 
@@ -61,8 +61,10 @@ pub struct SessionWrite {
 
 /// Keeps paused runs.
 pub trait PausedStore: Send + Sync {
-    /// Saves a paused run in place of an earlier one of the same invocation, and the record of its
-    /// session beside it: either both can be seen or neither. Gives the session's version.
+    /// Saves a paused run together with the record of its session.
+    ///
+    /// It replaces an earlier one of the same invocation. Either both can be seen or neither.
+    /// Returns the session's version.
     ///
     /// # Errors
     /// It could not be written; nothing is changed, and nothing can be resumed that could not before.
@@ -84,13 +86,13 @@ pub trait PausedStore: Send + Sync {
     /// It could not be written.
     fn claim<'a>(&'a self, invocation_id: &'a str, round: u64) -> SessionResult<'a, bool>;
 
-    /// Says how a claimed run ended. What it needed to go on may be forgotten.
+    /// Records the end of a claimed run. Its resume data may be dropped.
     ///
     /// # Errors
     /// It could not be written.
     fn finish<'a>(&'a self, invocation_id: &'a str, status: PausedStatus) -> SessionResult<'a, ()>;
 
-    /// The runs that wait for a signal of that name, in the order in which they began to.
+    /// The runs that wait for a signal of that name, oldest wait first.
     ///
     /// # Errors
     /// They could not be read.
@@ -125,8 +127,8 @@ impl<S: PausedStore + ?Sized> PausedStore for Arc<S> {
 
 /// A store of sessions and another one of paused runs as one.
 ///
-/// Two media have no common transaction. The session is saved first and put back as it was if the
-/// paused run cannot be saved; a process that dies in between leaves a session that is ahead and
+/// Two media have no common transaction. The session is saved first and restored if the paused run
+/// cannot be saved; a process that dies in between leaves a session that is ahead and
 /// nothing to resume.
 #[derive(Clone, Debug)]
 pub struct Paired<S, P> {
@@ -141,7 +143,7 @@ impl<S: SessionStore, P: PausedStore> Paired<S, P> {
     }
 
     async fn put_back(&self, session_id: &str, before: Option<LoadedSession>, written: u64) {
-        // Whoever saved after this one has the last word, so a conflict is no failure here.
+        // The last save takes precedence, so a conflict does not count as a failure here.
         drop(match before {
             Some(before) => {
                 let saved = self.sessions.save(before.record, Some(written)).await;

@@ -1,13 +1,15 @@
-//! Which fields of a graph's state a session keeps.
+//! The selection of state fields that a session keeps.
 
 use serde_json::{Map, Value};
 
 use logue_graph::{State, StateError, StateSchema, Update};
 
-/// What is kept of a state between two runs: everything, or some fields, maybe under other names.
+/// The state kept between two runs: everything, or some fields, optionally renamed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Projection {
-    /// The field of the session and the field of the state; all under their own names, if none.
+    /// Pairs of a session field and a state field.
+    ///
+    /// Without pairs, all fields are kept under their own names.
     pairs: Option<Vec<(String, String)>>,
 }
 
@@ -54,7 +56,7 @@ impl Projection {
         }
     }
 
-    /// What a session keeps of a state. Costs the size of that.
+    /// The fields of a state that a session keeps. Linear in their size.
     pub(super) fn kept(&self, state: &State) -> Map<String, Value> {
         let Some(pairs) = &self.pairs else {
             return state.to_json();
@@ -66,7 +68,7 @@ impl Projection {
         kept.collect()
     }
 
-    /// What a stored session gives a run. Fields that the graph does not have any more give nothing.
+    /// The fields that a stored session gives a run. Fields unknown to the graph are dropped.
     pub(super) fn given(&self, kept: Map<String, Value>, schema: &StateSchema) -> Update {
         let mut update = Update::new();
         for (name, value) in kept {

@@ -1,4 +1,4 @@
-//! What is kept of a session between two runs, and where: the port that stores implement.
+//! Session records and the port that their stores implement.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -17,8 +17,9 @@ pub struct SessionRecord {
     pub state: Map<String, Value>,
     /// The version of the schema that they are in.
     pub schema_version: Option<String>,
-    /// Whatever else the store wants to be given back; the runtime passes it on from a load to the
-    /// next save.
+    /// Other data that the store requires to be returned.
+    ///
+    /// The runtime passes it on from a load to the next save.
     pub metadata: Map<String, Value>,
 }
 
@@ -50,30 +51,30 @@ pub struct LoadedSession {
     pub version: u64,
 }
 
-/// What a list of sessions says of each; never its state.
+/// The summary of a session in a list, without its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionSummary {
     /// The session.
     pub session_id: String,
     /// The version of the schema that its state is in.
     pub schema_version: Option<String>,
-    /// When it was saved last.
+    /// The time of the last save.
     pub updated_at: Timestamp,
 }
 
-/// Which sessions a list is to name.
+/// A filter for the sessions to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SummaryFilter {
     /// Those whose id begins so.
     pub prefix: Option<String>,
 }
 
-/// Why a store of sessions refuses or fails.
+/// The errors of a store of sessions.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionStoreError {
-    /// Somebody else saved the session since it was loaded.
-    #[error("the session `{session_id}` was saved by somebody else meanwhile")]
+    /// Another process saved the session since it was loaded.
+    #[error("session `{session_id}` was modified concurrently")]
     Conflict {
         /// The session.
         session_id: String,
@@ -81,7 +82,7 @@ pub enum SessionStoreError {
     /// The medium failed.
     #[error("{message}")]
     Failed {
-        /// What happened.
+        /// A description of the failure.
         message: String,
         /// The error of the medium.
         #[source]
@@ -99,7 +100,7 @@ impl SessionStoreError {
     }
 }
 
-/// What every method of a store of sessions gives.
+/// The future that every method of a store of sessions returns.
 pub type SessionResult<'a, T> = BoxFuture<'a, Result<T, SessionStoreError>>;
 
 /// Keeps the records of sessions: the protocol of the sessions contract, for stores of one's own.

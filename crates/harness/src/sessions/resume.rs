@@ -1,4 +1,4 @@
-//! How a suspended run goes on: checked first, then claimed, then run.
+//! The resumption of a suspended run: first a check, then the claim, then the run.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use super::paused::{PausedRecord, PausedStatus};
 use super::runtime::Sessions;
 
 impl Sessions {
-    /// Gives a suspended run its signal and goes on with it under its own id.
+    /// Gives a suspended run its signal and resumes it under its own id.
     ///
     /// The payload replaces fields of the state. What does not fit is refused before the run is
     /// claimed, so that a better payload may follow; the claim is given to one caller only. What the
     /// session has kept since replaces what it had kept then, so that runs in between are not undone.
     ///
-    /// A future that is dropped when the run was claimed leaves it claimed: part of it has happened,
-    /// and nobody may do that again.
+    /// Dropping the future after the claim leaves the run claimed: part of it has happened, and
+    /// must not happen again.
     pub async fn resume(
         &self,
         invocation_id: &str,
@@ -34,7 +34,7 @@ impl Sessions {
         match self.paused.claim(invocation_id, record.round).await {
             Ok(true) => {}
             Ok(false) => {
-                let error = invalid(invocation_id, "somebody else has resumed it");
+                let error = invalid(invocation_id, "another caller has resumed it");
                 return FailedRun::before(error, Some(invocation_id)).into();
             }
             Err(source) => {

@@ -1,4 +1,4 @@
-//! A graph whose runs belong to sessions: what is loaded before a run and kept behind it.
+//! A graph whose runs belong to sessions, loaded before a run and saved after it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use super::record::SessionStore;
 
 /// A graph with a memory.
 ///
-/// A run that names a session begins with what the session has kept and is kept when it reaches its
-/// end; a run that fails leaves the session as it was. A run that suspends is kept together with its
-/// session, and [`resume`](Self::resume) goes on with it, once, also in another process. Without a
-/// store, or without a session, no store is asked; runs can be suspended all the same.
+/// A run that names a session begins with the kept state and is kept when it reaches its end; a run
+/// that fails leaves the session unchanged. A run that suspends is kept together with its session,
+/// and [`resume`](Self::resume) continues it, once, also in another process. Without a store, or
+/// without a session, no store is asked; runs can still be suspended.
 ///
 /// Two runs of one session at once are not kept apart: the last one to end is kept, unless
 /// [`with_conflicts`](Self::with_conflicts) refuses it. Cloning is cheap.
@@ -49,7 +49,7 @@ pub struct OpenSession {
     pub(super) migrated: Vec<(String, String)>,
 }
 
-/// What a run is told besides its state.
+/// Options of a run besides its state.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct RunOptions {
@@ -59,7 +59,7 @@ pub struct RunOptions {
     pub correlation_id: Option<String>,
     /// Passed along to every node.
     pub metadata: Map<String, Value>,
-    /// Who else takes part.
+    /// The other participants of the run.
     pub ports: RunPorts,
 }
 
@@ -74,7 +74,7 @@ impl OpenSession {
         &self.state
     }
 
-    /// Whether there was a record of it.
+    /// Returns whether the session had a record.
     pub fn existed(&self) -> bool {
         self.existed
     }
@@ -108,8 +108,9 @@ impl Sessions {
         self
     }
 
-    /// Keeps sessions in one store and suspended runs in another one; see [`Paired`] for what that
-    /// cannot promise.
+    /// Keeps sessions in one store and suspended runs in another.
+    ///
+    /// See [`Paired`] for the guarantees that two stores cannot give.
     #[must_use]
     pub fn with_stores(
         self,
@@ -144,16 +145,18 @@ impl Sessions {
         self
     }
 
-    /// Whether a session is saved when its run ends or suspends. Without it only what a node saves
-    /// is kept; sessions are loaded all the same.
+    /// Sets whether a session is saved when its run ends or suspends.
+    ///
+    /// Without it, only explicit saves of nodes are kept; sessions are loaded all the same.
     #[must_use]
     pub fn with_auto_save(mut self, auto_save: bool) -> Self {
         self.auto_save = auto_save;
         self
     }
 
-    /// Whether a run whose session somebody else has saved meanwhile ends in
-    /// `session_write_conflict`, instead of replacing what that one saved.
+    /// Sets whether a concurrent save of the session fails the run.
+    ///
+    /// Such a run ends in `session_write_conflict`. Without it, the run replaces the other save.
     #[must_use]
     pub fn with_conflicts(mut self, conflicts: bool) -> Self {
         self.conflicts = conflicts;
@@ -195,8 +198,9 @@ impl Sessions {
         })
     }
 
-    /// Runs the graph on an open session after an update has been merged into it by the reducers.
-    /// Nothing is loaded again.
+    /// Runs the graph on an open session with an update.
+    ///
+    /// The reducers merge the update into the state first. Nothing is loaded again.
     pub async fn invoke_open(
         &self,
         session: OpenSession,

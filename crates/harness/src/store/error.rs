@@ -1,4 +1,4 @@
-//! Why a store refuses or fails.
+//! Errors of a store.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The session is no longer the lease's: somebody else took it over, or it was given back.
+    /// The lease no longer holds the session: another owner took it, or it was given back.
     #[error(
         "the session `{session}` is no longer this owner's (epoch {current}, this one is {epoch})"
     )]
@@ -16,7 +16,7 @@ pub enum StoreError {
         session: String,
         /// The epoch of the lease that was used.
         epoch: u64,
-        /// The epoch in force.
+        /// The current epoch.
         current: u64,
     },
     /// The history is not as long as was expected.
@@ -32,16 +32,16 @@ pub enum StoreError {
     /// There is no such session, entry or suspension.
     #[error("there is no {what}")]
     NotFound {
-        /// What was looked for, with its name.
+        /// The missing item, with its name.
         what: String,
     },
     /// There is one already.
     #[error("there is already {what}")]
     Exists {
-        /// What is there, with its name.
+        /// The existing item, with its name.
         what: String,
     },
-    /// What is stored cannot be what was written.
+    /// The stored data cannot be the data that was written.
     #[error("the store is damaged: {0}")]
     Damaged(String),
     /// The store was written by a later version of the program.
@@ -52,10 +52,10 @@ pub enum StoreError {
         /// The latest one that is known here.
         known: u64,
     },
-    /// The medium failed: nothing was changed, or nobody can tell. Trying again may help.
+    /// The medium failed: nothing was changed, or the effect is unknown. Retrying may help.
     #[error("{message}")]
     Unavailable {
-        /// What happened.
+        /// A description of the failure.
         message: String,
         /// The error of the medium.
         #[source]
@@ -72,12 +72,12 @@ impl StoreError {
         }
     }
 
-    /// Whether another writer came first, so that the caller's view is old.
+    /// Returns whether another writer came first, so that the caller's view is old.
     pub const fn is_conflict(&self) -> bool {
         matches!(self, Self::Fenced { .. } | Self::Conflict { .. })
     }
 
-    /// Whether only the medium failed, so that the same may work when it is tried again.
+    /// Returns whether only the medium failed, so that a retry may succeed.
     pub const fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable { .. })
     }

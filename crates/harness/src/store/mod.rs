@@ -2,10 +2,11 @@
 //!
 //! A [`Store`] keeps, for each session, six things:
 //!
-//! - the **inbox**: what is to be done, in the order in which it was accepted. A user's message and a
+//! - the **inbox**: the pending work, in the order in which it was accepted. A user's message and a
 //!   signal are entries alike ([`EntryPayload`]), so one queue says what comes next;
-//! - the **lease**: who may work the inbox off, until when, and under which epoch. Each new owner gets
-//!   a higher epoch, and whatever an earlier owner still tries is refused ([`StoreError::Fenced`]);
+//! - the **lease**: the owner that may process the inbox, its deadline and its epoch. Each new
+//!   owner gets a higher epoch, and later attempts of an earlier owner are refused
+//!   ([`StoreError::Fenced`]);
 //! - the **history**: messages in an append-only log, and the other fields of the state;
 //! - the **journal** of the turn that runs: what has happened in it and is not yet history;
 //! - **suspensions** and **outcomes**: what waits for a signal, and how every entry ended;
@@ -45,15 +46,15 @@ pub use record::{
 use crate::clock::Timestamp;
 use logue_graph::BoxFuture;
 
-/// What every method of a store gives.
+/// The future that every method of a store returns.
 pub type StoreResult<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 /// Keeps sessions. See the [module](self) for what it keeps and what each method promises.
 pub trait Store: Send + Sync {
-    /// Puts an entry at the end of the inbox, and makes the session if there is none.
+    /// Puts an entry at the end of the inbox, and creates a missing session.
     ///
     /// An entry whose key the session has seen before is not put again: the first one is returned,
-    /// with `fresh` false, whatever became of it, and nothing else happens. With
+    /// settled or not, with `fresh` false, and nothing else happens. With
     /// [`NewEntry::only_if_idle`] an entry is refused while another one waits or runs. With
     /// [`NewEntry::cancel`] the running entry is asked to end in the same transaction.
     ///
@@ -67,13 +68,16 @@ pub trait Store: Send + Sync {
     /// The entries that are not settled, the next one first.
     fn inbox<'a>(&'a self, session: &'a str) -> StoreResult<'a, Vec<InboxEntry>>;
 
-    /// Asks whoever runs an entry to end it; the latest request counts. Nothing happens, and `false`
-    /// is returned, if none runs.
+    /// Asks the owner of the running entry to end it; the latest request counts.
+    ///
+    /// Nothing happens, and `false` is returned, if none runs.
     fn request_cancel<'a>(&'a self, session: &'a str, mode: CancelMode) -> StoreResult<'a, bool>;
 
-    /// Takes the session for `owner` until `now + ttl`, if nobody has it or its owner's time is over.
-    /// The epoch is higher than every earlier one, also of a deleted session of this id. An owner
-    /// that still has it gets a new epoch too. A lease is over from `now + ttl` on.
+    /// Takes a free session for `owner` until `now + ttl`.
+    ///
+    /// A session is free if it has no lease or its lease is over. The epoch is higher than every
+    /// earlier one, also of a deleted session of this id. An owner that still has it gets a new
+    /// epoch too. A lease is over from `now + ttl` on.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if there is no such session.
@@ -85,11 +89,11 @@ pub trait Store: Send + Sync {
         ttl: Duration,
     ) -> StoreResult<'a, LeaseResult>;
 
-    /// Moves the end of the lease, and tells whether the running entry was asked to end.
+    /// Extends the lease and returns any request to end the running entry.
     ///
     /// # Errors
-    /// [`StoreError::Fenced`] if the session has a later epoch, or was given back. A lease whose time
-    /// is over and that nobody else took may be renewed.
+    /// [`StoreError::Fenced`] if the session has a later epoch, or was given back. An expired lease
+    /// that was not taken may be renewed.
     fn renew<'a>(
         &'a self,
         lease: &'a Lease,
@@ -100,8 +104,10 @@ pub trait Store: Send + Sync {
     /// Gives the session back. Nothing happens if it is no longer the lease's.
     fn release<'a>(&'a self, lease: &'a Lease) -> StoreResult<'a, ()>;
 
-    /// Marks the next entry as running under an invocation. A turn that goes on after a signal runs
-    /// under the id that it had: [`InboxEntry::invocation_id`] tells which.
+    /// Marks the next entry as running under an invocation.
+    ///
+    /// A turn that resumes after a signal runs under the id that it had, given by
+    /// [`InboxEntry::invocation_id`].
     ///
     /// If an entry is already marked so, its owner died: that one is returned with its journal and
     /// the invocation id that it had, and nothing is changed but that the entry is this lease's now.
@@ -158,7 +164,7 @@ pub trait Store: Send + Sync {
     /// Suspensions without their records, in the order in which they came.
     fn suspensions(&self, filter: SuspensionFilter) -> StoreResult<'_, Vec<Suspension>>;
 
-    /// What is known of a session without its messages.
+    /// The data of a session without its messages.
     fn session<'a>(&'a self, session: &'a str) -> StoreResult<'a, Option<SessionInfo>>;
 
     /// At most `limit` messages of the history from position `from` on.
@@ -169,16 +175,19 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> StoreResult<'a, Vec<Value>>;
 
-    /// The notes of an invocation that were not removed with the end of its turn, in order.
+    /// The notes of an invocation, in order.
+    ///
+    /// Notes that the end of its turn removed are missing.
     fn notes<'a>(
         &'a self,
         session: &'a str,
         invocation_id: &'a str,
     ) -> StoreResult<'a, Vec<JournalNote>>;
 
-    /// Adds records to the audit of a session, in this order, and makes the session if there is none:
-    /// agents of its prompt may run before its first message is accepted. Durable when it returns. No
-    /// lease is needed: what was decided is true whoever has the session.
+    /// Adds records to the audit of a session, in this order.
+    ///
+    /// Creates a missing session: agents of its prompt may run before its first message is
+    /// accepted. Durable when it returns. No lease is needed: a decision is true under any owner.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] if the id of the session is empty.
@@ -198,7 +207,9 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> StoreResult<'a, Vec<AuditEntry>>;
 
-    /// At most `limit` outcomes behind `cursor`, which begins at 0, in the order of their commits.
+    /// At most `limit` outcomes after `cursor`, in the order of their commits.
+    ///
+    /// The first cursor is 0.
     fn outcomes_since<'a>(
         &'a self,
         session: &'a str,
@@ -217,8 +228,9 @@ pub trait Store: Send + Sync {
     /// session is an entry, a commit and a label.
     fn list(&self, filter: SessionFilter) -> StoreResult<'_, Vec<SessionInfo>>;
 
-    /// Notes something beside a session that is no part of its state, such as its agent's file.
-    /// Makes the session if there is none.
+    /// Sets a label of a session outside its state, such as its agent's file.
+    ///
+    /// Creates a missing session.
     fn set_label<'a>(
         &'a self,
         session: &'a str,
@@ -227,11 +239,13 @@ pub trait Store: Send + Sync {
         now: Timestamp,
     ) -> StoreResult<'a, ()>;
 
-    /// Makes a session of the first `upto` messages of another one, its fields and its labels.
+    /// Creates a session from a prefix of another one.
+    ///
+    /// It receives the first `upto` messages, the fields and the labels.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`] without the first, [`StoreError::Exists`] with the second,
-    /// [`StoreError::Conflict`] if the history is shorter.
+    /// [`StoreError::NotFound`] if the source is missing, [`StoreError::Exists`] if the new session
+    /// exists, [`StoreError::Conflict`] if the history is shorter.
     fn fork<'a>(
         &'a self,
         session: &'a str,
@@ -240,7 +254,7 @@ pub trait Store: Send + Sync {
         now: Timestamp,
     ) -> StoreResult<'a, ()>;
 
-    /// Removes a session and everything of it, whoever has it. `false` if there was none.
+    /// Removes a session and all its data, regardless of its owner. `false` if there was none.
     fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool>;
 
     /// Checks what can be checked of what is stored, of one session or of all: positions without

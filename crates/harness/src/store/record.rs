@@ -1,11 +1,11 @@
-//! What a store is given and gives back.
+//! Inputs and outputs of a store.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::clock::Timestamp;
 
-/// What an entry of the inbox asks for.
+/// The work that an entry of the inbox requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -15,11 +15,11 @@ pub enum EntryPayload {
         /// The message.
         message: Value,
     },
-    /// A turn that goes on after its signal came.
+    /// A turn that resumes after its signal came.
     Resume {
         /// The invocation that waits.
         invocation_id: String,
-        /// What the signal carries.
+        /// The fields that the signal carries.
         payload: Map<String, Value>,
     },
 }
@@ -27,19 +27,19 @@ pub enum EntryPayload {
 /// An entry to put into the inbox.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewEntry {
-    /// What is to be done.
+    /// The work to do.
     pub work: EntryPayload,
     /// The name under which the same entry may be delivered again without being done again.
     pub key: Option<String>,
     /// Whether to refuse while another entry waits or runs.
     pub only_if_idle: bool,
-    /// Whether the entry that runs is to end for this one.
+    /// The mode in which the running entry is to end for this one.
     pub cancel: Option<CancelMode>,
-    /// When it was accepted.
+    /// The time of acceptance.
     pub now: Timestamp,
 }
 
-/// What became of an entry that was to be put.
+/// The result of putting an entry into the inbox.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum EnqueueResult {
@@ -49,29 +49,29 @@ pub enum EnqueueResult {
         entry: u64,
         /// Whether it was put now; otherwise its key was known.
         fresh: bool,
-        /// How many entries are in front of it.
+        /// The number of entries in front of it.
         ahead: u64,
     },
-    /// Another entry waits or runs, and this one was to be put only if none does.
+    /// Another entry waits or runs, and idleness was required.
     Busy,
 }
 
-/// What becomes of the messages of a turn that is asked to end.
+/// The policy for the messages of a turn that is asked to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CancelMode {
-    /// What was completed becomes history.
+    /// Completed messages become history.
     Interrupt,
     /// Nothing of it becomes history.
     Rollback,
 }
 
-/// Where an entry is on its way.
+/// The progress of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EntryState {
-    /// Nobody has begun it.
+    /// The entry has not begun.
     Waiting,
     /// It runs, or its owner died.
     Running,
@@ -84,54 +84,54 @@ pub enum EntryState {
 pub struct InboxEntry {
     /// Its position in the session's inbox, from 1.
     pub entry: u64,
-    /// What is to be done; a settled message that became history is not kept twice.
+    /// The work to do; a settled message that became history is not kept twice.
     pub work: Option<EntryPayload>,
     /// The name under which it may be delivered again.
     pub key: Option<String>,
-    /// Where it is.
+    /// The progress of the entry.
     pub state: EntryState,
     /// The invocation, from when it was begun.
     pub invocation_id: Option<String>,
-    /// When it was accepted.
+    /// The time of acceptance.
     pub accepted_at: Timestamp,
 }
 
-/// The right to work a session's inbox off.
+/// An exclusive lease on a session's inbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// The session.
     pub session: String,
-    /// Who has it.
+    /// The lease owner.
     pub owner: String,
     /// The number under which everything is written; a later owner has a higher one.
     pub epoch: u64,
 }
 
-/// What [`acquire`](super::Store::acquire) gives.
+/// The result of [`acquire`](super::Store::acquire).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeaseResult {
     /// The session is the caller's.
     Lease(Lease),
-    /// Somebody else has it.
+    /// Another owner has it.
     Held {
-        /// Who.
+        /// The other owner.
         owner: String,
         /// Until when, unless they renew it.
         until: Timestamp,
     },
 }
 
-/// What [`begin`](super::Store::begin) gives.
+/// The result of [`begin`](super::Store::begin).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaimedEntry {
     /// The entry.
     pub entry: InboxEntry,
     /// Whether an earlier owner had begun it and died.
     pub recovered: bool,
-    /// What that owner had noted, in order.
+    /// The notes of that owner, in order.
     pub notes: Vec<Value>,
-    /// Whether it was asked to end.
+    /// The mode in which it was asked to end, if it was.
     pub cancel: Option<CancelMode>,
 }
 
@@ -140,7 +140,7 @@ pub struct ClaimedEntry {
 pub struct JournalNote {
     /// Its position in the journal of its invocation, from 0.
     pub seq: u64,
-    /// What happened.
+    /// The noted event.
     pub note: Value,
 }
 
@@ -151,9 +151,9 @@ pub struct AuditEntry {
     pub seq: u64,
     /// The invocation that the call belongs to.
     pub invocation_id: String,
-    /// What was decided, and by what.
+    /// The decision and its source.
     pub record: Value,
-    /// When it was recorded.
+    /// The time of recording.
     pub at: Timestamp,
 }
 
@@ -162,37 +162,39 @@ pub struct AuditEntry {
 pub struct Commit {
     /// The invocation that it is made by.
     pub invocation_id: String,
-    /// How long the history is before.
+    /// The length of the history before the commit.
     pub expected_seq: u64,
-    /// What is appended to it.
+    /// The messages to append to it.
     pub messages: Vec<Value>,
     /// The other fields that changed, with their new values.
     pub fields: Map<String, Value>,
     /// The version of the schema that they are in.
     pub schema_version: Option<String>,
-    /// What becomes of the running entry; `None` saves in the middle of a turn.
+    /// The disposition of the running entry; `None` saves in the middle of a turn.
     pub settle: Option<Disposition>,
-    /// When it happens.
+    /// The time of the commit.
     pub now: Timestamp,
 }
 
-/// What becomes of the running entry, and of the suspension that it resumed. Where the commit appends
-/// messages, the first of them is the entry's own, and the entry does not keep it a second time.
+/// The disposition of the running entry, and of the suspension that it resumed.
+///
+/// If the commit appends messages, the first of them is the entry's own, and the entry does not
+/// keep it a second time.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Disposition {
     /// It ended; a suspension that it resumed is over.
     Done {
-        /// How.
+        /// The outcome of the entry.
         outcome: NewOutcome,
         /// Whether its journal is kept: it holds what did not become history.
         keep_journal: bool,
     },
     /// It waits for a signal; a suspension that it resumed is replaced.
     Suspended {
-        /// What waits.
+        /// The new suspension.
         suspension: NewSuspension,
-        /// How it is told.
+        /// The outcome to report.
         outcome: NewOutcome,
     },
     /// It goes back to the head of the inbox, as if it had never begun.
@@ -202,22 +204,24 @@ pub enum Disposition {
 /// An outcome to store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewOutcome {
-    /// How the entry ended.
+    /// The kind of end.
     pub kind: OutcomeKind,
-    /// Where in the history its own new messages begin; they reach to the end of the commit.
+    /// The position in the history of its first new message.
+    ///
+    /// The new messages reach to the end of the commit.
     pub replies_from: u64,
     /// Whatever else is to be known: the error, the descriptor of the signal.
     pub body: Value,
 }
 
-/// How an entry ended.
+/// The kind of end of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OutcomeKind {
     /// The turn reached its end.
     Completed,
-    /// It failed; the history is as it was.
+    /// It failed; the history is unchanged.
     Errored,
     /// It waits for a signal.
     Suspended,
@@ -228,7 +232,7 @@ pub enum OutcomeKind {
 /// A stored outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredOutcome {
-    /// Its position among the session's outcomes, from 1: the cursor behind it.
+    /// Its position among the session's outcomes, from 1: the cursor after it.
     pub cursor: u64,
     /// The entry that ended.
     pub entry: u64,
@@ -236,15 +240,15 @@ pub struct StoredOutcome {
     pub invocation_id: String,
     /// Whether the entry was a signal.
     pub resumed: bool,
-    /// How it ended.
+    /// The kind of end.
     pub kind: OutcomeKind,
-    /// Where in the history its own new messages begin.
+    /// The position in the history of its first new message.
     pub replies_from: u64,
-    /// Where they end.
+    /// The position in the history after its last new message.
     pub replies_to: u64,
     /// Whatever else is to be known.
     pub body: Value,
-    /// When.
+    /// The time of the end.
     pub at: Timestamp,
 }
 
@@ -253,13 +257,13 @@ pub struct StoredOutcome {
 pub struct NewSuspension {
     /// The name under which its signal is to come.
     pub signal_id: String,
-    /// What the giver of the signal should know.
+    /// Information for the sender of the signal.
     pub metadata: Option<Value>,
-    /// Everything that the turn needs to go on.
+    /// Everything that the turn needs to resume.
     pub record: Value,
 }
 
-/// Where a suspension is on its way.
+/// The progress of a suspension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -268,7 +272,7 @@ pub enum SuspensionStatus {
     Suspended,
     /// The signal came; its entry is in the inbox or runs.
     Signalled,
-    /// The turn went on and ended, failed or not, or waits for another signal.
+    /// The turn resumed and ended, failed or not, or waits for another signal.
     Resumed,
 }
 
@@ -281,19 +285,21 @@ pub struct Suspension {
     pub session: String,
     /// The name under which its signal is to come.
     pub signal_id: String,
-    /// What the giver of the signal should know.
+    /// Information for the sender of the signal.
     pub metadata: Option<Value>,
-    /// Where it is.
+    /// The progress of the suspension.
     pub status: SuspensionStatus,
     /// The entry that the signal became.
     pub entry: Option<u64>,
-    /// Everything that the turn needs to go on; `Null` in lists, and when it is over.
+    /// The data that the turn needs to resume.
+    ///
+    /// `Null` in lists, and when the suspension is over.
     pub record: Value,
-    /// Since when.
+    /// The time from which the turn waits.
     pub since: Timestamp,
 }
 
-/// What a signal did.
+/// The result of a signal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SignalResult {
@@ -310,7 +316,7 @@ pub enum SignalResult {
     Unknown,
 }
 
-/// Which suspensions to list.
+/// A filter for the suspensions to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SuspensionFilter {
     /// Of one session only.
@@ -321,50 +327,52 @@ pub struct SuspensionFilter {
     pub status: Option<SuspensionStatus>,
 }
 
-/// Which sessions to list.
+/// A filter for the sessions to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionFilter {
     /// Those whose id begins so.
     pub prefix: Option<String>,
-    /// At most so many; all, if it is not said.
+    /// The maximum number of sessions; all by default.
     pub limit: Option<usize>,
 }
 
-/// What is known of a session without its messages.
+/// The data of a session without its messages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionInfo {
     /// Its id.
     pub session: String,
-    /// How many messages its history has.
+    /// The number of messages of its history.
     pub seq: u64,
     /// The other fields of its state.
     pub fields: Map<String, Value>,
     /// The version of the schema that they are in.
     pub schema_version: Option<String>,
-    /// Whether anything was ever committed that is more than the end of a turn without effect (failed,
-    /// cancelled or put back, and neither messages nor fields): otherwise it has an inbox only.
+    /// Whether a commit ever left state; otherwise the session has an inbox only.
+    ///
+    /// The end of a turn without effect leaves none: failed, cancelled or put back, with neither
+    /// messages nor fields.
     pub has_state: bool,
-    /// What was noted beside it.
+    /// The labels set on it.
     pub labels: Map<String, Value>,
     /// The latest epoch.
     pub epoch: u64,
     /// The position of the latest outcome.
     pub cursor: u64,
-    /// How many entries are not settled.
+    /// The number of entries that are not settled.
     pub pending: u64,
-    /// When it was made.
+    /// The time of creation.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// The time of the last change.
     pub updated_at: Timestamp,
 }
 
-/// What a check of the store found.
+/// The findings of a check of the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IntegrityReport {
-    /// How many sessions were looked at.
+    /// The number of sessions checked.
     pub sessions: u64,
-    /// How many messages.
+    /// The number of messages checked.
     pub messages: u64,
-    /// What is wrong, with its place.
+    /// The violations, each with its place.
     pub faults: Vec<String>,
 }

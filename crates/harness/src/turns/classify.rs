@@ -1,4 +1,4 @@
-//! Which way a transmission goes, decided by what it says and by nothing else.
+//! The dispatch path of a transmission, decided by its content alone.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use logue_graph::Update;
 
 use super::error::DispatchError;
 
-/// Whether a harness keeps sessions. Fixed when it is made.
+/// The mode of a harness: with sessions or without. Fixed at construction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HarnessMode {
     /// Each turn belongs to a session.
@@ -15,18 +15,18 @@ pub enum HarnessMode {
     Stateless,
 }
 
-/// What the caller of a sessioned harness wants.
+/// The intent of the caller of a sessioned harness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DispatchIntent {
     /// A turn of a session that begins with it.
     NewSession,
     /// A turn of a session that there is.
     ExistingSession,
-    /// A suspended turn to go on.
+    /// The resumption of a suspended turn.
     SignalResume,
 }
 
-/// Which way a transmission went.
+/// The dispatch path of a transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DispatchPath {
     /// Without a session.
@@ -58,18 +58,18 @@ pub struct SignalArrival {
     pub invocation_id: Option<String>,
     /// The signal that it waits for.
     pub signal_id: Option<String>,
-    /// What the signal carries: fields of the state with their new values.
+    /// The payload of the signal: fields of the state with their new values.
     pub payload: Map<String, Value>,
 }
 
-/// What came in.
+/// An incoming transmission.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transmission {
     /// The session that the caller named.
     pub session_id: Option<String>,
-    /// What the caller wants; a stateless harness is told nothing but signals.
+    /// The intent of the caller; a stateless harness accepts only signals.
     pub intent: Option<DispatchIntent>,
-    /// What of it becomes fields of the initial state.
+    /// The fields of the initial state.
     pub fields: Update,
     /// The signal, if it is one.
     pub signal: Option<SignalArrival>,
@@ -82,7 +82,7 @@ pub(super) enum Classified {
     Signal { arrival: SignalArrival },
 }
 
-/// Which session a turn belongs to.
+/// The session that a turn belongs to.
 #[derive(Debug)]
 pub(super) enum Named {
     None,

@@ -1,31 +1,33 @@
-//! Who knows which run waits for which signal.
+//! The map from signals to the runs that wait for them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use logue_graph::{BoxFuture, SignalDescriptor};
 
-/// Why a subscription could not be made.
+/// The reason that a subscription could not be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RegistrationError {
-    /// What happened.
+    /// A description of the failure.
     pub message: String,
 }
 
 /// Matches signals with the runs that wait for them.
 pub trait SignalCoordinator: Send + Sync {
-    /// Notes that a run waits for a signal. A turn that suspends is told as suspended only then.
+    /// Notes that a run waits for a signal.
+    ///
+    /// A turn is reported as suspended only after this.
     ///
     /// # Errors
-    /// It could not be noted; the turn is told as failed.
+    /// It could not be noted; the turn is reported as failed.
     fn register<'a>(
         &'a self,
         descriptor: &'a SignalDescriptor,
         invocation_id: &'a str,
     ) -> BoxFuture<'a, Result<(), RegistrationError>>;
 
-    /// The runs that wait for a signal of that name, in the order in which they began to.
+    /// The runs that wait for a signal of that name, oldest wait first.
     fn resolve<'a>(&'a self, signal_id: &'a str) -> BoxFuture<'a, Vec<String>>;
 
     /// Forgets that a run waits for a signal: it has got it.

@@ -1,13 +1,13 @@
-//! What the harness itself refuses.
+//! Refusals of the harness itself.
 
-/// A transmission that led to no turn, or a turn that could not be told as what it is.
+/// A transmission without a turn, or a turn without a reportable outcome.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DispatchError {
     /// A turn of a session was asked for, and no session is named.
     #[error("the transmission names no session")]
     SessionIdUnresolved,
-    /// Nobody waits for the signal.
+    /// No run waits for the signal.
     #[error("no run waits for the signal `{signal_id}`")]
     SignalCorrelationFailed {
         /// The signal.
@@ -16,15 +16,15 @@ pub enum DispatchError {
     /// The transmission can be read in more than one way, or in none.
     #[error("it is not clear what the transmission asks for: {reason}")]
     PathClassificationAmbiguous {
-        /// What does not fit together.
+        /// The mismatch.
         reason: String,
     },
-    /// The run suspended, and nobody can be told which signal it waits for.
+    /// The run suspended, and its signal could not be registered.
     #[error("the run `{invocation_id}` waits for a signal that cannot reach it: {reason}")]
     SignalSubscriptionFailed {
         /// The run. It can still be resumed by its id.
         invocation_id: String,
-        /// What the coordinator said.
+        /// The reason given by the coordinator.
         reason: String,
     },
 }

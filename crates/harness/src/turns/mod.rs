@@ -163,7 +163,9 @@ impl TurnHarness {
     }
 }
 
-/// Whether the run can still be given a signal, because this one was refused before it began.
+/// Returns whether the run still waits for a signal after this one.
+///
+/// It does if this signal was refused before the run resumed.
 fn still_waits(outcome: &SessionOutcome) -> bool {
     match outcome {
         SessionOutcome::Completed(_) | SessionOutcome::Suspended(_) => false,

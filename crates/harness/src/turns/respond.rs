@@ -1,4 +1,4 @@
-//! What a caller is told: one of three shapes that cannot be confused.
+//! Responses to a caller, in one of three shapes that cannot be confused.
 
 use serde_json::{Map, Value, json};
 
@@ -9,17 +9,17 @@ use logue_graph::{Completed, SignalDescriptor, Suspended};
 use super::classify::DispatchPath;
 use super::error::DispatchError;
 
-/// How a transmission was answered.
+/// The response to a transmission.
 #[derive(Clone, Debug)]
 #[must_use = "a response may be an error or a suspension"]
 pub struct TurnResponse {
-    /// Which way it went; none if that could not be told.
+    /// The dispatch path; none if it could not be determined.
     pub path: Option<DispatchPath>,
-    /// How it ended.
+    /// The outcome of the turn.
     pub body: TurnBody,
 }
 
-/// How a turn ended, as the caller is told.
+/// The outcome of a turn, as reported to the caller.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum TurnBody {
@@ -31,25 +31,25 @@ pub enum TurnBody {
     Suspended(Box<SuspendedAcknowledgment>),
 }
 
-/// What a caller is told of a failure.
+/// The report of a failure.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ErrorResponse {
     /// The name of the error.
     pub category: String,
-    /// Who can do something about it.
+    /// The bucket, which names the party that can act on the error.
     pub bucket: ErrorBucket,
-    /// What happened.
+    /// A description of the failure.
     pub diagnostic: String,
     /// The run that failed, if one began.
     pub failed: Option<FailedRun>,
 }
 
-/// What a caller is told of a turn that waits.
+/// The report of a turn that waits.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SuspendedAcknowledgment {
-    /// What it waits for.
+    /// The signal that the turn waits for.
     pub descriptor: SignalDescriptor,
     /// The run.
     pub suspended: Suspended,
@@ -89,8 +89,10 @@ impl TurnResponse {
         }
     }
 
-    /// What is sent: the final state of a completed turn; of a failed one its category and bucket and
-    /// what that asks of the caller; of a suspended one what it waits for.
+    /// The payload to send for the outcome.
+    ///
+    /// A completed turn sends its final state; a failed one its category and bucket and what that
+    /// asks of the caller; a suspended one the signal that it waits for.
     pub fn payload(&self) -> Map<String, Value> {
         let payload = match &self.body {
             TurnBody::Completed(completed) => return completed.state.to_json(),

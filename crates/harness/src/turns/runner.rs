@@ -1,4 +1,4 @@
-//! What runs the graph for the harness.
+//! The port that runs the graph for the harness.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 use crate::sessions::{SessionOutcome, Sessions};
 use logue_graph::{BoxFuture, Invocation, RunPorts};
 
-/// Runs turns. [`Sessions`] is one; another may stand in front of it.
+/// Runs turns. [`Sessions`] implements it; a wrapper may add to it.
 pub trait TurnRunner: Send + Sync {
-    /// Runs a turn from its beginning, under the session that the invocation names, if it names one.
+    /// Runs a turn from its beginning, under the session of the invocation, if any.
     fn invoke(&self, invocation: Invocation) -> BoxFuture<'_, SessionOutcome>;
 
     /// Goes on with a suspended turn. Its session is the one that it had.

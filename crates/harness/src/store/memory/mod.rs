@@ -1,9 +1,8 @@
 //! A store that lives as long as its process.
 //!
-//! Everything is plain data behind one lock, which is held for one operation and never while
-//! something waits. It keeps exactly the promises of the port except for durability, so it serves
-//! tests, simulations and conversations that nobody wants to find again, and it is what the other
-//! stores are compared with.
+//! Everything is plain data in one mutex, which is held for one operation and never across a wait.
+//! The store keeps all promises of the port except durability. So it serves tests, simulations and
+//! temporary conversations, and it is the reference for the other stores.
 
 mod session;
 mod suspensions;
@@ -62,7 +61,7 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// What `operation` makes of the data, when the future is polled.
+    /// Applies `operation` to the data when the future is polled.
     fn with<'a, T: Send + 'a>(
         &'a self,
         operation: impl FnOnce(&mut Data) -> Result<T, StoreError> + Send + 'a,
@@ -313,8 +312,8 @@ impl Store for MemoryStore {
 struct Data {
     sessions: BTreeMap<String, Session>,
     suspensions: Suspensions,
-    /// The highest epoch of a session that was deleted. New ones count on from it, so that a lease
-    /// of a deleted session is no lease of another one that has its name.
+    /// The highest epoch of a session that was deleted. New ones count from it, so that a lease of
+    /// a deleted session does not fit another session with its name.
     epochs: u64,
 }
 
@@ -463,7 +462,7 @@ impl Data {
     }
 }
 
-/// The session of a lease that is in force.
+/// The session of a current lease.
 fn owned<'d>(
     sessions: &'d mut BTreeMap<String, Session>,
     lease: &Lease,

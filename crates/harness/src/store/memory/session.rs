@@ -1,8 +1,8 @@
 //! One session in memory: its inbox, lease, history, journals and outcomes.
 //!
-//! Entries are worked off in the order in which they were put and each has one outcome, so the
-//! outcomes are as many as the settled entries, entry and cursor are the same number, and the entry
-//! behind them is the one that runs or comes next.
+//! Entries are processed in the order in which they were put, and each has one outcome. So the
+//! number of outcomes equals the number of settled entries, entry and cursor are the same number,
+//! and the entry after them is the one that runs or comes next.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::store::{
     OutcomeKind, SessionInfo, StoreError, StoredOutcome,
 };
 
-/// What is kept of a session.
+/// The data of a session.
 #[derive(Debug)]
 pub(super) struct Session {
     entries: Vec<Entry>,
@@ -165,7 +165,7 @@ impl Session {
         })
     }
 
-    /// Refuses a lease that is not in force.
+    /// Refuses a lease that is not current.
     pub(super) fn fence(&self, lease: &Lease) -> Result<(), StoreError> {
         if self.epoch == lease.epoch && self.holder.is_some() {
             return Ok(());
@@ -258,7 +258,9 @@ impl Session {
         })
     }
 
-    /// Refuses an invocation other than the one that runs; none needs to run unless it is `needed`.
+    /// Refuses an invocation other than the running one.
+    ///
+    /// Without a running one, it refuses only if one is `needed`.
     pub(super) fn expect_running(&self, id: &str, needed: bool) -> Result<(), StoreError> {
         let running = self
             .front()
@@ -272,15 +274,14 @@ impl Session {
         })
     }
 
-    /// Whether the entry that runs goes on after a signal.
+    /// Returns whether the running entry resumes after a signal.
     pub(super) fn resumes(&self) -> bool {
         self.front().is_some_and(|entry| {
             entry.invocation_id.is_some() && matches!(entry.work, Some(EntryPayload::Resume { .. }))
         })
     }
 
-    /// Carries out a commit that was found to fit, and gives back how it settles the entry, if it
-    /// does.
+    /// Applies a valid commit and returns how it settles the entry, if it does.
     pub(super) fn apply(&mut self, commit: Commit) -> Option<Disposition> {
         self.has_state |= changes_state(&commit);
         let appends = !commit.messages.is_empty();
@@ -433,7 +434,7 @@ impl Session {
         as_count(self.outcomes.len())
     }
 
-    /// How many entries are worked off before this one.
+    /// The number of entries processed before this one.
     fn ahead(&self, number: u64) -> u64 {
         number.saturating_sub(self.cursor() + 1)
     }
@@ -458,8 +459,9 @@ pub(super) fn limited<T>(items: &[T], from: u64, limit: usize) -> impl Iterator<
     items.iter().skip(as_index(from)).take(limit)
 }
 
-/// Whether a commit leaves something that is the session's state. A turn that failed or gave up
-/// before it changed anything does not.
+/// Returns whether a commit leaves session state.
+///
+/// A turn that failed or gave up before it changed anything does not.
 fn changes_state(commit: &Commit) -> bool {
     let settles_only = match &commit.settle {
         None | Some(Disposition::Suspended { .. }) => false,
@@ -469,7 +471,7 @@ fn changes_state(commit: &Commit) -> bool {
     !settles_only || !commit.messages.is_empty() || !commit.fields.is_empty()
 }
 
-/// A position as an index; one that memory cannot hold is behind everything.
+/// A position as an index; one that memory cannot hold is beyond the end.
 fn as_index(position: u64) -> usize {
     usize::try_from(position).unwrap_or(usize::MAX)
 }

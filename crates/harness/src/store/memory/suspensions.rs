@@ -12,7 +12,7 @@ use crate::store::{
     NewSuspension, SignalResult, StoreError, Suspension, SuspensionFilter, SuspensionStatus,
 };
 
-/// What waits and what waited.
+/// The current and the past suspensions.
 #[derive(Debug, Default)]
 pub(super) struct Suspensions {
     /// By the order in which they came.
@@ -30,8 +30,9 @@ impl Suspensions {
         self.all.get_mut(self.latest.get(invocation_id)?)
     }
 
-    /// Refuses an invocation that somebody else waits under. `resumed` says that its own suspension
-    /// is about to end.
+    /// Refuses an invocation of another session or with a suspension in effect.
+    ///
+    /// `resumed` means that its own suspension is about to end.
     pub(super) fn expect_free(
         &self,
         session: &str,
@@ -71,7 +72,7 @@ impl Suspensions {
         self.all.insert(self.made, suspension);
     }
 
-    /// Marks the latest suspension of an invocation as over. Nobody needs its record any more.
+    /// Marks the latest suspension of an invocation as over and drops its record.
     pub(super) fn end(&mut self, invocation_id: &str) {
         if let Some(latest) = self.latest_mut(invocation_id) {
             latest.status = SuspensionStatus::Resumed;
@@ -98,7 +99,9 @@ impl Suspensions {
             .collect()
     }
 
-    /// What a signal did that is not for the latest suspension of an invocation; `None` if it is.
+    /// The result of a signal for an earlier suspension of an invocation.
+    ///
+    /// `None` if the signal is for the latest one.
     pub(super) fn earlier(&self, invocation_id: &str, signal_id: &str) -> Option<SignalResult> {
         if self.latest(invocation_id)?.signal_id == signal_id {
             return None;
