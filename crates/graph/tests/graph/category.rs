@@ -1,4 +1,4 @@
-//! Which category and diagnostic a caller sees through the engine's wrapping.
+//! Category and diagnostic of errors that the engine wraps.
 
 use std::error::Error;
 use std::fmt;

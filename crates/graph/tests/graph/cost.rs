@@ -1,4 +1,4 @@
-//! What a step costs must not depend on what the state already holds. Counted, not timed: a
+//! The cost of a step must not depend on the size of the state. Counted, not timed: a
 //! counting allocator sees every copy, and the addresses of items show that they stayed in place.
 #![expect(
     unsafe_code,

@@ -91,7 +91,7 @@ fn nothing() -> Invocation {
     Invocation::new(Update::new())
 }
 
-/// A one-node graph that ends behind the node.
+/// A one-node graph that ends after the node.
 fn only<F, Fut>(run: F) -> CompiledGraph
 where
     F: Fn(NodeContext) -> Fut + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! What is wrapped around nodes.
+//! Middleware around nodes.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -283,7 +283,7 @@ async fn refused(graph: GraphBuilder) {
 async fn a_middleware_may_not_suspend() {
     for before in [true, false] {
         refused(line().wrap_node("a", Suspends { before })).await;
-        // Not even behind one that catches everything.
+        // Not even after one that catches every error.
         refused(line().wrap(Retry(5)).wrap_node("a", Suspends { before })).await;
     }
 }

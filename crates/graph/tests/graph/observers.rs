@@ -1,4 +1,4 @@
-//! Who watches nodes, and what they are told.
+//! Observers of nodes, and the events they receive.
 
 use std::pin::pin;
 use std::task::{Context, Waker};
@@ -11,7 +11,7 @@ use serde_json::{Map, json};
 
 use crate::{Notes, compile, graph, log, logs, nothing};
 
-/// Writes down what it is told, in one line each.
+/// Records each event as one line.
 #[derive(Clone, Default)]
 struct Records(Notes);
 

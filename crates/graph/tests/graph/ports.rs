@@ -1,4 +1,4 @@
-//! What a run tells and asks the world on its way.
+//! Ports of a run.
 
 use std::sync::{Arc, Mutex};
 
@@ -159,7 +159,7 @@ impl SessionSaver for Saved {
     }
 }
 
-/// `a`; `b`, which saves with its own update and tells how that went; `c`, which fails.
+/// `a`; `b`, which saves with its own update and reports the result; `c`, which fails.
 fn saving(update: Value) -> CompiledGraph {
     let builder = graph()
         .add_node_fn("a", logs)

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{compile, graph, log, logs, nothing};
 
-/// How many steps a run may take.
+/// The maximum number of steps of a run.
 const LIMIT: usize = 40;
 
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ impl PlannedEdge {
         }
     }
 
-    /// Where it leads when so many nodes have run; `None` is END.
+    /// The target for each number of completed nodes; `None` is END.
     fn choose(&self, ran: usize) -> Option<u8> {
         match self {
             Self::Static(target) => *target,

@@ -31,7 +31,7 @@ fn state(graph: &CompiledGraph, value: &Value) -> State {
     graph.state(Update::new().with("f", value.clone())).unwrap()
 }
 
-/// What becomes of `old` under `new`.
+/// The result of merging `new` into `old`.
 fn reduced(reducer: &Reducer, old: &Value, new: &Value) -> Result<Value, String> {
     let graph = over(fitting(reducer), reducer.clone());
     let mut state = state(&graph, old);

@@ -23,7 +23,7 @@ fn around(build: impl FnOnce(GraphBuilder) -> GraphBuilder, notes: &Notes) -> Gr
     build(builder)
 }
 
-/// The failure of a run whose `b` is built by `build`. The state must be that behind `a`.
+/// The failure of a run whose `b` is built by `build`. The state must be that after `a`.
 async fn failure(build: impl FnOnce(GraphBuilder) -> GraphBuilder) -> Errored {
     let notes = Notes::default();
     let graph = compile(around(build, &notes)).unwrap();

@@ -32,7 +32,7 @@ async fn what_passes_in_and_out() {
     let cases = [
         // Nothing in; out by name, through the reducers: `count` is the subgraph's own 1.
         (Mapping::new(), vec!["before", "inner", "after"], 2),
-        // In too: what was there goes out again behind itself.
+        // With an input too, the old items are output again after themselves.
         (
             Mapping::new()
                 .with_input("log", "log")

@@ -209,7 +209,7 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Where a node leaves its context, and a later one finds it.
+/// A slot in which a node stores its context for a later node.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Option<NodeContext>>>);
 
@@ -219,7 +219,7 @@ impl Kept {
     }
 }
 
-/// `a`, which leaves its context behind, then `b`.
+/// `a`, which stores its context, then `b`.
 fn a_then<F, Fut>(kept: &Kept, b: F) -> CompiledGraph
 where
     F: Fn(NodeContext) -> Fut + Send + Sync + 'static,
@@ -335,7 +335,7 @@ async fn a_suspension_between_two_steps_starts_no_further_node() {
     let started = notes.clone();
     let graph = graph()
         .add_node_fn("a", |ctx| {
-            // It runs when the engine gives way behind this node.
+            // It runs when the engine yields after this node.
             let task = ctx.clone();
             tokio::spawn(async move { match task.suspend(late()).await {} });
             logs(ctx)
