@@ -58,8 +58,8 @@ pub use permission::rules::{
     Permission, PermissionFile, PermissionRule, PermissionRuleError, PermissionRules,
 };
 pub use prepare::environment::{
-    Approvals, Environment, MAX_AGENT_CALLS, MAX_REQUESTS, NoPrepareObserver, OwnPrompts,
-    PrepareObserver, Refinement, TrustPolicy,
+    Approvals, Environment, MAX_AGENT_CALLS, NoPrepareObserver, OwnPrompts, PrepareObserver,
+    Refinement, TrustPolicy,
 };
 pub use prepare::error::{InvalidPrompt, PrepareError};
 pub use prepare::host_error::HostError;
@@ -80,7 +80,7 @@ pub use transcript::redaction::{Redaction, RedactionError};
 pub use trust::grant::Grant;
 pub use trust::prompt_trust::PromptTrust;
 pub use trust::trust_file::{TrustFile, Trusted};
-pub use turn::assistant::{Assistant, TOOL_RESULT_REQUIRED};
+pub use turn::assistant::{Assistant, MAX_REQUESTS, TOOL_RESULT_REQUIRED};
 pub use turn::budget::{Budget, BudgetExceeded, Price, Spend, SpendLimits};
 pub use turn::chat::chat;
 pub use turn::listener::{AgentPlace, Listener, ListenerSink, NoListener, TurnEvent};

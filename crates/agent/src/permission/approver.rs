@@ -28,6 +28,7 @@ pub struct ApprovalRequest<'a> {
 
 /// The decision about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ApprovalResponse {
     /// Whether it may run.
     pub approved: bool,
@@ -35,4 +36,29 @@ pub struct ApprovalResponse {
     pub note: String,
     /// Whether the decision was made for this call only, not for its tool.
     pub asked: bool,
+}
+
+impl ApprovalResponse {
+    /// Creates a decision about one call, without a note.
+    pub const fn new(approved: bool) -> Self {
+        Self {
+            approved,
+            note: String::new(),
+            asked: true,
+        }
+    }
+
+    /// Sets the text for the model.
+    #[must_use]
+    pub fn with_note(mut self, note: impl Into<String>) -> Self {
+        self.note = note.into();
+        self
+    }
+
+    /// Marks the decision as one about all calls of the tool.
+    #[must_use]
+    pub const fn for_tool(mut self) -> Self {
+        self.asked = false;
+        self
+    }
 }

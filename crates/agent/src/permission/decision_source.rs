@@ -8,6 +8,7 @@ use crate::permission::rules::Permission;
 
 /// A permission with its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PermissionDecision {
     /// The disposition of the call.
     pub permission: Permission,

@@ -23,6 +23,7 @@ pub struct PermissionRules(BTreeMap<String, Permission>);
 
 /// The rules of a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PermissionFile {
     /// The file, for reports.
     pub path: PathBuf,
@@ -47,6 +48,7 @@ pub struct PermissionFile {
 /// # Ok::<(), logue_agent::PermissionRuleError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PermissionRule {
     /// The tool, or a pattern of names.
     pub tool: String,
@@ -114,6 +116,23 @@ impl FromIterator<PermissionRule> for PermissionRules {
         let mut all = Self::default();
         rules.into_iter().for_each(|rule| all.add(rule));
         all
+    }
+}
+
+impl PermissionFile {
+    /// Creates the rules of the file at `path`.
+    pub const fn new(path: PathBuf, rules: PermissionRules) -> Self {
+        Self { path, rules }
+    }
+}
+
+impl PermissionRule {
+    /// Creates a rule for a tool or a pattern of names.
+    pub fn new(tool: impl Into<String>, permission: Permission) -> Self {
+        Self {
+            tool: tool.into(),
+            permission,
+        }
     }
 }
 

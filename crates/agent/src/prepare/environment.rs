@@ -19,6 +19,7 @@ use crate::prompt::scope::PromptScope;
 use crate::transcript::redaction::Redaction;
 use crate::trust::grant::Grant;
 use crate::trust::prompt_trust::PromptTrust;
+use crate::turn::assistant::MAX_REQUESTS;
 use crate::turn::budget::Budget;
 use crate::turn::listener::{Listener, NoListener};
 use crate::turn::response_requirements::ResponseRequirements;
@@ -26,9 +27,6 @@ use crate::turn::routing::Routing;
 
 /// The default limit of nested agent calls.
 pub const MAX_AGENT_CALLS: usize = 8;
-
-/// The default limit of model requests in one turn.
-pub const MAX_REQUESTS: usize = 50;
 
 /// The settings and ports that prompts are prepared with.
 ///
@@ -82,6 +80,7 @@ pub struct Environment {
 
 /// The condition for rewriting a prompt with a model before it runs (ChatMD §10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Refinement {
     /// Prompts run as written.
     Never,
@@ -94,6 +93,7 @@ pub enum Refinement {
 
 /// The policy for tool calls that require approval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Approvals {
     /// The turn suspends unless the approver decides at once.
     #[default]

@@ -28,6 +28,7 @@ pub struct PromptSource {
 
 /// The language of a prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PromptLanguage {
     /// ChatMD.
     #[default]

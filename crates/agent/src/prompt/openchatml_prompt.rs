@@ -62,7 +62,7 @@ impl Prompt {
         self.transcript().is_some()
     }
 
-    /// Returns the ids and names of the calls that wait for a result from the caller.
+    /// Returns the ids and names of calls that require a result from the caller.
     ///
     /// These are the unanswered calls of the last answer to functions that the transcript declares.
     pub fn waiting_calls(&self) -> Vec<(String, String)> {

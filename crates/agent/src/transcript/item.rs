@@ -4,6 +4,7 @@ use logue_message::{ChatMessage, Content, ContentBlock, ToolCall};
 
 /// A completed part of a turn.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum TranscriptItem {
     /// A message of the user.
     User(String),

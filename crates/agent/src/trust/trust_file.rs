@@ -22,6 +22,7 @@ pub struct TrustFile {
 
 /// A trusted prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Trusted {
     /// The path at the time.
     pub path: String,

@@ -47,6 +47,7 @@ use crate::turn::spans;
 
 /// A model, its tools, and the messages that start each request.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Assistant {
     /// The provider of the model.
     pub provider: Arc<dyn Provider>,
@@ -80,6 +81,8 @@ impl std::fmt::Debug for Assistant {
     }
 }
 
+/// The default limit of model requests in one turn.
+pub const MAX_REQUESTS: usize = 50;
 /// The category of a turn that exceeds `max_requests`.
 pub(crate) const MAX_TURNS: &str = "max_requests_reached";
 /// The category of a turn that ends at a call of a declared-only function.
@@ -93,6 +96,24 @@ const ASK: &str = "approval";
 const TOOLS: &str = "tools";
 
 impl Assistant {
+    /// Creates an assistant without tools, limits of spend or a prompt.
+    ///
+    /// It allows every tool that is added later, and [`MAX_REQUESTS`] requests in one turn.
+    pub fn new(provider: Arc<dyn Provider>, model: impl Into<String>) -> Self {
+        Self {
+            provider,
+            model: model.into(),
+            settings: SamplingSettings::default(),
+            toolbox: Toolbox::new(),
+            permissions: Permissions::new(),
+            prefix: Vec::new(),
+            max_requests: MAX_REQUESTS,
+            routing: Routing::default(),
+            budget: Budget::default(),
+            requirements: ResponseRequirements::default(),
+        }
+    }
+
     /// Builds the graph.
     ///
     /// Its state holds the conversation in the field `messages`. A

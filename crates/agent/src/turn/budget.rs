@@ -15,6 +15,7 @@ const BYTES_PER_TOKEN: usize = 4;
 
 /// The price of a model, in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Price {
     /// Request tokens.
     pub input: f64,
@@ -26,6 +27,7 @@ pub struct Price {
 
 /// The token and cost limits of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct SpendLimits {
     /// The maximum number of tokens of requests and responses together.
     pub max_tokens: Option<u64>,
@@ -37,6 +39,7 @@ pub struct SpendLimits {
 
 /// The tokens and the cost of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Spend {
     /// Tokens as reported by servers.
     pub usage: Option<Usage>,
@@ -78,6 +81,22 @@ tokio::task_local! {
 }
 
 impl Price {
+    /// Creates a price from US dollars per million request and response tokens.
+    pub const fn new(input: f64, output: f64) -> Self {
+        Self {
+            input,
+            output,
+            cached_input: None,
+        }
+    }
+
+    /// Sets the price of cached request tokens; `None` stands for the price of request tokens.
+    #[must_use]
+    pub fn with_cached_input(mut self, price: impl Into<Option<f64>>) -> Self {
+        self.cached_input = price.into();
+        self
+    }
+
     /// The cost of tokens.
     fn of(&self, usage: Usage) -> f64 {
         let cached = usage.cached_tokens.min(usage.input_tokens);
@@ -89,6 +108,27 @@ impl Price {
 }
 
 impl SpendLimits {
+    /// Sets the maximum number of tokens; `None` removes the limit.
+    #[must_use]
+    pub fn with_max_tokens(mut self, tokens: impl Into<Option<u64>>) -> Self {
+        self.max_tokens = tokens.into();
+        self
+    }
+
+    /// Sets the maximum cost in US dollars; `None` removes the limit.
+    #[must_use]
+    pub fn with_max_cost(mut self, dollars: impl Into<Option<f64>>) -> Self {
+        self.max_cost = dollars.into();
+        self
+    }
+
+    /// Sets the prices of models by their names at the provider.
+    #[must_use]
+    pub fn with_prices(mut self, prices: BTreeMap<String, Price>) -> Self {
+        self.prices = prices;
+        self
+    }
+
     /// Returns the price of a provider's model, if known.
     ///
     /// Recordings and `echo` cost nothing.

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 /// Requirements on the responses of a turn.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct ResponseRequirements {
     /// The tools that the model must call in its first request.
     ///
@@ -21,6 +22,20 @@ pub struct ResponseRequirements {
 }
 
 impl ResponseRequirements {
+    /// Sets the tools that the model must call in its first request.
+    #[must_use]
+    pub fn with_tool_choice(mut self, choice: ToolChoice) -> Self {
+        self.tool_choice = choice;
+        self
+    }
+
+    /// Sets the JSON Schema of the turn's answer; `None` removes it.
+    #[must_use]
+    pub fn with_response_schema(mut self, schema: impl Into<Option<Arc<Value>>>) -> Self {
+        self.response_schema = schema.into();
+        self
+    }
+
     /// Checks that the requirements can be met with these tools.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use logue_tools::{DEFAULT_CONCURRENCY, Router, RouterHandle, ToolResult, Toolbox
 
 /// Options for running the tool calls of a response.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Routing {
     /// The number of calls that run at the same time.
     pub concurrency: usize,
@@ -29,6 +30,27 @@ impl Default for Routing {
 }
 
 impl Routing {
+    /// Sets the number of calls that run at the same time.
+    #[must_use]
+    pub const fn with_concurrency(mut self, calls: usize) -> Self {
+        self.concurrency = calls;
+        self
+    }
+
+    /// Sets whether results are written as envelopes instead of text.
+    #[must_use]
+    pub const fn with_envelope(mut self, envelope: bool) -> Self {
+        self.envelope = envelope;
+        self
+    }
+
+    /// Sets the handle that cancels running calls.
+    #[must_use]
+    pub fn with_cancellation(mut self, cancellation: RouterHandle) -> Self {
+        self.cancellation = cancellation;
+        self
+    }
+
     pub(crate) fn router(&self, toolbox: Toolbox) -> Router {
         Router::new(toolbox)
             .with_concurrency(self.concurrency)

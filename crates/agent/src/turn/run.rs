@@ -24,6 +24,7 @@ const BUDGET_HELP: &str =
     "completed work is kept: raise --max-total-tokens or --max-cost and run again";
 
 /// One turn: an assistant and the conversation that it answers.
+#[non_exhaustive]
 pub struct Turn {
     /// The model with its tools, permissions and limits.
     pub assistant: Assistant,
@@ -44,6 +45,7 @@ impl std::fmt::Debug for Turn {
 
 /// The result of a turn without an error.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum TurnEnd {
     /// The model answered without tool calls.
     Completed(TurnReport),
@@ -116,6 +118,19 @@ pub struct TurnError {
 }
 
 impl Turn {
+    /// Creates a turn that answers the last message of `history`.
+    pub fn new(
+        assistant: Assistant,
+        history: Vec<ChatMessage>,
+        transcript: Box<dyn TranscriptWriter>,
+    ) -> Self {
+        Self {
+            assistant,
+            history,
+            transcript,
+        }
+    }
+
     /// Runs the turn and reports its events to `listener`.
     ///
     /// `invocation_id` names the run if it suspends; it must differ from all others of a store.

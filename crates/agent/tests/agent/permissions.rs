@@ -19,10 +19,7 @@ fn rules(words: &[&str]) -> PermissionRules {
 }
 
 fn file(words: &[&str]) -> PermissionFile {
-    PermissionFile {
-        path: "/etc/logue.toml".into(),
-        rules: rules(words),
-    }
+    PermissionFile::new("/etc/logue.toml".into(), rules(words))
 }
 
 fn grant(folder: &Path, name: &str) -> Grant {
@@ -179,10 +176,7 @@ proptest! {
     ) {
         let expression = format!("^{}$", pattern.replace('*', ".*"));
         let expected = regex::Regex::new(&expression).unwrap().is_match(&name);
-        let rules: PermissionRules = [PermissionRule {
-            tool: pattern,
-            permission: Permission::Ask,
-        }]
+        let rules: PermissionRules = [PermissionRule::new(pattern, Permission::Ask)]
         .into_iter()
         .collect();
         prop_assert_eq!(rules.matching(&name).is_some(), expected);

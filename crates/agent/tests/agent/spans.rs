@@ -7,10 +7,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use logue_agent::{
-    Assistant, Budget, Permission, PermissionRule, Permissions, ResponseRequirements, Routing,
-    TurnEvent, chat,
-};
+use logue_agent::{Assistant, Permission, PermissionRule, Permissions, TurnEvent, chat};
 use logue_graph::CountingIds;
 use logue_harness::chat::{ChatHarness, ChatTurnOutcome, SignalTarget};
 use logue_harness::store::MemoryStore;
@@ -18,7 +15,7 @@ use logue_harness::{Clock, Timestamp};
 use logue_message::{ChatMessage, Content, ToolCall, ToolDefinition};
 use logue_model::{
     BoxFuture, Category, EventHandler, FinishReason, ModelEvent as Heard, ModelRequest,
-    ModelResponse, Provider, ProviderError, SamplingSettings, Usage,
+    ModelResponse, Provider, ProviderError, Usage,
 };
 use logue_tools::{Tool, ToolInvocation, ToolResult, Toolbox};
 use serde_json::json;
@@ -246,25 +243,14 @@ fn harness(
     ] {
         toolbox.add(Probe::shared(name, outcome)).unwrap();
     }
-    let rule = |tool: &str, permission| PermissionRule {
-        tool: tool.to_owned(),
-        permission,
-    };
-    let assistant = Assistant {
-        provider: Arc::new(Script(Mutex::new(answers.into_iter().collect()))),
-        model: "m-1".to_owned(),
-        settings: SamplingSettings {
-            max_tokens: Some(100),
-            ..SamplingSettings::default()
-        },
-        toolbox,
-        permissions: Permissions::new().with(rule("asked", Permission::Ask)),
-        prefix: vec![ChatMessage::system(format!("The prompt is {MARKER}."))],
-        max_requests: 5,
-        routing: Routing::default(),
-        budget: Budget::default(),
-        requirements: ResponseRequirements::default(),
-    };
+    let script = Script(Mutex::new(answers.into_iter().collect()));
+    let mut assistant = Assistant::new(Arc::new(script), "m-1");
+    assistant.settings.max_tokens = Some(100);
+    assistant.toolbox = toolbox;
+    let rule = PermissionRule::new("asked", Permission::Ask);
+    assistant.permissions = Permissions::new().with(rule);
+    assistant.prefix = vec![ChatMessage::system(format!("The prompt is {MARKER}."))];
+    assistant.max_requests = 5;
     let store = Arc::new(MemoryStore::new());
     chat(
         assistant,

@@ -108,6 +108,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
             }
             None => Ok(Ended::Suspended(turn)),
         },
+        Ok(Ok(_)) => Err(unknown_end()),
         Ok(Err(error)) => Err(turn_failure(&error)),
     };
     runtime.block_on(connections.close());
@@ -169,6 +170,12 @@ fn start(
     };
     let turn = prepared.into_turn(transcript);
     turn.map_err(|error| transcript_failure(&error))
+}
+
+/// Reports an end of a turn that this program does not handle.
+fn unknown_end() -> Failure {
+    let message = "cannot report the end of the turn: unknown kind of end";
+    Failure::new(Exit::Internal, "internal", message)
 }
 
 /// Adds what agents spent that documents of the prompt called before the turn.

@@ -14,10 +14,9 @@ use crate::setup::failures::source_failure;
 /// prompt, before anything is written.
 pub(crate) fn requirements(arguments: &ResponseArgs) -> Result<ResponseRequirements, Failure> {
     let schema = arguments.schema.as_deref().map(schema_in).transpose()?;
-    Ok(ResponseRequirements {
-        tool_choice: arguments.tool_choice.clone().unwrap_or_default(),
-        response_schema: schema.map(Arc::new),
-    })
+    Ok(ResponseRequirements::default()
+        .with_tool_choice(arguments.tool_choice.clone().unwrap_or_default())
+        .with_response_schema(schema.map(Arc::new)))
 }
 
 fn schema_in(path: &Path) -> Result<Value, Failure> {

@@ -85,12 +85,7 @@ impl Agent {
             .map(|rule| rule.as_str().unwrap_or_default().parse())
             .collect::<Result<_, _>>()
             // What cannot be read may have been a prohibition.
-            .unwrap_or_else(|_| {
-                vec![PermissionRule {
-                    tool: "*".to_owned(),
-                    permission: Permission::Deny,
-                }]
-            });
+            .unwrap_or_else(|_| vec![PermissionRule::new("*", Permission::Deny)]);
         let permissions = remembered.into_iter().chain(rules.iter().cloned());
         let permissions = permissions.fold(Permissions::new(), Permissions::with);
         if !rules.is_empty() {

@@ -65,32 +65,16 @@ impl Terminal {
             let Some(line) = line().await else {
                 complain("\n");
                 // Nobody can come back to a turn that is kept nowhere.
-                return (!self.can_wait).then(|| ApprovalResponse {
-                    approved: false,
-                    note: String::new(),
-                    asked: true,
-                });
+                return (!self.can_wait).then(|| ApprovalResponse::new(false));
             };
             match Said::parse(&line) {
                 Some(Said::Once(approved, note)) => {
-                    return Some(ApprovalResponse {
-                        approved,
-                        note,
-                        asked: true,
-                    });
+                    return Some(ApprovalResponse::new(approved).with_note(note));
                 }
                 Some(Said::Always(approved, note)) => {
-                    let answer = ApprovalResponse {
-                        approved,
-                        note,
-                        asked: true,
-                    };
+                    let answer = ApprovalResponse::new(approved).with_note(note);
                     let mut answers = self.lasting.lock().unwrap_or_else(PoisonError::into_inner);
-                    let later = ApprovalResponse {
-                        asked: false,
-                        ..answer.clone()
-                    };
-                    answers.insert(tool, later);
+                    answers.insert(tool, answer.clone().for_tool());
                     return Some(answer);
                 }
                 Some(Said::Everything) => complain(&shown(&question, &what, true)),

@@ -30,11 +30,8 @@ pub(super) struct RunLimits {
 
 impl From<Prices> for Price {
     fn from(prices: Prices) -> Self {
-        Self {
-            input: prices.input_per_mtok.0,
-            output: prices.output_per_mtok.0,
-            cached_input: prices.cached_input_per_mtok.map(|price| price.0),
-        }
+        Self::new(prices.input_per_mtok.0, prices.output_per_mtok.0)
+            .with_cached_input(prices.cached_input_per_mtok.map(|price| price.0))
     }
 }
 
@@ -47,16 +44,17 @@ impl Config {
             amounts.map(|amount| amount.0).reduce(f64::min)
         };
         let tokens = self.run_limits().filter_map(|limits| limits.max_tokens);
-        SpendLimits {
-            max_tokens: flags
-                .max_total_tokens
-                .or_else(|| tokens.min().map(NonZeroU64::get)),
-            max_cost: flags
-                .max_cost
-                .map(|amount| amount.0)
-                .or_else(|| strictest(|limits| limits.budget)),
-            prices: self.prices(),
-        }
+        let max_tokens = flags
+            .max_total_tokens
+            .or_else(|| tokens.min().map(NonZeroU64::get));
+        let max_cost = flags
+            .max_cost
+            .map(|amount| amount.0)
+            .or_else(|| strictest(|limits| limits.budget));
+        SpendLimits::default()
+            .with_max_tokens(max_tokens)
+            .with_max_cost(max_cost)
+            .with_prices(self.prices())
     }
 
     /// How deep agents may ask agents.
@@ -71,15 +69,13 @@ impl Config {
     /// How the calls of an answer are run.
     pub(crate) fn routing(&self) -> Routing {
         let base = Routing::default();
-        Routing {
-            concurrency: self
-                .first(|file| file.tools.concurrency)
-                .map_or(base.concurrency, NonZeroUsize::get),
-            envelope: self
-                .first(|file| file.tools.result_envelope)
-                .unwrap_or(base.envelope),
-            ..base
-        }
+        let concurrency = self
+            .first(|file| file.tools.concurrency)
+            .map_or(base.concurrency, NonZeroUsize::get);
+        let envelope = self
+            .first(|file| file.tools.result_envelope)
+            .unwrap_or(base.envelope);
+        base.with_concurrency(concurrency).with_envelope(envelope)
     }
 
     fn run_limits(&self) -> impl Iterator<Item = RunLimits> {

@@ -204,7 +204,7 @@ impl Config {
             layers.push(Layer {
                 folder,
                 own,
-                permissions: PermissionFile { path, rules },
+                permissions: PermissionFile::new(path, rules),
                 approval_timeout: approval_timeout.map(NonZeroU64::get),
                 file,
             });

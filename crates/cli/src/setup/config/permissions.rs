@@ -31,10 +31,7 @@ impl PermissionTable {
                 let message = format!("`{tool}` must be \"allow\", \"ask\" or \"deny\"");
                 (Span::from(value.span()), message)
             });
-            Ok(PermissionRule {
-                tool: tool.clone(),
-                permission: permission?,
-            })
+            Ok(PermissionRule::new(tool.clone(), permission?))
         });
         rules.collect()
     }
