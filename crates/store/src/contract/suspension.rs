@@ -104,7 +104,7 @@ pub(super) async fn a_signal_is_consumed_once(store: SharedStore) -> Checked {
     )?;
     let told = store.outcome_of("s", 2).await?;
     same("the outcome", told.map(|told| told.resumed), Some(true))?;
-    // A signal is not a message, so it is absent from the history.
+    // A signal is not a message, and the history omits it.
     let kept = store.entry("s", 2).await?.and_then(|entry| entry.work);
     same("the settled entry", kept, Some(work))?;
     same("the inbox", store.inbox("s").await?, Vec::new())?;
@@ -309,7 +309,7 @@ pub(super) async fn suspensions_are_listed_as_they_came(store: SharedStore) -> C
 
 pub(super) async fn an_unknown_signal_changes_nothing(store: SharedStore) -> Checked {
     turn(&*store, "s", "i1", "x").await?;
-    for unknown in ["i1", "nobody", ""] {
+    for unknown in ["i1", "unknown", ""] {
         let answer = store.signal(unknown, None, Map::new(), NOW).await?;
         same("the answer", answer, SignalResult::Unknown)?;
         same("the suspension", store.suspension(unknown).await?, None)?;
