@@ -222,7 +222,7 @@ def reading(checks, ours, generator, count):
             messages = [message for message in messages if message["role"] == "assistant"] or messages[:1]
         for message in messages:
             if message["role"] == "user":
-                message.pop("name", None)  # "Names behind a role"
+                message.pop("name", None)  # "Names after a role"
         conversation = {"messages": messages}
         ids = PEER.render_conversation(
             conversation_json=json.dumps(conversation), config={"auto_drop_analysis": False})

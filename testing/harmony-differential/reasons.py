@@ -57,7 +57,7 @@ def reasons(schema, place="root"):
         found.add("Examples")
     if kind == "object":
         if place != "root" and "description" in schema:
-            found.add("What is told of an object")
+            found.add("The description of an object")
         if "property" in place:
             found.add("The last brace of an object")
     for key, value in (schema.get("properties") or {}).items():
@@ -81,6 +81,6 @@ def reasons(schema, place="root"):
         if index == 0 and place == "property" and "description" in schema and "description" in variant:
             found.add("The first variant's description")
         if place == "root" and index + 1 == len(variants) and ("description" in variant or "default" in variant):
-            found.add("A comment behind the last variant")
+            found.add("A comment after the last variant")
         found |= reasons(variant, "variant")
     return found

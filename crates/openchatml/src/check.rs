@@ -96,8 +96,9 @@ fn check_utf8(document: &Document<'_>, frame: &Frame) -> Option<Diagnostic> {
     )
 }
 
-/// A body against its type and, if it is a call, against what its tool declares. One that has the
-/// right shape is JSON, so most are parsed only once.
+/// Checks a body against its type, and a call against the declaration of its tool.
+///
+/// A body of the right shape is JSON, so most bodies are parsed only once.
 fn check_body(
     document: &Document<'_>,
     frame: &Frame,

@@ -47,7 +47,7 @@ pub struct Declarations {
     tools: Vec<DeclaredTool>,
     issues: Vec<DeclarationIssue>,
     by_name: HashMap<String, usize>,
-    /// Whether everything in a namespace could be read.
+    /// Namespaces by name, each with whether all of its content could be read.
     namespaces: BTreeMap<String, bool>,
     /// Those of them of which all could be read so far.
     trusted: Vec<String>,

@@ -28,7 +28,7 @@ pub struct Document<'s> {
     source: &'s [u8],
     /// Its own, or lent by a document that owns its source.
     contents: Cow<'s, Contents>,
-    /// Whether all of the source is UTF-8, once checked.
+    /// The cached result of checking that the whole source is UTF-8.
     is_text: OnceLock<bool>,
 }
 

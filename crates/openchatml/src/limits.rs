@@ -10,8 +10,9 @@ pub const MAX_DOCUMENT_HEADER: usize = 256 * 1024;
 /// Bytes between `<|start|>` and `<|message|>`; later bytes are not read as attributes.
 pub const MAX_FRAME_HEADER: usize = 64 * 1024;
 
-/// White space that stray text may hold in one place; more of it ends one stray text and begins
-/// another.
+/// Maximum white space in one place of a stray text, in bytes.
+///
+/// Longer white space ends one stray text and begins another.
 pub const MAX_BLANK: usize = 4 * 1024;
 
 /// Bytes of a literal block after its first control token. A stream holds them back until
@@ -33,12 +34,14 @@ pub(crate) const MAX_HEADER_NODES: usize = 20_000;
 /// Aliases in the YAML of a document header.
 pub(crate) const MAX_HEADER_ALIASES: usize = 100;
 
-/// Levels of nesting to which arguments are checked against a declared type; what is deeper passes.
-/// Each alternative or reference on the way counts as a level.
+/// Maximum nesting depth to which arguments are checked against a declared type.
+///
+/// Deeper values pass. Each alternative or reference on the way counts as a level.
 pub const MAX_SHAPE_DEPTH: usize = 256;
 
-/// Steps that a check against a type may take beside those for each byte; what is not reached
-/// passes. Only types with alternatives inside alternatives come near.
+/// Maximum steps of a type check in addition to those for each byte.
+///
+/// Values that are not reached pass. Only types with nested alternatives come near the limit.
 pub(crate) const SHAPE_STEPS: usize = 10_000;
 
 /// Steps for each byte of the arguments.

@@ -100,8 +100,7 @@ pub struct Projected {
 }
 
 impl Projected {
-    /// Returns whether something of the text could not be read, so that the transcript is not all
-    /// of it.
+    /// Returns whether part of the text is unreadable and missing from the transcript.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }

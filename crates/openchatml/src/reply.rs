@@ -80,8 +80,9 @@ impl ReplyEnvelope {
 }
 
 impl ReplyError {
-    /// An object with `code` and `message`, or a text that is a code or begins with one: `E-CODE:
-    /// message`.
+    /// Reads an error from an object or a text.
+    ///
+    /// An object has `code` and `message`. A text is a code or begins with one: `E-CODE: message`.
     fn read(error: Value) -> Self {
         match error {
             Value::String(text) => Self::of_text(text),

@@ -15,7 +15,9 @@ use super::locate::Step;
 use super::{ArgumentSchema, SchemaMismatch, fast_check, locate};
 use crate::syntax::vocabulary::DEADLINE;
 
-/// Maximum text length of the fast path in bytes; longer texts could exceed the cost limit.
+/// Maximum text length of the fast path in bytes.
+///
+/// Longer texts could exceed the cost limit.
 const MAX_FAST_LEN: usize = 64 * 1024;
 
 /// Maximum number of nodes of the fast path.

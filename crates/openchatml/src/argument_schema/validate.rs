@@ -44,8 +44,10 @@ impl Finding {
     }
 }
 
-/// Returns whether `value`, which is about `size` bytes of text, fits; `ignored` is a property of
-/// it that needs no declaration.
+/// Returns whether `value` fits the type.
+///
+/// `size` is the approximate length of its text in bytes. `ignored` is a property of `value` that
+/// needs no declaration.
 pub(super) fn judge(
     shape: &ArgumentSchema,
     value: &Value,

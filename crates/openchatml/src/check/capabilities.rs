@@ -80,7 +80,9 @@ fn is_role(listed: &str, role: &str) -> bool {
     }
 }
 
-/// The tokens of a frame, in order; those of a literal block by its first one.
+/// Returns the tokens of a frame in order, with those of its body reduced.
+///
+/// Of the body, only the first `<|literal|>` is included.
 fn tokens_of<'d>(
     document: &'d Document<'_>,
     frame: &'d Frame,

@@ -20,9 +20,10 @@ const MARKERS: [&[u8]; 6] = [
     b"<|end_reason|>",
 ];
 
-/// A channel that is required and missing, a tool that is called on the wrong one, or reasoning
-/// for a tool (OpenChatML 2.2 §2, §8.3). A frame whose channel is not understood has another
-/// finding.
+/// Checks the channel of a frame (OpenChatML 2.2 §2, §8.3).
+///
+/// Reports a missing required channel, a tool called on the wrong channel, and reasoning addressed
+/// to a tool. A frame with an unknown channel has another finding.
 pub(super) fn check_channel(
     document: &Document<'_>,
     frame: &Frame,

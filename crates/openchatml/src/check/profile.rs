@@ -5,8 +5,9 @@ use serde_json::Value;
 use crate::document::Document;
 use crate::syntax::vocabulary::{Channel, is_builtin};
 
-/// The rules of `profiles.harmony` (OpenChatML 2.2 §2, §12), or the usual ones where it is
-/// missing, not enabled, or is not a list of channels.
+/// The rules of `profiles.harmony` (OpenChatML 2.2 §2, §12), or the default rules.
+///
+/// The default applies where the profile is missing, is not enabled, or is not a list of channels.
 pub(super) struct Profile {
     /// Whether frames of an assistant or tool must name a channel.
     pub(super) requires_channels: bool,
@@ -51,9 +52,9 @@ impl Profile {
         has(&self.calls_in, channel) && has(&self.builtins_in, channel)
     }
 
-    /// Returns whether `tool` is a built-in one, or belongs to one that the header names
-    /// (OpenChatML 2.0
-    /// §8.1).
+    /// Returns whether `tool` is built in or belongs to one named in the header.
+    ///
+    /// See OpenChatML 2.0 §8.1.
     pub(super) fn is_builtin(&self, tool: &str) -> bool {
         let belongs_to = |name: &String| {
             let rest = tool.strip_prefix(name.as_str());

@@ -11,6 +11,6 @@ pub struct ConvertOptions {
     /// Chat Completions. Without this option the first has a message of its own for it, and the
     /// second has none.
     pub thinking: bool,
-    /// A projection is written on one line, as an object, the way data sets are kept.
+    /// Writes a projection as an object on one line, as in data sets.
     pub line: bool,
 }

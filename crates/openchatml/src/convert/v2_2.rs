@@ -22,8 +22,10 @@ pub(super) fn write(transcript: &Transcript) -> Result<Writing, ConvertError> {
     Ok(writing)
 }
 
-/// The frame with a terminator that may end it; `None`, and a note, for what no dialect can write:
-/// text outside every frame, a frame that was cut, an unknown role or channel.
+/// Returns the frame with a terminator that may end it.
+///
+/// Returns `None` and adds a note for content that no dialect can write: text outside every frame,
+/// a truncated frame, an unknown role or channel.
 pub(super) fn whole(frame: &FrameBuf, writing: &mut Writing) -> Option<FrameBuf> {
     let why = if frame.role == FrameRole::Other {
         "its role is not known"

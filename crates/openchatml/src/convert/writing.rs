@@ -52,9 +52,10 @@ impl Writing {
     }
 }
 
-/// Notes each answer whose terminator is not the one that reading gives, which is `<|end|>`, and
-/// `last_answer` where the last frame is an answer. A message does not say whether a turn ended
-/// with it.
+/// Notes each answer whose terminator reading cannot restore.
+///
+/// Reading gives `<|end|>`, and `last_answer` where the last frame is an answer. A message does not
+/// state whether it ended a turn.
 pub(crate) fn note_terminators(
     frames: &[FrameBuf],
     last_answer: Terminator,

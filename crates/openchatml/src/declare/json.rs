@@ -110,7 +110,7 @@ fn definition(item: &Value) -> Option<&Map<String, Value>> {
     })
 }
 
-/// Returns whether a value declares a tool, rather than being some other JSON in a prompt.
+/// Returns whether a value declares a tool and is not other JSON in a prompt.
 fn is_tool(item: &Value) -> bool {
     let Some(object) = item.as_object() else {
         return false;

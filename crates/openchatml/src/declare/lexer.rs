@@ -197,8 +197,10 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// A string, which ends at its quote; one that does not end on its line is only its quote, so
-    /// that an apostrophe in prose does no harm.
+    /// Reads a string up to its closing quote.
+    ///
+    /// A string that does not end on its line consists of its opening quote only, so an apostrophe
+    /// in prose does no harm.
     fn string(&mut self, quote: u8) -> Word {
         let start = self.at;
         self.at += 1;

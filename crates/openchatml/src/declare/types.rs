@@ -36,7 +36,7 @@ struct Read {
     suffixed: [Option<NodeId>; SUFFIXES],
 }
 
-/// Maximum number of `[]` after a list of alternatives that may belong to all of them.
+/// Maximum number of `[]` suffixes that may apply to a whole list of alternatives.
 const SUFFIXES: usize = 3;
 
 impl<'t> Types<'t> {

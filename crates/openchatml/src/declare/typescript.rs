@@ -143,7 +143,7 @@ impl Reader<'_> {
         });
     }
 
-    /// Steps over the end of a declaration, and over what it has that is not understood.
+    /// Skips the end of a declaration and any part that is not understood.
     fn end(&mut self) -> bool {
         let lexer = &mut self.types.lexer;
         let next = lexer.peek();

@@ -9,7 +9,7 @@ use crate::syntax::token::ControlToken;
 use crate::syntax::vocabulary::{Channel, FrameRole, Intent, RoleForm, Terminator};
 use crate::visibility::{Recipient, Visibility, visibility};
 
-/// One frame of a document (OpenChatML 2.2 §6), or a stretch of stray text between frames.
+/// One frame of a document (OpenChatML 2.2 §6), or stray text between frames.
 ///
 /// Only what cannot be worked out is kept, in offsets from the frame's start where a header's limit
 /// bounds them: a document has as many of these as frames.

@@ -262,7 +262,9 @@ impl FrameBuf {
             && matches!(self.terminator, Terminator::Call)
     }
 
-    /// Returns whether a person may see the frame; the same rule as for a read frame.
+    /// Returns the visibility of the frame to a person.
+    ///
+    /// The rule is that of a read frame.
     pub fn visibility(&self) -> Visibility {
         let intent = self.intent.as_deref();
         let to = self.to.as_deref();

@@ -146,8 +146,9 @@ impl Machine {
         }
     }
 
-    /// Bytes of a literal block at `at` that may belong to no block, because it is not closed: the
-    /// message ends before them, and they are stray.
+    /// Handles the bytes at `at` of a literal block that is not closed.
+    ///
+    /// They may belong to no block: the message ends before them, and they are stray.
     pub(super) fn unclosed_literal(&mut self, at: usize, held: &[u8], sink: &mut Sink<'_>) {
         self.need_body(Span::empty(at), sink);
         let found = Diagnostic::error(

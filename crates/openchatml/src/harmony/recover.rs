@@ -301,7 +301,9 @@ impl<'h> Reader<'h> {
         end
     }
 
-    /// Reads an attribute or a bare word; returns the next offset, `None` for a misplaced word.
+    /// Reads an attribute or a bare word.
+    ///
+    /// Returns the next offset, or `None` for a misplaced word.
     fn word(&mut self, word: Span, kind: SegmentKind) -> Option<usize> {
         let bytes = self.bytes(word);
         if let Some(equals) = memchr::memchr(b'=', bytes) {

@@ -48,8 +48,9 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
     writing
 }
 
-/// Returns whether a frame is reasoning and nothing more, so that `thinking` holds all of it, with
-/// the name of its message.
+/// Returns whether a frame consists of reasoning only.
+///
+/// In that case `thinking`, with the name of its message, holds all of the frame.
 fn is_plain_thinking(frame: &FrameBuf) -> bool {
     let plain = FrameBuf {
         name: frame.name.clone(),

@@ -43,11 +43,12 @@ fn messages_of<'t>(object: &Object<'t>) -> Option<Node<'t>> {
     found.find(|node| node.kind() == Kind::Array)
 }
 
-/// The form that a JSON text is in; `None` where it is no JSON or nothing that is known. The rules,
-/// in their order: a message with `from` is `ShareGPT`; one with a field that only OpenChatML has
-/// (`channel`, `terminator`, `tool_call`, `thinking`, `to`, `call_id`, `intent`), or a document with
-/// `header`, is its JSON; any other message with `role` is one of Chat Completions. Linear in the
-/// text.
+/// Returns the format of a JSON text; `None` for invalid JSON or an unknown format.
+///
+/// The rules, in their order: a message with `from` is `ShareGPT`; one with a field that only
+/// OpenChatML has (`channel`, `terminator`, `tool_call`, `thinking`, `to`, `call_id`, `intent`), or
+/// a document with `header`, is its JSON; any other message with `role` is one of Chat Completions.
+/// Linear in the text.
 ///
 /// ```
 /// use openchatml::project::{JsonFormat, detect};

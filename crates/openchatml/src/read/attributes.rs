@@ -63,7 +63,7 @@ pub(crate) fn read_segment(
     standing.and(read_attributes(source, segment, words, frame, findings))
 }
 
-/// Returns whether `word` holds what looks like a control token but was not read as one.
+/// Returns whether `word` contains an apparent control token that was not read as one.
 fn holds_markup(word: &[u8]) -> bool {
     // A word is too short for a search that prepares itself.
     word.windows(2).any(|pair| pair == b"<|")

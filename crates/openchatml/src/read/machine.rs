@@ -72,7 +72,7 @@ pub(crate) struct Machine {
     state: State,
     /// The frame that is being read.
     frame: Frame,
-    /// The end of the last frame, if that was a call and only white space followed.
+    /// The end of the last frame, if a call followed by white space only.
     behind_call: Option<usize>,
 }
 
@@ -123,8 +123,10 @@ impl Machine {
         }
     }
 
-    /// The `<|start|>` at `at` with its header, where that is as most are; gives where the body
-    /// begins. Else `None`, without output. Only between frames.
+    /// Reads the `<|start|>` at `at` with a header of the usual form.
+    ///
+    /// Returns the offset of the body, or `None` without output for any other header. Valid only
+    /// between frames.
     pub(crate) fn begin(
         &mut self,
         window: OffsetSlice<'_>,
@@ -206,8 +208,10 @@ impl Machine {
         self.state = State::Between { stray: None };
     }
 
-    /// The text ends, or a token follows, in the literal block that began at `open` and is never
-    /// closed. In a body the frame ends at `at`; later text may be anything.
+    /// Handles the end of an unclosed literal block that began at `open`.
+    ///
+    /// The text ends or a token follows in the block. In a body the frame ends at `at`; later text
+    /// may be anything.
     pub(crate) fn unclosed_literal(
         &mut self,
         window: OffsetSlice<'_>,

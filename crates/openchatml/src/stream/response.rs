@@ -53,9 +53,11 @@ pub enum ResponseEvent<'e> {
         /// The message.
         message_id: MessageId,
     },
-    /// A message of any kind ended without a stop token (`E-STREAM-TRUNCATED`), or a call in
-    /// another one than `<|call|>` (`E-PARSE-TERMINATOR`). In Harmony a `<|call|>` may still
-    /// follow, and [`Self::CallDone`] with it.
+    /// A message ended without its stop token.
+    ///
+    /// A message of any kind has no stop token (`E-STREAM-TRUNCATED`), or a call has another one
+    /// than `<|call|>` (`E-PARSE-TERMINATOR`). In Harmony a `<|call|>` may still follow, and
+    /// [`Self::CallDone`] with it.
     #[serde(rename = "response.incomplete")]
     Incomplete {
         /// The message.

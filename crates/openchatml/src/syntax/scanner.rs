@@ -39,8 +39,10 @@ pub(crate) struct Scanner<'s> {
     end: usize,
     rules: Rules,
     finder: &'static memmem::Finder<'static>,
-    /// Whether something was passed that begins like a token and is none of the nine, or a literal
-    /// block, in which nothing is looked at.
+    /// Whether the scanner passed an unknown token or a literal block.
+    ///
+    /// An unknown token begins like one of the nine tokens and differs from all of them. The
+    /// content of a literal block is not examined.
     passed_others: bool,
 }
 

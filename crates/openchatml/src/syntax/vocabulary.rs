@@ -173,7 +173,9 @@ pub(crate) const DEADLINE: &str = "deadline_ms";
 /// The namespace of tools that the developer declared.
 pub(crate) const FUNCTIONS: &str = "functions.";
 
-/// Returns whether a recipient is a tool, rather than the people and models of the conversation.
+/// Returns whether a recipient is a tool and not a participant.
+///
+/// Participants are the people and models of the conversation.
 pub(crate) fn is_tool_recipient(to: &[u8]) -> bool {
     !matches!(to, b"user" | b"assistant" | b"all")
 }

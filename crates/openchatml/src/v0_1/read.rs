@@ -23,8 +23,10 @@ use crate::loss::{Loss, LossTarget};
 use crate::messages::recipient_of;
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator};
 
-/// The frames of a document, and what they do not hold of it or were given in addition. Linear in
-/// the document, with a logarithm for the ids.
+/// Converts a document to frames and reports losses and additions.
+///
+/// Losses are parts of the document that the frames do not hold; additions are parts that they
+/// gained. Linear in the document, with a logarithm for the ids.
 ///
 /// ```
 /// use openchatml::v0_1::{LegacyReadOptions, parse, to_transcript};

@@ -52,8 +52,9 @@ impl<'s> Task<'s> {
 }
 
 impl<'s> Fim<'s> {
-    /// Reads `<|fim_prefix|>…<|fim_middle|>…<|fim_suffix|>…`; each token must occur once and
-    /// in this order, and nothing but white space before the first.
+    /// Reads `<|fim_prefix|>…<|fim_middle|>…<|fim_suffix|>…`.
+    ///
+    /// Each token must occur once and in this order. Only white space may precede the first token.
     pub fn read(text: &'s [u8]) -> Option<Self> {
         let text = text.trim_ascii_start();
         let text = text.strip_prefix(Marker::FimPrefix.as_str().as_bytes())?;

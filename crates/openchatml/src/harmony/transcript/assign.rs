@@ -6,8 +6,10 @@ use super::Losses;
 use crate::document::owned::FrameBuf;
 use crate::syntax::vocabulary::{FUNCTIONS, FrameRole};
 
-/// Gives each call without an id the next free one of `call_1`, `call_2`, …, and each reply
-/// without an id that of the first call of its tool that waits for one. Linear in the frames.
+/// Assigns ids to calls and replies that have none.
+///
+/// A call receives the next free id of `call_1`, `call_2`, …. A reply receives the id of the first
+/// call of its tool that waits for a reply. Linear in the frames.
 pub(super) fn assign_ids(frames: &mut [FrameBuf], losses: &mut Losses) {
     let given = frames.iter().filter_map(|frame| frame.call_id.clone());
     let mut ids = Ids {

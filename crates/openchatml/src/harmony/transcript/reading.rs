@@ -38,8 +38,9 @@ impl HarmonyDocument {
 }
 
 impl Conversation {
-    /// The conversation as a transcript, one frame for each message, with a note for whatever it
-    /// cannot hold. Linear in the conversation.
+    /// Converts the conversation to a transcript with one frame for each message.
+    ///
+    /// Adds a note for each part that a transcript cannot hold. Linear in the conversation.
     ///
     /// As [`HarmonyDocument::to_transcript`]; the contents of a system's and a developer's message become
     /// the prompt text of a model. Every frame but a call ends in `<|end|>`.

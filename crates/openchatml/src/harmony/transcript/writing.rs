@@ -9,8 +9,9 @@ use crate::loss::{Loss, LossTarget};
 use crate::syntax::vocabulary::{Channel, FrameRole, Terminator, is_tool_recipient};
 
 impl Conversation {
-    /// The conversation of a transcript, one message for each frame that one can hold, with a note
-    /// for whatever it cannot. Linear in the transcript.
+    /// Converts a transcript to a conversation with one message for each supported frame.
+    ///
+    /// Adds a note for each part that a message cannot hold. Linear in the transcript.
     ///
     /// Left out are frames with an unknown role or channel, and replies of unknown tools. What
     /// is addressed to a tool and was not called becomes reasoning, because Harmony writes no other

@@ -128,7 +128,9 @@ fn is_plain<'s>(mut variant: &'s Value, root: &'s Value) -> bool {
     }
 }
 
-/// The target of a schema that is only a `$ref`, or `allOf` of one; else itself.
+/// Resolves a schema that is only a `$ref` or an `allOf` of one.
+///
+/// Returns any other schema unchanged.
 pub(super) fn wrapped<'s>(schema: &'s Value, root: &'s Value) -> &'s Value {
     let mut at = schema;
     for _ in 0..MAX_WRAPPERS {
