@@ -1,5 +1,6 @@
-//! `logue debug`: what a reader makes of a file, hidden parts included, as JSON. `frames` shows an
-//! envelope, `tree` the elements of ChatMD.
+//! `logue debug`: the parsed form of a file as JSON, including hidden parts.
+//!
+//! `frames` shows the frames of an envelope, `tree` the elements of ChatMD.
 
 use std::path::Path;
 
@@ -22,7 +23,7 @@ pub(crate) fn debug(command: &DebugCommand) -> Result<Exit, Failure> {
     }
 }
 
-/// The tree in whole, then what is wrong with it.
+/// Prints the complete tree, then its diagnostics.
 fn tree(arguments: &TreeArgs) -> Result<Exit, Failure> {
     let (name, bytes) = whole(&arguments.file)?;
     let text = into_text(&name, bytes).map_err(|error| source_failure(&error))?;
@@ -42,12 +43,12 @@ fn tree(arguments: &TreeArgs) -> Result<Exit, Failure> {
     })
 }
 
-/// The same with what is imported, from the folder of the file and below.
+/// Prints the tree with its imports, from the directory of the file and below.
 fn expanded(name: &str, text: &str, path: &Path) -> Result<Exit, Failure> {
     let mut world = file_world(path).map_err(|error| {
         Failure::user(
             "E-SOURCE-READ",
-            format!("the folder cannot be read: {error}"),
+            format!("cannot read the directory: {error}"),
         )
     })?;
     let loaded = chatmd::load(name, text, &mut world);
@@ -66,7 +67,7 @@ fn expanded(name: &str, text: &str, path: &Path) -> Result<Exit, Failure> {
 fn frames(arguments: &FramesArgs) -> Result<Exit, Failure> {
     if arguments.tokens && arguments.from.is_some_and(|from| from != Dialect::Harmony) {
         return Err(
-            Failure::new(Exit::Usage, "usage", "only Harmony is read from token ids")
+            Failure::new(Exit::Usage, "usage", "--tokens supports Harmony only")
                 .with_help("leave --tokens or --from out"),
         );
     }
@@ -86,8 +87,10 @@ fn frames(arguments: &FramesArgs) -> Result<Exit, Failure> {
     closed_pipe_is_done(print(&format!("{found:#}\n")))
 }
 
-/// OpenChatML has a header, or is in a file that says so by its ending, or has what Harmony has
-/// not: ids of calls. Everything else is Harmony, whose reader takes any text.
+/// Returns the dialect of a file, OpenChatML or Harmony.
+///
+/// OpenChatML has a header, an OpenChatML file extension, or call ids, which Harmony lacks. Everything
+/// else is Harmony, whose reader accepts any text.
 pub(crate) fn dialect(path: &Path, text: &[u8]) -> Dialect {
     let ending = path.extension().and_then(|ending| ending.to_str());
     let document = openchatml::parse(text);
@@ -106,7 +109,7 @@ fn from_harmony(text: &[u8], start_role: Option<StartRole>) -> Value {
     of_harmony(&harmony::read(text, &options(start_role)))
 }
 
-/// The same from token ids; spans count the bytes of the text that they spell.
+/// Reads Harmony from token ids; spans count the bytes of the decoded text.
 fn from_ids(ids: &[u32], start_role: Option<StartRole>) -> Value {
     let ids = ids.iter().copied();
     let document = harmony::read_ids(ids, logue_o200k::token_bytes, &options(start_role));

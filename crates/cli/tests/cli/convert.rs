@@ -211,7 +211,7 @@ fn a_bad_line_is_named_and_the_others_are_converted() {
       |
       = help: correct it, or name the form that the file has
 
-    error[E-WRITE-REFUSED]: data.jsonl:2: it could not be read as a whole
+    error[E-WRITE-REFUSED]: data.jsonl:2: it could not be read completely
     "#);
     let strict = run(
         folder.path(),
@@ -293,8 +293,8 @@ fn folders_are_converted_file_by_file() {
       |
       = help: convert the transcript to 2.2; its frames are shown as 2.2 has them
 
-    error[E-WRITE-REFUSED]: in/bad.ocml: it could not be read as a whole
-    in/package.json: passed over, as it is no conversation
+    error[E-WRITE-REFUSED]: in/bad.ocml: it could not be read completely
+    in/package.json: skipped, not a conversation
     3 conversations converted, 1 refused, 0 losses
     ");
     let read = |name: &str| std::fs::read_to_string(folder.path().join("out").join(name));
@@ -375,7 +375,7 @@ fn an_unknown_form_is_asked_for() {
     3
     --- stdout
     --- stderr
-    error[usage]: `<stdin>` does not say which form it is in
+    error[usage]: unknown form of `<stdin>`
       = help: name it with --from
     ");
     let bad = run(folder.path(), ["convert", "--to", "latin"]);
@@ -402,6 +402,6 @@ fn a_broken_text_has_a_place() {
       |
       = help: correct the text here; nothing of the conversation was read
 
-    error[E-WRITE-REFUSED]: a.json: it could not be read as a whole
+    error[E-WRITE-REFUSED]: a.json: it could not be read completely
     "#);
 }

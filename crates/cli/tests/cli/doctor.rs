@@ -34,11 +34,11 @@ fn a_machine_without_anything_is_told_what_it_lacks() {
     let ran = run(folder.path(), ["doctor"]);
     assert_eq!(ran.status, 8, "{}", ran.stdout);
     for words in [
-        "note model     no model is in force",
-        "BAD  key       there is no key for https://api.openai.com/v1",
+        "note model     no default model",
+        "BAD  key       no key for https://api.openai.com/v1",
         "help: set OPENAI_API_KEY",
-        "made by the first session",
-        "1 to fix",
+        "the first session creates it",
+        "problems to fix: 1",
     ] {
         assert!(ran.stdout.contains(words), "{words}: {}", ran.stdout);
     }

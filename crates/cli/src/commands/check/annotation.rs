@@ -6,7 +6,7 @@ use logue_source::{Diagnostic, Severity, Source};
 
 use crate::finding::told;
 
-/// A finding as one workflow command of GitHub Actions, on one line.
+/// Returns a finding as one workflow command of GitHub Actions, on one line.
 pub(super) fn annotation(source: &Source<'_>, diagnostic: &Diagnostic) -> String {
     let level = match diagnostic.severity {
         Severity::Error => "error",
@@ -15,7 +15,7 @@ pub(super) fn annotation(source: &Source<'_>, diagnostic: &Diagnostic) -> String
     };
     let start = source.line_column(diagnostic.primary.start);
     let end = source.line_column(diagnostic.primary.end);
-    // A column is only allowed where start and end are on one line.
+    // GitHub allows columns only if start and end are on one line.
     let columns = if start.line == end.line {
         format!(",col={},endColumn={}", start.column, end.column)
     } else {
@@ -31,14 +31,14 @@ pub(super) fn annotation(source: &Source<'_>, diagnostic: &Diagnostic) -> String
     )
 }
 
-/// The text of a workflow command, which ends at a line's end.
+/// Escapes the text of a workflow command, which a line break would end.
 fn data(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A")
 }
 
-/// A property of a workflow command, which ends at a comma, too.
+/// Escapes a property of a workflow command, which a comma would also end.
 fn property(text: &str) -> Cow<'_, str> {
     if !text.contains(['%', '\r', '\n', ':', ',']) {
         return Cow::Borrowed(text);

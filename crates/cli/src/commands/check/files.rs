@@ -1,7 +1,7 @@
-//! Whether the files exist that a ChatMD document names.
+//! Existence checks for the files that a ChatMD document names.
 //!
-//! Only names are looked at: nothing is opened, and nothing is said of what a file holds. So a pipe
-//! or a device cannot block, and a file that exists outside the roots is the run's concern.
+//! The checks read metadata only: they open no file and do not examine its contents. A pipe or a
+//! device therefore cannot block, and a run decides about existing files outside the roots.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -10,10 +10,12 @@ use std::path::Path;
 use chatmd::{Document, ReferenceKind};
 use logue_source::{Diagnostic, DiagnosticCode};
 
-/// Missing files of one document that are told; a transcript may have lost hundreds of payloads.
+/// Maximum number of missing files reported per document.
+///
+/// A transcript may have lost hundreds of payloads.
 const SHOWN: usize = 20;
 
-/// A warning for each local file that does not exist, where it is named first.
+/// Returns a warning for each missing local file, at its first reference.
 pub(super) fn missing(document: &Document, path: &Path) -> Vec<Diagnostic> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut looked_at = BTreeSet::new();
@@ -31,7 +33,7 @@ pub(super) fn missing(document: &Document, path: &Path) -> Vec<Diagnostic> {
             continue;
         }
         let kind = match reference.kind {
-            ReferenceKind::Image => "picture",
+            ReferenceKind::Image => "image",
             ReferenceKind::Agent | ReferenceKind::AgentTool => "prompt",
             ReferenceKind::Import => "text to import",
             _ => "document",
@@ -42,7 +44,7 @@ pub(super) fn missing(document: &Document, path: &Path) -> Vec<Diagnostic> {
                 format!("the {kind} {:?} {what}", reference.src),
                 reference.span,
             )
-            .with_help("paths are relative to the folder of the file that names them"),
+            .with_help("paths are relative to the directory of the file that names them"),
         );
     }
     if hidden > 0
@@ -54,16 +56,16 @@ pub(super) fn missing(document: &Document, path: &Path) -> Vec<Diagnostic> {
     found
 }
 
-/// Why a path cannot be read as a file, where it is certain that it cannot.
+/// Returns the reason if a path is certainly not a readable file.
 fn absence(path: &Path) -> Option<&'static str> {
     match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => Some("is a folder"),
+        Ok(metadata) if metadata.is_dir() => Some("is a directory"),
         Ok(_) => None,
         Err(error) => match error.kind() {
             ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename => {
                 Some("does not exist")
             }
-            // A name with a NUL in it; whatever else is wrong, something may be there.
+            // The name contains a NUL. After any other error, the file may exist.
             ErrorKind::InvalidInput => Some("does not exist"),
             _ => None,
         },

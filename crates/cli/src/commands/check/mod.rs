@@ -1,7 +1,7 @@
 //! `logue check`: errors and warnings of prompts and transcripts.
 //!
-//! Files are read one after the other. What is found in each is counted and told at once, except
-//! for SARIF, which is one document and is written when everything was looked at.
+//! Files are read in sequence. The findings of each file are counted and reported immediately. SARIF
+//! is one document, so it is written after the last file.
 
 mod annotation;
 mod files;
@@ -25,7 +25,7 @@ use crate::files::{file_world, find_files};
 use crate::language::Language;
 use crate::terminal::{closed_pipe_is_done, complain, error_style, print};
 
-/// From how many files on the progress is shown.
+/// Minimum number of files for a progress bar.
 const MANY: usize = 50;
 
 pub(crate) fn check(arguments: &CheckArgs) -> Result<Exit, Failure> {
@@ -45,11 +45,11 @@ pub(crate) fn check(arguments: &CheckArgs) -> Result<Exit, Failure> {
     checker.end()
 }
 
-/// One thing to be checked.
+/// A file or standard input to check.
 struct Input {
     /// `None`: standard input.
     path: Option<PathBuf>,
-    /// Found in a folder, where Markdown may be prose, which is none of ours.
+    /// Whether a directory search found the file; such Markdown may be prose to ignore.
     found: bool,
 }
 
@@ -107,7 +107,7 @@ impl std::fmt::Display for Tally {
     }
 }
 
-/// A path that counts from the folder of `path`.
+/// Resolves `name` relative to the directory of `path`.
 fn beside(path: &Path, name: &str) -> PathBuf {
     path.parent().unwrap_or(Path::new("")).join(name)
 }
@@ -170,7 +170,10 @@ impl Checker<'_> {
         }
     }
 
-    /// What stands on standard input has no folder that its paths could count from.
+    /// Checks a ChatMD text and the files that it references.
+    ///
+    /// Text from standard input has no directory to resolve relative paths against, so its files are
+    /// not checked.
     fn chatmd(&mut self, name: &str, path: Option<&Path>, text: &str) -> Result<(), Failure> {
         let world = path
             .filter(|_| !self.arguments.no_file_checks)
@@ -180,7 +183,7 @@ impl Checker<'_> {
         };
         let loaded = chatmd::load(name, text, &mut world);
         let mut found = loaded.check();
-        // A run needs the file; who checks may not have it here.
+        // A run requires the file, but it may be absent on the machine that runs the check.
         for finding in &mut found {
             if finding.code == DiagnosticCode::MdDocumentUnreadable {
                 finding.code = DiagnosticCode::MissingFile;
@@ -194,7 +197,7 @@ impl Checker<'_> {
             let Some((source, local)) = map.resolve(finding) else {
                 return Ok(());
             };
-            // Reports of an imported file name that file; its name counts from the prompt's folder.
+            // A report on an imported file names that file, relative to the directory of the prompt.
             let of_import = (source.name() != name).then(|| beside(path, source.name()));
             self.tell_one(of_import.as_deref().or(Some(path)), source, &local)
         })

@@ -1,7 +1,7 @@
-//! Findings as one SARIF 2.1.0 log: the form that code scanners and editors read.
+//! Findings as one SARIF 2.1.0 log, the format of code scanners and editors.
 //!
-//! The log holds one run. Its rules are the codes that were found, each in the order in which it
-//! was found first; a result names its rule by id and by its place in that list.
+//! The log holds one run. Its rules are the codes of the findings, in the order of their first
+//! occurrence. A result names its rule by id and by its index in that list.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::finding::told;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-/// A log in the making.
+/// A SARIF log that collects findings until [`Self::log`] renders it.
 #[derive(Debug, Default)]
 pub(super) struct Sarif {
     rules: Vec<DiagnosticCode>,
@@ -51,7 +51,7 @@ impl Sarif {
         self.results.push(Value::Object(result));
     }
 
-    /// The log. `complete` says whether every file could be read.
+    /// Returns the log. `complete` is `true` if every file could be read.
     pub(super) fn log(self, complete: bool) -> Value {
         let rules = self.rules.into_iter().map(|code| {
             json!({
@@ -85,7 +85,7 @@ const fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// Lines and columns from 1; the end is the place behind the last character.
+/// Returns a span as lines and columns from 1, with an exclusive end.
 fn region(source: &Source<'_>, span: Span) -> Value {
     let start = source.line_column(span.start);
     let end = source.line_column(span.end);
@@ -97,7 +97,9 @@ fn region(source: &Source<'_>, span: Span) -> Value {
     })
 }
 
-/// A path as a URI reference: relative paths stay relative to where the program was started.
+/// Returns a path as a URI reference.
+///
+/// Relative paths stay relative to the working directory of the program.
 fn uri(path: &Path) -> String {
     let mut text = String::from(if path.is_absolute() { "file://" } else { "" });
     let path = path.strip_prefix(".").unwrap_or(path);

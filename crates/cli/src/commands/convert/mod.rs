@@ -1,12 +1,12 @@
-//! `logue convert`: conversations from one form to another.
+//! `logue convert`: converts conversations from one form to another.
 //!
 //! ```text
-//! file, folder, standard input ─▶ texts or lines ─▶ read ─▶ write ─▶ file or standard output
+//! file, directory, standard input ─▶ texts or lines ─▶ read ─▶ write ─▶ file or standard output
 //! ```
 //!
-//! A file of JSON lines is converted one line at a time, so its size does not matter; everything
-//! else is one text. In lines and arrays of conversations, a form that is text stands as
-//! `{"text": …}`, as data sets have it.
+//! A file of JSON lines is converted one line at a time, so its size is unlimited. Any other input is
+//! one text. In lines and arrays of conversations, a textual form is written as `{"text": …}`, the
+//! convention of data sets.
 
 mod report;
 mod sink;
@@ -63,7 +63,7 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> Result<Exit, Failure> {
         match bar.suspend(|| converter.job(job)) {
             Ok(()) => {}
             Err(failure) if several => {
-                // One file of a folder must not keep the others from being converted.
+                // A failing file must not prevent the conversion of the others.
                 bar.suspend(|| crate::terminal::report(&failure));
                 failed = true;
             }
@@ -82,17 +82,17 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> Result<Exit, Failure> {
     })
 }
 
-/// One input and where it goes.
+/// One input and its destination.
 struct Job {
     /// `None`: standard input.
     input: Option<PathBuf>,
     /// `None`: standard output.
     output: Option<PathBuf>,
-    /// Found in a folder, where not every file is a conversation.
+    /// Whether a directory search found the file, which may then not be a conversation.
     found: bool,
 }
 
-/// What is to be done, and whether it is for several files.
+/// Returns the jobs, and whether they cover several files.
 fn jobs(arguments: &ConvertArgs) -> Result<(Vec<Job>, bool), Failure> {
     let inputs = match arguments.inputs.as_slice() {
         [] => &[PathBuf::from("-")][..],
@@ -111,7 +111,7 @@ fn jobs(arguments: &ConvertArgs) -> Result<(Vec<Job>, bool), Failure> {
     }
     let Some(output) = output else {
         return Err(
-            usage("several files need a folder to be written to").with_help("name one with -o DIR")
+            usage("several files require an output directory").with_help("name one with -o DIR")
         );
     };
     let mut jobs = Vec::new();
@@ -127,7 +127,10 @@ fn jobs(arguments: &ConvertArgs) -> Result<(Vec<Job>, bool), Failure> {
         };
         let target = output.join(below).with_extension(ending);
         if !taken.insert(target.clone()) {
-            let message = format!("two inputs would be written to `{}`", target.display());
+            let message = format!(
+                "two inputs have the same output file `{}`",
+                target.display()
+            );
             return Err(usage(message).with_help("convert them one by one"));
         }
         jobs.push(Job {
@@ -139,7 +142,7 @@ fn jobs(arguments: &ConvertArgs) -> Result<(Vec<Job>, bool), Failure> {
     };
     for input in inputs {
         if input.as_os_str() == "-" {
-            return Err(usage("standard input has no name to be written under")
+            return Err(usage("cannot name the output file of standard input")
                 .with_help("convert it alone, with -o FILE"));
         }
         if input.is_dir() {
@@ -154,10 +157,11 @@ fn jobs(arguments: &ConvertArgs) -> Result<(Vec<Job>, bool), Failure> {
     }
     if jobs.is_empty() {
         return Err(
-            usage("no file in there has the name of a conversation").with_help(
-                "names end in .ocml, .chatml, .harmony, .chatmd, .md, .json, .jsonl or .txt; \
+            usage("the directories contain no file with the extension of a conversation")
+                .with_help(
+                    "names end in .ocml, .chatml, .harmony, .chatmd, .md, .json, .jsonl or .txt; \
                  name other files themselves",
-            ),
+                ),
         );
     }
     Ok((jobs, true))
@@ -171,7 +175,7 @@ fn named(path: &Path) -> Option<PathBuf> {
     (path.as_os_str() != "-").then(|| path.to_owned())
 }
 
-/// Whether a file in a folder may hold conversations.
+/// Returns whether the extension of a file permits conversations.
 fn is_candidate(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str());
     crate::language::Language::is_candidate(path)
@@ -203,11 +207,11 @@ impl Converter<'_> {
             None if job.found => {
                 if json {
                     let name = escape_untrusted(&name);
-                    complain(&format!("{name}: passed over, as it is no conversation\n"));
+                    complain(&format!("{name}: skipped, not a conversation\n"));
                 }
                 return Ok(());
             }
-            // What is wrong with it is better said than nothing.
+            // Reading it as a projection reports the errors in it.
             None if json => (Form::Projection(project::JsonFormat::OpenAi), false),
             None => return Err(unknown(&name)),
         };
@@ -239,13 +243,15 @@ impl Converter<'_> {
         match &job.output {
             Some(path) => Sink::file(path),
             None if self.arguments.json => Ok(Sink::Report),
-            // A line that is refused refuses those before it, too.
+            // A refused line also discards the lines before it, so they are held back.
             None if self.report.strict => Sink::held(),
             None => Ok(Sink::Stdout { closed: false }),
         }
     }
 
-    /// One conversation; `None`, and everything told, if it is refused.
+    /// Writes one conversation as text and reports on it.
+    ///
+    /// Returns `None` if the conversation is refused.
     fn one(
         &mut self,
         which: Which<'_>,
@@ -267,11 +273,11 @@ impl Converter<'_> {
         Ok(Some(text))
     }
 
-    /// The text of a conversation with all losses, or why there is none.
+    /// Returns the text of a conversation with all losses, or the reason for a refusal.
     fn write(&self, read: &Conversation) -> Result<(String, Vec<Loss>), (String, Vec<Loss>)> {
         let losses = read.losses.clone();
         if read.broken {
-            return Err(("it could not be read as a whole".to_owned(), losses));
+            return Err(("it could not be read completely".to_owned(), losses));
         }
         let found = read
             .diagnostics
@@ -297,7 +303,7 @@ impl Converter<'_> {
         }
     }
 
-    /// JSON lines: what a line is refused for does not touch the others, unless --strict is given.
+    /// Converts JSON lines; a refused line ends the conversion only with `--strict`.
     fn lines(&mut self, name: &str, mut lines: Lines, job: &Job) -> Result<(), Failure> {
         let mut sink = self.sink(job)?;
         self.options.line = true;
@@ -320,7 +326,7 @@ impl Converter<'_> {
         sink.finish()
     }
 
-    /// One line, with its newline.
+    /// Converts one line; the result includes its newline.
     fn line(&mut self, which: Which<'_>, sink: &Sink) -> Result<Option<String>, Failure> {
         let told = self.arguments.from;
         let inner = match told {
@@ -331,12 +337,12 @@ impl Converter<'_> {
         let form = told
             .map(|form| (form, true))
             .or_else(|| Form::of(None, bytes));
-        // A line that nothing knows is told about as what most lines are.
+        // A line in an unknown form is read and reported as the most frequent form.
         let (form, certain) =
             form.unwrap_or((Form::Projection(project::JsonFormat::OpenAi), false));
         let read = form.read(bytes, certain, None, &self.options);
         let which = match &inner {
-            // Places in a text within a line are no places in the file.
+            // Positions in a text within a line are not positions in the file.
             Some(text) => Which {
                 text: text.as_bytes(),
                 ..which
@@ -347,7 +353,7 @@ impl Converter<'_> {
         Ok(text.map(|text| self.as_line(text)))
     }
 
-    /// A conversation as one line of JSON.
+    /// Returns a conversation as one line of JSON.
     fn as_line(&self, text: String) -> String {
         match self.arguments.to {
             Form::Projection(_) => text,
@@ -355,7 +361,7 @@ impl Converter<'_> {
         }
     }
 
-    /// A JSON array of conversations, which becomes another one.
+    /// Converts a JSON array of conversations into another array.
     fn array(
         &mut self,
         name: &str,
@@ -396,7 +402,7 @@ impl Converter<'_> {
     }
 }
 
-/// The text of a line `{"text": …}`.
+/// Returns the text of a line `{"text": …}`.
 fn text_of(line: &[u8]) -> Option<String> {
     match serde_json::from_slice(line).ok()? {
         Value::Object(mut object) => match object.remove("text")? {
@@ -408,9 +414,5 @@ fn text_of(line: &[u8]) -> Option<String> {
 }
 
 fn unknown(name: &str) -> Failure {
-    Failure::user(
-        "usage",
-        format!("`{name}` does not say which form it is in"),
-    )
-    .with_help("name it with --from")
+    Failure::user("usage", format!("unknown form of `{name}`")).with_help("name it with --from")
 }

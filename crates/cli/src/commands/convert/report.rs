@@ -1,4 +1,4 @@
-//! What is said about a conversion: losses, findings, refusals.
+//! Reports on a conversion: losses, findings, refusals.
 
 use logue_source::{Diagnostic, Origin, Source, escape_untrusted};
 use openchatml::{Loss, LossTarget};
@@ -9,7 +9,7 @@ use crate::exit::Failure;
 use crate::finding::to_json;
 use crate::terminal::{complain, error_style, print, write_failed};
 
-/// Which conversation is meant.
+/// The position of a conversation in its file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Which<'a> {
     pub(super) name: &'a str,
@@ -20,7 +20,7 @@ pub(super) struct Which<'a> {
 }
 
 impl Which<'_> {
-    /// `file`, or `file:12`.
+    /// Returns `file`, or `file:12` for one conversation of several.
     fn place(&self) -> String {
         let name = escape_untrusted(self.name);
         if self.one_of_many {
@@ -31,7 +31,7 @@ impl Which<'_> {
     }
 }
 
-/// Tells people, or collects for programs.
+/// Prints the reports as text or JSON, and counts conversations and losses.
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) json: bool,
@@ -60,16 +60,16 @@ impl std::fmt::Display for Report {
     }
 }
 
-/// How a conversation ended.
+/// The result of a conversion.
 pub(super) enum Outcome<'t> {
-    /// Written; the text where no file has it.
+    /// Written; the text if no file receives it.
     Written(Option<&'t str>),
-    /// Refused, and why.
+    /// Refused, with the reason.
     Refused(String),
 }
 
 impl Report {
-    /// Says everything about one conversation that was read.
+    /// Reports the losses, errors and outcome of one conversation.
     pub(super) fn tell(
         &mut self,
         which: Which<'_>,
@@ -88,7 +88,7 @@ impl Report {
             return print(&format!("{value}\n")).map_err(|error| write_failed(&error));
         }
         for found in &read.diagnostics {
-            // A warning changes nothing of what was read; `check` tells them all.
+            // Warnings do not affect the conversion; `logue check` reports them.
             if found.is_error() {
                 complain(&format!("{}\n", source.render(found, error_style())));
             }

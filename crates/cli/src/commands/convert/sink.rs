@@ -1,4 +1,4 @@
-//! Where a conversion goes: standard output, or a file that appears as a whole or not at all.
+//! Destinations of a conversion: standard output, or a file that is replaced atomically.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
@@ -7,21 +7,22 @@ use std::path::{Path, PathBuf};
 use crate::exit::{Exit, Failure};
 use crate::terminal::{closed_pipe_is_done, print, write_failed};
 
-/// A destination.
+/// The destination of converted text.
 #[derive(Debug)]
 pub(super) enum Sink {
-    /// Standard output; once its reader went away, nothing more is written.
+    /// Standard output; nothing is written after its reader has closed it.
     Stdout { closed: bool },
-    /// Nowhere: the text goes into the report.
+    /// No output of its own: the text becomes part of the report.
     Report,
     /// A file.
     File(NewFile),
-    /// Standard output, once it is certain that all of it may go there: it waits in a file of its
-    /// own, however long it is.
+    /// Standard output that is held in a temporary file until the conversion has succeeded.
+    ///
+    /// The length of the text is unlimited.
     Held(NewFile),
 }
 
-/// A file that is written beside its place and put there when it is whole.
+/// A file that is written beside its target and renamed when it is complete.
 #[derive(Debug)]
 pub(super) struct NewFile {
     path: PathBuf,
@@ -30,7 +31,7 @@ pub(super) struct NewFile {
 }
 
 impl Sink {
-    /// A file at `path`, which may exist: it is replaced.
+    /// Opens a file at `path`, which replaces an existing one.
     pub(super) fn file(path: &Path) -> Result<Self, Failure> {
         if let Some(folder) = path
             .parent()
@@ -38,12 +39,12 @@ impl Sink {
         {
             std::fs::create_dir_all(folder).map_err(|error| cannot_write(path, &error))?;
         }
-        // A device or pipe would be replaced, too.
+        // The rename would also replace a device or pipe.
         if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-            let what = io::Error::other("it is no regular file");
+            let what = io::Error::other("it is not a regular file");
             return Err(cannot_write(path, &what));
         }
-        // A link stays one: the file that it leads to is replaced.
+        // A symbolic link is kept: its target is replaced.
         let target = std::fs::canonicalize(path);
         let path = target.as_deref().unwrap_or(path);
         let mut name = std::ffi::OsString::from(".");
@@ -57,7 +58,7 @@ impl Sink {
         }))
     }
 
-    /// Standard output that shows nothing before [`Self::finish`].
+    /// Opens standard output that receives nothing before [`Self::finish`].
     pub(super) fn held() -> Result<Self, Failure> {
         let path = std::env::temp_dir().join("logue-convert");
         let (temporary, file) =
@@ -90,8 +91,9 @@ impl Sink {
         }
     }
 
-    /// Puts a file in its place, durably, or shows what was held. A sink that is dropped without
-    /// this leaves nothing.
+    /// Renames a file to its target, durably, or prints the held text.
+    ///
+    /// A sink that is dropped without this call leaves no file.
     pub(super) fn finish(self) -> Result<(), Failure> {
         match self {
             Self::File(mut new) => {
@@ -103,19 +105,19 @@ impl Sink {
         }
     }
 
-    /// Whether the report has the text.
+    /// Returns whether the report contains the text.
     pub(super) const fn is_report(&self) -> bool {
         matches!(self, Self::Report)
     }
 
-    /// Whether nobody reads any more.
+    /// Returns whether the reader has closed standard output.
     pub(super) const fn is_closed(&self) -> bool {
         matches!(self, Self::Stdout { closed: true })
     }
 }
 
 impl NewFile {
-    /// Writes the file to standard output, a piece at a time that ends where a line does.
+    /// Copies the file to standard output, line by line.
     fn show(&mut self) -> io::Result<()> {
         let Some(file) = self.file.take() else {
             return Ok(());
@@ -144,8 +146,9 @@ impl NewFile {
     }
 }
 
-/// A new file whose name begins with that of `path`. One that a killed run left behind, or that
-/// somebody put there, is passed over.
+/// Creates a new file whose name begins with that of `path`.
+///
+/// Existing files, such as those of a killed run, are skipped.
 fn temporary(path: &Path, private: bool) -> io::Result<(PathBuf, File)> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true);
@@ -175,7 +178,7 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::new(
         Exit::UserCorrectable,
         "stdout_write_failed",
-        format!("`{}` cannot be written: {error}", path.display()),
+        format!("cannot write `{}`: {error}", path.display()),
     )
-    .with_help("name a file that may be written, or a folder for several files")
+    .with_help("name a writable file, or a directory for several files")
 }

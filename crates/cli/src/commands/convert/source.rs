@@ -1,4 +1,4 @@
-//! What is converted: a text, or lines that are read one at a time.
+//! Inputs of a conversion: a text, or lines that are read one at a time.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _};
@@ -11,7 +11,7 @@ use crate::conversion::form::looks_like_json;
 use crate::exit::Failure;
 use crate::setup::failures::source_failure;
 
-/// An input, as far as it had to be read to know its kind.
+/// An input, read as far as its kind requires.
 pub(super) enum Input {
     /// One text.
     Whole(Vec<u8>),
@@ -23,18 +23,20 @@ pub(super) enum Input {
 pub(super) struct Lines {
     name: String,
     stream: Box<dyn BufRead>,
-    /// A line that was read to know that these are lines.
+    /// The line that was read to detect JSON lines.
     first: Option<Vec<u8>>,
     next: Origin,
 }
 
-/// Opens an input: standard input where `path` is `None`. It is lines if `lines` says so, if its
-/// ending does, or if its first line is JSON in itself and another one follows.
+/// Opens an input; `None` as `path` is standard input.
+///
+/// The input is JSON lines if `lines` is set, if its extension is `jsonl` or `ndjson`, or if its first
+/// line is complete JSON and another value follows.
 pub(super) fn open(name: &str, path: Option<&Path>, lines: bool) -> Result<Input, Failure> {
     let mut stream: Box<dyn BufRead> = match path {
         None => Box::new(io::stdin().lock()),
         Some(path) => {
-            // This says what may be wrong with a path, without reading the file.
+            // For anything except a regular file, `read_bytes` returns the appropriate error.
             let metadata = std::fs::metadata(path);
             if !metadata.is_ok_and(|metadata| metadata.is_file()) {
                 let read = logue_agent::read_bytes(path).map_err(|error| source_failure(&error))?;
@@ -71,7 +73,9 @@ fn is_a_line(line: &[u8]) -> bool {
     looks_like_json(line) && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok()
 }
 
-/// Whether another value begins behind the first line. Blank lines between are added to it.
+/// Returns whether another value follows the first line.
+///
+/// Blank lines between the two are appended to `first`.
 fn another_follows(
     name: &str,
     stream: &mut Box<dyn BufRead>,
@@ -95,7 +99,7 @@ fn another_follows(
 }
 
 impl Lines {
-    /// The next line that is not blank, with its place; `None` at the end.
+    /// Returns the next line that is not blank, with its position; `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<(Vec<u8>, Origin)>, Failure> {
         loop {
             let mut line = self.first.take().unwrap_or_default();
@@ -115,7 +119,7 @@ impl Lines {
     }
 }
 
-/// Reads one line, which has a limit like any text.
+/// Reads one line of at most [`MAX_SOURCE_BYTES`].
 fn read_line(
     name: &str,
     stream: &mut Box<dyn BufRead>,
@@ -139,6 +143,6 @@ fn read_line(
 fn unreadable(name: &str, error: &io::Error) -> Failure {
     Failure::user(
         DiagnosticCode::SourceRead.as_str(),
-        format!("`{name}` cannot be read: {error}"),
+        format!("cannot read `{name}`: {error}"),
     )
 }

@@ -1,4 +1,4 @@
-//! Where sessions and what can be had again are kept.
+//! Check of the session store.
 
 use std::path::{Path, PathBuf};
 
@@ -13,24 +13,24 @@ const STORE: &str = "store";
 pub(super) async fn check(arguments: &DoctorArgs, config: &Config) -> Vec<Finding> {
     let Some(url) = config.store(arguments.store.store.as_deref()) else {
         return vec![
-            Finding::bad(STORE, "there is no folder to keep sessions in")
+            Finding::bad(STORE, "no directory for sessions")
                 .with_help("name one: --store sqlite:PATH, or set HOME"),
         ];
     };
     vec![store(&url).await.with_fact("url", url.as_str())]
 }
 
-/// A store is looked into if it is there; making one is not a doctor's part.
+/// Verifies the store if it exists; the check does not create one.
 async fn store(url: &str) -> Finding {
     let file = url.strip_prefix("sqlite:").map(PathBuf::from);
     if let Some(file) = file.filter(|file| !file.exists()) {
         let folder = file.ancestors().skip(1).find(|folder| folder.exists());
         let folder = folder.unwrap_or(Path::new("/"));
         return if writable(folder) {
-            Finding::good(STORE, format!("{url}: made by the first session"))
+            Finding::good(STORE, format!("{url}: the first session creates it"))
         } else {
             let folder = folder.display();
-            Finding::bad(STORE, format!("{url}: nothing can be made in {folder}"))
+            Finding::bad(STORE, format!("{url}: cannot create files in {folder}"))
                 .with_help("name another place: --store sqlite:PATH, LOGUE_STORE or [store] url")
         };
     }
@@ -43,7 +43,7 @@ async fn store(url: &str) -> Finding {
     };
     match store.verify(None).await {
         Err(error) => Finding::bad(STORE, format!("{url}: {error}"))
-            .with_help("`logue sessions verify` says more; a copy from before helps"),
+            .with_help("run `logue sessions verify` for details, or restore a backup"),
         Ok(found) if !found.faults.is_empty() => {
             let first = found.faults.first().map(ToString::to_string);
             let said = format!(
@@ -65,8 +65,10 @@ async fn store(url: &str) -> Finding {
     }
 }
 
-/// Whether this user may make files in a folder. It is tried, with a file that is gone at once: a
-/// mode does not tell of a read-only file system.
+/// Returns whether this user can create files in a directory.
+///
+/// The function creates and removes a file, because permissions do not reveal a read-only file
+/// system.
 fn writable(folder: &Path) -> bool {
     let path = folder.join(format!(".logue-doctor-{}", std::process::id()));
     let made = std::fs::OpenOptions::new()

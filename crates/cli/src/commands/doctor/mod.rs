@@ -1,7 +1,7 @@
-//! `logue doctor`: what of this machine a run would stumble over, and what to do about it.
+//! `logue doctor`: problems of this machine that would make a run fail, with remedies.
 //!
-//! Each check looks at one thing and gives [`Finding`]s; a check that fails keeps no other from
-//! looking. Nothing is made, changed or paid for.
+//! Each check examines one subject and returns [`Finding`]s. A failing check does not stop the others.
+//! The checks create and change nothing, and they cause no cost.
 
 mod folders;
 mod model;
@@ -17,28 +17,28 @@ use crate::exit::{Exit, Failure};
 use crate::setup::config::Config;
 use crate::terminal::{closed_pipe_is_done, output_style, print, print_as_is};
 
-/// How something stands.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
-    /// As it should be.
+    /// No problem.
     Good,
-    /// Some things will not work, or not as one might think.
+    /// Some features will not work, or not as expected.
     Doubtful,
-    /// Prompts will not run.
+    /// Prompts cannot run.
     Bad,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug)]
 struct Finding {
-    /// What was looked at.
+    /// The subject of the check.
     check: &'static str,
     standing: Standing,
-    /// What was found.
+    /// The message for users.
     said: String,
-    /// What to do.
+    /// The remedies.
     help: Vec<String>,
-    /// The same for programs.
+    /// The result as JSON fields, for programs.
     facts: Map<String, Value>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn doctor(arguments: &DoctorArgs) -> Result<Exit, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;
-    // Broken settings are a finding; everything else is looked at as if there were none.
+    // Invalid settings are a finding; the other checks then use the defaults.
     let (config, mut findings) = match Config::load() {
         Ok(config) => {
             let found = settings::read(&config);
@@ -118,7 +118,8 @@ fn as_text(findings: &[Finding], style: ColorMode) -> String {
             ColorMode::Plain => word.to_owned(),
             ColorMode::Ansi => format!("\u{1b}[{colour}m{word}\u{1b}[0m"),
         };
-        // Servers and file names may say anything; only our own codes may drive the terminal.
+        // Text of servers and file names may contain escape sequences; only those of this program may
+        // reach the terminal.
         let mut lines = finding.said.lines();
         let first = escape_untrusted(lines.next().unwrap_or_default()).into_owned();
         text.push_str(&format!("{word} {:<9} {first}\n", finding.check));
@@ -136,9 +137,9 @@ fn as_text(findings: &[Finding], style: ColorMode) -> String {
         of.count()
     };
     text.push_str(&match (count(Standing::Bad), count(Standing::Doubtful)) {
-        (0, 0) => "all is well\n".to_owned(),
-        (0, notes) => format!("prompts can run; {notes} to know of\n"),
-        (bad, _) => format!("{bad} to fix\n"),
+        (0, 0) => "no problems found\n".to_owned(),
+        (0, notes) => format!("prompts can run; notes: {notes}\n"),
+        (bad, _) => format!("problems to fix: {bad}\n"),
     });
     text
 }

@@ -1,4 +1,4 @@
-//! Whether the model in force can be asked: its name, its key, its server.
+//! Checks of the effective model: its name, its key, its server.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const MODEL: &str = "model";
 const KEY: &str = "key";
 const SERVER: &str = "server";
 
-/// Longest time for one answer of the server.
+/// Timeout of one request to the server.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) async fn check(arguments: &DoctorArgs, config: &Config) -> Vec<Finding> {
@@ -33,13 +33,13 @@ pub(super) async fn check(arguments: &DoctorArgs, config: &Config) -> Vec<Findin
             }
         }
         _ => findings.push(
-            Finding::doubtful(MODEL, "no model is in force: each prompt has to name one")
+            Finding::doubtful(MODEL, "no default model: each prompt must name one")
                 .with_help("set LOGUE_MODEL, or `name` under [model] in logue.toml"),
         ),
     }
     let kind = selection.as_ref().map(|selection| selection.kind);
     let account = kind.map_or(&accounts::OPENAI, Account::of);
-    // As in a run, the flags are for the provider that -m names.
+    // As in a run, the flags apply to the provider that -m names.
     let ours = account.is(Account::of_flags(arguments.model.as_deref()));
     let flag = |flag: &Option<String>| flag.clone().filter(|_| ours);
     let (base_url, api_key) = (flag(&arguments.base_url), flag(&arguments.api_key));
@@ -55,15 +55,15 @@ pub(super) async fn check(arguments: &DoctorArgs, config: &Config) -> Vec<Findin
     };
     let is_local = is_local(&address.url);
     findings.push(match &key {
-        Some(_) => Finding::good(KEY, format!("there is one for {}", address.url)),
-        None if is_local => Finding::good(KEY, "none, as servers on this machine need none"),
-        None => Finding::bad(KEY, format!("there is no key for {}", address.url))
+        Some(_) => Finding::good(KEY, format!("key found for {}", address.url)),
+        None if is_local => Finding::good(KEY, "no key; servers on this machine require none"),
+        None => Finding::bad(KEY, format!("no key for {}", address.url))
             .with_help(format!(
                 "set {}, or `api_key_env` under [{}] in logue.toml",
                 account.key_variable, account.table_name
             ))
             .with_help(format!(
-                "for a server of your own set {}",
+                "for your own server, set {}",
                 account.base_url_variable
             )),
     });
@@ -71,7 +71,7 @@ pub(super) async fn check(arguments: &DoctorArgs, config: &Config) -> Vec<Findin
         return findings;
     }
     if key.is_none() && !is_local {
-        // What it would say is known.
+        // Without a key, the server would reject the request.
         return findings;
     }
     let probe = ServerProbe {
@@ -86,14 +86,14 @@ pub(super) async fn check(arguments: &DoctorArgs, config: &Config) -> Vec<Findin
     findings
 }
 
-/// What the server says of itself, and whether it has the model.
+/// Probes the server and checks that it lists the model.
 async fn server(probe: &ServerProbe, wanted: Option<&str>) -> Vec<Finding> {
     let url = &probe.base_url;
     let report = match probe.ask().await {
         Ok(report) => report,
         Err(error) => {
             let said = format!("{} ({})", error.message, error.category);
-            // A server without a list of models may still answer.
+            // A server without a list of models may still serve requests.
             let finding = match error.category {
                 Category::InvalidRequest | Category::InvalidResponse => {
                     Finding::doubtful(SERVER, said)
@@ -131,7 +131,7 @@ async fn server(probe: &ServerProbe, wanted: Option<&str>) -> Vec<Finding> {
     findings
 }
 
-/// A server may list `llama3:latest` for what is asked for as `llama3`.
+/// Returns whether two names denote one model; servers list `llama3` as `llama3:latest`.
 fn is_same(listed: &str, wanted: &str) -> bool {
     listed == wanted || listed.strip_suffix(":latest") == Some(wanted)
 }
@@ -143,13 +143,15 @@ fn recording(path: &str) -> Finding {
         parsed.map_err(|error| error.to_string())
     });
     match parsed {
-        Ok(_) => Finding::good(SERVER, format!("the recording {path} can be played")),
+        Ok(_) => Finding::good(SERVER, format!("the recording {path} is valid")),
         Err(error) => Finding::bad(SERVER, format!("the recording {path}: {error}"))
             .with_help("`logue check` on the recording shows the place"),
     }
 }
 
-/// Whether an address is on this machine or in its network, where keys are rare.
+/// Returns whether an address is on this machine or in its network.
+///
+/// Such servers rarely require a key.
 fn is_local(url: &str) -> bool {
     let host = url.split("://").nth(1).unwrap_or(url);
     let host = host.split('/').next().unwrap_or(host);

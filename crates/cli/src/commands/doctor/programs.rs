@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use crate::commands::doctor::Finding;
 
-/// A program, and what lacks without it.
+/// Programs, each with the consequence of its absence and a remedy.
 const PROGRAMS: &[(&str, &str, &str)] = &[(
     "python3",
-    "the built-in tool `python` has nothing to run code with",
-    "install Python 3, or declare no such tool",
+    "the built-in tool `python` cannot run code",
+    "install Python 3, or remove the tool from the prompt",
 )];
 
 pub(super) fn check() -> Vec<Finding> {
@@ -18,14 +18,14 @@ pub(super) fn check() -> Vec<Finding> {
             Some(path) => Finding::good("programs", format!("{program}: {}", path.display()))
                 .with_fact("program", *program)
                 .with_fact("path", path.display().to_string()),
-            None => Finding::doubtful("programs", format!("{program} is not there: {lacks}"))
+            None => Finding::doubtful("programs", format!("{program} not found: {lacks}"))
                 .with_help(*help)
                 .with_fact("program", *program),
         })
         .collect()
 }
 
-/// Where a program is that is looked for as a shell would.
+/// Searches `PATH` for a program, as a shell does.
 fn find(program: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
     std::env::split_paths(&folders)

@@ -1,4 +1,4 @@
-//! What confines the commands and the Python code that prompts declare.
+//! Check of the sandbox for the commands and Python code of prompts.
 
 use logue_tools::sandbox::probe;
 
@@ -9,7 +9,7 @@ const CHECK: &str = "sandbox";
 
 pub(super) fn check(config: &Config) -> Finding {
     let policy = config.shell_policy();
-    // What counts for every tool that has no table of its own.
+    // The policy of every tool without a table of its own.
     let sandbox = &policy.of("").sandbox;
     let status = sandbox.status();
     let words = |guards: &[_]| {
@@ -19,13 +19,15 @@ pub(super) fn check(config: &Config) -> Finding {
     let said = status.to_string();
     let finding = match sandbox.check() {
         Err(error) => Finding::bad(CHECK, error.to_string())
-            .with_help("take `sandbox_required` out of logue.toml, or install bubblewrap"),
+            .with_help("remove `sandbox_required` from logue.toml, or install bubblewrap"),
         Ok(()) if status.missing.is_empty() => Finding::good(CHECK, said),
         Ok(()) if status.confines() => Finding::doubtful(CHECK, said)
-            .with_help("a newer kernel closes the rest; docs/sandbox.md says which"),
+            .with_help("install a newer kernel for the missing guards; see docs/sandbox.md"),
         Ok(()) => Finding::doubtful(CHECK, said)
-            .with_help("install bubblewrap, or run a kernel with Landlock (Linux 5.13 or newer)")
-            .with_help("`sandbox_required = true` under [tools] refuses to run tools without one"),
+            .with_help("install bubblewrap, or use a kernel with Landlock (Linux 5.13 or newer)")
+            .with_help(
+                "set `sandbox_required = true` under [tools] to refuse tools without a sandbox",
+            ),
     };
     let machine = probe();
     finding

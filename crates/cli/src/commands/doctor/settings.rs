@@ -1,4 +1,4 @@
-//! Which settings are in force.
+//! Check of the effective settings.
 
 use crate::commands::doctor::Finding;
 use crate::exit::Failure;
@@ -6,21 +6,21 @@ use crate::setup::config::Config;
 
 const CHECK: &str = "settings";
 
-/// What the files say that were read.
+/// Reports the settings files that were read.
 pub(super) fn read(config: &Config) -> Vec<Finding> {
     let files: Vec<String> = config
         .files()
         .map(|file| file.display().to_string())
         .collect();
     let said = if files.is_empty() {
-        "no logue.toml is in force".to_owned()
+        "no logue.toml found".to_owned()
     } else {
         files.join("\n")
     };
     vec![Finding::good(CHECK, said).with_fact("files", files)]
 }
 
-/// Files that cannot be read keep everything from running.
+/// Reports settings that cannot be read, which prevent every run.
 pub(super) fn broken(failure: &Failure) -> Finding {
     let said = match &failure.report {
         Some(report) => report.trim_end().to_owned(),
