@@ -89,8 +89,8 @@ fn frames(arguments: &FramesArgs) -> Result<Exit, Failure> {
 
 /// Returns the dialect of a file, OpenChatML or Harmony.
 ///
-/// OpenChatML has a header, an OpenChatML file extension, or call ids, which Harmony lacks. Everything
-/// else is Harmony, whose reader accepts any text.
+/// OpenChatML has a header, an OpenChatML file extension, or call ids, which Harmony lacks.
+/// Everything else is Harmony, whose reader accepts any text.
 pub(crate) fn dialect(path: &Path, text: &[u8]) -> Dialect {
     let ending = path.extension().and_then(|ending| ending.to_str());
     let document = openchatml::parse(text);

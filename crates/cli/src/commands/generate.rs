@@ -1,4 +1,4 @@
-//! Completions and manual pages, made from the command line's own description.
+//! Completions and manual pages, generated from the definition of the command line.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -27,9 +27,9 @@ pub(crate) fn pages(folder: Option<&Path>) -> Result<Exit, Failure> {
     clap_mangen::generate_to(Cli::command(), folder).map_err(|error| {
         Failure::user(
             "E-SOURCE-READ",
-            format!("{} cannot be written to: {error}", folder.display()),
+            format!("cannot write to {}: {error}", folder.display()),
         )
-        .with_help("name a folder that exists")
+        .with_help("name an existing directory")
     })?;
     Ok(Exit::Done)
 }

@@ -1,4 +1,4 @@
-//! A module for each command. No command imports another one.
+//! The commands, one module each. No command imports another one.
 
 pub(crate) mod check;
 pub(crate) mod convert;

@@ -1,8 +1,8 @@
 //! `logue run`: one turn of a prompt.
 //!
-//! The order is a promise. Everything that can be refused is refused before anything is written:
-//! the prompt is read and checked, the tools and the model are set up. Then the user's message is
-//! appended, the turn runs, and each completed part is appended before it is reported.
+//! The order is guaranteed. Every possible refusal precedes the first write: the command first
+//! reads and checks the prompt and sets up the tools and the model. Then it appends the user's
+//! message and runs the turn. Each completed part is appended before it is reported.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,18 +63,18 @@ pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// How a turn ended that did not fail.
+/// The end of a turn that did not fail.
 enum Ended {
     Completed(TurnReport),
-    /// A person has to decide.
+    /// The turn waits for a decision.
     Suspended(Box<TurnSuspension>),
-    /// By a signal; what was completed is in the file, if there is one.
+    /// A signal cancelled the turn; the transcript file, if any, contains the completed parts.
     Signalled(Exit, Option<String>),
 }
 
-/// Prepares the prompt, runs its turn, and keeps the turn in the store if it suspends.
+/// Prepares the prompt, runs its turn, and stores the turn if it suspends.
 fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<Ended, Failure> {
-    // Read before the file is locked, so that other runs do not wait for this standard input.
+    // Standard input is read before the lock, so that other runs do not wait for it.
     let message = input::message(&arguments.message)?;
     let has_message = message.is_some();
     let input = Input::open(arguments, config.patience(), |path| output.waiting(path))?;
@@ -83,7 +83,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         message: message.map(ChatMessage::user),
     })?;
     let runtime = runtime()?;
-    // Documents of the prompt may call agents, so this may take as long as the turn.
+    // Documents of the prompt may call agents, so preparation can take as long as a turn.
     let prepared = match runtime.block_on(until_signal(prepare(&environment, source))) {
         Ok(prepared) => prepared.map_err(|error| prepare_failure(&error, &arguments.asking))?,
         Err(exit) => {
@@ -112,11 +112,11 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         Ok(Err(error)) => Err(turn_failure(&error)),
     };
     runtime.block_on(connections.close());
-    // A tool that a signal cancelled has been killed; reading threads are not waited for.
+    // Cancelled tools have been killed. The shutdown does not wait for reading threads.
     runtime.shutdown_background();
     ended.map_err(|failure| match &written {
         Some(file) if has_message => failure.with_help(format!(
-            "your message is in {file} and waits for its answer: run the same command again"
+            "run the same command again: {file} contains your message without an answer"
         )),
         _ => failure,
     })
@@ -178,14 +178,14 @@ fn unknown_end() -> Failure {
     Failure::new(Exit::Internal, "internal", message)
 }
 
-/// Adds what agents spent that documents of the prompt called before the turn.
+/// Adds the usage and cost of agents that documents called before the turn.
 fn total(mut report: TurnReport, environment: &Environment) -> TurnReport {
     let spent = environment.budget.spent();
     (report.usage, report.cost) = (spent.usage, spent.cost);
     report
 }
 
-/// Keeps a suspended turn in the store.
+/// Writes a suspended turn to the store.
 async fn keep(
     arguments: &RunArgs,
     config: &Config,

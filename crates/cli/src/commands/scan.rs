@@ -1,7 +1,7 @@
-//! `logue scan`: control tokens hidden in what people say.
+//! `logue scan`: finds control tokens hidden in message text.
 //!
-//! Every text is read in pieces, so its size does not matter: the scan remembers one token, and the
-//! report one line, or as much of it as is worth showing.
+//! Every text is read in pieces, so its size is unlimited. The scan keeps one token in memory, the
+//! report at most one line or a part of it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -18,7 +18,7 @@ use crate::files::find_files;
 use crate::finding::to_json;
 use crate::terminal::{closed_pipe_is_done, complain, error_style, print};
 
-/// Bytes that are read at a time, and of a line that are kept.
+/// Bytes that are read at a time.
 const PIECE: usize = 64 * 1024;
 
 pub(crate) fn scan(arguments: &ScanArgs) -> Result<Exit, Failure> {
@@ -77,7 +77,7 @@ impl Tally {
             if metadata.is_file() {
                 File::open(path)
             } else {
-                Err(io::Error::other("it is no regular file"))
+                Err(io::Error::other("it is not a regular file"))
             }
         });
         match opened {
@@ -92,7 +92,7 @@ impl Tally {
 
     fn unreadable(&mut self, name: &str, error: &io::Error) {
         self.unreadable += 1;
-        let message = format!("`{name}` cannot be read: {error}");
+        let message = format!("cannot read `{name}`: {error}");
         crate::terminal::report(&Failure::user(DiagnosticCode::SourceRead.as_str(), message));
     }
 
@@ -153,12 +153,12 @@ impl Tally {
     ) -> Result<(), Failure> {
         let (severity, message, help) = if found.is_escaped {
             self.harmless += 1;
-            let message = format!("`{}` is escaped and does no harm here", found.token);
-            (Severity::Note, message, "nothing is to be done")
+            let message = format!("`{}` is escaped and harmless here", found.token);
+            (Severity::Note, message, "no action is required")
         } else {
             self.found += 1;
-            let message = format!("`{}` stands in what somebody said", found.token);
-            let help = "a model may take it for markup; find out where the text comes from";
+            let message = format!("`{}` appears in message text", found.token);
+            let help = "a model may read it as markup; check the origin of the text";
             (Severity::Warning, message, help)
         };
         let (part, start, span) = lines.around(found.span);
@@ -200,7 +200,9 @@ fn fill(stream: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// What a text is, by what was told, else by its ending and its begin.
+/// Returns the format of a text.
+///
+/// The format follows from `told` if given, else from the file extension and the first bytes.
 fn text_of(path: Option<&Path>, begin: &[u8], told: Option<Form>) -> ScanFormat {
     let ending = path
         .and_then(Path::extension)
@@ -212,7 +214,7 @@ fn text_of(path: Option<&Path>, begin: &[u8], told: Option<Form>) -> ScanFormat 
         Some(Form::Chatmd | Form::Text) => ScanFormat::Plain,
         None if json => ScanFormat::Json,
         None => match Form::of(path, begin) {
-            // Prose that only mentions a token is no transcript.
+            // Prose that only mentions a token is not a transcript.
             Some((Form::Dialect(dialect), _)) if begins_as_envelope(begin) => {
                 ScanFormat::Envelope(dialect)
             }
@@ -221,7 +223,7 @@ fn text_of(path: Option<&Path>, begin: &[u8], told: Option<Form>) -> ScanFormat 
     }
 }
 
-/// Whether the first words of a text are those of a transcript.
+/// Returns whether a text begins like a transcript.
 fn begins_as_envelope(text: &[u8]) -> bool {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
@@ -233,16 +235,16 @@ fn begins_as_envelope(text: &[u8]) -> bool {
         || first.starts_with(b"version:")
 }
 
-/// Bytes of a line that are shown on each side of a place at most.
+/// Maximum number of bytes shown on each side of a position in a line.
 const REACH: usize = 1024;
 
-/// The end of the text so far, from the begin of a line or as far back as is worth showing.
+/// The end of the text read so far, as far back as findings may refer.
 #[derive(Debug, Default)]
 struct Lines {
     kept: Vec<u8>,
-    /// Where the first byte that is kept stands.
+    /// The position of the first byte in `kept`.
     start: Origin,
-    /// A byte that was asked for, and where it stands: places come in order.
+    /// An index in `kept` and its position, the start for later lookups in ascending order.
     known: (usize, Origin),
 }
 
@@ -251,7 +253,7 @@ impl Lines {
         self.kept.extend_from_slice(piece);
     }
 
-    /// The neighbourhood of a place in its line, where it begins, and the place in it.
+    /// Returns the surroundings of `span` in its line, their position, and the span in them.
     fn around(&mut self, span: Span) -> (Vec<u8>, Origin, Span) {
         let at = span
             .start
@@ -275,8 +277,9 @@ impl Lines {
         (part, start, place)
     }
 
-    /// Forgets what nothing can point at any more: all but the last line, and of that all but its
-    /// end.
+    /// Drops everything before the last line, and a long last line except for its end.
+    ///
+    /// No later finding can refer to the dropped text.
     fn forget(&mut self) {
         let newline = memchr::memrchr(b'\n', &self.kept);
         let line = newline.map_or(0, |newline| newline + 1);
@@ -288,7 +291,7 @@ impl Lines {
     }
 }
 
-/// The nearest offset at or below `at` where a character begins.
+/// Returns the nearest character boundary at or below `at`.
 fn character(text: &[u8], at: usize) -> usize {
     let inside = |offset: &usize| text.get(*offset).is_some_and(|byte| byte & 0xC0 == 0x80);
     at - (at.saturating_sub(3)..=at)
@@ -298,7 +301,7 @@ fn character(text: &[u8], at: usize) -> usize {
         .min(at)
 }
 
-/// Where the byte behind `text` stands, if the first one stands at `start`.
+/// Returns the position after `text` if `text` begins at `start`.
 fn advanced(start: Origin, text: &[u8]) -> Origin {
     let newlines = memchr::memchr_iter(b'\n', text).count();
     let line = text

@@ -1,4 +1,4 @@
-//! `logue send`: one message in a session, and the answer.
+//! `logue send`: sends one message to a session and prints the answer.
 
 use std::sync::Arc;
 
@@ -27,13 +27,13 @@ pub(crate) fn send(arguments: &SendArgs) -> Result<Exit, Failure> {
 
 fn turn(arguments: &SendArgs, config: &Config, output: &Arc<Output>) -> Result<Ended, Failure> {
     let Some(message) = input::message(&arguments.message)? else {
-        return Err(Failure::new(Exit::Usage, "usage", "there is no message"));
+        return Err(Failure::new(Exit::Usage, "usage", "no message"));
     };
     let session = arguments.session.as_str();
     if session.is_empty() {
-        let message = "the name of the session is empty";
+        let message = "empty session name";
         return Err(Failure::user("harness_session_id_unresolved", message)
-            .with_help("any other text is a name"));
+            .with_help("use any other text as the name"));
     }
     suspended::refuse_file(session)?;
     let store = open(&arguments.store, config)?;
@@ -57,7 +57,7 @@ fn turn(arguments: &SendArgs, config: &Config, output: &Arc<Output>) -> Result<E
             };
             let chat = agent.chat(Arc::clone(&store), session, &command).await?;
             agent.remember(session, &store).await?;
-            // What nobody decided in time is in the way of nothing any more.
+            // Suspensions past their deadline must not block the new message.
             let expired = chat.expire(session).await;
             let expired = expired.map_err(|error| refused(&error))?;
             for signal in &expired {
@@ -79,7 +79,7 @@ fn turn(arguments: &SendArgs, config: &Config, output: &Arc<Output>) -> Result<E
         let turn = chat.send_streaming_with(session, message, options);
         Ok(watch(turn, output).await)
     });
-    // A tool that a signal cancelled has been killed; reading threads are not waited for.
+    // Cancelled tools have been killed. The shutdown does not wait for reading threads.
     runtime.shutdown_background();
     ended
 }

@@ -1,4 +1,4 @@
-//! `logue signal`: the decision that a turn waits for, and how the turn goes on.
+//! `logue signal`: delivers a decision to a suspended turn and resumes the turn.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ fn turn(arguments: &SignalArgs, config: &Config, output: &Arc<Output>) -> Result
         if is_late {
             output.expired(&waiting.signal_id);
         }
-        // By its name a late signal is known for one that was given before.
+        // With its name, a repeated signal is recognised as already delivered.
         let target = if waiting.signal_id == arguments.id {
             SignalTarget::Signal(&waiting.signal_id)
         } else {
@@ -75,7 +75,7 @@ fn turn(arguments: &SignalArgs, config: &Config, output: &Arc<Output>) -> Result
     ended
 }
 
-/// What the turn is given.
+/// Returns the payload that resumes the turn.
 fn payload(arguments: &SignalArgs) -> Result<Map<String, Value>, Failure> {
     let mut payload = match &arguments.decision.payload {
         Some(text) => match serde_json::from_str(text) {
@@ -83,11 +83,11 @@ fn payload(arguments: &SignalArgs) -> Result<Map<String, Value>, Failure> {
             Ok(_) => {
                 return Err(Failure::user(
                     "suspension_resume_payload_invalid",
-                    "the payload is no JSON object",
+                    "the payload is not a JSON object",
                 ));
             }
             Err(error) => {
-                let message = format!("the payload is no JSON: {error}");
+                let message = format!("the payload is not valid JSON: {error}");
                 return Err(Failure::user("suspension_resume_payload_invalid", message));
             }
         },
@@ -105,8 +105,10 @@ fn payload(arguments: &SignalArgs) -> Result<Map<String, Value>, Failure> {
     Ok(payload)
 }
 
-/// The turn that is meant: the one that waits for the signal of that name, or did; else the one with
-/// the invocation of that id.
+/// Returns the turn that `id` names, by signal name or invocation id.
+///
+/// A signal name takes precedence over an invocation id, and a waiting turn over one that waited
+/// for the signal earlier.
 async fn find(store: &SharedStore, id: &str) -> Result<Suspension, Failure> {
     let filter = SuspensionFilter {
         signal_id: Some(id.to_owned()),
@@ -142,18 +144,20 @@ async fn find(store: &SharedStore, id: &str) -> Result<Suspension, Failure> {
         })
 }
 
-/// Whether the time for a decision is over; with `--expire` it has to be.
+/// Returns whether the deadline of a decision has passed.
+///
+/// With `--expire`, an open decision before its deadline is an error.
 fn require_time(waiting: &Suspension, expires: bool) -> Result<bool, Failure> {
     let is_open = waiting.status == SuspensionStatus::Suspended;
     let is_late = deadline(waiting).is_some_and(|deadline| deadline <= SystemClock.now());
     if expires && is_open && !is_late {
         let id = &waiting.signal_id;
         let message = match deadline(waiting) {
-            Some(_) => format!("the time to decide about `{id}` is not over"),
-            None => format!("`{id}` may be decided at any time: it has no deadline"),
+            Some(_) => format!("the deadline of `{id}` has not passed"),
+            None => format!("`{id}` has no deadline"),
         };
         return Err(Failure::user("approval_not_expired", message)
-            .with_help("--deny ends its waiting now; --approval-timeout sets a deadline"));
+            .with_help("deny it now with --deny, or set a deadline with --approval-timeout"));
     }
     Ok(is_open && is_late)
 }

@@ -1,4 +1,4 @@
-//! `logue trust`, and the question whether a prompt is trusted.
+//! `logue trust`: lists, adds and removes trusted prompts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use logue_harness::SystemClock;
 
 pub(crate) fn trust(command: &TrustCommand) -> Result<Exit, Failure> {
     let file = file().ok_or_else(|| {
-        let message = "there is no folder to keep in which prompts are trusted";
+        let message = "no directory for the list of trusted prompts";
         Failure::user("trust_unavailable", message).with_help("set HOME or XDG_DATA_HOME")
     })?;
     let mut text = String::new();
@@ -31,7 +31,7 @@ pub(crate) fn trust(command: &TrustCommand) -> Result<Exit, Failure> {
             }
         }
         TrustCommand::Add(arguments) => {
-            // A run may name agents in the folders of the configuration.
+            // A run may name agents in the directories of the configuration.
             let roots = Config::load()?.roots();
             for path in &arguments.files {
                 text.push_str(&added(&file, path, &roots, arguments.json)?);
@@ -64,7 +64,7 @@ fn added(file: &TrustFile, path: &Path, roots: &[PathBuf], json: bool) -> Result
     let folder = folder_of(path);
     let folders = std::iter::once(folder.clone()).chain(roots.iter().cloned());
     let roots = Roots::new(folders).map_err(|error| {
-        let message = format!("a folder of `{name}` cannot be used: {error}");
+        let message = format!("cannot use a directory of `{name}`: {error}");
         Failure::user("E-SOURCE-READ", message)
     })?;
     let world = FileLoader::new(Arc::new(roots), &folder).of_file(path);
@@ -75,12 +75,12 @@ fn added(file: &TrustFile, path: &Path, roots: &[PathBuf], json: bool) -> Result
         added.map_err(|error| failed(file, &error))?;
     }
     if json {
-        let told = json!({"path": place, "grant": grant.id(), "declares": grant.lines()});
-        return Ok(format!("{told}\n"));
+        let line = json!({"path": place, "grant": grant.id(), "declares": grant.lines()});
+        return Ok(format!("{line}\n"));
     }
     if grant.is_empty() {
         return Ok(format!(
-            "{name} declares nothing that does more than read its folder: there is nothing to trust.\n"
+            "{name}: nothing to trust, as it only reads its directory\n"
         ));
     }
     let mut text = format!("{name} is trusted with:\n");
@@ -100,8 +100,8 @@ fn removed(file: &TrustFile, path: &Path, json: bool) -> Result<String, Failure>
     if count == 0 {
         return Err(
             Failure::user("prompt_not_trusted", format!("`{name}` was not trusted"))
-                .with_help("`logue trust list` names what is"),
+                .with_help("run `logue trust list` to list the trusted prompts"),
         );
     }
-    Ok(format!("{name} is not trusted any more.\n"))
+    Ok(format!("{name} is no longer trusted\n"))
 }

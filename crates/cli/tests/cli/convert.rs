@@ -101,7 +101,7 @@ fn links_stay_and_devices_are_let_alone() {
         ["convert", "a.ocml", "--to", "json", "-o", "/dev/full"],
     );
     assert_eq!(ran.status, 3);
-    assert!(ran.stderr.contains("no regular file"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("not a regular file"), "{}", ran.stderr);
 }
 
 #[test]

@@ -75,7 +75,11 @@ fn token_ids_are_no_openchatml() {
         base.into_iter().chain(["--from", "ocml2.2", "ids.json"]),
     );
     assert_eq!(ran.status, 2);
-    assert!(ran.stderr.contains("only Harmony"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("supports Harmony only"),
+        "{}",
+        ran.stderr
+    );
     let ran = run(folder.path(), base.into_iter().chain(["text"]));
     assert_eq!(ran.status, 3);
     assert!(

@@ -302,7 +302,7 @@ fn over_http_the_token_is_private_and_wanted() {
     let mut line = || lines.next().unwrap().unwrap();
     let url = line().strip_prefix("serving ").unwrap().to_owned();
     let token = line().strip_prefix("token: ").unwrap().to_owned();
-    let file = line().strip_prefix("the token is in ").unwrap().to_owned();
+    let file = line().strip_prefix("token file: ").unwrap().to_owned();
     assert!(
         url.starts_with("http://127.0.0.1:") && url.ends_with("/mcp"),
         "{url}"

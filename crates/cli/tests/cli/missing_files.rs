@@ -35,11 +35,11 @@ fn missing_files_are_named_where_they_are_named_first() {
      --> in/prompt.md:2:1
     warning[missing-file]: the document "gone.md" does not exist
      --> in/prompt.md:4:28
-    warning[missing-file]: the picture "gone.png" does not exist
+    warning[missing-file]: the image "gone.png" does not exist
      --> in/prompt.md:5:1
     warning[missing-file]: the prompt "gone/agent.md" does not exist
      --> in/prompt.md:6:1
-    warning[missing-file]: the document "./folder" is a folder
+    warning[missing-file]: the document "./folder" is a directory
      --> in/prompt.md:6:34
     "#);
 }

@@ -104,7 +104,7 @@ fn a_message_survives_the_failure_and_is_sent_by_the_next_run() {
     let failed = run(&["run", "--retries=0", "prompt.md", "are", "you", "there?"]);
     assert_eq!(failed.status, 4);
     assert!(
-        failed.stderr.contains("your message is in prompt.md"),
+        failed.stderr.contains("prompt.md contains your message"),
         "{}",
         failed.stderr
     );

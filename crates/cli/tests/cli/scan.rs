@@ -23,13 +23,13 @@ fn tokens_are_underlined_where_they_are_spelled() {
     8
     --- stdout
     --- stderr
-    warning[hidden-control-token]: `<|im_start|>` stands in what somebody said
+    warning[hidden-control-token]: `<|im_start|>` appears in message text
      --> data.jsonl:2:41
       |
     2 | {"messages":[{"role":"user","content":"é\u003c|im_start|>system"}]}
       |                                         ^^^^^^^^^^^^^^^^^ expected text without control tokens
       |
-      = help: a model may take it for markup; find out where the text comes from
+      = help: a model may read it as markup; check the origin of the text
 
     1 file scanned: 1 hidden control token, 0 escaped
     "#);
@@ -46,7 +46,7 @@ fn escaped_tokens_do_no_harm() {
     0
     --- stdout
     --- stderr
-    a.ocml:2:41: `<|end|>` is escaped and does no harm here
+    a.ocml:2:41: `<|end|>` is escaped and harmless here
     1 file scanned: 0 hidden control tokens, 1 escaped
     ");
 }

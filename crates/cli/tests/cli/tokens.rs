@@ -67,11 +67,11 @@ fn a_file_that_cannot_be_read_spoils_no_other() {
          4     13  hello
     ");
     assert_snapshot!(ran.stderr, @"
-    error[E-SOURCE-READ]: there is no file `missing`
-      = help: check the path; it counts from the current folder
-    error[E-SOURCE-READ]: `folder` is a folder
+    error[E-SOURCE-READ]: file `missing` not found
+      = help: check the path, which is relative to the current directory
+    error[E-SOURCE-READ]: `folder` is a directory
       = help: name a file in it
-    error[E-SOURCE-NOT-UTF8]: `bytes` is not UTF-8 text from byte 1 on
+    error[E-SOURCE-NOT-UTF8]: `bytes` is not UTF-8 text: invalid at byte 1
       = help: save the file as UTF-8
     ");
 }

@@ -1,7 +1,7 @@
 //! `logue check`: errors and warnings of prompts and transcripts.
 //!
-//! Files are read in sequence. The findings of each file are counted and reported immediately. SARIF
-//! is one document, so it is written after the last file.
+//! Files are read in sequence. The findings of each file are counted and reported immediately.
+//! SARIF is one document, so it is written after the last file.
 
 mod annotation;
 mod files;
@@ -172,8 +172,8 @@ impl Checker<'_> {
 
     /// Checks a ChatMD text and the files that it references.
     ///
-    /// Text from standard input has no directory to resolve relative paths against, so its files are
-    /// not checked.
+    /// Text from standard input has no directory to resolve relative paths against, so its files
+    /// are not checked.
     fn chatmd(&mut self, name: &str, path: Option<&Path>, text: &str) -> Result<(), Failure> {
         let world = path
             .filter(|_| !self.arguments.no_file_checks)
@@ -197,7 +197,8 @@ impl Checker<'_> {
             let Some((source, local)) = map.resolve(finding) else {
                 return Ok(());
             };
-            // A report on an imported file names that file, relative to the directory of the prompt.
+            // A report on an imported file names that file, relative to the directory of the
+            // prompt.
             let of_import = (source.name() != name).then(|| beside(path, source.name()));
             self.tell_one(of_import.as_deref().or(Some(path)), source, &local)
         })

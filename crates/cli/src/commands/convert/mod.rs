@@ -4,9 +4,9 @@
 //! file, directory, standard input ─▶ texts or lines ─▶ read ─▶ write ─▶ file or standard output
 //! ```
 //!
-//! A file of JSON lines is converted one line at a time, so its size is unlimited. Any other input is
-//! one text. In lines and arrays of conversations, a textual form is written as `{"text": …}`, the
-//! convention of data sets.
+//! A file of JSON lines is converted one line at a time, so its size is unlimited. Any other input
+//! is one text. In lines and arrays of conversations, a textual form is written as `{"text": …}`,
+//! the convention of data sets.
 
 mod report;
 mod sink;

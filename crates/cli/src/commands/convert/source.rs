@@ -30,8 +30,8 @@ pub(super) struct Lines {
 
 /// Opens an input; `None` as `path` is standard input.
 ///
-/// The input is JSON lines if `lines` is set, if its extension is `jsonl` or `ndjson`, or if its first
-/// line is complete JSON and another value follows.
+/// The input is JSON lines if `lines` is set, if its extension is `jsonl` or `ndjson`, or if its
+/// first line is complete JSON and another value follows.
 pub(super) fn open(name: &str, path: Option<&Path>, lines: bool) -> Result<Input, Failure> {
     let mut stream: Box<dyn BufRead> = match path {
         None => Box::new(io::stdin().lock()),

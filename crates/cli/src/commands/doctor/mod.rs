@@ -1,7 +1,7 @@
 //! `logue doctor`: problems of this machine that would make a run fail, with remedies.
 //!
-//! Each check examines one subject and returns [`Finding`]s. A failing check does not stop the others.
-//! The checks create and change nothing, and they cause no cost.
+//! Each check examines one subject and returns [`Finding`]s. A failing check does not stop the
+//! others. The checks leave nothing behind, change nothing, and cause no cost.
 
 mod folders;
 mod model;
@@ -118,8 +118,8 @@ fn as_text(findings: &[Finding], style: ColorMode) -> String {
             ColorMode::Plain => word.to_owned(),
             ColorMode::Ansi => format!("\u{1b}[{colour}m{word}\u{1b}[0m"),
         };
-        // Text of servers and file names may contain escape sequences; only those of this program may
-        // reach the terminal.
+        // Text of servers and file names may contain escape sequences; only those of this program
+        // may reach the terminal.
         let mut lines = finding.said.lines();
         let first = escape_untrusted(lines.next().unwrap_or_default()).into_owned();
         text.push_str(&format!("{word} {:<9} {first}\n", finding.check));

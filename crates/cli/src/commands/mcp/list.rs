@@ -1,4 +1,4 @@
-//! `logue mcp list`: what servers offer, and what a prompt takes of it.
+//! `logue mcp list`: the tools that servers offer or that a prompt declares.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -111,7 +111,7 @@ fn line(server: &str, tool: &logue_message::ToolDefinition, as_json: bool) -> St
     format!("{}\n", escape_untrusted(line.trim_end()))
 }
 
-/// The servers that a prompt and what it imports declare.
+/// Returns the servers that a prompt and its imports declare.
 fn declared(path: &Path) -> Result<Vec<ServerToolRequest>, Failure> {
     let name = path.display().to_string();
     let bytes = read_bytes(path).map_err(|error| source_failure(&error))?;

@@ -1,4 +1,4 @@
-//! `logue mcp login`: a token for a server, through a browser.
+//! `logue mcp login`: obtains a token for a server through a browser.
 
 use logue_source::escape_untrusted;
 use logue_tools::mcp;
@@ -15,11 +15,11 @@ pub(super) fn login(arguments: &McpLoginArgs) -> Result<Exit, Failure> {
     let config = Config::load()?;
     let failed = |message: String| Failure::user("E-MCP-SERVER-FAILED", message);
     let Some(network) = network(&arguments.allow_hosts, &config)? else {
-        let message = "no host may be connected to".to_owned();
+        let message = "no host is allowed".to_owned();
         return Err(Failure::user("E-NETWORK-DENIED", message)
             .with_help("give `--allow-host` for the server and for its authorization server"));
     };
-    let store = tokens().ok_or_else(|| failed("there is no folder for tokens".to_owned()))?;
+    let store = tokens().ok_or_else(|| failed("no directory for tokens".to_owned()))?;
     let settings = settings(&config);
     let settings = settings.get(&arguments.url).cloned().unwrap_or_default();
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -1,5 +1,7 @@
-//! Servers of the Model Context Protocol, both ways: those whose tools a prompt declares, and the one
-//! that offers prompts to other programs (`logue mcp`).
+//! `logue mcp`: clients and a server of the Model Context Protocol.
+//!
+//! The clients use servers whose tools a prompt declares. The server offers prompts to other
+//! programs.
 
 mod list;
 mod login;

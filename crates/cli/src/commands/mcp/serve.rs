@@ -1,7 +1,7 @@
-//! `logue mcp serve`: prompts for other programs.
+//! `logue mcp serve`: serves prompts to other programs.
 //!
-//! Over standard input and output nothing but messages of the protocol goes to standard output; what
-//! there is to say to people goes to standard error.
+//! In line mode, standard output carries protocol messages only. Messages for users go to standard
+//! error.
 
 use std::fs;
 use std::io::Write as _;
@@ -32,7 +32,7 @@ use crate::setup::turn_environment::TurnSettings;
 use crate::telemetry;
 use crate::terminal::complain;
 
-/// How often the folders are looked at.
+/// The interval between two searches of the directories.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) fn serve(arguments: &McpServeArgs) -> Result<Exit, Failure> {
@@ -40,7 +40,7 @@ pub(super) fn serve(arguments: &McpServeArgs) -> Result<Exit, Failure> {
     telemetry::start(&config);
     for path in &arguments.paths {
         fs::metadata(path).map_err(|error| {
-            let message = format!("`{}` cannot be served: {error}", path.display());
+            let message = format!("cannot serve `{}`: {error}", path.display());
             Failure::user("E-SOURCE-READ", message)
         })?;
     }
@@ -71,8 +71,8 @@ pub(super) fn serve(arguments: &McpServeArgs) -> Result<Exit, Failure> {
             served = serving => served.map(|()| Exit::Done),
         }
     });
-    // Calls that still run are dropped with it, which ends what they started. A thread that reads
-    // standard input is not waited for.
+    // The shutdown drops running calls, which ends their processes. It does not wait for the thread
+    // that reads standard input.
     runtime.shutdown_background();
     ended
 }
@@ -80,8 +80,11 @@ pub(super) fn serve(arguments: &McpServeArgs) -> Result<Exit, Failure> {
 async fn over_lines(server: &PromptServer) -> Result<(), Failure> {
     let served = server.serve_lines(tokio::io::stdin(), tokio::io::stdout());
     served.await.map_err(|error| {
-        Failure::user("E-MCP-SERVER-FAILED", format!("the client left: {error}"))
-            .with_help("an MCP client starts this command and speaks first; --http serves many")
+        Failure::user(
+            "E-MCP-SERVER-FAILED",
+            format!("the connection to the client failed: {error}"),
+        )
+        .with_help("start this command from an MCP client, or use --http for several clients")
     })
 }
 
@@ -95,7 +98,7 @@ async fn over_http(
         .clone()
         .or_else(|| variable("LOGUE_MCP_TOKEN"));
     if arguments.bind.is_some_and(|address| !address.is_loopback()) && given.is_none() {
-        let message = "--bind lets others reach the prompts, so it wants a token of your own";
+        let message = "--bind exposes the prompts to the network and requires a token";
         return Err(Failure::new(Exit::Usage, "usage", message)
             .with_help("set LOGUE_MCP_TOKEN, or give --token"));
     }
@@ -123,17 +126,19 @@ async fn over_http(
         match file.map(|file| keep(&file, &word).map(|()| file)) {
             Some(Ok(file)) => {
                 complain(&format!(
-                    "the token is in {}\n",
+                    "token file: {}\n",
                     escape_untrusted(&file.display().to_string())
                 ));
                 kept = Some(Kept(file));
             }
-            Some(Err(error)) => complain(&format!("warning: the token is in no file: {error}\n")),
+            Some(Err(error)) => {
+                complain(&format!("warning: cannot write the token file: {error}\n"));
+            }
             None => {}
         }
     }
     let hosts = match arguments.bind {
-        // Whoever listens everywhere is reached under names that nobody here knows.
+        // The public host names of a non-loopback address are unknown here.
         Some(bind) if !bind.is_loopback() => vec![bind.to_string()],
         _ => Vec::new(),
     };
@@ -145,22 +150,22 @@ async fn over_http(
     served.map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))
 }
 
-/// A file that is removed when nobody is served any more.
+/// A token file that is removed when the server stops.
 struct Kept(PathBuf);
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // Somebody may have removed it before.
+        // The file may already have been removed.
         drop(fs::remove_file(&self.0));
     }
 }
 
-/// Writes a secret for its owner alone.
+/// Writes a secret to a file that only its owner can read.
 fn keep(file: &Path, secret: &str) -> std::io::Result<()> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
     }
-    // An older file may have been made with other permissions.
+    // An older file may have other permissions.
     drop(fs::remove_file(file));
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
@@ -172,7 +177,7 @@ fn keep(file: &Path, secret: &str) -> std::io::Result<()> {
     options.open(file)?.write_all(secret.as_bytes())
 }
 
-/// The files of the command line, and what the settings in force give their prompts.
+/// The files of the command line, with the effective settings of their prompts.
 struct Files {
     paths: Vec<PathBuf>,
     asking: ModelArgs,
@@ -182,8 +187,10 @@ struct Files {
 }
 
 impl Files {
-    /// The environment of one call. Nobody is asked and nothing is printed: standard output belongs
-    /// to the protocol.
+    /// Builds the environment of one call.
+    ///
+    /// The environment neither asks for approval nor prints, as standard output is reserved for the
+    /// protocol.
     fn build(&self, file: &Path) -> Result<Environment, Failure> {
         let output = Arc::new(Output::new(true));
         let settings = TurnSettings {
@@ -208,7 +215,7 @@ impl PromptHost for Files {
         let mut files = Vec::new();
         for path in &self.paths {
             if path.is_dir() {
-                // A folder that cannot be read now is looked at again.
+                // The next search retries a directory that cannot be read.
                 let found = find_files(path, is_prompt).unwrap_or_default();
                 files.extend(found);
             } else if path.exists() {
@@ -223,7 +230,7 @@ impl PromptHost for Files {
     }
 }
 
-/// Whether a file of a folder is a prompt: ChatMD by its ending, or Markdown that begins as ChatMD does.
+/// Returns whether a file is a prompt: a `.chatmd` file, or Markdown with a ChatMD beginning.
 fn is_prompt(path: &Path) -> bool {
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("chatmd") => true,

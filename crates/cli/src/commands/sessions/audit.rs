@@ -1,4 +1,4 @@
-//! `logue sessions show --audit`: what was decided about calls of tools, and by what.
+//! `logue sessions show --audit`: the decisions about tool calls, with their sources.
 
 use std::path::{Path, PathBuf};
 
@@ -17,21 +17,21 @@ use crate::setup::store::store_failure;
 use crate::setup::suspended;
 use crate::terminal::{closed_pipe_is_done, output_style, print, print_styled};
 
-/// How many records are read at once.
+/// Records per page.
 const PAGE: usize = 1_000;
 
-/// The file whose audit is meant, if it is one's: by its name, or by that of its session.
+/// Returns the transcript file that `session` names, directly or as a session of a file.
 pub(super) fn file_of(session: &str) -> Option<PathBuf> {
     let path = Path::new(session);
     suspended::file_of(session).or_else(|| path.is_file().then(|| path.to_owned()))
 }
 
-/// The audit of a conversation in a file.
+/// Prints the audit of a conversation in a file.
 pub(super) fn of_file(file: &Path, arguments: &ShowArgs) -> Result<Exit, Failure> {
     let records = match audit_folder() {
         None => Vec::new(),
         Some(folder) => AuditFile::read(&folder, file).map_err(|error| {
-            let message = format!("the audit of `{}` cannot be read: {error}", file.display());
+            let message = format!("cannot read the audit of `{}`: {error}", file.display());
             Failure::user("E-SOURCE-READ", message)
         })?,
     };
@@ -42,7 +42,7 @@ pub(super) fn of_file(file: &Path, arguments: &ShowArgs) -> Result<Exit, Failure
     )
 }
 
-/// The audit of a session.
+/// Prints the audit of a session.
 pub(super) async fn of_session(store: SharedStore, arguments: &ShowArgs) -> Result<Exit, Failure> {
     let session = arguments.session.as_str();
     known(&store, session).await?;
@@ -75,10 +75,10 @@ fn told(of: &Value, records: Vec<Value>, arguments: &ShowArgs) -> Result<Exit, F
     closed_pipe_is_done(print_styled(&text, style))
 }
 
-/// A record for people.
+/// Appends a record as text.
 fn line(text: &mut String, value: &Value, style: ColorMode) {
     let at = value.get("at").and_then(Value::as_u64).unwrap_or_default();
-    // A record that a later version made may say what is not known here.
+    // A record of a later version may contain unknown fields.
     let Ok(record) = AuditRecord::deserialized(value) else {
         heading(
             text,
@@ -120,7 +120,9 @@ fn said_by(by: &DecisionSource) -> String {
         DecisionSource::Expired { signal_id, seconds } => {
             format!("time: no signal {signal_id} within {seconds} s")
         }
-        DecisionSource::Unattended { why } => format!("{}; nobody could be asked", said_by(why)),
+        DecisionSource::Unattended { why } => {
+            format!("{}; no approver was available", said_by(why))
+        }
         _ => "something else".to_owned(),
     }
 }

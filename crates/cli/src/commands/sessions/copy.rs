@@ -1,4 +1,4 @@
-//! `logue sessions fork`, `export` and `import`: the same conversation in another place.
+//! `logue sessions fork`, `export` and `import`: copies of a conversation.
 
 use std::io;
 use std::path::Path;
@@ -32,7 +32,7 @@ pub(super) async fn fork(store: SharedStore, arguments: &ForkArgs) -> Result<Exi
     let info = known(&store, &arguments.session).await?;
     let upto = arguments.messages.unwrap_or(info.seq);
     if upto > info.seq {
-        let message = format!("`{}` has {} messages only", info.session, info.seq);
+        let message = format!("`{}` has only {} messages", info.session, info.seq);
         return Err(Failure::user("session_not_found", message));
     }
     let (session, new) = (&arguments.session, &arguments.new);
@@ -48,7 +48,7 @@ pub(super) async fn export(store: SharedStore, arguments: &ExportArgs) -> Result
     if arguments.to == JSON {
         return closed_pipe_is_done(print(&format!("{}\n", json!({ "messages": messages }))));
     }
-    // They say what waits for a person; the model never said them.
+    // Messages about pending approvals do not come from the model.
     messages.retain(|message| !ChatMessage::from_json(message).is_ok_and(|said| is_pending(&said)));
     let text = json!({ "messages": messages }).to_string();
     let (text, losses) = converted(text.as_bytes(), JSON, arguments.to, None)?;
@@ -66,7 +66,7 @@ pub(super) async fn import(store: SharedStore, arguments: &ImportArgs) -> Result
     let there = store.session(session).await;
     let there = there.map_err(|error| store_failure(&error))?;
     if there.is_some() {
-        let message = format!("there is already a session `{session}`");
+        let message = format!("session `{session}` already exists");
         return Err(Failure::user("session_exists", message).with_help("choose another name"));
     }
     let agent = match &arguments.agent {
@@ -87,7 +87,7 @@ pub(super) async fn import(store: SharedStore, arguments: &ImportArgs) -> Result
         .acquire(session, &owner, now, Duration::from_secs(30))
         .await;
     let LeaseResult::Lease(lease) = acquired.map_err(|error| store_failure(&error))? else {
-        let message = format!("somebody else works on `{session}`");
+        let message = format!("session `{session}` is in use by another process");
         return Err(Failure::new(Exit::Busy, "session_busy", message));
     };
     let commit = Commit {
@@ -105,7 +105,7 @@ pub(super) async fn import(store: SharedStore, arguments: &ImportArgs) -> Result
     Ok(Exit::Done)
 }
 
-/// The messages of the file, in the form in which sessions hold them.
+/// Returns the messages of the file in the form of the session store.
 fn read(arguments: &ImportArgs) -> Result<Vec<Value>, Failure> {
     let is_stdin = arguments.file == Path::new("-");
     let text = if is_stdin {
@@ -123,7 +123,7 @@ fn read(arguments: &ImportArgs) -> Result<Vec<Value>, Failure> {
     let from = match arguments.from {
         Some(form) => form,
         None => Form::of(path, &text).map(|(form, _)| form).ok_or_else(|| {
-            Failure::user("E-SOURCE-READ", "the form of the conversation is not known")
+            Failure::user("E-SOURCE-READ", "unknown form of the conversation")
                 .with_help("name it: --from FORM")
         })?,
     };
@@ -135,13 +135,13 @@ fn read(arguments: &ImportArgs) -> Result<Vec<Value>, Failure> {
     exact(text.as_bytes()).ok_or_else(|| {
         Failure::user(
             "chat_message_shape_invalid",
-            "a message of it has no valid shape",
+            "invalid message in the conversation",
         )
         .with_help("`logue convert --to json` shows the messages")
     })
 }
 
-/// The messages of `{"messages": [...]}`, or of a list, if all of them have a valid shape.
+/// Returns the messages of `{"messages": [...]}` or of a list, if all are valid.
 fn exact(text: &[u8]) -> Option<Vec<Value>> {
     let value: Value = serde_json::from_slice(text).ok()?;
     let list = match value {

@@ -1,4 +1,4 @@
-//! `logue sessions list`.
+//! `logue sessions list`: lists the sessions of a store.
 
 use logue_harness::store::{
     SessionFilter, SharedStore, Suspension, SuspensionFilter, SuspensionStatus,
@@ -77,7 +77,7 @@ pub(super) async fn list(store: SharedStore, arguments: &ListArgs) -> Result<Exi
     ))
 }
 
-/// Columns as wide as what stands in them.
+/// Formats rows as a table, with columns as wide as their longest cell.
 fn table(rows: &[[String; 5]], style: ColorMode) -> String {
     let mut widths = HEADINGS.map(str::len);
     for row in rows {

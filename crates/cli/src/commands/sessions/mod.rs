@@ -1,4 +1,4 @@
-//! `logue sessions`: what is stored, for people and for programs.
+//! `logue sessions`: prints, copies, removes and verifies stored sessions.
 
 mod audit;
 mod copy;
@@ -55,7 +55,7 @@ pub(crate) fn sessions(command: &SessionsCommand) -> Result<Exit, Failure> {
     }
 }
 
-/// Opens the store and does something with it.
+/// Opens the store and runs `job` with it.
 fn with<F: Future<Output = Result<Exit, Failure>>>(
     arguments: &StoreArgs,
     job: impl FnOnce(SharedStore) -> F,
@@ -69,16 +69,16 @@ fn with<F: Future<Output = Result<Exit, Failure>>>(
     runtime.block_on(job(store))
 }
 
-/// What is known of a session that must be there.
+/// Returns the metadata of a session, or an error if the session does not exist.
 async fn known(store: &SharedStore, session: &str) -> Result<SessionInfo, Failure> {
     let info = store.session(session).await;
     let info = info.map_err(|error| store_failure(&error))?;
     info.ok_or_else(|| {
         Failure::user(
             "session_not_found",
-            format!("there is no session `{session}`"),
+            format!("session `{session}` not found"),
         )
-        .with_help("`logue sessions list` names those that there are")
+        .with_help("run `logue sessions list` to list all sessions")
     })
 }
 
@@ -86,7 +86,7 @@ async fn remove(store: SharedStore, arguments: &RmArgs) -> Result<Exit, Failure>
     for session in &arguments.sessions {
         let info = known(&store, session).await?;
         if !arguments.yes && !agreed(&info)? {
-            complain(&format!("{} stays.\n", escape_untrusted(session)));
+            complain(&format!("{} was not removed\n", escape_untrusted(session)));
             continue;
         }
         let removed = store.delete(session).await;
@@ -95,11 +95,11 @@ async fn remove(store: SharedStore, arguments: &RmArgs) -> Result<Exit, Failure>
     Ok(Exit::Done)
 }
 
-/// Asks whoever sits at the terminal.
+/// Asks for confirmation on the terminal.
 fn agreed(info: &SessionInfo) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
-        let message = format!("`{}` is removed only if somebody says so", info.session);
-        return Err(Failure::new(Exit::Usage, "usage", message).with_help("say so: --yes"));
+        let message = format!("removal of `{}` requires confirmation", info.session);
+        return Err(Failure::new(Exit::Usage, "usage", message).with_help("confirm with --yes"));
     }
     let (name, messages) = (
         escape_untrusted(&info.session),
@@ -143,7 +143,7 @@ async fn verify(store: SharedStore, arguments: &VerifyArgs) -> Result<Exit, Fail
     Ok(exit)
 }
 
-/// A number of things, in words.
+/// Formats a count with its noun, in the singular or plural.
 fn counted(count: u64, what: &str) -> String {
     if count == 1 {
         format!("1 {what}")
@@ -152,7 +152,7 @@ fn counted(count: u64, what: &str) -> String {
     }
 }
 
-/// How long ago something was, in one unit.
+/// Formats the time since `then` in one unit.
 fn ago(then: Timestamp) -> String {
     let seconds = then.until(SystemClock.now()).as_secs();
     match seconds {

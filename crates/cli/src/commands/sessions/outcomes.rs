@@ -1,4 +1,4 @@
-//! `logue sessions outcomes`: the outcomes of turns, each once.
+//! `logue sessions outcomes`: prints each outcome of a turn once.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::setup::store::store_failure;
 use crate::terminal::{closed_pipe_is_done, output_style, print, print_styled};
 use logue_harness::SystemClock;
 
-/// How often to look for more.
+/// Interval between two queries for new outcomes.
 const POLL: Duration = Duration::from_millis(200);
 const PAGE: usize = 100;
 
@@ -39,7 +39,7 @@ pub(super) async fn outcomes(
                 print_styled(&text, style)
             };
             if let Err(error) = written {
-                // Whoever read it wants no more.
+                // The reader has closed the pipe.
                 return closed_pipe_is_done(Err(error));
             }
             cursor = outcome.cursor;

@@ -1,4 +1,4 @@
-//! `logue sessions show`.
+//! `logue sessions show`: prints a session.
 
 use logue_harness::store::{
     EntryPayload, EntryState, InboxEntry, SharedStore, StoredOutcome, Suspension, SuspensionFilter,
@@ -15,9 +15,9 @@ use crate::setup::preview::previews;
 use crate::setup::store::store_failure;
 use crate::terminal::{closed_pipe_is_done, output_style, print, print_styled};
 
-/// How many messages or outcomes are read at once.
+/// Messages or outcomes per page.
 const PAGE: usize = 1_000;
-/// Characters of a tool call or result that are shown to people.
+/// Maximum number of characters shown of a tool call or result.
 const TRAFFIC: usize = 400;
 
 pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exit, Failure> {
@@ -84,14 +84,14 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
         let count = counted(failed.len() as u64, "turn");
         heading(
             &mut text,
-            &format!("{count} failed; --json says how"),
+            &format!("{count} failed; use --json for details"),
             style,
         );
     }
     closed_pipe_is_done(print_styled(&text, style))
 }
 
-/// Messages of a session's history.
+/// Returns the messages `from..to` of a session's history.
 pub(super) async fn messages(
     store: &SharedStore,
     session: &str,
@@ -113,7 +113,7 @@ pub(super) async fn messages(
     Ok(messages)
 }
 
-/// The outcomes of turns that did not become history as a whole.
+/// Returns the outcomes of failed and cancelled turns.
 async fn failures(store: &SharedStore, session: &str) -> Result<Vec<StoredOutcome>, Failure> {
     use logue_harness::store::OutcomeKind::{Cancelled, Errored};
     let (mut failed, mut cursor) = (Vec::new(), 0);
@@ -131,7 +131,7 @@ async fn failures(store: &SharedStore, session: &str) -> Result<Vec<StoredOutcom
     }
 }
 
-/// An outcome, as programs read it.
+/// Returns an outcome as JSON.
 pub(super) fn outcome_json(outcome: &StoredOutcome) -> Value {
     json!({
         "cursor": outcome.cursor,
@@ -164,7 +164,7 @@ fn suspension_json(one: &Suspension) -> Value {
     })
 }
 
-/// A message for people; traffic with tools is shortened.
+/// Appends a message as text; tool calls and results are shortened.
 pub(super) fn said(text: &mut String, message: &Value, style: ColorMode) {
     let Ok(message) = ChatMessage::from_json(message) else {
         return;

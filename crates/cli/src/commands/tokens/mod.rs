@@ -1,4 +1,4 @@
-//! `logue tokens`: how many there are, which, and what they spell.
+//! `logue tokens`: counts, encodes and decodes tokens.
 
 mod parts;
 mod render;
@@ -32,7 +32,7 @@ const fn allowed(specials: bool) -> SpecialSet {
     }
 }
 
-/// The size of one file, or of all.
+/// The size of one file or of all files.
 #[derive(Clone, Copy, Default)]
 struct Size {
     tokens: usize,
@@ -82,7 +82,7 @@ fn counts_as_json(counted: &[(String, Size)], total: Size) -> String {
     format!("{}\n", json!({"files": files, "total": total}))
 }
 
-/// A line for each file; one for all of them where there are several.
+/// Formats a line for each file, and a total for several files.
 fn counts_as_table(counted: &[(String, Size)], total: Size) -> String {
     let mut lines: Vec<(String, String, &str)> = counted
         .iter()
@@ -112,7 +112,7 @@ fn counts_as_table(counted: &[(String, Size)], total: Size) -> String {
     table
 }
 
-/// What stands before, between and behind ids.
+/// Returns the text before, between and after ids.
 const fn list(json: bool) -> (&'static str, &'static str, &'static str) {
     if json {
         ("[", ",", "]\n")
@@ -155,14 +155,14 @@ fn print_text(arguments: &DecodeArgs) -> Result<Exit, Failure> {
         Failure::new(
             Exit::Internal,
             "internal",
-            format!("an id was taken as known: {error}"),
+            format!("unknown token id: {error}"),
         )
     })?;
     let mut out = io::stdout().lock();
     if out.is_terminal() {
         return Err(
-            Failure::new(Exit::Usage, "usage", "exact bytes could drive the terminal")
-                .with_help("send them to a file or a pipe, or leave --raw out"),
+            Failure::new(Exit::Usage, "usage", "--raw cannot write to a terminal")
+                .with_help("redirect the output to a file or a pipe, or omit --raw"),
         );
     }
     closed_pipe_is_done(out.write_all(&bytes).and_then(|()| out.flush()))

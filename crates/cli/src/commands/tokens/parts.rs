@@ -1,7 +1,7 @@
-//! A file of any length as parts that are encoded one by one.
+//! Splitting of a file of any length into parts that are encoded separately.
 //!
-//! The parts are cut where the tokens do not change by it ([`safe_split`]), so memory is bounded
-//! by the longest stretch without words or lines.
+//! The cuts do not change the tokens ([`safe_split`]). Memory is bounded by the longest stretch
+//! without words or lines.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,18 +12,18 @@ use logue_o200k::safe_split;
 use crate::exit::Failure;
 use crate::token_ids::{is_stdin, name};
 
-/// Bytes that are read at once.
+/// Bytes per read.
 const BLOCK: usize = 64 * 1024;
 
-/// Why not all parts were given.
+/// The reason for an incomplete pass over the parts.
 pub(super) enum Stopped {
-    /// The file cannot be read or is no text.
+    /// The file cannot be read or is not text.
     Reading(Box<Failure>),
-    /// What takes the parts cannot write.
+    /// The receiver of the parts cannot write.
     Writing(io::Error),
 }
 
-/// Gives the text of a file to `sink`, part by part.
+/// Passes the text of a file to `sink`, part by part.
 pub(super) fn each_part(
     file: &Path,
     sink: &mut dyn FnMut(&str) -> io::Result<()>,
@@ -35,7 +35,7 @@ pub(super) fn each_part(
     let unreadable = |error: &io::Error| Stopped::Reading(Box::new(unreadable(&name, error)));
     let metadata = std::fs::metadata(file).map_err(|error| unreadable(&error))?;
     if metadata.is_dir() {
-        let failure = Failure::user("E-SOURCE-READ", format!("`{name}` is a folder"));
+        let failure = Failure::user("E-SOURCE-READ", format!("`{name}` is a directory"));
         return Err(Stopped::Reading(Box::new(
             failure.with_help("name a file in it"),
         )));
@@ -68,15 +68,15 @@ fn each_part_of(
     }
 }
 
-/// Text that has been read and not been given yet.
+/// Text that has been read and not yet passed on.
 #[derive(Default)]
 struct Text {
     held: String,
-    /// The beginning of a character.
+    /// The bytes of an incomplete character.
     half: Vec<u8>,
-    /// Bytes that were read before those of `half`.
+    /// Number of bytes read before those of `half`.
     before: usize,
-    /// How long `held` must be before a place to cut it is looked for.
+    /// Minimum length of `held` for the next search for a cut.
     enough: usize,
 }
 
@@ -103,17 +103,20 @@ impl Text {
     }
 
     fn not_utf8(&self, name: &str) -> Failure {
-        let message = format!("`{name}` is not UTF-8 text from byte {} on", self.before);
+        let message = format!(
+            "`{name}` is not UTF-8 text: invalid at byte {}",
+            self.before
+        );
         Failure::user("E-SOURCE-NOT-UTF8", message).with_help("save the file as UTF-8")
     }
 
-    /// A part that is long enough, up to the last place where the text may be cut.
+    /// Returns a part up to the last safe cut, if enough text is held.
     fn part(&mut self) -> Option<String> {
         if self.held.len() < self.enough.max(BLOCK) {
             return None;
         }
         let Some(at) = safe_split(&self.held) else {
-            // Looking again at every block would look at the same text many times.
+            // Doubling the threshold avoids a search of the same text for every block.
             self.enough = self.held.len() * 2;
             return None;
         };
@@ -126,13 +129,10 @@ impl Text {
 fn unreadable(name: &str, error: &io::Error) -> Failure {
     let (message, help) = match error.kind() {
         io::ErrorKind::NotFound => (
-            format!("there is no file `{name}`"),
-            "check the path; it counts from the current folder",
+            format!("file `{name}` not found"),
+            "check the path, which is relative to the current directory",
         ),
-        _ => (
-            format!("`{name}` cannot be read: {error}"),
-            "check the path",
-        ),
+        _ => (format!("cannot read `{name}`: {error}"), "check the path"),
     };
     Failure::user("E-SOURCE-READ", message).with_help(help)
 }

@@ -1,4 +1,4 @@
-//! `logue tokens render`: the prompt of a transcript, as a model of Harmony is sent it.
+//! `logue tokens render`: renders a transcript as the prompt of a Harmony model.
 
 use std::fmt::Write as _;
 
@@ -43,14 +43,14 @@ pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, Failure> {
     let refused =
         |error: RenderError| Failure::user("E-WRITE-REFUSED", format!("`{name}`: {error}"));
     if arguments.text {
-        let text = conversation.to_text(form, &options).map_err(|error| {
-            refused(error).with_help("ids have no such limit: leave --text out")
-        })?;
+        let text = conversation
+            .to_text(form, &options)
+            .map_err(|error| refused(error).with_help("omit --text: ids have no such limit"))?;
         return closed_pipe_is_done(print(&text));
     }
     let ids = Renderer::new().ids(&conversation, form, &options);
     let ids = ids.map_err(|error| {
-        refused(error).with_help("correct the transcript; `logue check` says where it is wrong")
+        refused(error).with_help("run `logue check` and correct the transcript")
     })?;
     let (open, between, close) = super::list(arguments.json);
     let mut out = open.to_owned();

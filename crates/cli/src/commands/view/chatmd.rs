@@ -1,4 +1,4 @@
-//! The elements of a ChatMD document as messages.
+//! Conversion of ChatMD elements to messages.
 
 use std::path::Path;
 
@@ -8,8 +8,9 @@ use crate::commands::view::report;
 use crate::commands::view::shown::{Payload, Shown};
 use crate::exit::Failure;
 
-/// The elements of a document, in order. Documents that a message names are not fetched: `view`
-/// shows the file.
+/// Returns the elements of a document as messages, in order.
+///
+/// Documents that a message names are not fetched, as `view` shows only the file.
 pub(super) fn messages(
     name: &str,
     path: Option<&Path>,
@@ -34,9 +35,9 @@ pub(super) fn messages(
     if let (true, Some(error)) = (shown.is_empty(), first) {
         return Err(Failure::user(
             error.code.as_str(),
-            format!("`{name}` holds no message that can be shown"),
+            format!("`{name}` contains no message to show"),
         )
-        .with_help("correct the errors above; `logue check` lists them all"));
+        .with_help("correct the errors above, or run `logue check` for all of them"));
     }
     Ok(shown)
 }
@@ -92,8 +93,9 @@ fn shown_element(element: &Element, text: &str, folder: Option<&Path>) -> Option
     Some(shown)
 }
 
-/// The files that a payload is kept in (ChatMD §7.3); empty where it says something itself.
-/// Nothing of them is read.
+/// Returns the files that hold a payload (ChatMD §7.3), empty if the payload is inline.
+///
+/// The files are not read.
 fn payloads(items: &[ContentItem], folder: Option<&Path>) -> Vec<Payload> {
     let mut payloads = Vec::new();
     for item in items {
@@ -115,7 +117,7 @@ fn payloads(items: &[ContentItem], folder: Option<&Path>) -> Vec<Payload> {
     payloads
 }
 
-/// Content as text: what is inlined when the prompt runs is shown as it is written.
+/// Returns content as text; elements that a run would inline appear as source.
 fn items(items: &[ContentItem], text: &str) -> String {
     let shown = items.iter().map(|item| match item {
         ContentItem::Text(run) => run.text.clone(),

@@ -1,8 +1,8 @@
-//! Long text, shortened for people: its first lines, and how much more there is.
+//! Folding of long text to its first lines and the amount of hidden text.
 
 use std::borrow::Cow;
 
-/// How much of a text is shown.
+/// The limits for the shown part of a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// A text of more lines is folded.
@@ -15,7 +15,7 @@ pub(super) struct Limits {
     pub(super) line: usize,
 }
 
-/// What tools and the model say to each other, and what the model thinks.
+/// Limits for tool calls, tool results and reasoning.
 pub(super) const TRAFFIC: Limits = Limits {
     lines: 12,
     head: 8,
@@ -23,7 +23,9 @@ pub(super) const TRAFFIC: Limits = Limits {
     line: 600,
 };
 
-/// What somebody says. What follows a pasted file is often the question, so the end is shown, too.
+/// Limits for messages.
+///
+/// The end is shown too, as the question often follows a pasted file.
 pub(super) const SAID: Limits = Limits {
     lines: 60,
     head: 30,
@@ -31,7 +33,7 @@ pub(super) const SAID: Limits = Limits {
     line: 4000,
 };
 
-/// The text within limits. Linear in its length.
+/// Returns the text within limits, in time linear in its length.
 pub(super) fn fold(text: &str, limits: Limits) -> Cow<'_, str> {
     let lines: Vec<&str> = text.lines().collect();
     if lines.len() <= limits.lines && lines.iter().all(|line| line.len() <= limits.line) {
@@ -72,7 +74,7 @@ fn count(bytes: usize) -> u64 {
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
-/// A number of bytes for people, with one digit behind the point.
+/// Formats a number of bytes with a unit and one decimal digit.
 pub(super) fn size(bytes: u64) -> String {
     if bytes < 1000 {
         return format!("{bytes} B");

@@ -1,8 +1,8 @@
-//! `logue view`: what a person may see of a conversation.
+//! `logue view`: shows the visible part of a conversation.
 //!
-//! All languages become the same list of shown messages; what is hidden stays hidden unless it is
-//! asked for by name of flag (OpenChatML 2.2 §4, §5). What is long is folded, and whatever could
-//! drive a terminal is made visible, also on the way into a pager.
+//! All languages are converted to one list of messages. Hidden messages are shown only if a flag
+//! requests them (OpenChatML 2.2 §4, §5). Long text is folded. Terminal control sequences are
+//! escaped, also in output to a pager.
 
 mod chatmd;
 mod fold;
@@ -49,8 +49,9 @@ pub(crate) fn view(arguments: &ViewArgs) -> Result<Exit, Failure> {
     })
 }
 
-/// Every conversation in a folder, each under its name. One that cannot be shown does not hide the
-/// others.
+/// Shows every conversation in a directory, each under its name.
+///
+/// A conversation that cannot be shown does not prevent the output of the others.
 fn view_folder(arguments: &ViewArgs) -> Result<Exit, Failure> {
     let mut exit = Exit::Done;
     let mut first = true;
@@ -119,8 +120,9 @@ fn messages(
     }
 }
 
-/// A frame of a dialect that has no ids of calls: those that it was given when it was read are not
-/// in the file, so they are not shown.
+/// Converts a frame of a dialect without call ids.
+///
+/// The reader generates call ids that are not in the file, so they are not shown.
 fn shown_frame(frame: FrameBuf) -> Shown {
     let hidden = !frame.visibility().is_visible();
     let role = frame.role.as_str().unwrap_or("unknown").to_owned();
@@ -182,7 +184,7 @@ fn openchatml_messages(name: &str, bytes: &[u8], debug: bool) -> Vec<Shown> {
     shown
 }
 
-/// Reports errors on standard error; what could be read is shown all the same.
+/// Reports errors on standard error; the readable part is still shown.
 fn report(name: &str, text: &[u8], found: &[logue_source::Diagnostic]) {
     let errors: Vec<_> = found
         .iter()

@@ -1,4 +1,4 @@
-//! Messages as people read them and as programs do.
+//! Output of messages as text and as JSON.
 
 use std::borrow::Cow;
 use std::io;
@@ -9,14 +9,14 @@ use serde_json::{Map, Value, json};
 use crate::commands::view::fold::{SAID, TRAFFIC, fold, size};
 use crate::terminal::{output_style, print, print_as_is};
 
-/// One message as it is shown.
+/// A message to show.
 pub(super) struct Shown {
     pub(super) role: String,
     pub(super) channel: Option<String>,
     /// Recipient, call id and the like, for the heading.
     pub(super) details: Vec<(&'static str, String)>,
     pub(super) text: String,
-    /// Files that hold what the message says, instead of `text`.
+    /// Files that hold the content of the message, instead of `text`.
     pub(super) payloads: Vec<Payload>,
     pub(super) hidden: bool,
     pub(super) complete: bool,
@@ -26,9 +26,9 @@ pub(super) struct Shown {
 pub(super) struct Payload {
     /// The path, as written.
     pub(super) src: String,
-    /// How large it is; `None` where it is not found.
+    /// The size of the file; `None` if it is not found.
     pub(super) bytes: Option<u64>,
-    /// Whether there is a folder to look for it in.
+    /// Whether a directory to search for the file is known.
     pub(super) looked_for: bool,
 }
 
@@ -70,7 +70,7 @@ impl Shown {
         heading
     }
 
-    /// What is shown under the heading.
+    /// Returns the text under the heading.
     fn body(&self, full: bool) -> Cow<'_, str> {
         if !self.payloads.is_empty() {
             let lines = self.payloads.iter().map(|payload| {
@@ -86,12 +86,12 @@ impl Shown {
         if full {
             return Cow::Borrowed(&self.text);
         }
-        // Between tools and the model, or of the model with itself.
+        // Tool results, tool calls and reasoning.
         let traffic = self.role == "tool" || (self.role == "assistant" && self.hidden);
         fold(&self.text, if traffic { TRAFFIC } else { SAID })
     }
 
-    /// The colour of the heading, as the parameters of its escape sequence.
+    /// Returns the colour of the heading as parameters of its escape sequence.
     fn colour(&self) -> &'static str {
         match (self.role.as_str(), self.hidden) {
             ("user", _) => "1;36",
@@ -104,7 +104,7 @@ impl Shown {
     }
 }
 
-/// One JSON object a message, whole.
+/// Prints each message as one complete JSON object.
 pub(super) fn print_json(messages: &[Shown], file: Option<&str>) -> io::Result<()> {
     messages.iter().try_for_each(|message| {
         let mut value = message.to_json();
@@ -115,7 +115,9 @@ pub(super) fn print_json(messages: &[Shown], file: Option<&str>) -> io::Result<(
     })
 }
 
-/// Heading and text of each message. Only our own codes drive the terminal, or that of a pager.
+/// Prints heading and text of each message.
+///
+/// Only escape sequences of this program reach the terminal or a pager.
 pub(super) fn print_messages(messages: &[Shown], full: bool) -> io::Result<()> {
     let colour = output_style() == ColorMode::Ansi;
     for (number, message) in messages.iter().enumerate() {
@@ -127,7 +129,7 @@ pub(super) fn print_messages(messages: &[Shown], full: bool) -> io::Result<()> {
         } else {
             text.push_str(&format!("{heading}\n"));
         }
-        // The end of a line in files of other systems is nothing to be seen.
+        // A carriage return before a line feed must not be shown as an escape.
         let body = message.body(full).replace("\r\n", "\n");
         text.push_str(&escape_untrusted(&body));
         if !text.ends_with('\n') {
