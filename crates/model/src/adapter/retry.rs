@@ -248,7 +248,9 @@ fn final_error(
     error
 }
 
-/// Returns an unpredictable number from 0 to 1, from the keys of the process's hash tables.
+/// Returns an unpredictable number from 0 to 1.
+///
+/// It is derived from the random keys of the process's hash tables.
 fn random() -> f64 {
     let bits = RandomState::new().hash_one(0_u8) >> 32;
     let bits = u32::try_from(bits).unwrap_or_default();

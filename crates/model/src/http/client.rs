@@ -156,7 +156,9 @@ fn status_error(url: &Url, status: StatusCode, headers: &HeaderMap, body: &str) 
     error
 }
 
-/// Formats an error with its chain of causes, which contains the reason of a failed request.
+/// Formats an error with its chain of causes.
+///
+/// The causes contain the reason of a failed request.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -20,7 +20,7 @@ pub struct SseDecoder {
     /// The data of the current event.
     data: Vec<u8>,
     has_data: bool,
-    /// Whether the last byte was `\r`; a `\n` that follows belongs to the same line end.
+    /// Whether the last byte was `\r`; a subsequent `\n` belongs to the same line end.
     after_cr: bool,
     /// Whether a byte order mark may follow.
     at_start: bool,

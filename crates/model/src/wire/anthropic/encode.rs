@@ -62,7 +62,7 @@ pub(super) fn encode<'r>(
     Ok(WireRequest::new(Value::Object(body), Box::new(decoder)))
 }
 
-/// The tools of a request and the means to obtain a response that matches the schema.
+/// The tools of a request, and the settings for a response that matches the schema.
 struct EncodedTools {
     tools: Vec<Value>,
     choice: Option<Value>,

@@ -36,7 +36,7 @@ const VLLM: &[&str] = &[
     "stop_token_ids",
 ];
 
-/// The token limit if the settings have none; the default of the original format is 16.
+/// The default token limit; the default of the original format is 16.
 const PLAIN_MAX_TOKENS: u64 = 4096;
 
 impl HarmonyServer {

@@ -321,7 +321,9 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Returns the position of the item with an index; a new item has the type `kind`.
+    /// Returns the position of the item with an index.
+    ///
+    /// A new item gets the type `kind`.
     fn position(&mut self, index: u64, kind: &str) -> usize {
         if let Some(at) = self.positions.get(&index) {
             return *at;
