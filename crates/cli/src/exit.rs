@@ -1,4 +1,4 @@
-//! What the program ends with, and how it says why.
+//! The exit status of the program and the report of failures.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,25 +9,25 @@ use logue_source::escape_untrusted;
 /// The exit status of the program. The numbers are part of its interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Everything was done.
+    /// The command completed.
     Done,
-    /// A fault of the program itself.
+    /// An internal error of the program.
     Internal,
-    /// The command line was wrong.
+    /// The command line is invalid.
     Usage,
-    /// The user can correct it: a prompt, a key, a setting.
+    /// The user can correct the error in a prompt, a key or a setting.
     UserCorrectable,
-    /// The same command may work later.
+    /// A later attempt may succeed.
     Retryable,
-    /// The conversation cannot go on.
+    /// The conversation cannot continue.
     SessionTerminating,
-    /// A person has to decide before the turn goes on.
+    /// The turn requires a decision of the user before it continues.
     Suspended,
-    /// Another turn has the file or the session.
+    /// Another turn holds the file or the session.
     Busy,
     /// `check` found errors.
     Findings,
-    /// Ended by SIGHUP: the terminal went away.
+    /// Ended by SIGHUP, after the terminal was closed.
     HungUp,
     /// Ended by SIGINT.
     Interrupted,
@@ -73,20 +73,20 @@ impl From<ErrorBucket> for Exit {
     }
 }
 
-/// Why a command did not do what it was asked: printed on standard error by `main`, once.
+/// The failure of a command, which `main` prints once on standard error.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// What the program ends with.
+    /// The exit status of the program.
     pub(crate) exit: Exit,
     /// The stable code or category.
     pub(crate) code: String,
-    /// What happened.
+    /// The description of the error.
     pub(crate) message: String,
-    /// What to do.
+    /// The remedies.
     pub(crate) help: Vec<String>,
-    /// How long a server asks to wait before the next try.
+    /// The wait that the server requests before the next attempt.
     pub(crate) retry_after: Option<Duration>,
-    /// The whole report, where one was made already.
+    /// The complete report, if it is already rendered.
     pub(crate) report: Option<String>,
 }
 
@@ -102,7 +102,7 @@ impl Failure {
         }
     }
 
-    /// A mistake in the prompt, the configuration or the arguments' values.
+    /// Creates a failure that the user can correct in prompt, configuration or arguments.
     pub(crate) fn user(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(Exit::UserCorrectable, code, message)
     }
@@ -113,12 +113,12 @@ impl Failure {
         self
     }
 
-    /// The text for standard error.
+    /// Returns the text for standard error.
     pub(crate) fn text(&self) -> String {
         if let Some(report) = &self.report {
             return report.clone();
         }
-        // Servers and file names may say anything; only our own codes may drive the terminal.
+        // Texts of servers and file names are untrusted; only this program may control the terminal.
         let mut text = format!(
             "error[{}]: {}\n",
             self.code,

@@ -1,4 +1,4 @@
-//! The files of a folder, and what a document in one may reach.
+//! The files of a directory, and those that a document in it may reference.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,9 @@ use logue_tools::{RootError, Roots};
 
 use crate::exit::Failure;
 
-/// What a document in the file `path` may name: the files of its folder and below. Of standard
-/// input, those of the current folder.
+/// Returns a loader for the files that a document at `path` may reference.
+///
+/// These are the files in its directory and below; for standard input, in the current directory.
 pub(crate) fn file_world(path: &Path) -> Result<FileLoader, RootError> {
     let folder = path
         .parent()
@@ -20,8 +21,9 @@ pub(crate) fn file_world(path: &Path) -> Result<FileLoader, RootError> {
     Ok(FileLoader::new(Arc::new(roots), folder).of_file(path))
 }
 
-/// The files below a folder that `wanted` wants, in the order of their names. Hidden folders, `target`
-/// and links are not entered.
+/// Returns the files below a directory that `wanted` accepts, sorted by name.
+///
+/// Hidden directories, `target` and links are not entered.
 pub(crate) fn find_files(
     folder: &Path,
     wanted: impl Fn(&Path) -> bool,
@@ -30,7 +32,7 @@ pub(crate) fn find_files(
     let mut waiting = vec![folder.to_owned()];
     while let Some(folder) = waiting.pop() {
         let unreadable = |error: io::Error| {
-            let message = format!("`{}` cannot be searched: {error}", folder.display());
+            let message = format!("cannot search `{}`: {error}", folder.display());
             Failure::user("E-SOURCE-READ", message)
         };
         let mut entries = Vec::new();

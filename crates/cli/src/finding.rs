@@ -1,9 +1,11 @@
-//! Findings as programs read them: a JSON object each, or an annotation each.
+//! Findings in machine-readable form and as plain text.
 
 use logue_source::{Diagnostic, Source};
 use serde_json::{Value, json};
 
-/// A finding as one JSON object; lines and columns count from 1, columns in characters.
+/// Returns a finding as a JSON object.
+///
+/// Lines and columns count from 1; columns count characters.
 pub(crate) fn to_json(source: &Source<'_>, diagnostic: &Diagnostic) -> Value {
     let place = |offset: usize| {
         let place = source.line_column(offset);
@@ -30,7 +32,7 @@ pub(crate) fn to_json(source: &Source<'_>, diagnostic: &Diagnostic) -> Value {
     })
 }
 
-/// What is wrong and what to do, as plain text of several lines.
+/// Returns the message and the remedies as plain text of several lines.
 pub(crate) fn told(diagnostic: &Diagnostic) -> String {
     let mut text = diagnostic.message.clone();
     if let Some(expected) = &diagnostic.expected {

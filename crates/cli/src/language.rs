@@ -1,4 +1,4 @@
-//! Which language a text is in.
+//! Detection of the language of a text.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ pub(crate) enum Language {
     Chatmd,
     /// OpenChatML 2.x.
     Openchatml,
-    /// What gpt-oss models read and emit.
+    /// The prompt format of gpt-oss models.
     Harmony,
     /// OpenChatML 0.1, the 1.x line.
     Ocml0_1,
@@ -19,7 +19,7 @@ pub(crate) enum Language {
     Chatml,
 }
 
-/// Elements that a ChatMD document can begin with.
+/// The elements that a ChatMD document can begin with.
 const ELEMENTS: &[&str] = &[
     "config",
     "system",
@@ -46,13 +46,13 @@ impl From<Dialect> for Language {
 }
 
 impl Language {
-    /// The language of a file, by its ending if that says it, else by its content.
+    /// Detects the language of a file by its extension, else by its content.
     pub(crate) fn of(path: Option<&Path>, text: &[u8]) -> Self {
         match path
             .and_then(Path::extension)
             .and_then(|ending| ending.to_str())
         {
-            // The ending stands for the whole family; only a text of the 1.x line differs.
+            // The extension names the whole family; only a text of the 1.x line differs.
             Some("ocml" | "openchatml") => {
                 return match detect(text) {
                     Some(found) if found.certain && found.dialect == Dialect::V0_1 => Self::Ocml0_1,
@@ -76,14 +76,16 @@ impl Language {
         if !envelope {
             return Self::Chatmd;
         }
-        // What is not certain may be a fragment of OpenChatML.
+        // An uncertain text may be a fragment of OpenChatML.
         match detect(text).filter(|found| found.certain) {
             Some(found) => Self::from(found.dialect),
             None => Self::Openchatml,
         }
     }
 
-    /// The dialect, where the language is one; OpenChatML 2.x says its own in its header.
+    /// Returns the dialect, if the language determines it.
+    ///
+    /// The header of an OpenChatML 2.x document contains its dialect.
     pub(crate) const fn dialect(self) -> Option<Dialect> {
         match self {
             Self::Chatmd | Self::Openchatml => None,
@@ -93,7 +95,7 @@ impl Language {
         }
     }
 
-    /// Whether a file found in a folder is one of ours.
+    /// Returns whether a file found in a directory has a supported extension.
     pub(crate) fn is_candidate(path: &Path) -> bool {
         let ending = path.extension().and_then(|ending| ending.to_str());
         matches!(
@@ -102,8 +104,9 @@ impl Language {
         )
     }
 
-    /// Whether a Markdown file in a folder is a ChatMD document and not prose: it begins with an
-    /// element or a comment before one.
+    /// Returns whether a Markdown text is a ChatMD document rather than prose.
+    ///
+    /// A document begins with an element, or with comments followed by an element.
     pub(crate) fn looks_like_chatmd(text: &str) -> bool {
         let mut rest = text.trim_start_matches('\u{FEFF}').trim_start();
         while let Some(after) = rest.strip_prefix("<!--") {

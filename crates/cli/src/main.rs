@@ -1,8 +1,8 @@
 //! The program `logue`.
 //!
-//! It parses the command line, reads the environment and `logue.toml`, and hands over to the
-//! crates that do the work: this is the only place that prints. An answer goes to standard output;
-//! progress and errors go to standard error; how it ended is the exit status ([`exit::Exit`]).
+//! It parses the command line, reads the environment and `logue.toml`, and calls the libraries. No
+//! library prints. Answers go to standard output, progress and errors to standard error. The exit
+//! status ([`exit::Exit`]) classifies the result.
 #![forbid(unsafe_code)]
 
 mod arguments;
@@ -31,7 +31,7 @@ use crate::commands::{
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
-    // Started by itself between a tool's command and the program that runs it.
+    // The program starts itself as the launcher of a sandboxed tool command.
     if std::env::args_os()
         .nth(1)
         .is_some_and(|first| first == sandbox::LAUNCHER_ARG)
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
             } else {
                 Exit::Done
             };
-            // A closed pipe while printing help is nobody's failure.
+            // A closed pipe while printing help is not an error.
             drop(error.print());
             return exit.into();
         }
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
             failure.exit
         }
     };
-    // Whoever waits for an answer has it before a collector is waited for.
+    // The answer is printed before the program waits for a collector.
     telemetry::finish();
     exit.into()
 }

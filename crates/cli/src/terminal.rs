@@ -1,4 +1,4 @@
-//! Standard output and standard error as people and pipes have them.
+//! Writing to standard output and standard error, for terminals and pipes.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -6,13 +6,14 @@ use logue_source::{ColorMode, escape_untrusted};
 
 use crate::exit::{Exit, Failure};
 
-/// Whether reports on standard error carry colours: on a terminal, unless `NO_COLOR` is set;
-/// `CLICOLOR_FORCE` forces them.
+/// Returns the colour mode of standard error.
+///
+/// A terminal has colours unless `NO_COLOR` is set; `CLICOLOR_FORCE` forces them.
 pub(crate) fn error_style() -> ColorMode {
     style(io::stderr().is_terminal())
 }
 
-/// The same for standard output.
+/// Returns the colour mode of standard output, by the rules of [`error_style`].
 pub(crate) fn output_style() -> ColorMode {
     style(io::stdout().is_terminal())
 }
@@ -30,7 +31,7 @@ fn style(terminal: bool) -> ColorMode {
     }
 }
 
-/// Writes to standard output at once: as it is for a pipe, made harmless for a terminal.
+/// Writes to standard output and flushes it; control characters are escaped for a terminal.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if out.is_terminal() {
@@ -41,7 +42,7 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes text of our own that holds colours, made harmless already, to standard output.
+/// Writes escaped text with colours of this program to standard output.
 pub(crate) fn print_styled(text: &str, style: ColorMode) -> io::Result<()> {
     if style == ColorMode::Plain {
         return print(text);
@@ -49,20 +50,20 @@ pub(crate) fn print_styled(text: &str, style: ColorMode) -> io::Result<()> {
     print_as_is(text)
 }
 
-/// Writes to standard output at once what its caller has made harmless.
+/// Writes text that the caller has escaped to standard output and flushes it.
 pub(crate) fn print_as_is(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
 }
 
-/// Writes to standard error, which may be gone: then nobody is there to be told of it.
+/// Writes to standard error; errors are ignored, since no stream remains for a report.
 pub(crate) fn complain(text: &str) {
     let mut err = io::stderr().lock();
     drop(err.write_all(text.as_bytes()).and_then(|()| err.flush()));
 }
 
-/// A reader that went away ends a command quietly.
+/// Treats a closed pipe as the normal end of a command.
 pub(crate) fn closed_pipe_is_done(written: io::Result<()>) -> Result<Exit, Failure> {
     match written {
         Ok(()) => Ok(Exit::Done),
@@ -71,12 +72,12 @@ pub(crate) fn closed_pipe_is_done(written: io::Result<()>) -> Result<Exit, Failu
     }
 }
 
-/// The failure of a write to standard output.
+/// Returns the failure of a write to standard output.
 pub(crate) fn write_failed(error: &io::Error) -> Failure {
     Failure::new(
         Exit::Internal,
         "stdout_write_failed",
-        format!("the output cannot be written: {error}"),
+        format!("cannot write the output: {error}"),
     )
 }
 

@@ -1,4 +1,4 @@
-//! Files and token ids, as `tokens` and `debug` read them.
+//! Reading of files and token ids for `tokens` and `debug`.
 
 use std::io;
 use std::path::Path;
@@ -14,7 +14,7 @@ pub(crate) fn is_stdin(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
-/// The name of a file for messages.
+/// Returns the name of a file for messages.
 pub(crate) fn name(file: &Path) -> String {
     if is_stdin(file) {
         "<stdin>".to_owned()
@@ -23,7 +23,7 @@ pub(crate) fn name(file: &Path) -> String {
     }
 }
 
-/// The name of a file for messages, and all of its bytes.
+/// Reads a file and returns its name for messages and its bytes.
 pub(crate) fn whole(file: &Path) -> Result<(String, Vec<u8>), Failure> {
     let name = name(file);
     let read = if is_stdin(file) {
@@ -34,16 +34,16 @@ pub(crate) fn whole(file: &Path) -> Result<(String, Vec<u8>), Failure> {
     Ok((name, read.map_err(|error| source_failure(&error))?))
 }
 
-/// Token ids as a JSON array, or as numbers with white space between them.
+/// Parses token ids from a JSON array, or from numbers separated by white space.
 pub(crate) fn ids_of(name: &str, text: &[u8]) -> Result<Vec<u32>, Failure> {
     let wrong = |what: &str| {
         let shown: String = what.chars().take(40).collect();
         Failure::user(
             "invalid_token_ids",
-            format!("`{name}`: `{shown}` is no token id"),
+            format!("`{name}`: invalid token id `{shown}`"),
         )
         .with_help(format!(
-            "give a JSON array, or numbers from 0 to {} with white space between them",
+            "give a JSON array, or numbers from 0 to {} separated by white space",
             VOCABULARY_SIZE - 1
         ))
     };

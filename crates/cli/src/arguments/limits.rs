@@ -12,7 +12,7 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_total_tokens: Option<u64>,
 
-    /// Limit the cost of this run and its agents in US dollars, by `[prices]` in logue.toml
+    /// Limit the cost of this run and its agents in US dollars; see `[prices]`
     #[arg(long, value_name = "USD")]
     pub(crate) max_cost: Option<Dollars>,
 

@@ -168,7 +168,7 @@ pub(crate) struct ModelArgs {
     #[arg(long)]
     pub(crate) no_cache: bool,
 
-    /// Base URL of the model server, including `/v1`; belongs to the provider of -m [default
+    /// Base URL of the model server, including `/v1`, for the provider of -m [default
     /// provider: openai]
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
@@ -259,7 +259,7 @@ pub(crate) struct FmtArgs {
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// Print the names of files to format without writing; exit with 8 if there are any
+    /// Print the names of files to format without writing; exit with 8 if any
     #[arg(long)]
     pub(crate) check: bool,
 

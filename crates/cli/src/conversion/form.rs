@@ -1,4 +1,4 @@
-//! The forms of a conversation: dialects, projections and ChatMD, read and written alike.
+//! The forms of a conversation: dialects, projections and ChatMD.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub(crate) enum Form {
     Dialect(Dialect),
     Projection(JsonFormat),
     Chatmd,
-    /// No conversation: only `scan` takes it.
+    /// Plain text, not a conversation; only `scan` accepts it.
     Text,
 }
 
@@ -25,11 +25,11 @@ pub(crate) enum Form {
 pub(crate) struct Conversation {
     pub(crate) transcript: Transcript,
     pub(crate) form: Form,
-    /// Whether somebody said so.
+    /// Whether the form was named, or is certain from the content.
     pub(crate) certain: bool,
     pub(crate) diagnostics: Vec<Diagnostic>,
     pub(crate) losses: Vec<Loss>,
-    /// Whether it is not all of the text, so that nothing may be made of it.
+    /// Whether the transcript is incomplete, so that it must not be converted.
     pub(crate) broken: bool,
 }
 
@@ -41,13 +41,13 @@ pub(crate) struct Text {
 }
 
 impl Form {
-    /// What the command line takes.
+    /// Parses the forms that the command line accepts.
     pub(crate) fn parser() -> impl TypedValueParser<Value = Self> {
         PossibleValuesParser::new(Self::all().map(Self::as_str))
             .map(|name| Self::parse(&name).unwrap_or(Self::Text))
     }
 
-    /// The same with `text`.
+    /// Parses the forms that the command line accepts, and `text`.
     pub(crate) fn parser_with_text() -> impl TypedValueParser<Value = Self> {
         let names = Self::all().map(Self::as_str).chain(["text"]);
         PossibleValuesParser::new(names).map(|name| Self::parse(&name).unwrap_or(Self::Text))
@@ -92,7 +92,7 @@ impl Form {
         }
     }
 
-    /// The ending of a file in this form.
+    /// The extension of a file in this form.
     pub(crate) const fn ending(self) -> &'static str {
         match self {
             Self::Dialect(Dialect::V2_2 | Dialect::V2_0 | Dialect::V0_1) => "ocml",
@@ -104,7 +104,9 @@ impl Form {
         }
     }
 
-    /// The form of a text, with whether the text or its file says so; `None` where nothing does.
+    /// Detects the form of a text, and whether the form is certain.
+    ///
+    /// Returns `None` if neither the text nor its file name indicates a form.
     pub(crate) fn of(path: Option<&Path>, text: &[u8]) -> Option<(Self, bool)> {
         let ending = path.and_then(Path::extension);
         if ending.is_some_and(|ending| ending == "chatmd") {
@@ -127,7 +129,7 @@ impl Form {
             return Some((Self::Dialect(dialect), true));
         }
         let found = openchatml::detect(text)?;
-        // The ending of the family: a fragment is one of it, rather than Harmony.
+        // The extension names the family: a fragment belongs to it rather than to Harmony.
         let ours = ending.is_some_and(|ending| ending == "ocml" || ending == "openchatml");
         if ours && !found.certain && found.dialect == Dialect::Harmony {
             return Some((Self::Dialect(Dialect::V2_2), true));
@@ -135,7 +137,7 @@ impl Form {
         Some((Self::Dialect(found.dialect), found.certain))
     }
 
-    /// Reads a conversation; `folder` is that of its file, where it is one.
+    /// Reads a conversation; `folder` is the directory of its file, if it has one.
     pub(crate) fn read(
         self,
         text: &[u8],
@@ -197,7 +199,7 @@ impl Form {
     }
 }
 
-/// Whether a text begins as JSON does. `[BOS]` does not.
+/// Returns whether a text begins like JSON; `[BOS]` does not count.
 pub(crate) fn looks_like_json(text: &[u8]) -> bool {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     let text = text.trim_ascii_start();

@@ -1,4 +1,4 @@
-//! One conversation from one form to another, for commands that have it already.
+//! Conversion of one conversation in memory.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use openchatml::convert::{ConvertError, ConvertOptions};
 use crate::conversion::form::Form;
 use crate::exit::Failure;
 
-/// The conversation in another form, and what that form cannot hold.
+/// Returns the conversation in another form, and the losses of the conversion.
 pub(crate) fn converted(
     text: &[u8],
     from: Form,
@@ -33,7 +33,7 @@ pub(crate) fn converted(
     Ok((written.text, losses.map(ToString::to_string).collect()))
 }
 
-/// Why nothing was written, without the losses that are listed anyway.
+/// Describes a failed conversion; losses are omitted, since they are listed separately.
 pub(crate) fn reason(error: &ConvertError) -> String {
     match error {
         ConvertError::Losses(_) => "something would be lost, and --strict forbids it".to_owned(),

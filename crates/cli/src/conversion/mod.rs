@@ -1,4 +1,4 @@
-//! Conversations read from one form and written in another.
+//! Conversion of conversations between forms.
 
 pub(crate) mod chatmd;
 pub(crate) mod form;

@@ -1,15 +1,16 @@
-//! What changes in a file, as a unified diff.
+//! Unified diffs of rewritten files.
 
 use std::time::Duration;
 
 use logue_source::{ColorMode, escape_untrusted};
 use similar::TextDiff;
 
-/// How long the shortest diff is looked for; then a longer one is shown.
+/// The timeout of the search for the shortest diff; afterwards a longer one is used.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The diff of a file's content, empty if nothing changes. With colours, what the file says cannot
-/// drive the terminal.
+/// Returns the diff of a file's content, or an empty text without changes.
+///
+/// In a diff with colours, control characters of the file are escaped.
 pub(super) fn unified(name: &str, old: &str, new: &str, style: ColorMode) -> String {
     let mut configured = TextDiff::configure();
     let diff = configured.timeout(PATIENCE).diff_lines(old, new);

@@ -1,8 +1,8 @@
-//! Rewriting files: what `fmt` and `fix` have in common.
+//! Rewriting of files, shared by `fmt` and `fix`.
 //!
-//! The paths of the command line become files, each file's text becomes another one, and that is
-//! shown or put in the file's place: whole, durable, with its mode, and only while no run holds the
-//! file. A file that cannot be rewritten does not stop the others.
+//! Each file that the paths of the command line select gets a new text, which is shown or replaces
+//! the file. Replacement is atomic and durable, keeps the file mode, and requires that no run holds
+//! the file. A file that cannot be rewritten does not stop the others.
 
 mod diff;
 
@@ -23,42 +23,42 @@ use crate::terminal::{
     closed_pipe_is_done, complain, error_style, output_style, print, print_styled,
 };
 
-/// How a command rewrites.
+/// The options of a rewriting command.
 #[derive(Clone, Copy, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a flag of the command line"
 )]
 pub(crate) struct Options {
-    /// Puts new texts in the place of the old ones.
+    /// Replaces files by their new texts.
     pub(crate) write: bool,
-    /// Keeps the old ones beside them.
+    /// Keeps the original files beside the new ones.
     pub(crate) backup: bool,
-    /// Shows what changes as a diff.
+    /// Shows the changes as a diff.
     pub(crate) diff: bool,
     /// Prints JSON.
     pub(crate) json: bool,
-    /// The language that the command line gives.
+    /// The language that the command line names.
     pub(crate) from: Option<Language>,
-    /// What is said of a file that changes: "formatted".
+    /// The summary for changed files, such as "formatted".
     pub(crate) done: &'static str,
-    /// What is said of one that would: "would be formatted".
+    /// The summary for files that would change, such as "would be formatted".
     pub(crate) would: &'static str,
 }
 
-/// What a command makes of a text.
+/// The result of rewriting a text.
 #[derive(Debug)]
 pub(crate) struct Made {
-    /// The new text; `None` if it cannot be made.
+    /// The new text; `None` if the text cannot be rewritten.
     pub(crate) text: Option<String>,
-    /// Each change and its reason, where the command gives them.
+    /// Each change with its reason, if the command reports them.
     pub(crate) changes: Vec<chatmd::Change>,
-    /// What is wrong and stays so.
+    /// The diagnostics that the rewrite does not remove.
     pub(crate) remaining: Vec<Diagnostic>,
 }
 
 impl Made {
-    /// Text that stays as it is.
+    /// Creates the result for an unchanged text.
     fn untouched(text: &str) -> Self {
         Self {
             text: Some(text.to_owned()),
@@ -100,7 +100,7 @@ pub(crate) fn rewrite(
 struct Tally {
     changed: usize,
     unchanged: usize,
-    /// Files with something wrong that stays so.
+    /// Files with remaining errors.
     faulty: usize,
     failed: usize,
     busy: usize,
@@ -216,7 +216,7 @@ impl Work<'_> {
         Made::untouched(text)
     }
 
-    /// Makes the text again from what the file says now that it is locked, and puts it in its place.
+    /// Locks a file, rewrites its current text and replaces the file.
     fn place(&self, path: &Path, language: Language) -> Result<Placed, Failure> {
         let failed = |error: TranscriptError| place_failure(&error);
         let mut file = TranscriptFile::open(path, Duration::ZERO, || {}).map_err(failed)?;
@@ -252,7 +252,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Says what was or would be done with a text.
+    /// Reports the changes of a text and its remaining diagnostics.
     fn tell(
         &mut self,
         name: &str,
@@ -324,10 +324,10 @@ impl Work<'_> {
     }
 }
 
-/// Says that a text in another language stays as it is.
+/// Reports that a text in another language stays unchanged.
 fn leave(name: &str) {
     complain(&format!(
-        "note: {} is left as it is: it is no ChatMD; `logue convert` writes it anew\n",
+        "note: {} stays unchanged: it is not ChatMD; convert it with `logue convert`\n",
         escape_untrusted(name)
     ));
 }
@@ -343,7 +343,7 @@ struct Placed {
     copy: Option<String>,
 }
 
-/// Whether a file that a search found is none of ours: another language, or prose in Markdown.
+/// Returns whether a found file is prose in Markdown or in another language.
 fn is_other(path: &Path, language: Language, bytes: &[u8]) -> bool {
     let prose = path.extension().is_some_and(|ending| ending == "md")
         && !std::str::from_utf8(bytes).is_ok_and(Language::looks_like_chatmd);
@@ -371,7 +371,7 @@ fn place_failure(error: &TranscriptError) -> Failure {
     };
     let help = match error {
         TranscriptError::Busy(_) => "wait until the other run has ended",
-        _ => "the file is as it was; give its content on standard input with `-`",
+        _ => "the file is unchanged; pass its content on standard input with `-`",
     };
     Failure::new(exit, error.category(), error.to_string()).with_help(help)
 }

@@ -1,28 +1,28 @@
-//! Variables of the environment, and the user's folders.
+//! Environment variables and the user's directories.
 
 use std::path::PathBuf;
 
 use etcetera::BaseStrategy as _;
 
-/// An environment variable with something in it.
+/// Returns the value of an environment variable that is not empty.
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// A folder for what can be had again, below the user's XDG cache folder.
+/// Returns the directory of a cache, below the user's XDG cache directory.
 pub(crate) fn cache_folder(name: &str) -> Option<PathBuf> {
     let folders = etcetera::choose_base_strategy().ok()?;
     Some(folders.cache_dir().join("logue").join(name))
 }
 
-/// The folder for what belongs to the user and outlives a run, below the user's XDG state folder.
+/// Returns the directory of persistent state, below the user's XDG state directory.
 pub(crate) fn state_folder() -> Option<PathBuf> {
     let folders = etcetera::choose_base_strategy().ok()?;
     let folder = folders.state_dir().unwrap_or_else(|| folders.data_dir());
     Some(folder.join("logue"))
 }
 
-/// The folder for what belongs to the user, below their XDG data folder.
+/// Returns the directory of the user's data, below the XDG data directory.
 pub(crate) fn data_folder() -> Option<PathBuf> {
     let folders = etcetera::choose_base_strategy().ok()?;
     Some(folders.data_dir().join("logue"))

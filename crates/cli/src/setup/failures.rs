@@ -18,7 +18,7 @@ pub(crate) fn source_failure(error: &SourceError) -> Failure {
     rendered(&error.name, &error.text, std::slice::from_ref(diagnostic))
 }
 
-/// A failure from diagnostics of a text: all of them are reported, the first one names it.
+/// Creates a failure from diagnostics of a text, coded by the first one.
 pub(crate) fn rendered(name: &str, text: &[u8], errors: &[logue_source::Diagnostic]) -> Failure {
     let source = Source::new(name, text);
     let reports: Vec<String> = errors

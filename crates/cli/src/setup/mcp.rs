@@ -1,4 +1,4 @@
-//! The servers that a prompt may declare, as the settings in force want them.
+//! The MCP servers of prompts, with the effective settings.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,10 @@ use crate::setup::config::mcp::Mcp;
 use crate::setup::environment::{cache_folder, state_folder, variable};
 use crate::terminal::complain;
 
-/// No server yet; those that a prompt declares are connected to when they are needed.
+/// Creates the MCP servers of a command.
+///
+/// A server that a prompt declares is connected to at its first use. Connection failures are
+/// reported on standard error.
 pub(crate) fn servers(config: &Config, network: Option<Arc<Fetcher>>) -> Arc<McpServers> {
     let notice: LogFn = Arc::new(|text| {
         complain(&format!(
@@ -26,7 +29,7 @@ pub(crate) fn servers(config: &Config, network: Option<Arc<Fetcher>>) -> Arc<Mcp
     servers_with(config, network, notice)
 }
 
-/// The same, and `notice` is told of a server that cannot be reached.
+/// Creates the MCP servers of a command; `notice` receives connection failures.
 pub(crate) fn servers_with(
     config: &Config,
     network: Option<Arc<Fetcher>>,
@@ -60,17 +63,17 @@ fn options(config: &Config) -> McpOptions {
     }
 }
 
-/// Where tokens are that somebody logged in for.
+/// Returns the store of OAuth tokens.
 pub(crate) fn tokens() -> Option<TokenStore> {
     Some(TokenStore::new(state_folder()?.join("mcp")))
 }
 
-/// The value of a variable that a file names.
+/// Returns the value of a variable that a file names.
 fn named(name: Option<&Spanned<String>>) -> Option<String> {
     variable(name?.get_ref())
 }
 
-/// What each server is told: of several files that name it, the first counts.
+/// Returns the settings of each server; the first file that names it counts.
 pub(crate) fn settings(config: &Config) -> BTreeMap<String, McpSettings> {
     let mut servers = BTreeMap::new();
     for (name, server) in config.mcp().flat_map(|mcp| &mcp.servers) {
@@ -84,7 +87,7 @@ pub(crate) fn settings(config: &Config) -> BTreeMap<String, McpSettings> {
     servers
 }
 
-/// What reaches the hosts of the flags and of the settings; `None` if there are none.
+/// Creates the fetcher for the allowed hosts, or returns `None` without any.
 pub(crate) fn network(
     hosts: &[HostRule],
     config: &Config,

@@ -1,4 +1,4 @@
-//! Everything that commands share between the command line and the crates that do the work.
+//! The shared setup of commands: configuration, models, sessions and output.
 
 pub(crate) mod config;
 pub(crate) mod environment;

@@ -1,4 +1,4 @@
-//! Which model answers a run.
+//! The model of a run.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::setup::config::Config;
 use crate::setup::config::accounts::Account;
 use crate::setup::failures::source_failure;
 
-/// What is needed to reach a model server, beside the model's name.
+/// The settings for connections to model servers.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
-    /// The account that the flags are for.
+    /// The account that the flags apply to.
     account: &'static Account,
     base_url: Option<String>,
     api_key: Option<String>,
@@ -38,7 +38,7 @@ impl Connection {
         }
     }
 
-    /// Where the server of an account is, and the key for it.
+    /// Returns the address of an account's server and the key for it.
     fn options(&self, account: &Account) -> Result<EndpointOptions, Failure> {
         let ours = account.is(self.account);
         let flag = |flag: &Option<String>| flag.clone().filter(|_| ours);
@@ -53,7 +53,7 @@ impl Connection {
 
 /// Wraps a provider in a recorder that writes to a new file.
 ///
-/// The recording contains the response that counts, however often the model was re-prompted.
+/// The recording contains only the accepted response if the model was re-prompted.
 pub(crate) fn recorded(
     provider: Arc<dyn Provider>,
     path: &Path,
@@ -62,7 +62,7 @@ pub(crate) fn recorded(
     if !config.redaction().is_empty() {
         return Err(Failure::user(
             Category::RecordingWriteFailed.as_str(),
-            "a recording contains every word as sent, and [redact] keeps some off the disk",
+            "a recording contains all text as sent, including text that [redact] keeps off the disk",
         )
         .with_help("run without --record, or record where no logue.toml has [redact]"));
     }
@@ -74,8 +74,10 @@ pub(crate) fn recorded(
     Ok(Arc::new(recorder))
 }
 
-/// The models of a command: the flags take precedence over prompts, and prompts over the
-/// configuration. Agents may name models of their own.
+/// The models of a command.
+///
+/// Flags take precedence over prompts, and prompts over the configuration. Agents may name other
+/// models.
 pub(crate) struct ConfiguredModels {
     asking: ModelArgs,
     connection: Connection,
@@ -111,14 +113,14 @@ impl Models for ConfiguredModels {
     }
 }
 
-/// The model for a prompt that names `named`.
+/// Returns the model for a prompt that names `named`.
 fn model(
     asking: &ModelArgs,
     connection: &Connection,
     named: Option<&str>,
     prompt_folder: &Path,
 ) -> Result<Model, Failure> {
-    // A path in a prompt counts from the prompt, one on the command line from where it is typed.
+    // Paths in a prompt are relative to it; those of flags are relative to the current directory.
     let (name, folder) = match (&asking.model, named) {
         (Some(name), _) => (name.clone(), PathBuf::new()),
         (None, Some(name)) => (name.to_owned(), prompt_folder.to_owned()),
@@ -140,7 +142,7 @@ fn model(
     connect(&name, &folder, connection)
 }
 
-/// The model of that name; a path in it counts from `folder`.
+/// Returns the model with a name; a path in it is relative to `folder`.
 pub(crate) fn connect(
     name: &str,
     folder: &Path,
@@ -171,7 +173,7 @@ fn reach(name: &str, folder: &Path, connection: &Connection) -> Result<Model, Fa
             let options = connection.options(Account::of(kind))?;
             let (url, model) = (options.base_url.clone(), selection.model);
             let provider = server(kind, options, &connection.config)?;
-            // The wire format is part of who answers; the usual one goes without saying.
+            // The wire format is part of the identity; the default format is omitted.
             let identity = match kind {
                 ProviderKind::Responses => format!("responses {url} {model}"),
                 ProviderKind::Anthropic => format!("anthropic {url} {model}"),
@@ -208,7 +210,7 @@ fn server(
 }
 
 fn model_not_configured() -> Failure {
-    Failure::user("model_not_configured", "nothing names a model")
+    Failure::user("model_not_configured", "no model is configured")
         .with_help("add <config model=\"…\"/> to the prompt, or use -m, LOGUE_MODEL or logue.toml")
 }
 

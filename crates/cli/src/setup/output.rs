@@ -1,4 +1,4 @@
-//! What a run shows: the answer on standard output, a spinner on a terminal, or JSON events.
+//! The output of a run: the answer, progress, or JSON events.
 
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
@@ -19,30 +19,32 @@ use crate::setup::preview::previews;
 use crate::setup::terminal_approver;
 use crate::terminal::{complain, print};
 
-/// Characters of a call's arguments that the progress shows.
+/// The characters of a call's arguments in a progress line.
 const ARGUMENTS: usize = 60;
 
 /// The listener of a run.
 pub(crate) struct Output {
     json: bool,
-    /// Whether standard error is a terminal that a spinner may stand on.
+    /// Whether standard error is a terminal that can show a spinner.
     animated: bool,
-    /// Whether words are shown as they come. Into a pipe goes only the turn's answer, so words are
-    /// held back until it is known that no tool call follows them.
+    /// Whether text is shown as it arrives.
+    ///
+    /// A pipe receives only the turn's answer, so text is withheld until no tool call follows it.
     streams: bool,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Turns while nothing else is shown. The answer and the spinner may share a terminal, so it is
-    /// taken away before words come.
+    /// The spinner, which is shown while no text arrives.
+    ///
+    /// The answer may use the same terminal, so the spinner is removed before text is printed.
     spinner: Option<ProgressBar>,
-    /// Something stands on the current line of standard output.
+    /// Whether the current line of standard output contains text.
     mid_line: bool,
-    /// The turn's answer was shown.
+    /// Whether the turn's answer was shown.
     answered: bool,
-    /// Standard output takes no more; the turn goes on for the transcript's sake.
+    /// The error of standard output; the turn continues for the transcript.
     refused: Option<io::Error>,
 }
 
@@ -57,7 +59,7 @@ impl Output {
         }
     }
 
-    /// Another run holds the file.
+    /// Reports that another run holds the file.
     pub(crate) fn waiting(&self, file: &Path) {
         let file = file.display().to_string();
         if self.json {
@@ -78,43 +80,43 @@ impl Output {
         }
     }
 
-    /// The prompt was rewritten; its file was not.
+    /// Reports that the prompt was rewritten; its file stays unchanged.
     pub(crate) fn refined(&self, prompt: &str, file: &str) {
         if self.json {
             self.emit(&json!({"event": "prompt.refined", "file": file, "prompt": prompt}));
         } else {
             complain(&format!(
-                "the prompt is run in these words; {file} stays as it is:\n\n{}\n",
+                "the prompt runs as rewritten; {file} stays unchanged:\n\n{}\n",
                 escape_untrusted(prompt)
             ));
         }
     }
 
-    /// Whether a person can be asked while a turn runs.
+    /// Returns whether the user can be asked while a turn runs.
     pub(crate) fn asks(&self) -> bool {
         !self.json && terminal_approver::is_possible()
     }
 
-    /// Nobody trusts the prompt, and nobody is there to be asked.
+    /// Warns that a prompt is not trusted and that the user cannot be asked.
     pub(crate) fn not_trusted(&self, file: &str) {
         if self.json {
             self.emit(&json!({"event": "prompt.not_trusted", "file": file}));
         } else {
             complain(&format!(
-                "warning[prompt_not_trusted]: {0} is not trusted, so a person is asked about its tools; \
+                "warning[prompt_not_trusted]: {0} is not trusted, so its tools require approval; \
                  `logue trust add {0}` trusts it\n",
                 escape_untrusted(file)
             ));
         }
     }
 
-    /// The decision came too late, and counts as a denial.
+    /// Warns that a signal expired, which counts as a denial.
     pub(crate) fn expired(&self, signal_id: &str) {
         if self.json {
             self.emit(&json!({"event": "approval.expired", "signal_id": signal_id}));
         } else {
             complain(&format!(
-                "warning[approval_expired]: nobody decided about {} in time, so its calls are not run\n",
+                "warning[approval_expired]: the decision about {} was not made in time, so its calls are not run\n",
                 escape_untrusted(signal_id)
             ));
         }
@@ -131,7 +133,7 @@ impl Output {
         warn_of_cut(report.truncated);
     }
 
-    /// The turn of a session completed.
+    /// Reports the completed turn of a session.
     pub(crate) fn answered(&self, turn: &CompletedTurn) {
         let report = TurnReport::of_session(turn);
         if self.json {
@@ -146,7 +148,7 @@ impl Output {
                 "replies": replies,
             }));
         } else if !self.state().answered {
-            // Another process ran the turn.
+            // Another process ran the turn, so this one prints its answer.
             let is_said =
                 |reply: &&ChatMessage| reply.role == Role::Assistant && !is_pending(reply);
             let answer = turn.replies.iter().rfind(is_said);
@@ -156,7 +158,7 @@ impl Output {
         warn_of_cut(report.truncated);
     }
 
-    /// The turn waits for a person, and this command lets it go on.
+    /// Reports a suspended turn and the command that resumes it.
     pub(crate) fn suspended(
         &self,
         invocation_id: &str,
@@ -174,7 +176,7 @@ impl Output {
             }));
             return;
         }
-        let pending = pending.unwrap_or("The turn waits for a person.");
+        let pending = pending.unwrap_or("The turn requires a decision.");
         let previews = previews(descriptor.metadata.as_ref());
         complain(&format!(
             "{}\n{}\n  {}\n",
@@ -184,14 +186,14 @@ impl Output {
         ));
     }
 
-    /// The turn was ended from outside.
+    /// Reports that a signal cancelled the turn.
     pub(crate) fn cancelled(&self, exit: Exit, file: Option<&str>) {
         if self.json {
             self.emit(&json!({"event": "turn.cancelled", "exit_status": exit.number()}));
         }
         let kept = match file {
             Some(file) => {
-                format!(" What was completed is in {file}; an answer that was cut is not.")
+                format!(" Completed parts are in {file}; an incomplete answer is not.")
             }
             None => String::new(),
         };
@@ -207,13 +209,13 @@ impl Output {
         }
     }
 
-    /// Leaves the terminal as it was found, with the answer on lines of its own.
+    /// Removes the spinner and ends the line of the answer.
     pub(crate) fn finish(&self) {
         self.rest();
         self.end_line();
     }
 
-    /// Whether everything that was to be shown was written. A reader that went away wanted no more.
+    /// Returns the error of standard output, if any; a closed pipe is not an error.
     pub(crate) fn written(&self) -> io::Result<()> {
         match self.state().refused.take() {
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
@@ -229,7 +231,7 @@ impl Output {
         self.write(&format!("{event}\n"));
     }
 
-    /// A reader that went away must not end the turn: what happens is still recorded.
+    /// Writes to standard output; an error must not end the turn, which is still recorded.
     fn write(&self, text: &str) {
         let mut state = self.state();
         if state.refused.is_none() {
@@ -257,7 +259,7 @@ impl Output {
                 self.rest();
                 self.end_line();
                 complain(&format!(
-                    "asking again in {} (attempt {attempt} failed: {category}: {})\n",
+                    "retrying in {} (attempt {attempt} failed: {category}: {})\n",
                     shown_wait(wait),
                     escape_untrusted(&message)
                 ));
@@ -267,7 +269,7 @@ impl Output {
                 self.rest();
                 self.end_line();
                 complain(&format!(
-                    "asking again: the answer does not meet the schema: {}\n",
+                    "re-prompting: the answer does not match the schema: {}\n",
                     escape_untrusted(&reason)
                 ));
                 self.busy("thinking".to_owned());
@@ -292,7 +294,7 @@ impl Output {
             TurnEvent::Unchecked { tool, why } => {
                 self.rest();
                 complain(&format!(
-                    "warning: what `{}` is called with is not checked: {}\n",
+                    "warning: the arguments of `{}` are not checked: {}\n",
                     escape_untrusted(&tool),
                     escape_untrusted(&why)
                 ));
@@ -309,7 +311,7 @@ impl Output {
         }
     }
 
-    /// Says what is going on, with the time that it takes.
+    /// Shows the current activity and its duration in a spinner.
     fn busy(&self, what: String) {
         if !self.animated {
             return;
@@ -324,7 +326,7 @@ impl Output {
         self.state().spinner = Some(spinner);
     }
 
-    /// Takes the spinner away.
+    /// Removes the spinner.
     fn rest(&self) {
         let spinner = self.state().spinner.take();
         if let Some(spinner) = spinner {
@@ -355,7 +357,7 @@ impl Output {
                 "call_id": call.id, "name": call.name, "arguments": call.arguments.as_str()}),
             TurnEvent::ToolEnded { call, ok, text } => json!({"event": "tool.result",
                 "call_id": call.id, "name": call.name, "ok": ok, "content": text}),
-            // What an agent says is not said to the user.
+            // The text of an agent is not shown to the user.
             _ if agent.is_some() => return,
             TurnEvent::Delta(text) => json!({"event": "response.delta", "text": text}),
             TurnEvent::MessageCompleted(message) if message.role == Role::Assistant => {
@@ -391,7 +393,7 @@ fn usage(report: &TurnReport) -> Option<Value> {
     )
 }
 
-/// What the turn cost in US dollars, without the dust of adding binary fractions.
+/// Returns the cost of the turn in US dollars, without binary rounding errors.
 fn cost(report: &TurnReport) -> Option<f64> {
     report.cost.map(|cost| (cost * 1e9).round() / 1e9)
 }
@@ -404,15 +406,15 @@ fn warn_of_cut(cut: Option<FinishReason>) {
         }
         Some(_) => "the server's filter ended it",
     };
-    complain(&format!("warning: the answer is cut: {why}\n"));
+    complain(&format!("warning: the answer is incomplete: {why}\n"));
 }
 
-/// A wait, for people.
+/// Formats a wait for people.
 fn shown_wait(wait: Duration) -> String {
     format!("{:.1} s", wait.as_secs_f64())
 }
 
-/// A call in one short line.
+/// Formats a call as one short line.
 fn described(call: &ToolCall) -> String {
     let arguments: Vec<&str> = call.arguments.as_str().split_whitespace().collect();
     let arguments = arguments.join(" ");

@@ -41,7 +41,7 @@ pub(crate) fn permissions(
     permissions
 }
 
-/// Decides on trust by flags, the user's directories and the trust file, and asks at a terminal.
+/// A trust policy of flags, trusted directories, the trust file and questions.
 pub(crate) struct TrustRules {
     config: Config,
     trusts_everything: bool,
@@ -120,8 +120,9 @@ impl TrustPolicy for TrustRules {
     }
 }
 
-/// The audit of a conversation in a file. Where nothing is to be written, calls that only read are not
-/// recorded; an effect is, whatever becomes of the conversation.
+/// Returns the audit of a conversation in a file.
+///
+/// If the conversation is not written, calls that only read are not recorded; effects always are.
 pub(crate) fn audit_of(file: &Path, writes: bool, config: &Config) -> Arc<dyn AuditLog> {
     let log = file_audit(file, config);
     if writes {
@@ -143,12 +144,12 @@ fn file_audit(file: &Path, config: &Config) -> Arc<dyn AuditLog> {
     }
 }
 
-/// Where the audits of files are.
+/// Returns the directory of the audits of files.
 pub(crate) fn audit_folder() -> Option<PathBuf> {
     crate::setup::environment::data_folder().map(|folder| folder.join("audit"))
 }
 
-/// Leaves out what only reads.
+/// An audit that omits calls that only read.
 struct OfEffects(Arc<dyn AuditLog>);
 
 impl AuditLog for OfEffects {
@@ -158,12 +159,12 @@ impl AuditLog for OfEffects {
     }
 }
 
-/// Stands where there is no folder for what belongs to the user.
+/// The failing audit of a user without a data directory.
 struct NoFolder;
 
 impl AuditLog for NoFolder {
     fn record(&self, _: Vec<AuditRecord>) -> BoxFuture<'_, Result<(), AuditError>> {
-        let message = "there is no folder to keep records in; set HOME or XDG_DATA_HOME";
+        let message = "no directory for audit records; set HOME or XDG_DATA_HOME";
         Box::pin(std::future::ready(Err(AuditError(message.to_owned()))))
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn prepare_failure(error: &PrepareError, asking: &ModelArgs) -> Failu
         ),
         PrepareError::NotTrusted { .. } => failure
             .with_help(
-                "look at what it declares, then `logue trust add FILE`, or --trust for this run",
+                "review its declarations, then run `logue trust add FILE`, or use --trust for this run",
             )
             .with_help("--permission TOOL=allow or =deny decides about one tool"),
         PrepareError::NoApprover => no_approver(),
@@ -46,7 +46,7 @@ pub(crate) fn prepare_failure(error: &PrepareError, asking: &ModelArgs) -> Failu
         }
         PrepareError::NoPrice { model } => {
             Failure::new(Exit::Usage, "usage", message).with_help(format!(
-                "say in logue.toml what a million tokens cost in US dollars: [prices.{model:?}] \
+                "set the price of a million tokens in US dollars in logue.toml: [prices.{model:?}] \
                  input_per_mtok = …, output_per_mtok = …; or limit the tokens with --max-total-tokens instead"
             ))
         }

@@ -1,8 +1,8 @@
-//! What the calls would do that a turn waits with.
+//! The previews of the calls of a suspended turn.
 
 use serde_json::Value;
 
-/// What the calls would do that a turn waits with: each line behind a bar, as no text of its own.
+/// Returns the previews of a suspended turn's calls, with a bar before each line.
 pub(crate) fn previews(metadata: Option<&Value>) -> String {
     let calls = metadata.and_then(|metadata| metadata.get("calls")?.as_array());
     let shown = calls.into_iter().flatten().filter_map(|call| {

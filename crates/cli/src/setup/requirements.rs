@@ -10,8 +10,9 @@ use crate::arguments::ResponseArgs;
 use crate::exit::Failure;
 use crate::setup::failures::source_failure;
 
-/// The requirements of the command line. Whether they can be met is checked with the tools of the
-/// prompt, before anything is written.
+/// Returns the requirements of the command line.
+///
+/// They are checked against the tools of the prompt later, before anything is written.
 pub(crate) fn requirements(arguments: &ResponseArgs) -> Result<ResponseRequirements, Failure> {
     let schema = arguments.schema.as_deref().map(schema_in).transpose()?;
     Ok(ResponseRequirements::default()
@@ -22,7 +23,7 @@ pub(crate) fn requirements(arguments: &ResponseArgs) -> Result<ResponseRequireme
 fn schema_in(path: &Path) -> Result<Value, Failure> {
     let bytes = read_bytes(path).map_err(|error| source_failure(&error))?;
     serde_json::from_slice(&bytes).map_err(|error| {
-        let message = format!("{} is no JSON: {error}", path.display());
+        let message = format!("{} is not JSON: {error}", path.display());
         Failure::user("E-JSON-SYNTAX", message)
             .with_help("--schema names a file with a JSON Schema whose root is an object")
     })

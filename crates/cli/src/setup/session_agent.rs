@@ -1,4 +1,4 @@
-//! The agent of a session: the prompt that answers in it, and what the session remembers of that.
+//! The agent of a session, and the labels that store it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,27 +23,29 @@ use crate::setup::store::{ids, store_failure};
 use crate::setup::turn_environment::TurnSettings;
 use logue_harness::SystemClock;
 
-/// The label with the path of the prompt that answers.
+/// The label with the path of the agent's prompt.
 pub(crate) const AGENT: &str = "agent";
-/// The label with the model that was named over the prompt's.
+/// The label with the model that replaces the prompt's.
 const MODEL: &str = "model";
-/// The label with the rules of what tools may do.
+/// The label with the permission rules of tools.
 const PERMISSIONS: &str = "permissions";
 
-/// Who answers in a session.
+/// The agent of a session.
 #[derive(Clone, Debug)]
 pub(crate) struct Agent {
     /// The prompt.
     pub(crate) file: PathBuf,
-    /// The model that the prompt's is replaced by.
+    /// The model that replaces the prompt's.
     model: Option<String>,
     permissions: Permissions,
-    /// What the session does not remember yet.
+    /// The labels that the session does not contain yet.
     news: Vec<(&'static str, Value)>,
 }
 
 impl Agent {
-    /// The agent of a session: what the command line names over what the session remembers.
+    /// Returns the agent of a session.
+    ///
+    /// The command line takes precedence over the labels of the session.
     pub(crate) fn of(
         session: &str,
         known: Option<&SessionInfo>,
@@ -67,7 +69,7 @@ impl Agent {
             }
             (None, Some(file)) => PathBuf::from(file),
             (None, None) => {
-                let message = format!("nobody answers in the session `{session}` yet");
+                let message = format!("session `{session}` has no agent");
                 return Err(Failure::user("agent_not_configured", message)
                     .with_help("name a prompt: --agent FILE; the session remembers it"));
             }
@@ -84,7 +86,7 @@ impl Agent {
         let remembered: Vec<PermissionRule> = remembered
             .map(|rule| rule.as_str().unwrap_or_default().parse())
             .collect::<Result<_, _>>()
-            // What cannot be read may have been a prohibition.
+            // An unreadable rule may have been a denial.
             .unwrap_or_else(|_| vec![PermissionRule::new("*", Permission::Deny)]);
         let permissions = remembered.into_iter().chain(rules.iter().cloned());
         let permissions = permissions.fold(Permissions::new(), Permissions::with);
@@ -100,7 +102,7 @@ impl Agent {
         })
     }
 
-    /// Lets the session remember what is new.
+    /// Stores the new labels in the session.
     pub(crate) async fn remember(&self, session: &str, store: &SharedStore) -> Result<(), Failure> {
         for (name, value) in &self.news {
             let now = SystemClock.now();
@@ -110,7 +112,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Prepares the chat of a session. Nothing is stored.
+    /// Prepares the chat of a session without storing anything.
     pub(crate) async fn chat(
         &self,
         store: SharedStore,
@@ -133,7 +135,7 @@ impl Agent {
         chat_over(prepared.await?.assistant, store)
     }
 
-    /// Prepares the assistant of a prompt, for the history of a session or a suspended turn.
+    /// Prepares the assistant of a prompt for a session or a suspended turn.
     pub(crate) async fn prepare(
         &self,
         input: &Input,
@@ -168,7 +170,7 @@ pub(crate) struct SessionCommand<'a> {
     pub(crate) output: &'a Arc<Output>,
 }
 
-/// A chat with an assistant over a store, with this machine's clock and random names.
+/// Creates a chat over a store, with the system clock and random ids.
 pub(crate) fn chat_over(
     assistant: Assistant,
     store: SharedStore,

@@ -1,4 +1,4 @@
-//! A turn of a session: watched until it ends, and told how it ended.
+//! The events and the outcome of a session's turn.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::setup::signals::signalled;
 use crate::setup::store::store_failure;
 use crate::terminal::write_failed;
 
-/// Tells how a turn of a session ended.
+/// Reports the outcome of a session's turn.
 pub(crate) fn told(
     output: &Output,
     store: &StoreArgs,
@@ -53,15 +53,16 @@ pub(crate) fn told(
     Err(failure)
 }
 
-/// How a turn ended here.
+/// The end of a turn in this process.
 pub(crate) enum Ended {
     Turn(Box<ChatTurnOutcome>),
-    /// By a signal of the system.
+    /// A signal of the system ended the process.
     Signalled(Exit),
 }
 
-/// Shows what happens in a turn until it ends, or until a signal of the system ends this process. The
-/// turn is then put in order by whoever comes next.
+/// Shows the events of a turn until it ends or a signal arrives.
+///
+/// After a signal the next command recovers the turn.
 pub(crate) async fn watch(mut turn: TurnStream<TurnEvent>, output: &Arc<Output>) -> Ended {
     let mut signal = std::pin::pin!(signalled());
     loop {
@@ -83,7 +84,7 @@ pub(crate) async fn watch(mut turn: TurnStream<TurnEvent>, output: &Arc<Output>)
     }
 }
 
-/// The command that lets a turn go on.
+/// Returns the command that resumes a turn.
 pub(crate) fn resume_command(signal_id: &str, store: &StoreArgs) -> String {
     let store = store.store.as_deref();
     let store = store.map_or(String::new(), |url| format!(" --store {}", quoted(url)));
@@ -109,18 +110,19 @@ fn failed(turn: &logue_harness::chat::ErroredTurn, store: &StoreArgs) -> Failure
                 None => "logue sessions list".to_owned(),
             };
             failure.with_help(format!(
-                "decide it with `logue signal`; `{list}` names what waits"
+                "decide it with `logue signal`; `{list}` names suspended turns"
             ))
         }
-        "budget_exceeded" => failure
-            .with_help("what was done is kept: raise --max-total-tokens or --max-cost and go on"),
+        "budget_exceeded" => failure.with_help(
+            "completed parts are kept: raise --max-total-tokens or --max-cost and continue",
+        ),
         "max_requests_reached" => failure.with_help("raise --max-requests"),
-        "turn_interrupted" => failure.with_help("say it again if it is still to be done"),
+        "turn_interrupted" => failure.with_help("send the message again if it still applies"),
         _ => failure,
     }
 }
 
-/// A word of a command line as a shell takes it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -136,7 +138,7 @@ pub(crate) fn refused(error: &SignalError) -> Failure {
     let failure = Failure::user(error.category(), error.to_string());
     match error {
         SignalError::Unknown { .. } => {
-            failure.with_help("`logue sessions list` names what waits; see also --store")
+            failure.with_help("`logue sessions list` names suspended turns; see also --store")
         }
         SignalError::PayloadInvalid { .. } => failure.with_help("nothing was decided: try again"),
         _ => failure,

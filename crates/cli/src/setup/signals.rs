@@ -12,7 +12,7 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
     built.map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))
 }
 
-/// Runs a future until it ends, or drops it at a signal that ends the program.
+/// Runs a future until it ends; a signal that ends the program drops it.
 pub(crate) async fn until_signal<F: Future>(future: F) -> Result<F::Output, Exit> {
     tokio::select! {
         biased;
@@ -21,8 +21,9 @@ pub(crate) async fn until_signal<F: Future>(future: F) -> Result<F::Output, Exit
     }
 }
 
-/// Waits for a signal that ends the program. Without a handler the system's own would end it at
-/// once, and leave the tools running that it has started.
+/// Waits for a signal that ends the program.
+///
+/// The default handlers would end the program at once and leave its tools running.
 pub(crate) async fn signalled() -> Exit {
     #[cfg(unix)]
     {

@@ -1,4 +1,4 @@
-//! Where sessions are kept, and the time and the names that stored things get.
+//! The session store and the ids of its records.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::arguments::StoreArgs;
 use crate::exit::{Exit, Failure};
 use crate::setup::config::Config;
 
-/// Opens the store: flag over environment over configuration over the user's data folder.
+/// Opens the store.
+///
+/// The flag takes precedence over the environment, then the configuration, then the user's data
+/// directory.
 pub(crate) fn open(arguments: &StoreArgs, config: &Config) -> Result<SharedStore, Failure> {
     let url = config.store(arguments.store.as_deref()).ok_or_else(|| {
-        Failure::user(
-            "store_unavailable",
-            "there is no folder to keep sessions in",
-        )
-        .with_help("name one: --store sqlite:PATH, or set HOME")
+        Failure::user("store_unavailable", "no directory for sessions")
+            .with_help("name one: --store sqlite:PATH, or set HOME")
     })?;
     Stores::open(&url).map_err(|error| store_failure(&error))
 }
@@ -28,14 +28,16 @@ pub(crate) fn store_failure(error: &StoreError) -> Failure {
     let message = error.to_string();
     match error {
         StoreError::NotFound { .. } => Failure::user("session_not_found", message)
-            .with_help("`logue sessions list` names those that there are"),
+            .with_help("run `logue sessions list` to list all sessions"),
         StoreError::Exists { .. } => {
             Failure::user("session_exists", message).with_help("choose another name")
         }
         StoreError::Damaged(_) => Failure::new(Exit::SessionTerminating, "store_corrupt", message)
-            .with_help("`logue sessions verify` says what is wrong; a copy from before helps"),
+            .with_help(
+                "`logue sessions verify` reports the errors; restore the store from a backup",
+            ),
         StoreError::Newer { .. } => Failure::user("store_unavailable", message)
-            .with_help("use the program that is at least as new as the store"),
+            .with_help("use a program that is at least as new as the store"),
         error if error.is_conflict() => {
             Failure::new(Exit::Busy, "session_busy", message).with_help("try again")
         }
@@ -44,12 +46,12 @@ pub(crate) fn store_failure(error: &StoreError) -> Failure {
     }
 }
 
-/// Random names, different in all processes.
+/// Returns a source of random ids, unique across processes.
 pub(crate) fn ids() -> Arc<dyn IdSource> {
     Arc::new(RandomIds)
 }
 
-/// A random name.
+/// Returns a random id.
 pub(crate) fn new_id() -> String {
     RandomIds.new_id()
 }

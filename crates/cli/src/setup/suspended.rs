@@ -1,4 +1,4 @@
-//! A turn of a file that waits for a person: what the store keeps of it, and how it goes on.
+//! Storing and resuming of suspended turns whose history is a file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,33 +25,33 @@ use crate::setup::store::{new_id, store_failure};
 use crate::setup::transcript::transcript_of;
 use logue_harness::SystemClock;
 
-/// What the ids of sessions begin with whose history is a file.
+/// The prefix of session ids whose history is a file.
 const SCHEME: &str = "file:";
-/// The label with the file whose folder the prompt's paths count from.
+/// The label with the file that the prompt's paths are relative to.
 const PROMPT: &str = "prompt";
-/// How long the store waits for a process that dies while it keeps a turn.
+/// The duration of the lease of a process that stores a turn.
 const LEASE: Duration = Duration::from_secs(10);
 
-/// The file of a session whose history is a file.
+/// Returns the file of a session whose history is a file.
 pub(crate) fn file_of(session: &str) -> Option<PathBuf> {
     session.strip_prefix(SCHEME).map(PathBuf::from)
 }
 
-/// Refuses to keep a history under a name that stands for a file: it would be a second one.
+/// Rejects a session id that names a file, since the file already has the history.
 pub(crate) fn refuse_file(session: &str) -> Result<(), Failure> {
     if file_of(session).is_none() {
         return Ok(());
     }
     let message = format!("the conversation of `{session}` is kept in its file");
     Err(Failure::new(Exit::Usage, "usage", message)
-        .with_help("`logue run FILE \"…\"` goes on with it; other names are free"))
+        .with_help("continue it with `logue run FILE \"…\"`, or choose another session id"))
 }
 
-/// A turn that waits, and where it came from.
+/// A suspended turn and its files.
 pub(crate) struct Waiting<'a> {
     /// The file with the conversation.
     pub(crate) transcript: &'a Path,
-    /// The file that it began as.
+    /// The file that the conversation started from.
     pub(crate) prompt: &'a Path,
     pub(crate) model: Option<&'a str>,
     pub(crate) permissions: &'a Permissions,
@@ -59,7 +59,7 @@ pub(crate) struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// Puts the turn into the store. The conversation stays in the file.
+    /// Stores the turn; the conversation stays in the file.
     pub(crate) async fn keep(&self, store: &SharedStore) -> Result<(), Failure> {
         let session = format!("{SCHEME}{}", self.transcript.display());
         let failed = |error| store_failure(&error);
@@ -152,7 +152,9 @@ impl Waiting<'_> {
     }
 }
 
-/// The end of an entry that a killed process left behind: its turn is in the file as far as it came.
+/// Returns the outcome of an entry of a killed process.
+///
+/// The file contains the completed parts of its turn.
 fn abandoned() -> Disposition {
     Disposition::Done {
         outcome: NewOutcome {
@@ -169,11 +171,13 @@ fn abandoned() -> Disposition {
 }
 
 fn busy(session: &str) -> Failure {
-    let message = format!("another process works on `{session}`");
+    let message = format!("another process holds `{session}`");
     Failure::new(Exit::Busy, "session_busy", message).with_help("try again")
 }
 
-/// The chat in which a turn of a file goes on. The file is locked as long as it lives.
+/// Prepares the chat that resumes a turn of a file.
+///
+/// The file stays locked until the chat is dropped.
 pub(crate) async fn chat(
     store: SharedStore,
     waiting: &Suspension,
@@ -205,7 +209,7 @@ pub(crate) async fn chat(
         .iter()
         .filter_map(|element| element.to_message()?.tool_call_id)
         .collect();
-    // Somebody else may have decided while this process waited for the file.
+    // Another process may have decided while this one waited for the file.
     let filter = SuspensionFilter {
         session: Some(session.to_owned()),
         signal_id: Some(waiting.signal_id.clone()),
@@ -226,9 +230,9 @@ pub(crate) async fn chat(
     });
     if gone && still_waits {
         let file = agent.file.display();
-        let message = format!("the conversation in {file} went on without the decision");
+        let message = format!("the conversation in {file} continued without the decision");
         return Err(Failure::user("suspension_record_invalid", message)
-            .with_help("run it again; the call may be made anew"));
+            .with_help("run the prompt again; the model may repeat the call"));
     }
     let Some(file) = input.transcript else {
         return Err(Failure::new(

@@ -1,8 +1,8 @@
-//! Asking at the terminal whether a tool may run.
+//! Approval of tool calls at the terminal.
 //!
-//! What a call would do stands behind bars, and every character in it that could move the cursor is
-//! made visible, so that no tool, file or model can write a question or an answer of its own. What
-//! was typed before the question is not its answer.
+//! Each line of a preview follows a bar, and characters that could move the cursor are escaped, so
+//! that no tool, file or model can forge a question or an answer. Input typed before the question
+//! is discarded.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, IsTerminal as _};
@@ -15,20 +15,20 @@ use logue_source::{escape_unambiguous, escape_untrusted};
 use crate::setup::output::Output;
 use crate::terminal::complain;
 
-/// Lines of a preview that are shown at once; the key `e` shows all.
+/// The lines of a preview that are shown; the key `e` shows all.
 const LINES: usize = 40;
-/// Characters of a line that are shown at once.
+/// The characters of a line that are shown.
 const WIDTH: usize = 400;
 
-/// The person at the terminal.
+/// An approver that asks the user at the terminal.
 pub(crate) struct Terminal {
     output: Arc<Output>,
     can_wait: bool,
-    /// What was said of all calls of a tool in this run.
+    /// The decisions about all calls of a tool in this run.
     lasting: Mutex<BTreeMap<String, ApprovalResponse>>,
 }
 
-/// What a line says.
+/// The parsed answer to a question.
 enum Said {
     Once(bool, String),
     Always(bool, String),
@@ -64,7 +64,7 @@ impl Terminal {
             ));
             let Some(line) = line().await else {
                 complain("\n");
-                // Nobody can come back to a turn that is kept nowhere.
+                // A turn that is not stored cannot be resumed, so the call is denied.
                 return (!self.can_wait).then(|| ApprovalResponse::new(false));
             };
             match Said::parse(&line) {
@@ -87,7 +87,7 @@ impl Terminal {
 const HELP: &str = "\
   y  run it this once        a  run every call of this tool until this command ends
   n  do not run it           d  run no call of this tool until this command ends
-  e  show all of it          Behind n and d you may say why; the model is told.
+  e  show all of it          A reason after n or d is sent to the model.
   Enter alone is n. Ctrl-D leaves the decision open, Ctrl-C ends the command.
 ";
 
@@ -114,7 +114,7 @@ impl Said {
     }
 }
 
-/// What a call would do, as text of any length.
+/// Returns the preview of a call, or its escaped arguments.
 fn described(question: &ApprovalRequest<'_>) -> String {
     // A preview is escaped by its tool; arguments are verbatim.
     if let Some(preview) = question.preview {
@@ -131,7 +131,7 @@ fn shown(question: &ApprovalRequest<'_>, what: &str, all: bool) -> String {
         _ => "",
     };
     let mut text = format!(
-        "\n{why}The model wants to call {}:\n",
+        "\n{why}The model requests a call of {}:\n",
         escape_unambiguous(name)
     );
     let lines: Vec<&str> = what.lines().collect();
@@ -154,23 +154,23 @@ fn shown(question: &ApprovalRequest<'_>, what: &str, all: bool) -> String {
     text
 }
 
-/// Whether there is a terminal to ask at and to be answered from.
+/// Returns whether standard input and standard error are terminals.
 pub(crate) fn is_possible() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// A line from the terminal, of what is typed from now on; `None` at its end.
+/// Reads a newly typed line from the terminal; returns `None` at its end.
 pub(crate) async fn line() -> Option<String> {
     #[cfg(unix)]
     {
         use nix::sys::termios::{FlushArg, tcflush};
-        // What was typed before the question was meant for something else.
+        // Input typed before the question is not an answer to it.
         let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
     }
     let read = tokio::task::spawn_blocking(|| {
         let mut line = String::new();
         let read = io::stdin().lock().read_line(&mut line);
-        // A line without its end is one that was cut off.
+        // A line without a newline is incomplete.
         (read.is_ok() && line.ends_with('\n')).then_some(line)
     });
     read.await.ok().flatten()

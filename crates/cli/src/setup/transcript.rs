@@ -1,10 +1,10 @@
-//! The form of a transcript, from the prompt and the configuration.
+//! The settings of a transcript.
 
 use logue_agent::{Prompt, TranscriptFile};
 
 use crate::setup::config::Config;
 
-/// A transcript that is written as the prompt and the configuration want it.
+/// Applies the settings of the prompt and the configuration to a transcript.
 pub(crate) fn transcript_of(
     mut file: TranscriptFile,
     prompt: &Prompt,

@@ -1,4 +1,4 @@
-//! Whether a prompt is trusted, and the question whether it is to be.
+//! The trust in prompts, and the question to the user about it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,29 +14,29 @@ use crate::setup::terminal_approver::line;
 use crate::terminal::complain;
 use logue_harness::SystemClock;
 
-/// The file with the prompts that are trusted; `None` where there is no folder of the user's.
+/// Returns the file of trusted prompts, or `None` without a user data directory.
 pub(crate) fn file() -> Option<TrustFile> {
     data_folder().map(|folder| TrustFile::new(folder.join("trust.json")))
 }
 
-/// The failure of a command that cannot know what is trusted.
+/// Returns the failure of a command that cannot access the trust file.
 pub(crate) fn failed(file: &TrustFile, error: &io::Error) -> Failure {
     let message = format!(
-        "what is trusted cannot be read or written: {}: {error}",
+        "cannot read or write the trusted prompts: {}: {error}",
         file.path().display()
     );
     Failure::user("trust_unavailable", message)
-        .with_help("check the file and its permissions; without it nothing is trusted")
+        .with_help("check the file and its permissions; without it no prompt is trusted")
 }
 
-/// Where a prompt is; one on standard input is where the command runs.
+/// Returns the path of a prompt; standard input is `-` in the current directory.
 pub(crate) fn place_of(prompt: Option<&Path>) -> PathBuf {
     let path = prompt.unwrap_or(Path::new("-"));
     let real = path.canonicalize();
     real.unwrap_or_else(|_| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
 }
 
-/// Whether a prompt lies in a folder that the user calls their own.
+/// Returns whether a prompt is in a trusted directory.
 pub(crate) fn is_own(config: &Config, place: &Path) -> bool {
     let folders = config.trusted_folders();
     let mut folders = folders
@@ -45,7 +45,7 @@ pub(crate) fn is_own(config: &Config, place: &Path) -> bool {
     folders.any(|folder| place.starts_with(folder))
 }
 
-/// A prompt that nobody knows.
+/// The question about an unknown prompt.
 pub(crate) struct Question<'a> {
     pub(crate) name: &'a str,
     pub(crate) place: &'a Path,
@@ -54,7 +54,7 @@ pub(crate) struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// Asks at the terminal whether the prompt is trusted, and remembers it if that is said.
+    /// Asks at the terminal whether to trust the prompt, and stores the trust.
     pub(crate) async fn ask(&self) -> Result<bool, Failure> {
         complain(&self.words()?);
         loop {
@@ -72,9 +72,9 @@ impl Question<'_> {
                 ("y" | "Y" | "yes", None) | ("o" | "O", _) => return Ok(true),
                 ("" | "n" | "N" | "no", _) => return Ok(false),
                 _ => complain(
-                    "  y  yes, until what it declares changes (`logue trust remove` takes it back)\n  \
+                    "  y  yes, until its declarations change (`logue trust remove` withdraws it)\n  \
                      o  once, for this command\n  \
-                     n  no: each call of these tools is asked about\n",
+                     n  no: each call of these tools requires approval\n",
                 ),
             }
         }
@@ -91,7 +91,7 @@ impl Question<'_> {
         let mut text = match &known {
             None => format!("\n{name} is not trusted yet. Its model may use:\n"),
             Some(_) => format!(
-                "\n{name} declares something else than what you trusted (- before, + now):\n"
+                "\n{name} has different declarations than those you trusted (- before, + now):\n"
             ),
         };
         let known = known.map(|known| known.declares);
@@ -111,7 +111,7 @@ impl Question<'_> {
     }
 }
 
-/// Text from a prompt on one line.
+/// Returns escaped text of a prompt on one line.
 pub(crate) fn single(text: &str) -> String {
     escape_unambiguous(text.replace(['\n', '\t'], " "))
 }

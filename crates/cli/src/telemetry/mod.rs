@@ -1,7 +1,7 @@
-//! `[telemetry]` of `logue.toml`: where the spans of a run go, if anywhere.
+//! The export of a run's spans, as `[telemetry]` of `logue.toml` configures it.
 //!
-//! A build with the feature `otlp` can export them (`telemetry::otlp`); one without says that it cannot, and
-//! goes on. Nothing that goes wrong with spans ever changes how a command ends.
+//! A build with the feature `otlp` can export spans (`telemetry::otlp`). A build without it prints a
+//! warning and continues. Failures of the export never change the exit status of a command.
 
 #[cfg(feature = "otlp")]
 mod otlp;
@@ -9,7 +9,7 @@ mod otlp;
 use crate::setup::config::Config;
 use crate::terminal::complain;
 
-/// Has the spans of what follows exported, if the settings say where to.
+/// Starts the export of spans if the settings name a collector.
 pub(crate) fn start(config: &Config) {
     let Some(endpoint) = config.spans() else {
         return;
@@ -18,7 +18,7 @@ pub(crate) fn start(config: &Config) {
     let started = otlp::start(&endpoint);
     #[cfg(not(feature = "otlp"))]
     let started: Result<(), String> = {
-        // The address may hold a password.
+        // The address may contain a password, so it is not printed.
         drop(endpoint);
         Err("this build has no export; one with the feature `otlp` has".to_owned())
     };
@@ -27,7 +27,7 @@ pub(crate) fn start(config: &Config) {
     }
 }
 
-/// Exports what is left, and waits for that for a short while.
+/// Exports the remaining spans and waits at most two seconds for the collector.
 pub(crate) fn finish() {
     #[cfg(feature = "otlp")]
     if let Err(why) = otlp::finish() {

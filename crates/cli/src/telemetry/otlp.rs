@@ -1,4 +1,4 @@
-//! Export of spans over OTLP: HTTP with protobuf, from a thread of its own.
+//! Export of spans over OTLP with protobuf and HTTP, in a separate thread.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::setup::environment::variable;
 
-/// How long the end of the program waits for a collector.
+/// The longest wait for a collector at the end of the program.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The export of this process.
@@ -26,15 +26,16 @@ struct Export {
     failure: Failure,
 }
 
-/// Why spans were not taken, the latest time.
+/// The message of the most recent failed export.
 type Failure = Arc<Mutex<Option<String>>>;
 
-/// Sends the spans of the whole process to a collector from now on.
+/// Starts the export of all spans of the process to a collector.
 ///
 /// # Errors
-/// The address is none, or the machine has no certificates to check one with.
+/// Returns a message if the address is invalid, or if the machine has no certificates to verify a
+/// server with.
 pub(super) fn start(endpoint: &str) -> Result<(), String> {
-    // A provider that is there already serves as well.
+    // An already installed provider serves as well.
     drop(rustls::crypto::ring::default_provider().install_default());
     let exporter = SpanExporter::builder()
         .with_http()
@@ -56,7 +57,7 @@ pub(super) fn start(endpoint: &str) -> Result<(), String> {
         .with_resource(resource.build())
         .with_batch_exporter(exporter)
         .build();
-    // Only names and numbers that are documented: no threads, no files of the source.
+    // Spans carry only documented names and numbers: no threads and no source files.
     let layer = tracing_opentelemetry::layer()
         .with_tracer(provider.tracer("logue"))
         .with_location(false)
@@ -75,10 +76,10 @@ pub(super) fn start(endpoint: &str) -> Result<(), String> {
     subscriber.try_init().map_err(|error| error.to_string())
 }
 
-/// Sends what has not been sent, and ends the export.
+/// Sends the remaining spans and ends the export.
 ///
 /// # Errors
-/// The collector took the spans not at all, or not in time.
+/// Returns a message if the collector rejected spans or did not accept them in time.
 pub(super) fn finish() -> Result<(), String> {
     let Some(export) = EXPORT.get() else {
         return Ok(());
@@ -91,8 +92,7 @@ pub(super) fn finish() -> Result<(), String> {
     }
 }
 
-/// The exporter of spans, which gives attributes the types that they should have, and remembers
-/// what fails.
+/// An exporter that corrects the types of attributes and stores the latest failure.
 #[derive(Debug)]
 struct Exporter {
     inner: SpanExporter,
@@ -126,7 +126,7 @@ impl opentelemetry_sdk::trace::SpanExporter for Exporter {
     }
 }
 
-/// Attributes that count; without a sign they arrive here as text.
+/// The numeric attributes; unsigned numbers arrive here as text.
 const COUNTS: [&str; 6] = [
     "gen_ai.request.max_tokens",
     "gen_ai.usage.input_tokens",
@@ -136,10 +136,10 @@ const COUNTS: [&str; 6] = [
     "openarmature.node.step",
 ];
 
-/// The attribute that is a list, which a field of a span cannot be.
+/// The list attribute; a field of a span cannot hold a list.
 const REASONS: &str = "gen_ai.response.finish_reasons";
 
-/// Gives an attribute the type that the conventions want.
+/// Converts an attribute to the type that the conventions require.
 fn with_type(attribute: &mut KeyValue) {
     let Value::String(text) = &attribute.value else {
         return;

@@ -113,7 +113,7 @@ fn a_prompt_that_asks_for_it_is_rewritten_shown_and_kept_as_it_is() {
         ran.stderr
     );
     assert!(
-        ran.stderr.contains("prompt.md stays as it is"),
+        ran.stderr.contains("prompt.md stays unchanged"),
         "{}",
         ran.stderr
     );

@@ -61,7 +61,7 @@ fn an_answer_is_the_json_that_the_schema_asks_for() {
             "{}",
             ran.stderr
         );
-        let told = "asking again: the answer does not meet the schema: it is not JSON";
+        let told = "re-prompting: the answer does not match the schema: it is not JSON";
         assert!(ran.stderr.contains(told), "{}", ran.stderr);
         assert_eq!(server.received().len(), 2);
         // The answer that did not count is nowhere.
@@ -121,7 +121,7 @@ fn what_cannot_be_met_is_refused_before_anything_is_written() {
         (
             ["--schema", "broken.json"],
             "E-JSON-SYNTAX",
-            "broken.json is no JSON",
+            "broken.json is not JSON",
         ),
         (["--schema", "none.json"], "E-SOURCE-READ", "none.json"),
         (
@@ -177,7 +177,7 @@ fn a_server_that_is_away_is_asked_again_and_the_user_is_told() {
             "{}",
             ran.stderr
         );
-        assert!(ran.stderr.contains("asking again in 0."), "{}", ran.stderr);
+        assert!(ran.stderr.contains("retrying in 0."), "{}", ran.stderr);
         assert!(ran.stderr.contains("provider_rate_limit"), "{}", ran.stderr);
         assert!(!ran.stderr.contains('\u{1b}'), "{}", ran.stderr);
 

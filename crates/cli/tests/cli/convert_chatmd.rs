@@ -79,8 +79,8 @@ fn whatever_is_not_carried_is_listed() {
     transcript: line 9: an import is not expanded
     transcript: line 10: an import is not expanded
     transcript: line 12: a document is not fetched
-    transcript: line 12: a picture is not fetched
-    transcript: line 12: an agent is not run, and what it is told is dropped
+    transcript: line 12: an image is not fetched
+    transcript: line 12: an agent is not run, and its input is dropped
     transcript: line 12: `<summary>` inside `<user>` is not sent to the model
     transcript: line 14: a `<reasoning>` without words dropped
     transcript: line 17: the `type` of a response becomes that of its call
@@ -162,9 +162,9 @@ note: of somebody
     <stdin>: transcript: the setting "max_tokens" dropped
     <stdin>: transcript: the key "note" of the header dropped
     <stdin>: message 2: the name of a message without words dropped
-    <stdin>: message 3: the name of a tool dropped, as its call does not say it
+    <stdin>: message 3: the name of a tool dropped, as its call does not contain it
     <stdin>: message 4: a preamble becomes an answer
-    <stdin>: message 4: reasoning behind a text begins a message of its own
+    <stdin>: message 4: reasoning after a text becomes a separate message
     <stdin>: message 4: a message of several texts becomes several messages
     "#);
     assert_snapshot!(ran.stdout, @r#"
@@ -212,7 +212,7 @@ fn answers_that_reason_between_calls_are_told_of() {
     let folder = folder(&[("a.chatmd", &text.concat())]);
     let ran = run(folder.path(), ["convert", "a.chatmd", "--to", "ocml2.2"]);
     assert!(
-        ran.stderr.contains("are grouped in another way"),
+        ran.stderr.contains("are grouped differently"),
         "{}",
         ran.stderr
     );

@@ -115,7 +115,7 @@ fn errors_are_shown_and_the_file_is_left_alone() {
       = help: add `</user>`, or write `RAW|<user>|RAW` if it is meant as text
       = help: run `logue fix FILE` to repair it
 
-    note: c.ocml is left as it is: it is no ChatMD; `logue convert` writes it anew
+    note: c.ocml stays unchanged: it is not ChatMD; convert it with `logue convert`
     1 file formatted, 0 unchanged, 1 with errors
     ");
     let kept = std::fs::read_to_string(folder.path().join("a.chatmd")).unwrap();

@@ -195,7 +195,7 @@ fn a_recording_is_refused() {
     );
     assert_eq!(ran.status, 3);
     assert_snapshot!(ran.stderr, @r"
-    error[recording_write_failed]: a recording contains every word as sent, and [redact] keeps some off the disk
+    error[recording_write_failed]: a recording contains all text as sent, including text that [redact] keeps off the disk
       = help: run without --record, or record where no logue.toml has [redact]
     ");
     assert!(!folder.path().join("r.ocml").exists());

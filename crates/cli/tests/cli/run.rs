@@ -385,7 +385,11 @@ fn a_cut_answer_is_told() {
         }
         let ran = Ran::from(command.output().unwrap());
         assert_eq!(ran.status, 0);
-        assert!(ran.stderr.contains("the answer is cut"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("the answer is incomplete"),
+            "{}",
+            ran.stderr
+        );
         assert_eq!(
             ran.stdout.contains("\"cut\":\"length\""),
             json,

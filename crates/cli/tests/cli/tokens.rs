@@ -147,12 +147,12 @@ fn what_is_no_id_is_told() {
         ran.stderr
     };
     assert_snapshot!(told("200006, 1428"), @"
-    error[invalid_token_ids]: `<stdin>`: `200006,` is no token id
-      = help: give a JSON array, or numbers from 0 to 201088 with white space between them
+    error[invalid_token_ids]: `<stdin>`: invalid token id `200006,`
+      = help: give a JSON array, or numbers from 0 to 201088 separated by white space
     ");
     assert_snapshot!(told("[200006, 201089]"), @"
-    error[invalid_token_ids]: `<stdin>`: `201089` is no token id
-      = help: give a JSON array, or numbers from 0 to 201088 with white space between them
+    error[invalid_token_ids]: `<stdin>`: invalid token id `201089`
+      = help: give a JSON array, or numbers from 0 to 201088 separated by white space
     ");
     assert_snapshot!(told("[200006"), @"
     error[invalid_token_ids]: `<stdin>` is not JSON: EOF while parsing a list at line 1 column 7

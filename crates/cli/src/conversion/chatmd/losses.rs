@@ -1,8 +1,8 @@
-//! What of a ChatMD document no transcript has a place for.
+//! The losses of converting a ChatMD document to a transcript.
 //!
-//! Attributes are compared with the short list of those that are carried, so one that this program
-//! has never heard of is listed like any other. What is said of many elements alike is said once,
-//! with their number: a session has an id on each of hundreds of records.
+//! Attributes are compared with the short list of converted ones, so unknown attributes are listed
+//! too. A loss that many elements share is listed once with their number: each of the hundreds of
+//! records of a session has an id.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use openchatml::{FrameBuf, Loss, LossTarget, messages_from_frames};
 
 use crate::conversion::chatmd::payloads::Payloads;
 
-/// A loss of the conversation as a whole.
+/// Creates a loss that concerns the whole conversation.
 pub(crate) fn whole(text: impl Into<String>) -> Loss {
     Loss {
         target: LossTarget::Transcript,
@@ -24,7 +24,7 @@ pub(crate) fn whole(text: impl Into<String>) -> Loss {
     }
 }
 
-/// A document and what was made of it.
+/// A document and its evaluation.
 pub(crate) struct Reading<'r> {
     pub(crate) text: &'r str,
     pub(crate) tree: &'r Tree<'r>,
@@ -34,8 +34,9 @@ pub(crate) struct Reading<'r> {
 }
 
 impl Reading<'_> {
-    /// Everything that is not carried: first what concerns the whole document, then what is lost at
-    /// a place. `found` is what the reader found.
+    /// Returns all losses: those of the whole document, then those with a line.
+    ///
+    /// `found` has the diagnostics of the parser.
     pub(crate) fn losses(&self, found: &[Diagnostic]) -> Vec<Loss> {
         let mut losses = Vec::new();
         losses.extend(self.tools());
@@ -78,7 +79,7 @@ impl Reading<'_> {
             |node: ElementNode<'_>, name| *lost.entry((node.tag(), name)).or_default() += 1;
         let mut first_config = true;
         for node in self.tree.elements() {
-            // Declarations are listed as a whole, and so is a configuration without effect.
+            // Declarations and ignored configurations are listed as a whole.
             let listed = match node.tag() {
                 Tag::Tool => true,
                 Tag::Config => !std::mem::take(&mut first_config),
@@ -128,8 +129,10 @@ impl Reading<'_> {
         }
     }
 
-    /// What is lost at a place: what the model would not see either, what is not fetched, and
-    /// records that say nothing.
+    /// Returns the losses that have a position.
+    ///
+    /// These are content that the model would not receive either, references that are not fetched,
+    /// and records without content.
     fn places(&self, found: &[Diagnostic]) -> Vec<(usize, String)> {
         let mut places = Vec::new();
         let unseen = found.iter().filter(|found| {
@@ -143,13 +146,13 @@ impl Reading<'_> {
         for reference in self.document.references() {
             told.push(reference.span);
             let what = match reference.kind {
-                // The declaration is listed, and a picture that has an address is carried as far
-                // as there is a place for it.
+                // The declaration is listed, and an image with a URL is converted if the frames can
+                // hold it.
                 ReferenceKind::AgentTool => continue,
                 ReferenceKind::Image if !reference.local => continue,
                 ReferenceKind::Document if self.payloads.has_read(reference.src) => continue,
-                ReferenceKind::Image => "a picture is not fetched",
-                ReferenceKind::Agent => "an agent is not run, and what it is told is dropped",
+                ReferenceKind::Image => "an image is not fetched",
+                ReferenceKind::Agent => "an agent is not run, and its input is dropped",
                 ReferenceKind::Import => "an import is not expanded",
                 _ => "a document is not fetched",
             };
@@ -195,9 +198,10 @@ impl Reading<'_> {
     }
 }
 
-/// What frames cannot tell apart, although nothing of it is lost: an answer that reasons again
-/// behind a call reads back as one that reasoned before it. `None` where the frames read back as
-/// the messages.
+/// Returns a loss if reading the frames back gives differently grouped messages.
+///
+/// No content is lost, but frames have one order: reasoning after a call reads back as reasoning
+/// before it.
 pub(crate) fn regrouped(messages: &[ChatMessage], frames: &[FrameBuf]) -> Option<Loss> {
     let (back, _) = messages_from_frames(frames);
     let same = back.len() == messages.len()
@@ -205,12 +209,10 @@ pub(crate) fn regrouped(messages: &[ChatMessage], frames: &[FrameBuf]) -> Option
             .iter()
             .zip(messages)
             .all(|(back, message)| parts(back) == parts(message));
-    (!same).then(|| {
-        whole("answers of the assistant that follow one another are grouped in another way")
-    })
+    (!same).then(|| whole("consecutive answers of the assistant are grouped differently"))
 }
 
-/// A message as its elements have it: thoughts, words and calls.
+/// Returns the reasoning, the text and the calls of a message.
 fn parts(message: &ChatMessage) -> (Vec<&str>, String, &[ToolCall]) {
     let thoughts = match &message.content {
         Content::Blocks(blocks) => blocks
@@ -225,7 +227,7 @@ fn parts(message: &ChatMessage) -> (Vec<&str>, String, &[ToolCall]) {
     (thoughts, message.text(), &message.tool_calls)
 }
 
-/// Attributes that a transcript keeps.
+/// Returns the attributes that a transcript keeps.
 const fn carried(tag: Tag) -> &'static [&'static str] {
     match tag {
         Tag::Config => &["model", "max_tokens", "temperature", "reasoning_effort"],
@@ -246,7 +248,7 @@ const fn carried(tag: Tag) -> &'static [&'static str] {
 
 fn name_of(tool: &ToolDecl) -> &str {
     match &tool.kind {
-        // Its address may hold a key.
+        // Its URL may contain a key.
         ToolKind::McpServer { .. } => "an MCP server",
         ToolKind::Builtin { name }
         | ToolKind::Command { name, .. }

@@ -1,8 +1,7 @@
-//! ChatMD read into a transcript and written from one, by way of the messages that both map to.
+//! Conversion between ChatMD documents and transcripts, through the messages of both.
 //!
-//! A document is converted as it stands: what it names (`<doc>`, `<agent>`, `<import>`) is not
-//! fetched, except for the payload files beside it, and its tool declarations have no place in a
-//! transcript. Whatever is not carried is listed.
+//! References of a document (`<doc>`, `<agent>`, `<import>`) are not fetched, except for the payload
+//! files beside it. A transcript cannot hold its tool declarations. All losses are listed.
 
 mod losses;
 mod payloads;
@@ -22,7 +21,7 @@ use crate::conversion::chatmd::losses::{Reading, regrouped};
 use crate::conversion::chatmd::payloads::Payloads;
 use crate::conversion::form::{Conversation, Form};
 
-/// Reads a document; `folder` is where its payload files are, if it is in a file at all.
+/// Reads a document; `folder` contains its payload files, if it has any.
 pub(crate) fn read(bytes: &[u8], certain: bool, folder: Option<&Path>) -> Conversation {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
@@ -59,10 +58,10 @@ pub(crate) fn read(bytes: &[u8], certain: bool, folder: Option<&Path>) -> Conver
     };
     let diagnostics = [tree.diagnostics().to_vec(), typed].concat();
     let mut losses = reading.losses(&diagnostics);
-    // No frame has a place for them, and they are listed with the other attributes.
+    // Frames cannot hold these ids; they are listed with the other attributes.
     evaluation.messages.iter_mut().for_each(forget_ids);
     let (frames, more) = frames_from_messages(&evaluation.messages);
-    // Whatever is dropped makes a difference, too, and is listed already.
+    // Dropped content changes the messages too, and is already listed.
     if more.is_empty() {
         losses.extend(regrouped(&evaluation.messages, &frames));
     }
@@ -96,7 +95,7 @@ pub(crate) fn read(bytes: &[u8], certain: bool, folder: Option<&Path>) -> Conver
     }
 }
 
-/// Takes the ids from the reasoning of a message.
+/// Removes the ids from the reasoning of a message.
 fn forget_ids(message: &mut ChatMessage) {
     if let Content::Blocks(blocks) = &mut message.content {
         for block in blocks {

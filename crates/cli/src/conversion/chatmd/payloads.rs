@@ -1,4 +1,4 @@
-//! The payload files of a transcript (ChatMD §7.3): the only ones that a conversion reads.
+//! The payload files of a transcript (ChatMD §7.3), the only references that a conversion reads.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -7,22 +7,22 @@ use std::path::{Component, Path};
 use chatmd::{DocumentRequest, DocumentText, World, WorldError, WorldErrorKind};
 use logue_tools::Roots;
 
-/// The folder beside a transcript that holds them.
+/// The directory of payload files beside a transcript.
 const FOLDER: &str = ".chatmd";
 
-/// Bytes of the largest payload that is put into a transcript.
+/// The size in bytes of the largest payload that is converted.
 const LARGEST: u64 = 16 * 1024 * 1024;
 
-/// A world that has the payload files of one transcript and nothing else.
+/// A world that contains only the payload files of one transcript.
 #[derive(Debug)]
 pub(crate) struct Payloads {
-    /// The folder that holds them; `None` where there is none.
+    /// The directory of the payload files; `None` if there is none.
     roots: Option<Roots>,
     read: BTreeSet<String>,
 }
 
 impl Payloads {
-    /// Those of a transcript in `folder`; none for one that is in no file.
+    /// Opens the payload files of a transcript in `folder`; without a folder there are none.
     pub(crate) fn beside(folder: Option<&Path>) -> Self {
         let roots = folder.and_then(|folder| Roots::new([folder.join(FOLDER)]).ok());
         Self {
@@ -31,7 +31,7 @@ impl Payloads {
         }
     }
 
-    /// Whether the payload that a document names was read.
+    /// Returns whether the payload `src` of a document was read.
     pub(crate) fn has_read(&self, src: &str) -> bool {
         self.read.contains(src)
     }
@@ -64,7 +64,7 @@ impl World for Payloads {
     }
 }
 
-/// The name of a payload in its folder: one plain name, with nothing that climbs.
+/// Returns the plain name of a payload in its directory, without parent components.
 fn name(src: &str) -> Option<&str> {
     let within = src.strip_prefix("./").unwrap_or(src);
     let name = within.strip_prefix(FOLDER)?.strip_prefix('/')?;

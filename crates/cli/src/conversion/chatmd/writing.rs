@@ -1,4 +1,4 @@
-//! A transcript written as a ChatMD document.
+//! Writing of a transcript as a ChatMD document.
 
 use std::collections::BTreeMap;
 
@@ -62,11 +62,11 @@ struct Writing<'w> {
     out: &'w mut String,
     losses: &'w mut Vec<Loss>,
     index: usize,
-    /// How many reasoning elements there are: they need ids of their own.
+    /// The number of reasoning elements so far, from which their ids are built.
     reasoning: &'w mut usize,
 }
 
-/// The kind of each call so far and the tool that it called, by its id.
+/// The kind and the tool of each call so far, by call id.
 type Calls<'m> = BTreeMap<&'m str, (CallKind, &'m str)>;
 
 impl Writing<'_> {
@@ -89,7 +89,7 @@ impl Writing<'_> {
         let call = calls.get(id);
         let called = call.map(|(_, tool)| *tool);
         if message.name.is_some() && message.name.as_deref() != called {
-            self.note("the name of a tool dropped, as its call does not say it");
+            self.note("the name of a tool dropped, as its call does not contain it");
         }
         self.out
             .push_str(&element::tool_response(&element::ToolResponseRecord {
@@ -128,7 +128,7 @@ impl Writing<'_> {
                             id,
                         } => {
                             if named {
-                                self.note("reasoning behind a text begins a message of its own");
+                                self.note("reasoning after a text becomes a separate message");
                             }
                             *self.reasoning += 1;
                             let record = element::ReasoningRecord {
@@ -164,7 +164,7 @@ impl Writing<'_> {
 
     fn said(&mut self, speaker: MessageRole, text: &str, name: Option<&str>) {
         if text.trim().is_empty() {
-            self.note("a message of white space, which nobody reads back");
+            self.note("a message of white space, which readers ignore");
         }
         self.out
             .push_str(&element::message(&element::MessageRecord {

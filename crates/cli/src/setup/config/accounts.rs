@@ -1,7 +1,7 @@
-//! Whose server a model is at, and which key goes there.
+//! The accounts of model providers and their keys.
 //!
-//! A key belongs to an [`Account`]: what was meant for one is never sent to the server of another.
-//! `openai:` and `responses:` are one account, and so is every server that speaks their formats.
+//! A key belongs to an [`Account`] and is never sent to the server of another one. `openai:` and
+//! `responses:` share an account with every server that supports their formats.
 
 use logue_model::{ModelSelection, ProviderKind, ServerKind};
 use serde::Deserialize;
@@ -9,32 +9,32 @@ use serde::Deserialize;
 use crate::exit::Failure;
 use crate::setup::config::Model;
 
-/// Where the address and the key of one provider are looked for, in that order.
+/// The sources of a provider's address and key, in order of precedence.
 #[derive(Debug)]
 pub(crate) struct Account {
-    /// The word that users know it by.
+    /// The name that users write.
     pub(crate) name: &'static str,
-    /// Variables that name the address.
+    /// The variables that contain the address.
     pub(crate) address_variables: &'static [&'static str],
-    /// The variable that is meant for this program, whatever a file names.
+    /// The variable for this program, which takes precedence over the files.
     pub(crate) own_key_variable: Option<&'static str>,
-    /// The variable that holds the key where a file names no other.
+    /// The variable that contains the key, unless a file names another one.
     pub(crate) key_variable: &'static str,
     /// The table of `logue.toml`.
     pub(crate) table: fn(&Model) -> Server,
-    /// The address where nobody names one.
+    /// The default address.
     pub(crate) base_url: &'static str,
-    /// The variable that its users set to another address.
+    /// The variable that overrides the default address.
     pub(crate) base_url_variable: &'static str,
-    /// What the table is called.
+    /// The name of the table.
     pub(crate) table_name: &'static str,
-    /// The address below which `models` lists what there is.
+    /// Returns the base URL below which `models` lists the available models.
     pub(crate) models_at: fn(&str) -> String,
-    /// The headers that carry a key.
+    /// Returns the headers that contain a key.
     pub(crate) headers: fn(String) -> Vec<(String, String)>,
 }
 
-/// Whatever speaks a format of `OpenAI`.
+/// The account of all servers that support a format of `OpenAI`.
 pub(crate) static OPENAI: Account = Account {
     name: "openai",
     address_variables: &["LOGUE_BASE_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"],
@@ -51,7 +51,7 @@ pub(crate) static OPENAI: Account = Account {
     headers: |key| vec![("authorization".to_owned(), format!("Bearer {key}"))],
 };
 
-/// Anthropic.
+/// The account of Anthropic.
 pub(crate) static ANTHROPIC: Account = Account {
     name: "anthropic",
     address_variables: &["ANTHROPIC_BASE_URL"],
@@ -74,7 +74,7 @@ pub(crate) static ANTHROPIC: Account = Account {
 };
 
 impl Account {
-    /// The account that a model of that kind is at.
+    /// Returns the account for a kind of provider.
     pub(crate) fn of(kind: ProviderKind) -> &'static Self {
         match kind {
             ProviderKind::Anthropic => &ANTHROPIC,
@@ -82,18 +82,20 @@ impl Account {
         }
     }
 
-    /// The account that `--base-url` and `--api-key` belong to: that of the model that `-m` names.
+    /// Returns the account that `--base-url` and `--api-key` belong to.
+    ///
+    /// It is the account of the model that `-m` names.
     pub(crate) fn of_flags(model: Option<&str>) -> &'static Self {
         model.map_or(&OPENAI, |name| Self::of(ModelSelection::parse(name).kind))
     }
 
-    /// Whether both are the same one.
+    /// Returns whether both accounts are identical.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.name == other.name
     }
 }
 
-/// Where a server is, as `logue.toml` says it: keys of `[model]` and of `[model.anthropic]`.
+/// The server keys of `[model]` and `[model.anthropic]` in `logue.toml`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Server {
@@ -101,12 +103,11 @@ pub(crate) struct Server {
     pub(crate) api_key_env: Option<String>,
 }
 
-/// The kind of server that a word of `logue.toml` names.
+/// Parses a server kind of `logue.toml`.
 pub(crate) fn dialect(word: &str) -> Result<ServerKind, Failure> {
     ServerKind::parse(word).ok_or_else(|| {
         let words: Vec<&str> = ServerKind::ALL.iter().map(|(word, _)| *word).collect();
-        let message =
-            format!("`server` under [model] in logue.toml is `{word}`, which is no server");
+        let message = format!("unknown server `{word}`: `server` under [model] in logue.toml");
         Failure::user("E-CONFIG-INVALID", message)
             .with_help(format!("write one of {}", words.join(", ")))
     })

@@ -1,4 +1,4 @@
-//! `[browser]` of `logue.toml`: which engine `browser.search` asks.
+//! `[browser]` of `logue.toml`: the search engine of `browser.search`.
 
 use logue_source::Span;
 use logue_tools::{FetchKey, ResultFields, SearchEngine};
@@ -20,11 +20,13 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    /// The engine. Only a file of the user's own may name a key: a project's comes with a checkout,
-    /// and a checkout may come from anybody.
+    /// Returns the engine.
+    ///
+    /// Only a file of the user may name a key: the file of a project comes with a checkout, which is
+    /// untrusted.
     ///
     /// # Errors
-    /// The first text that is no such setting, with its place in the file.
+    /// Returns a message and its position for the first invalid setting.
     pub(crate) fn engine(&self, own: bool) -> Result<Option<SearchEngine>, (Span, String)> {
         let key = self.key(own)?;
         let Some(search) = &self.search else {
@@ -58,7 +60,7 @@ impl Browser {
             return Ok(None);
         };
         let header = self.key_header.as_deref().unwrap_or("Authorization");
-        // A bearer token is the one form that needs a word in front.
+        // Only a bearer token requires a scheme before the key.
         let value = if header.eq_ignore_ascii_case("authorization") {
             format!("Bearer {key}")
         } else {
@@ -66,7 +68,7 @@ impl Browser {
         };
         let key = FetchKey::new(header, &value);
         let key =
-            key.ok_or_else(|| failed("no header can hold that, or have the name `key_header`"))?;
+            key.ok_or_else(|| failed("the key or the name `key_header` is invalid in a header"))?;
         Ok(Some(key))
     }
 }

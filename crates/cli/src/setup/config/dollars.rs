@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 
-/// An amount of money in US dollars: a number, not below zero.
+/// A non-negative amount of money in US dollars.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "f64")]
 pub(crate) struct Dollars(pub(super) f64);
@@ -16,7 +16,7 @@ impl TryFrom<f64> for Dollars {
         if amount.is_finite() && amount >= 0.0 {
             return Ok(Self(amount));
         }
-        Err(format!("{amount} is no amount of US dollars"))
+        Err(format!("invalid amount of US dollars: {amount}"))
     }
 }
 

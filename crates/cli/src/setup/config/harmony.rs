@@ -1,4 +1,4 @@
-//! `[model.harmony]` of `logue.toml`: how a server of gpt-oss models is spoken to.
+//! `[model.harmony]` of `logue.toml`: the protocol of servers for gpt-oss models.
 
 use logue_model::{HarmonyServer, PromptForm};
 use serde::Deserialize;
@@ -30,7 +30,7 @@ enum Server {
 }
 
 impl Harmony {
-    /// In which form a prompt is sent.
+    /// Returns the form in which prompts are sent.
     pub(crate) fn prompt(self) -> Option<PromptForm> {
         self.prompt.map(|prompt| match prompt {
             Prompt::Auto => PromptForm::Auto,
@@ -39,7 +39,7 @@ impl Harmony {
         })
     }
 
-    /// What the server understands.
+    /// Returns the kind of the server.
     pub(crate) fn server(self) -> Option<HarmonyServer> {
         self.server.map(|server| match server {
             Server::Any => HarmonyServer::Any,

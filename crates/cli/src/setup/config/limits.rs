@@ -1,4 +1,4 @@
-//! What a run may spend and how its calls are run: `[run]`, `[tools]` and `[prices]`.
+//! The spending limits and call routing of `[run]`, `[tools]` and `[prices]`.
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -10,7 +10,7 @@ use crate::arguments::LimitArgs;
 use crate::setup::config::dollars::Dollars;
 use crate::setup::config::{Config, Layer};
 
-/// What a model costs for a million tokens, `[prices."MODEL"]`.
+/// The prices of a model per million tokens, `[prices."MODEL"]`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_field_names, reason = "the names of the keys")]
@@ -36,8 +36,10 @@ impl From<Prices> for Price {
 }
 
 impl Config {
-    /// What a run may spend. A flag is the word of whoever types it; of the files the strictest
-    /// counts, and the user's own prices do before a project's: a checkout cannot loosen a limit.
+    /// Returns the spending limits of a run.
+    ///
+    /// A flag takes precedence over all files. Among the files the strictest limit counts, and the
+    /// user's prices take precedence over a project's, so a checkout cannot loosen a limit.
     pub(crate) fn spending(&self, flags: &LimitArgs) -> SpendLimits {
         let strictest = |pick: fn(&RunLimits) -> Option<Dollars>| {
             let amounts = self.run_limits().filter_map(|limits| pick(&limits));
@@ -57,7 +59,7 @@ impl Config {
             .with_prices(self.prices())
     }
 
-    /// How deep agents may ask agents.
+    /// Returns the maximum depth of agents that call agents.
     pub(crate) fn max_depth(&self, flags: &LimitArgs) -> usize {
         let depths = self.run_limits().filter_map(|limits| limits.max_depth);
         flags
@@ -66,7 +68,7 @@ impl Config {
             .unwrap_or(MAX_AGENT_CALLS)
     }
 
-    /// How the calls of an answer are run.
+    /// Returns the routing of the calls of an answer.
     pub(crate) fn routing(&self) -> Routing {
         let base = Routing::default();
         let concurrency = self
@@ -92,7 +94,7 @@ impl Config {
             let prices = |layer: &Layer| layer.file.prices.clone();
             layers.flat_map(prices)
         };
-        // What comes later takes the place of what came before.
+        // Later prices replace earlier ones.
         let prices = of(false).chain(of(true));
         prices
             .map(|(model, prices)| (model, prices.into()))

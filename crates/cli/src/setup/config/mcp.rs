@@ -1,4 +1,4 @@
-//! `[mcp]` of `logue.toml`: what servers may cost, and what each of them is told.
+//! `[mcp]` of `logue.toml`: the limits and the settings of MCP servers.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(crate) struct Mcp {
     pub(crate) start_timeout_seconds: Option<u64>,
     /// Seconds for one call.
     pub(crate) call_timeout_seconds: Option<u64>,
-    /// Minutes for which a list of tools is kept; 0 keeps none.
+    /// Minutes for which a list of tools is cached; 0 disables the cache.
     pub(crate) cache_ttl_minutes: Option<u64>,
     /// Bytes of a result that the model receives.
     pub(crate) max_output_bytes: Option<usize>,
@@ -23,27 +23,29 @@ pub(crate) struct Mcp {
     pub(crate) servers: BTreeMap<String, McpServer>,
 }
 
-/// What one server is told.
+/// The headers and credentials that one server receives.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct McpServer {
     /// Headers of every request.
     #[serde(default)]
     pub(crate) headers: BTreeMap<String, String>,
-    /// The variable that holds the token of every request.
+    /// The variable that contains the token of every request.
     pub(crate) bearer_env: Option<Spanned<String>>,
-    /// The variable that holds the name of the program at the authorization server.
+    /// The variable that contains the client id at the authorization server.
     pub(crate) client_id_env: Option<Spanned<String>>,
-    /// The variable that holds its secret.
+    /// The variable that contains the client secret.
     pub(crate) client_secret_env: Option<Spanned<String>>,
 }
 
 impl Mcp {
-    /// Whether a file may say what it says. A project's file comes with a checkout, and a checkout may
-    /// come from anybody: it sends no variable anywhere that was not meant for Logue.
+    /// Checks that a file contains no forbidden setting.
+    ///
+    /// The file of a project comes with a checkout, which is untrusted: it may only send variables
+    /// whose names begin with `LOGUE_`.
     ///
     /// # Errors
-    /// Why not, and its place in the file.
+    /// Returns a message and its position for the first forbidden variable.
     pub(crate) fn check(&self, own: bool) -> Result<(), (Span, String)> {
         let named = self.servers.values().flat_map(|server| {
             [

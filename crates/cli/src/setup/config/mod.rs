@@ -1,9 +1,11 @@
-//! `logue.toml`: the project's over the user's, and both under flags and environment.
+//! The merged settings of the project's `logue.toml` and the user's configuration.
 //!
-//! The project's file is looked for in the current folder and above it, up to the folder of the
-//! repository; never in a prompt's folder, because a prompt from elsewhere must not bring its own
-//! settings. The user's is `logue/config.toml` in the XDG configuration folder. A key that nobody
-//! knows is an error at its position: a misspelled limit would otherwise be no limit.
+//! The project's file takes precedence over the user's; flags and environment take precedence over
+//! both. The project's file is searched in the current directory and above it, up to the directory
+//! of the repository. The directory of a prompt is not searched, because a prompt from elsewhere must
+//! not bring its own settings. The user's file is `logue/config.toml` in the XDG configuration
+//! directory. An unknown key is an error at its position, because a misspelled limit would have no
+//! effect.
 
 pub(crate) mod accounts;
 pub(crate) mod browser;
@@ -45,11 +47,11 @@ use crate::setup::environment::{cache_folder, data_folder, variable};
 use dollars::Dollars;
 use limits::Prices;
 
-/// The settings in force, files merged.
+/// The effective settings of all files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Config {
     layers: Vec<Layer>,
-    /// The patterns of all layers: a project takes none of the user's away.
+    /// The patterns of all layers; a project cannot remove the user's.
     redaction: Redaction,
     hosts: Vec<HostRule>,
     /// The engine of the first file that names one.
@@ -58,9 +60,9 @@ pub(crate) struct Config {
 
 #[derive(Clone, Debug)]
 struct Layer {
-    /// The folder of the file: relative paths in it count from there.
+    /// The directory of the file, which its paths are relative to.
     folder: PathBuf,
-    /// Whether the file is the user's own, and not a project's.
+    /// Whether the file belongs to the user rather than to a project.
     own: bool,
     permissions: PermissionFile,
     approval_timeout: Option<u64>,
@@ -144,10 +146,10 @@ struct Store {
 }
 
 impl Config {
-    /// Reads the files that apply to the current folder.
+    /// Reads the files that apply to the current directory.
     ///
     /// # Errors
-    /// A file is there and cannot be read, or is no valid configuration.
+    /// Returns a failure if an existing file cannot be read or is not a valid configuration.
     pub(crate) fn load() -> Result<Self, Failure> {
         let folders = etcetera::choose_base_strategy().ok();
         let home = folders
@@ -169,7 +171,7 @@ impl Config {
                 Ok(text) => text,
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
                 Err(error) => {
-                    let message = format!("{} cannot be read: {error}", path.display());
+                    let message = format!("cannot read {}: {error}", path.display());
                     return Err(Failure::user("E-CONFIG-INVALID", message));
                 }
             };
@@ -217,7 +219,7 @@ impl Config {
         })
     }
 
-    /// The files in force, the first over the next.
+    /// Returns the effective files by descending precedence.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         self.layers
             .iter()
@@ -228,25 +230,25 @@ impl Config {
         self.layers.iter().find_map(|layer| pick(&layer.file))
     }
 
-    /// The model to use where neither a flag nor the prompt names one.
+    /// Returns the model for a run whose flags and prompt name none.
     pub(crate) fn model(&self) -> Option<String> {
         variable("LOGUE_MODEL")
             .or_else(|| variable("OPENAI_MODEL"))
             .or_else(|| self.first(|file| file.model.name.clone()))
     }
 
-    /// The kind of the model server, where it is not the one that its address suggests.
+    /// Returns the configured kind of the model server; the default depends on its address.
     pub(crate) fn dialect(&self) -> Result<Option<ServerKind>, Failure> {
         let word = self.first(|file| file.model.server.clone());
         word.map(|word| accounts::dialect(&word)).transpose()
     }
 
-    /// Whether answers are asked for as they are made.
+    /// Returns whether responses are streamed.
     pub(crate) fn stream(&self) -> bool {
         self.first(|file| file.model.stream).unwrap_or(true)
     }
 
-    /// The address of the model server of an account.
+    /// Returns the address of the model server of an account.
     pub(crate) fn address(&self, account: &Account, flag: Option<&str>) -> Address {
         let variables = account.address_variables.iter();
         let named = flag
@@ -271,12 +273,11 @@ impl Config {
         })
     }
 
-    /// The key for a model server.
+    /// Returns the key for a model server.
     ///
-    /// A project's `logue.toml` comes with a checkout, and a checkout may come from anybody. So an
-    /// address that it names, and a variable that it names, get no secret that was meant for
-    /// something else: only a key from `--api-key` or from a variable whose name begins with
-    /// `LOGUE_`.
+    /// The `logue.toml` of a project comes with a checkout, which is untrusted. If it names an address
+    /// or a variable, only a key from `--api-key` or from a variable whose name begins with `LOGUE_`
+    /// is sent.
     pub(crate) fn api_key(
         &self,
         account: &Account,
@@ -316,7 +317,7 @@ impl Config {
         }
     }
 
-    /// What one request may cost.
+    /// Returns the limits of one request.
     pub(crate) fn limits(&self) -> HttpLimits {
         let seconds = |pick: fn(&Model) -> Option<u64>, default: Duration| {
             self.first(|file| pick(&file.model))
@@ -336,19 +337,19 @@ impl Config {
         limits
     }
 
-    /// In which form a prompt of gpt-oss models is sent.
+    /// Returns the form in which prompts are sent to gpt-oss models.
     pub(crate) fn harmony_prompt(&self) -> PromptForm {
         self.first(|file| file.model.harmony.prompt())
             .unwrap_or_default()
     }
 
-    /// What a server of gpt-oss models understands.
+    /// Returns the kind of the server for gpt-oss models.
     pub(crate) fn harmony_server(&self) -> HarmonyServer {
         self.first(|file| file.model.harmony.server())
             .unwrap_or_default()
     }
 
-    /// Further folders that tools may read, as the files name them.
+    /// Returns the further directories that tools may read.
     pub(crate) fn roots(&self) -> Vec<PathBuf> {
         let roots = |layer: &Layer| {
             let folder = layer.folder.clone();
@@ -363,7 +364,7 @@ impl Config {
         self.layers.iter().flat_map(roots).collect()
     }
 
-    /// What programs of tools may cost and reach.
+    /// Returns the limits and the access of tool programs.
     pub(crate) fn shell_policy(&self) -> ShellPolicy {
         let layers = self.layers.iter();
         let layers: Vec<tools::Layer<'_>> = layers
@@ -373,7 +374,7 @@ impl Config {
         tools::policy(&layers, std::env::current_exe().ok(), home.as_deref())
     }
 
-    /// What programs find in their environment, those of MCP servers too.
+    /// Returns the environment of tool programs and MCP servers.
     pub(crate) fn environment(&self) -> Vec<(OsString, OsString)> {
         let layers = self.layers.iter();
         let layers: Vec<tools::Layer<'_>> = layers
@@ -382,7 +383,7 @@ impl Config {
         tools::environment(&layers)
     }
 
-    /// What prompts may reach: the hosts of the flags and of the files.
+    /// Returns the network policy with the hosts of the flags and of the files.
     pub(crate) fn network(&self, flags: &[HostRule]) -> FetchPolicy {
         let base = FetchPolicy::default();
         FetchPolicy {
@@ -397,12 +398,12 @@ impl Config {
         }
     }
 
-    /// What `browser.search` asks.
+    /// Returns the search engine of `browser.search`.
     pub(crate) fn search(&self) -> Option<SearchEngine> {
         self.search.clone()
     }
 
-    /// How often the model may be asked in one turn.
+    /// Returns the maximum number of model requests in one turn.
     pub(crate) fn max_requests(&self, flag: Option<u32>) -> usize {
         let most = flag.or_else(|| {
             self.first(|file| file.run.max_requests)
@@ -412,7 +413,7 @@ impl Config {
             .unwrap_or(50)
     }
 
-    /// What asking a server again may cost.
+    /// Returns the limits of retries.
     pub(crate) fn retry_budget(&self, flag: Option<u32>) -> RetryBudget {
         let mut budget = RetryBudget::default();
         if let Some(retries) = flag.or_else(|| self.first(|file| file.model.retries)) {
@@ -425,7 +426,7 @@ impl Config {
         budget
     }
 
-    /// Where answers of agents are kept, and for how long; `None` if they are not.
+    /// Returns the cache of agent responses with its lifetime, or `None` if none is kept.
     pub(crate) fn agent_cache(&self) -> Option<ResponseCache> {
         let hours = self
             .first(|file| file.run.agent_cache_ttl_hours)
@@ -435,27 +436,30 @@ impl Config {
         (hours > 0).then(|| ResponseCache::new(folder, lifetime).without(self.redaction.clone()))
     }
 
-    /// Where rewritten prompts are kept: for so long that a conversation can go on from the same
-    /// words.
+    /// Returns the cache of rewritten prompts.
+    ///
+    /// Its long lifetime lets a conversation continue from the rewritten text.
     pub(crate) fn refined_prompts(&self) -> Option<ResponseCache> {
         let lifetime = Duration::from_hours(24 * 90);
         let cache = ResponseCache::new(cache_folder("refined")?, lifetime);
         Some(cache.without(self.redaction.clone()))
     }
 
-    /// Bytes of the largest payload that is not put into a file that is named by what it holds.
+    /// Returns the size in bytes of the largest inline payload.
+    ///
+    /// A larger one goes to a file named by its content.
     pub(crate) fn inline_bytes(&self) -> usize {
         self.first(|file| file.transcript.max_inline_bytes)
             .unwrap_or(DEFAULT_INLINE_BYTES)
     }
 
-    /// Where sessions are kept; `None` where there is no folder for what belongs to the user.
+    /// Returns the URL of the session store, or `None` without a user data directory.
     pub(crate) fn store(&self, flag: Option<&str>) -> Option<String> {
         let named = flag.map(str::to_owned).or_else(|| variable("LOGUE_STORE"));
         let of_files = || {
             self.layers.iter().find_map(|layer| {
                 let url = layer.file.store.url.clone()?;
-                // A path in a file counts from the file.
+                // A path in a file is relative to the file.
                 match url.strip_prefix("sqlite:") {
                     Some(path) => {
                         let path = layer.folder.join(path);
@@ -472,7 +476,7 @@ impl Config {
         named.or_else(of_files).or_else(of_user)
     }
 
-    /// Where spans go, all of the address; `None` if they go nowhere.
+    /// Returns the full URL that spans are sent to, or `None` if export is disabled.
     pub(crate) fn spans(&self) -> Option<String> {
         if variable("OTEL_SDK_DISABLED").is_some_and(|off| off.eq_ignore_ascii_case("true")) {
             return None;
@@ -484,28 +488,28 @@ impl Config {
         })
     }
 
-    /// What the files say of MCP servers, the first over the next.
+    /// Returns the `[mcp]` tables of the files by descending precedence.
     pub(crate) fn mcp(&self) -> impl Iterator<Item = &Mcp> {
         self.layers.iter().map(|layer| &layer.file.mcp)
     }
 
-    /// What is not written.
+    /// Returns the patterns of text that is not written.
     pub(crate) fn redaction(&self) -> &Redaction {
         &self.redaction
     }
 
-    /// The rules of each file, and whether the file is the user's own.
+    /// Returns the rules of each file, and whether the file belongs to the user.
     pub(crate) fn permission_files(&self) -> impl Iterator<Item = (bool, PermissionFile)> + '_ {
         let layers = self.layers.iter();
         layers.map(|layer| (layer.own, layer.permissions.clone()))
     }
 
-    /// How long a turn waits for a person, in seconds.
+    /// Returns the seconds that a turn waits for a decision.
     pub(crate) fn approval_timeout(&self) -> Option<u64> {
         self.layers.iter().find_map(|layer| layer.approval_timeout)
     }
 
-    /// Folders whose prompts are the user's own.
+    /// Returns the directories whose prompts are trusted.
     pub(crate) fn trusted_folders(&self) -> Vec<PathBuf> {
         let home = etcetera::home_dir().ok();
         let own = self.layers.iter().filter(|layer| layer.own);
@@ -513,7 +517,7 @@ impl Config {
             .collect()
     }
 
-    /// How long to wait for a file that another run holds.
+    /// Returns the timeout for a file that another run holds.
     pub(crate) fn patience(&self) -> Duration {
         Duration::from_secs(
             self.first(|file| file.run.lock_timeout_seconds)
@@ -522,16 +526,18 @@ impl Config {
     }
 }
 
-/// Where the model server is, and who says so.
+/// The address of a model server and its source.
 #[derive(Clone, Debug)]
 pub(crate) struct Address {
     pub(crate) url: String,
-    /// Whether a project's file names it, and not the user.
+    /// Whether the file of a project names the address.
     of_project: bool,
 }
 
-/// The nearest `logue.toml` in `folder` and above: up to the folder of its repository or the home
-/// folder, and only one that belongs to this user.
+/// Finds the nearest `logue.toml` in `folder` and above.
+///
+/// The search ends at the directory of the repository or the home directory, and ignores files of
+/// other users.
 fn project_file(folder: &Path, home: Option<&Path>) -> Option<PathBuf> {
     for folder in folder.ancestors() {
         let file = folder.join("logue.toml");
@@ -545,8 +551,9 @@ fn project_file(folder: &Path, home: Option<&Path>) -> Option<PathBuf> {
     None
 }
 
-/// Whether a file belongs to this user or to the system. Somebody else's file in a shared folder
-/// above is no configuration of ours.
+/// Returns whether a file belongs to this user or to the system.
+///
+/// A file of another user in a shared parent directory must not configure this program.
 fn is_own(metadata: &std::fs::Metadata) -> bool {
     #[cfg(unix)]
     {

@@ -1,4 +1,4 @@
-//! `[network]` of `logue.toml`: which hosts prompts may reach, and for how long.
+//! `[network]` of `logue.toml`: the allowed hosts and the limits of connections.
 
 use logue_source::Span;
 use logue_tools::HostRule;
@@ -15,11 +15,13 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// The hosts. Only a file of the user's own may name private ones: a project's comes with a
-    /// checkout, and a checkout may come from anybody.
+    /// Returns the allowed hosts.
+    ///
+    /// Only a file of the user may name private hosts: the file of a project comes with a checkout,
+    /// which is untrusted.
     ///
     /// # Errors
-    /// The first text that names no host or may not name this one, with its place in the file.
+    /// Returns a message and its position for the first invalid or forbidden host.
     pub(crate) fn rules(&self, own: bool) -> Result<Vec<HostRule>, (Span, String)> {
         let read = |host: &Spanned<String>| {
             let failed = |message: String| (Span::from(host.span()), message);

@@ -37,7 +37,7 @@ impl PermissionTable {
     }
 }
 
-/// `[trust]`: whose prompts are the user's own.
+/// `[trust]`: the directories of the user's own prompts.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TrustTable {
@@ -46,11 +46,12 @@ pub(crate) struct TrustTable {
 }
 
 impl TrustTable {
-    /// Whether a file may say what it says: a project's comes with a checkout, which could call
-    /// itself trusted.
+    /// Checks that a file contains no forbidden setting.
+    ///
+    /// The file of a project comes with a checkout, which could declare itself trusted.
     ///
     /// # Errors
-    /// Why not, and its place in the file.
+    /// Returns a message and its position for the first trusted directory of a project.
     pub(crate) fn check(&self, own: bool) -> Result<(), (Span, &'static str)> {
         match self.directories.first() {
             Some(folder) if !own => Err((
@@ -61,7 +62,9 @@ impl TrustTable {
         }
     }
 
-    /// The folders; relative ones count from the file's, and `~/` is the home folder.
+    /// Returns the trusted directories.
+    ///
+    /// Relative ones are resolved against the directory of the file, `~/` against the home directory.
     pub(crate) fn directories(&self, of_file: &Path, home: Option<&Path>) -> Vec<PathBuf> {
         let directories = self.directories.iter().map(Spanned::get_ref);
         directories

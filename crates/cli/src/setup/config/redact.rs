@@ -1,11 +1,11 @@
-//! `[redact]` of `logue.toml`: what a run does not write.
+//! `[redact]` of `logue.toml`: the patterns of text that a run does not write.
 
 use logue_agent::{Redaction, RedactionError};
 use logue_source::Span;
 use serde::Deserialize;
 use toml::Spanned;
 
-/// Patterns as a file gives them.
+/// The patterns of one file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Redact {
@@ -26,7 +26,7 @@ impl Redact {
     /// Adds the patterns; those without a name are numbered.
     ///
     /// # Errors
-    /// The first one that cannot be used, with its place in the file.
+    /// Returns an error and its position for the first invalid pattern or name.
     pub(crate) fn add_to(&self, redaction: &mut Redaction) -> Result<(), (Span, RedactionError)> {
         for rule in &self.rule {
             redaction

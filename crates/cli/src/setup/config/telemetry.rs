@@ -1,4 +1,4 @@
-//! `[telemetry]` of `logue.toml`: where the spans of a run go, if anywhere.
+//! `[telemetry]` of `logue.toml`: the collector of a run's spans.
 
 use logue_source::Span;
 use serde::Deserialize;
@@ -11,11 +11,13 @@ pub(crate) struct Telemetry {
 }
 
 impl Telemetry {
-    /// Whether a file may say what it says. Only the user's own names an endpoint: a project's comes
-    /// with a checkout, and a collector is sent what its users have keys for.
+    /// Checks that a file contains no forbidden setting.
+    ///
+    /// Only a file of the user may name an endpoint: the file of a project comes with a checkout, and
+    /// requests to a collector contain the keys of its users.
     ///
     /// # Errors
-    /// Why not, and its place in the file.
+    /// Returns a message and its position for the endpoint of a project.
     pub(crate) fn check(&self, own: bool) -> Result<(), (Span, &'static str)> {
         match &self.endpoint {
             Some(endpoint) if !own => Err((
@@ -27,7 +29,7 @@ impl Telemetry {
         }
     }
 
-    /// The address that `/v1/traces` is added to.
+    /// Returns the address to which `/v1/traces` is appended.
     pub(crate) fn endpoint(&self) -> Option<String> {
         self.endpoint
             .as_ref()

@@ -1,9 +1,8 @@
-//! `[tools]` of `logue.toml`: what the programs may cost and reach that a model runs.
+//! `[tools]` of `logue.toml`: the limits and the access of programs that a model runs.
 //!
-//! Settings of one tool are in a table of its name, `[tools.settings."NAME"]`, and take precedence over
-//! those of all. A
-//! project's file comes with a checkout, and a checkout may come from anybody: it may confine more,
-//! never less. What opens something is for the user's own file.
+//! Settings of one tool are in the table `[tools.settings."NAME"]` and take precedence over those of
+//! all tools. The file of a project comes with a checkout, which is untrusted: it may confine more,
+//! never less. Only the user's file may open access.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -25,11 +24,11 @@ use crate::terminal::complain;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(from = "ToolsTable")]
 pub(crate) struct Tools {
-    /// Further folders that tools may read and write.
+    /// Further directories that tools may read and write.
     pub(crate) roots: Vec<PathBuf>,
-    /// Calls that run at the same time.
+    /// The maximum number of concurrent calls.
     pub(crate) concurrency: Option<NonZeroUsize>,
-    /// Whether results are told as envelopes.
+    /// Whether results are sent in envelopes.
     pub(crate) result_envelope: Option<bool>,
     environment: Vec<String>,
     sandbox_required: Option<Spanned<bool>>,
@@ -37,7 +36,7 @@ pub(crate) struct Tools {
     named: BTreeMap<String, Settings>,
 }
 
-/// Settings that all tools have, or one.
+/// The settings of all tools, or of one tool.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Settings {
@@ -54,7 +53,7 @@ struct Settings {
     max_processes: Option<usize>,
 }
 
-/// What confines, as files name it.
+/// The sandbox modes that files name.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 enum Choice {
@@ -75,8 +74,9 @@ impl From<Choice> for SandboxMode {
     }
 }
 
-/// `[tools]` as it is read: the settings of all tools beside the other keys, without
-/// `serde(flatten)`, which loses positions.
+/// The parsed table `[tools]`.
+///
+/// It repeats the settings of all tools, because `serde(flatten)` loses positions.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ToolsTable {
@@ -127,10 +127,10 @@ impl From<ToolsTable> for Tools {
 }
 
 impl Tools {
-    /// Whether the file may say what it says.
+    /// Checks that a file contains no forbidden setting.
     ///
     /// # Errors
-    /// The first setting of a project that opens something, with its place in the file.
+    /// Returns a message and its position for the first setting of a project that opens access.
     pub(crate) fn check(&self, own: bool, folder: &Path) -> Result<(), (Span, String)> {
         if own {
             return Ok(());
@@ -160,7 +160,7 @@ impl Tools {
     }
 }
 
-/// Whether a path of a file leads out of the folder of the file, by its own or over a link.
+/// Returns whether a path leads out of its file's directory, directly or through links.
 fn leads_out(path: &Path, folder: &Path) -> bool {
     let is_inside = |part| matches!(part, Component::Normal(_) | Component::CurDir);
     if path.starts_with("~") || !path.components().all(is_inside) {
@@ -168,16 +168,17 @@ fn leads_out(path: &Path, folder: &Path) -> bool {
     }
     match (folder.canonicalize(), folder.join(path).canonicalize()) {
         (Ok(folder), Ok(real)) => !real.starts_with(folder),
-        // What is not there opens nothing.
+        // A missing path opens no access.
         _ => false,
     }
 }
 
-/// One file's table, and the folder that its paths count from.
+/// The table of one file, and the directory that its paths are relative to.
 pub(crate) type Layer<'a> = (&'a Tools, &'a Path);
 
-/// What programs may cost and reach by all files together, the first one first. `launcher` is this
-/// program.
+/// Merges the tables of all files, by descending precedence, into a policy.
+///
+/// `launcher` is the path of this program.
 pub(crate) fn policy(
     layers: &[Layer<'_>],
     launcher: Option<PathBuf>,
@@ -216,7 +217,7 @@ pub(crate) fn policy(
     policy
 }
 
-/// Options by tables of which the first that says something counts; places add up.
+/// Merges tables into options: the first value counts, and paths accumulate.
 fn options(
     settings: &[(&Settings, &Path)],
     home: Option<&Path>,
@@ -265,7 +266,7 @@ fn options(
     options
 }
 
-/// A path of a file: `~` is the home folder, other relative ones count from the file.
+/// Resolves a path: `~` is the home directory, other paths are relative to `folder`.
 fn placed(path: &Path, folder: &Path, home: Option<&Path>) -> PathBuf {
     match (path.strip_prefix("~"), home) {
         (Ok(rest), Some(home)) => home.join(rest),
@@ -273,7 +274,7 @@ fn placed(path: &Path, folder: &Path, home: Option<&Path>) -> PathBuf {
     }
 }
 
-/// The whole environment of programs: what they need, and what the files name.
+/// Returns the environment of programs: the standard variables and those that the files name.
 pub(crate) fn environment(layers: &[Layer<'_>]) -> Vec<(OsString, OsString)> {
     let extra = layers.iter().flat_map(|(tools, _)| &tools.environment);
     let standard = ShellOptions::STANDARD_ENVIRONMENT.iter().copied();
@@ -283,8 +284,9 @@ pub(crate) fn environment(layers: &[Layer<'_>]) -> Vec<(OsString, OsString)> {
         .collect()
 }
 
-/// Says on standard error, once, what the programs of a prompt are not kept from although nobody
-/// allowed it. A sandbox that is whole is not talked about.
+/// Warns about missing confinement of a prompt's programs, once for each status.
+///
+/// A complete sandbox is not reported.
 pub(crate) fn tell(prompt: &Prompt, policy: &ShellPolicy) {
     let names = prompt.tools.iter().filter_map(|tool| match &tool.kind {
         ToolKind::Command { name, .. } => Some(name.as_str()),

@@ -1,4 +1,4 @@
-//! Where a run reads its prompt and its message, and what it will write to.
+//! The prompt and the message of a run, and the file that it writes.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,13 +16,13 @@ use crate::files::folder_of;
 use crate::language::Language;
 use crate::setup::failures::{source_failure, transcript_failure};
 
-/// The text that is run, and the file that it may grow in.
+/// The text of a run and the transcript that it may append to.
 #[derive(Debug)]
 pub(crate) struct Input {
-    /// What messages call the text.
+    /// The name of the text in messages.
     pub(crate) name: String,
     pub(crate) text: String,
-    /// What the text is written in.
+    /// The language of the text.
     pub(crate) language: Language,
     /// The locked transcript; `None` if nothing is written.
     pub(crate) transcript: Option<TranscriptFile>,
@@ -76,7 +76,7 @@ impl Input {
             (None, _) => (name, bytes),
         };
         let text = into_text(&name, content).map_err(|error| source_failure(&error))?;
-        // Payloads stand beside the file itself, wherever links to it are.
+        // Payloads are beside the file itself, not beside links to it.
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
         let transcript_folder = match (&transcript, &prompt) {
             (Some(file), _) => folder_of(file.path()),
@@ -96,7 +96,7 @@ impl Input {
         })
     }
 
-    /// The prompt in a file, of which nothing is written.
+    /// Reads the prompt of an agent; its file is not written.
     pub(crate) fn of_agent(path: &Path) -> Result<Self, Failure> {
         let name = path.display().to_string();
         let bytes = read_bytes(path).map_err(|error| source_failure(&error))?;
@@ -111,7 +111,7 @@ impl Input {
         })
     }
 
-    /// A transcript that is gone on with, and the prompt that it began as.
+    /// Opens a transcript to continue, with the prompt that it started from.
     pub(crate) fn of_transcript(
         prompt: &Path,
         transcript: &Path,
@@ -165,13 +165,13 @@ impl Input {
         ))
     }
 
-    /// The path of the transcript.
+    /// Returns the path of the transcript.
     pub(crate) fn transcript_path(&self) -> Option<PathBuf> {
         let file = self.transcript.as_ref();
         file.map(|file| file.path().to_owned())
     }
 
-    /// The file that the conversation is known by: the transcript, else the prompt.
+    /// Returns the file that identifies the conversation: the transcript, else the prompt.
     pub(crate) fn conversation(&self) -> PathBuf {
         self.transcript_path()
             .or_else(|| self.prompt.clone())
@@ -179,7 +179,7 @@ impl Input {
     }
 }
 
-/// The message of the command line: its words, or standard input.
+/// Returns the message of the command line or of standard input.
 pub(crate) fn message(words: &[String]) -> Result<Option<String>, Failure> {
     let text = match words {
         [] => return Ok(None),
@@ -190,14 +190,14 @@ pub(crate) fn message(words: &[String]) -> Result<Option<String>, Failure> {
         }
         words => words.join(" "),
     };
-    // The newline that ends a line of `echo` or a file is no part of what is said.
+    // The final newline of `echo` or of a file does not belong to the message.
     let text = text
         .strip_suffix('\n')
         .map_or_else(|| text.clone(), str::to_owned);
     if text.trim().is_empty() {
         return Err(
             Failure::user("chat_message_shape_invalid", "the message is empty")
-                .with_help("say something, or leave the message out to let the model go on"),
+                .with_help("pass a message, or omit it to let the model continue"),
         );
     }
     Ok(Some(text))

@@ -1,3 +1,3 @@
-//! The prompt of a command: where it is read from and what it may name.
+//! The prompt of a command.
 
 pub(crate) mod input;
