@@ -61,9 +61,9 @@ impl fmt::Display for ErrorBucket {
 
 /// Chooses the bucket of an error by its category. Any `Fn(&str) -> ErrorBucket` is one.
 pub trait Classifier: Send + Sync {
-    /// The bucket of the category, as [`EngineError::derived_category`] gives it.
+    /// Returns the bucket of a category from [`EngineError::derived_category`].
     ///
-    /// [`EngineError::derived_category`]: crate::EngineError::derived_category
+    /// [`EngineError::derived_category`]: logue_graph::EngineError::derived_category
     fn classify(&self, category: &str) -> ErrorBucket;
 }
 

@@ -40,6 +40,7 @@ const LAYERS: &[Layer] = &[
     layer("testkit", 0, &[], &[]),
     layer("durability", 7, &[], &[]),
     layer("faultfs", 0, &[], &[]),
+    layer("approved-tool", 7, &[], &[]),
     layer("openarmature-runner", 6, &[], &[]),
     layer("harmony-differential", 7, &[], &[]),
     layer("provider-types", 7, &[], &[]),

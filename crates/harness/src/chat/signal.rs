@@ -90,7 +90,7 @@ impl<E: Send + 'static> ChatHarness<E> {
 
     /// Ends the waits of a session's turns whose deadline has passed.
     ///
-    /// Each turn is put into the inbox with the payload of [`with_expiry`](Self::with_expiry), and
+    /// Each turn is put into the inbox with the payload of [`with_expiry`](super::ChatHarnessBuilder::with_expiry), and
     /// resumes when the inbox is processed next. Returns the names of their signals.
     ///
     /// # Errors
