@@ -131,7 +131,9 @@ impl FnTool {
         self
     }
 
-    /// Sets the maximum size of a result in bytes; a longer one is truncated with a note.
+    /// Sets the maximum size of a result in bytes.
+    ///
+    /// A longer result is truncated with a note.
     #[must_use]
     pub fn with_output_limit(mut self, bytes: usize) -> Self {
         self.output_bytes = bytes;

@@ -194,7 +194,9 @@ fn whereabouts(file: &File, path: &Path) -> io::Result<Option<PathBuf>> {
     }
 }
 
-/// Returns whether a missing path is lexically inside `root`, so that its absence may be reported.
+/// Returns whether a missing path is lexically inside `root`.
+///
+/// The absence of other paths is not reported.
 fn may_name_inside(root: &Path, asked: &Path) -> bool {
     let mut depth = 0_i64;
     let relative = if asked.is_absolute() {

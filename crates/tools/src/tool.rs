@@ -207,7 +207,7 @@ impl ToolResult {
         }
     }
 
-    /// Creates the result of a failed call from foreign text, such as the output of a command.
+    /// Creates the result of a failed call from foreign text, such as command output.
     ///
     /// No code is derived from the text.
     pub fn failure_with_text(text: impl Into<String>) -> Self {

@@ -206,8 +206,9 @@ impl Toolbox {
         )
     }
 
-    /// Returns the preview of a call; `None` if the arguments are sufficient or the tool is
-    /// undeclared.
+    /// Returns the preview of a call.
+    ///
+    /// `None` if the arguments describe the call completely or the tool is undeclared.
     pub async fn preview(&self, call: &ToolCall) -> Option<Preview> {
         self.get(&call.name)?.preview(call.into()).await
     }

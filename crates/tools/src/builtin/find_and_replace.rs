@@ -86,7 +86,7 @@ fn lines_of(text: &str, find: &str) -> String {
     format!("{word} {}{more}", lines.join(", "))
 }
 
-/// Explains why a text was not found, with the line most similar to its first line.
+/// Explains a missing text with the line most similar to its first line.
 fn absent(text: &str, find: &str) -> String {
     let wanted = find.lines().map(str::trim).find(|line| !line.is_empty());
     let like = wanted.and_then(|wanted| {

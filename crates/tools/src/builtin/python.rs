@@ -33,9 +33,8 @@ impl Python {
     ///
     /// The network is closed unless the options open it.
     pub fn new(roots: &Roots, mut options: ShellOptions) -> Self {
-        let description = "Runs a Python 3 program and tells what it prints. Each call begins anew, \
-             in an empty folder of its own: nothing is kept, and only what is printed is seen. There \
-             is no network.";
+        let description = "Runs a Python 3 program and returns its output. Each call starts in a new empty \
+             folder: nothing is kept, and only printed text is returned. The network is not available.";
         let parameters = json!({
             "type": "object",
             "properties": {

@@ -90,7 +90,9 @@ impl Fetched {
         }
     }
 
-    /// Returns whether the body is text; without a clear media type, whether it contains no NUL.
+    /// Returns whether the body is text.
+    ///
+    /// Without a clear media type, a body without NUL is text.
     pub fn is_text(&self) -> bool {
         let kind = self.media_type.as_deref().unwrap_or_default();
         match kind {
@@ -248,7 +250,7 @@ impl Fetcher {
             .map_err(|error| send_error(url, &error))
     }
 
-    /// Returns an allowed URL with the client that can reach it, for protocols other than fetching.
+    /// Returns an allowed URL with its client, for protocols other than fetching.
     ///
     /// The client follows no redirects and connects only to addresses that the policy allows for
     /// the URL.

@@ -53,7 +53,7 @@ impl FetchPolicy {
         })
     }
 
-    /// Returns whether the host is allowed and, if so, whether it may be in a private network.
+    /// Returns whether an allowed host may be private, or `None` for other hosts.
     pub(crate) fn admits(&self, host: &str, port: u16, default_port: bool) -> Option<bool> {
         let fits = |rule: &&HostRule| rule.admits(host, port, default_port);
         let mut fitting = self.hosts.iter().filter(fits).peekable();

@@ -64,7 +64,7 @@ impl Address {
 fn fault(message: String) -> ToolServerError {
     ToolServerError::new(ToolServerErrorKind::Address, message).with_help(
         "write `stdio:COMMAND ARGUMENTS…` for a program, or `https://HOST/PATH`; a word with spaces \
-         stands between quotes",
+         requires quotes",
     )
 }
 

@@ -288,7 +288,7 @@ fn unplaced(
             match other {
                 Some((number, at)) => format!(
                     "the file has no line `{missing}`. Nearest: the hunk's old line {} is line {} of \
-                     the file, behind {}",
+                     the file, after {}",
                     number + 1,
                     at + 1,
                     at.checked_sub(1).map_or("its beginning".to_owned(), line),

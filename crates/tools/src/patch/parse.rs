@@ -277,7 +277,9 @@ fn drop_last(hunks: &mut [Hunk<'_>], count: &mut usize) {
     *count = 0;
 }
 
-/// Returns the line that an `@@` names; the line numbers of a unified diff name none.
+/// Returns the line that an `@@` names.
+///
+/// The line numbers of a unified diff name none.
 fn header_text(header: &str) -> Option<&str> {
     let header = header.strip_prefix(' ').unwrap_or(header).trim_end();
     if let Some(numbers) = header.trim_start().strip_prefix('-')

@@ -7,7 +7,7 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::{BoxFuture, ToolResult};
 
-/// Calls that start in the order in which they are added and end in any order.
+/// Calls that start in the order of their addition and end in any order.
 ///
 /// An exclusive call starts after every earlier call has ended, and later calls start after it has
 /// ended, so effects occur in the order of the response. Nothing runs unless [`next`](Self::next)

@@ -233,7 +233,9 @@ impl Watch {
     }
 }
 
-/// Waits for the end of the process within a time limit; `false` if the requester is gone.
+/// Waits for the end of the process within a time limit.
+///
+/// Returns `false` if the requester is gone.
 fn wait_for(control: &UnixStream, handle: Option<&std::os::fd::OwnedFd>, pause: Duration) -> bool {
     let mut watched = vec![PollFd::new(control, PollFlags::IN)];
     watched.extend(handle.map(|handle| PollFd::new(handle, PollFlags::IN)));

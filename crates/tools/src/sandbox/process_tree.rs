@@ -72,7 +72,9 @@ pub(super) fn settle(pid: Pid) {
     }
 }
 
-/// Ends every descendant; returns their number and the status of `pid`, if it was one of them.
+/// Ends every descendant.
+///
+/// Returns their number and the status of `pid`, if it was one of them.
 ///
 /// All of them are stopped before they are killed, so that none starts another process in between.
 pub(super) fn end(pid: Pid) -> (usize, Option<WaitStatus>) {

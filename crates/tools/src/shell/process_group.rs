@@ -1,4 +1,4 @@
-//! Running a program without a launcher, in a process group that is killed as a whole.
+//! Programs without a launcher, in a process group that is killed together.
 //!
 //! Processes that leave the group are not killed.
 

@@ -174,7 +174,7 @@ impl Drop for Staged {
         for file in &self.files {
             drop(std::fs::remove_file(file));
         }
-        // Directories that are no longer empty stay.
+        // A directory with new content stays.
         for folder in self.folders.iter().rev() {
             drop(std::fs::remove_dir(folder));
         }

@@ -26,7 +26,9 @@ pub(crate) struct WriteTarget {
 }
 
 impl WriteTarget {
-    /// Resolves `path` to an existing file below a root, or to a new file below the first root.
+    /// Resolves `path` to a file below a root.
+    ///
+    /// A new file is below the first root.
     ///
     /// # Errors
     /// Returns a text for the model if the file is outside the roots, is not a regular file, is

@@ -1,7 +1,7 @@
 //! `logue doctor`: problems of this machine that would make a run fail, with remedies.
 //!
 //! Each check examines one subject and returns [`Finding`]s. A failing check does not stop the
-//! others. The checks leave nothing behind, change nothing, and cause no cost.
+//! others. The checks create no files, change nothing, and cost nothing.
 
 mod folders;
 mod model;

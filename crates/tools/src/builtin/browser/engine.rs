@@ -71,7 +71,7 @@ impl SearchEngine {
         })
     }
 
-    /// Sets the path of the result list in a JSON response, as names with dots between them.
+    /// Sets the dotted path of the result list in a JSON response.
     ///
     /// An empty path means that the response is the list.
     #[must_use]

@@ -193,6 +193,8 @@ enum Target {
     Address(String),
 }
 
+/// Returns the page or link to open.
+///
 /// Models also write the number of a link as text, and -1 for an absent value.
 fn target(given: &ArgumentReader) -> Result<Option<Target>, String> {
     if let Some(url) = given.optional_text("url")? {

@@ -40,7 +40,7 @@ impl Pages {
         cursor
     }
 
-    /// Returns the page with that cursor, or the page used last, and makes it the current one.
+    /// Returns the page with that cursor, or the last one, and makes it current.
     pub(super) fn get(&self, cursor: Option<usize>) -> Result<(usize, Arc<Page>), String> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let cursor = cursor

@@ -213,7 +213,7 @@ async fn a_hunk_without_a_place_says_what_is_there() {
         (
             "-nothing\n     two();\n",
             "hunk 1 (patch line 3): the file has no line `nothing`. Nearest: the hunk's old line 2 is \
-             line 3 of the file, behind `    one();`",
+             line 3 of the file, after `    one();`",
         ),
         (
             "-x\n-y\n",
