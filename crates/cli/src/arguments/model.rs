@@ -1,0 +1,47 @@
+//! The flags for the model of a turn, its limits and its access.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use logue_tools::HostRule;
+
+use crate::arguments::{LimitArgs, ResponseArgs};
+
+/// The model, its limits, and the access of the prompt.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ModelArgs {
+    /// Use this model instead of the prompt's: NAME, openai:NAME, harmony:NAME, replay:FILE or echo:
+    #[arg(short, long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// Allow tools and documents to read this directory too
+    #[arg(long = "root", value_name = "DIR")]
+    pub(crate) roots: Vec<PathBuf>,
+
+    /// Allow documents, agents and tools to connect to this host
+    #[arg(long = "allow-host", value_name = "HOST")]
+    pub(crate) allow_hosts: Vec<HostRule>,
+
+    #[command(flatten)]
+    pub(crate) demanding: ResponseArgs,
+
+    /// Limit the requests to the model in this turn [default: 50]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_requests: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+
+    /// Run the agents of the prompt again instead of using cached answers
+    #[arg(long)]
+    pub(crate) no_cache: bool,
+
+    /// Base URL of the model server, including `/v1`, for the provider of -m [default
+    /// provider: openai]
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+
+    /// API key; `OPENAI_API_KEY` or `ANTHROPIC_API_KEY` keeps it out of the process list
+    #[arg(long, value_name = "KEY")]
+    pub(crate) api_key: Option<String>,
+}

@@ -1,0 +1,64 @@
+//! The command line of `logue run`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use logue_agent::PermissionRule;
+
+use crate::arguments::{ModelArgs, StoreArgs, TrustArgs};
+use crate::conversion::form::Form;
+use crate::language::Language;
+
+/// Run one turn of a prompt and append it to its file
+///
+/// The model answers the conversation in FILE, with the tools that FILE declares. Each completed
+/// part is appended to FILE, so the next run continues from there. The answer is printed as it
+/// arrives.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    logue run review.md\n  \
+    logue run review.md \"And the tests?\"\n  \
+    git diff | logue run review.md -\n  \
+    logue run --no-save -m replay:session.ocml review.md")]
+pub(crate) struct RunArgs {
+    /// ChatMD prompt or OpenChatML transcript; `-` is standard input and implies --no-save
+    pub(crate) file: String,
+
+    /// User message to append first; `-` reads it from standard input
+    #[arg(value_name = "MESSAGE")]
+    pub(crate) message: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) asking: ModelArgs,
+
+    /// Form of FILE [default: by its name and content]
+    #[arg(long, value_name = "FORM", value_parser = Form::language_parser())]
+    pub(crate) from: Option<Language>,
+
+    /// Start or continue this transcript instead of FILE
+    #[arg(short, long, value_name = "TRANSCRIPT", conflicts_with = "no_save")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Leave FILE as it is
+    #[arg(long)]
+    pub(crate) no_save: bool,
+
+    /// Record the model responses to a new file for -m replay:FILE
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+
+    /// Allow, ask about or deny calls of a tool; `*` names all others
+    #[arg(long = "permission", value_name = "TOOL=allow|ask|deny")]
+    pub(crate) permissions: Vec<PermissionRule>,
+
+    #[command(flatten)]
+    pub(crate) trust: TrustArgs,
+
+    /// The store of a suspended turn.
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+
+    /// Print events as JSON lines
+    #[arg(long)]
+    pub(crate) json: bool,
+}
