@@ -75,7 +75,7 @@ impl From<ErrorBucket> for Exit {
 
 /// The failure of a command, which `main` prints once on standard error.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct CliError {
     /// The exit status of the program.
     pub(crate) exit: Exit,
     /// The stable code or category.
@@ -90,7 +90,7 @@ pub(crate) struct Failure {
     pub(crate) report: Option<String>,
 }
 
-impl Failure {
+impl CliError {
     pub(crate) fn new(exit: Exit, code: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             exit,

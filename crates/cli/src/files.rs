@@ -7,7 +7,7 @@ use std::sync::Arc;
 use logue_agent::FileLoader;
 use logue_tools::{RootError, Roots};
 
-use crate::exit::Failure;
+use crate::exit::CliError;
 
 /// Returns a loader for the files that a document at `path` may reference.
 ///
@@ -27,13 +27,13 @@ pub(crate) fn file_world(path: &Path) -> Result<FileLoader, RootError> {
 pub(crate) fn find_files(
     folder: &Path,
     wanted: impl Fn(&Path) -> bool,
-) -> Result<Vec<PathBuf>, Failure> {
+) -> Result<Vec<PathBuf>, CliError> {
     let mut files = Vec::new();
     let mut waiting = vec![folder.to_owned()];
     while let Some(folder) = waiting.pop() {
         let unreadable = |error: io::Error| {
             let message = format!("cannot search `{}`: {error}", folder.display());
-            Failure::user("E-SOURCE-READ", message)
+            CliError::user("E-SOURCE-READ", message)
         };
         let mut entries = Vec::new();
         for entry in std::fs::read_dir(&folder).map_err(unreadable)? {

@@ -33,7 +33,7 @@ pub(crate) fn to_json(source: &Source<'_>, diagnostic: &Diagnostic) -> Value {
 }
 
 /// Returns the message and the remedies as plain text of several lines.
-pub(crate) fn told(diagnostic: &Diagnostic) -> String {
+pub(crate) fn plain_text(diagnostic: &Diagnostic) -> String {
     let mut text = diagnostic.message.clone();
     if let Some(expected) = &diagnostic.expected {
         text.push_str("\nexpected: ");

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use logue_source::{ColorMode, escape_untrusted};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 
 /// Returns the colour mode of standard error.
 ///
@@ -58,13 +58,13 @@ pub(crate) fn print_as_is(text: &str) -> io::Result<()> {
 }
 
 /// Writes to standard error; errors are ignored, since no stream remains for a report.
-pub(crate) fn complain(text: &str) {
+pub(crate) fn print_error(text: &str) {
     let mut err = io::stderr().lock();
     drop(err.write_all(text.as_bytes()).and_then(|()| err.flush()));
 }
 
 /// Treats a closed pipe as the normal end of a command.
-pub(crate) fn closed_pipe_is_done(written: io::Result<()>) -> Result<Exit, Failure> {
+pub(crate) fn ignore_broken_pipe(written: io::Result<()>) -> Result<Exit, CliError> {
     match written {
         Ok(()) => Ok(Exit::Done),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),
@@ -73,8 +73,8 @@ pub(crate) fn closed_pipe_is_done(written: io::Result<()>) -> Result<Exit, Failu
 }
 
 /// Returns the failure of a write to standard output.
-pub(crate) fn write_failed(error: &io::Error) -> Failure {
-    Failure::new(
+pub(crate) fn write_failed(error: &io::Error) -> CliError {
+    CliError::new(
         Exit::Internal,
         "stdout_write_failed",
         format!("cannot write the output: {error}"),
@@ -82,6 +82,6 @@ pub(crate) fn write_failed(error: &io::Error) -> Failure {
 }
 
 /// Prints a failure on standard error.
-pub(crate) fn report(failure: &Failure) {
-    complain(&failure.text());
+pub(crate) fn report(failure: &CliError) {
+    print_error(&failure.text());
 }

@@ -7,7 +7,7 @@ use logue_agent::{read_all, read_bytes};
 use logue_o200k::VOCABULARY_SIZE;
 use serde_json::Value;
 
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::setup::failures::source_failure;
 
 pub(crate) fn is_stdin(file: &Path) -> bool {
@@ -24,7 +24,7 @@ pub(crate) fn name(file: &Path) -> String {
 }
 
 /// Reads a file and returns its name for messages and its bytes.
-pub(crate) fn whole(file: &Path) -> Result<(String, Vec<u8>), Failure> {
+pub(crate) fn read_file(file: &Path) -> Result<(String, Vec<u8>), CliError> {
     let name = name(file);
     let read = if is_stdin(file) {
         read_all(&name, io::stdin().lock())
@@ -35,10 +35,10 @@ pub(crate) fn whole(file: &Path) -> Result<(String, Vec<u8>), Failure> {
 }
 
 /// Parses token ids from a JSON array, or from numbers separated by white space.
-pub(crate) fn ids_of(name: &str, text: &[u8]) -> Result<Vec<u32>, Failure> {
+pub(crate) fn ids_of(name: &str, text: &[u8]) -> Result<Vec<u32>, CliError> {
     let wrong = |what: &str| {
         let shown: String = what.chars().take(40).collect();
-        Failure::user(
+        CliError::user(
             "invalid_token_ids",
             format!("`{name}`: invalid token id `{shown}`"),
         )
@@ -58,7 +58,7 @@ pub(crate) fn ids_of(name: &str, text: &[u8]) -> Result<Vec<u32>, Failure> {
         return words.map(|word| id(word.parse().ok(), word)).collect();
     }
     let values: Vec<Value> = serde_json::from_str(&text).map_err(|error| {
-        Failure::user(
+        CliError::user(
             "invalid_token_ids",
             format!("`{name}` is not JSON: {error}"),
         )

@@ -79,7 +79,7 @@ fn description(file: &Path) -> Option<String> {
     let text = into_text(&name, read_bytes(file).ok()?).ok()?;
     let tree = parse(&text);
     let (document, _) = Document::from_tree(&tree);
-    let said = |speakers: &[MessageRole]| {
+    let first_line = |speakers: &[MessageRole]| {
         document.elements.iter().find_map(|element| match element {
             Element::Message(message) if speakers.contains(&message.role) => {
                 message.content.iter().find_map(|item| match item {
@@ -94,7 +94,7 @@ fn description(file: &Path) -> Option<String> {
             _ => None,
         })
     };
-    let said =
-        said(&[MessageRole::System, MessageRole::Developer]).or_else(|| said(&[MessageRole::User]));
-    Some(said.unwrap_or_else(|| format!("Runs the prompt {name}")))
+    let line = first_line(&[MessageRole::System, MessageRole::Developer])
+        .or_else(|| first_line(&[MessageRole::User]));
+    Some(line.unwrap_or_else(|| format!("Runs the prompt {name}")))
 }

@@ -43,11 +43,11 @@ impl ServerHandler for PromptServer {
         let peer = context.peer;
         tokio::spawn(async move {
             while changes.changed().await.is_ok() {
-                let told = async {
+                let notified = async {
                     peer.notify_tool_list_changed().await?;
                     peer.notify_prompt_list_changed().await
                 };
-                if told.await.is_err() {
+                if notified.await.is_err() {
                     return;
                 }
             }
@@ -150,7 +150,7 @@ impl ServerHandler for PromptServer {
                 messages.push(PromptMessage::new_text(role.clone(), text));
             }
             messages.extend(
-                pictures(&message.content).map(|picture| PromptMessage::new(role.clone(), picture)),
+                images(&message.content).map(|image| PromptMessage::new(role.clone(), image)),
             );
         }
         let input = request.arguments.as_ref();
@@ -177,13 +177,13 @@ impl ServerHandler for PromptServer {
             ));
         };
         let _turn = self.turn(&context).await?;
-        let said = Arc::new(Said::default());
-        let listener = Arc::clone(&said);
+        let progress = Arc::new(ProgressText::default());
+        let listener = Arc::clone(&progress);
         let answering = answer(self.host(), &entry.file, input, listener);
-        let telling = tell_progress(&context, &said);
+        let reporting = report_progress(&context, &progress);
         tokio::select! {
             () = context.ct.cancelled() => Err(cancelled()),
-            () = telling => Err(cancelled()),
+            () = reporting => Err(cancelled()),
             answered = answering => Ok(match answered {
                 Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]).into(),
                 Err(failed) => error(&failed.to_string()),
@@ -202,7 +202,7 @@ pub(crate) fn cancelled() -> ErrorData {
 }
 
 /// Converts the images of a message: data as content, addresses as links.
-fn pictures(content: &Content) -> impl Iterator<Item = ContentBlock> + '_ {
+fn images(content: &Content) -> impl Iterator<Item = ContentBlock> + '_ {
     let blocks: &[logue_message::ContentBlock] = match content {
         Content::Blocks(blocks) => blocks,
         _ => &[],
@@ -223,12 +223,12 @@ fn pictures(content: &Content) -> impl Iterator<Item = ContentBlock> + '_ {
 
 /// Text of a response that was not reported yet.
 #[derive(Default)]
-struct Said {
+struct ProgressText {
     words: Mutex<String>,
     news: Notify,
 }
 
-impl Listener for Said {
+impl Listener for ProgressText {
     fn event(&self, event: TurnEvent) {
         if let TurnEvent::Delta(text) = event {
             let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
@@ -239,19 +239,22 @@ impl Listener for Said {
 }
 
 /// Reports text of the response to a client that requests progress. Never ends.
-async fn tell_progress(context: &RequestContext<RoleServer>, said: &Said) {
+async fn report_progress(context: &RequestContext<RoleServer>, progress: &ProgressText) {
     let Some(token) = context.meta.get_progress_token() else {
         return std::future::pending().await;
     };
-    let mut told = 0_u32;
+    let mut count = 0_u32;
     loop {
-        said.news.notified().await;
+        progress.news.notified().await;
         let words = {
-            let mut words = said.words.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut words = progress
+                .words
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut *words)
         };
-        told = told.saturating_add(1);
-        let news = ProgressNotificationParam::new(token.clone(), f64::from(told));
+        count = count.saturating_add(1);
+        let news = ProgressNotificationParam::new(token.clone(), f64::from(count));
         // A closed connection ends the call elsewhere.
         drop(context.peer.notify_progress(news.with_message(words)).await);
     }

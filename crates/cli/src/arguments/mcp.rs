@@ -55,7 +55,7 @@ pub(crate) struct McpServeArgs {
     pub(crate) paths: Vec<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) asking: ModelArgs,
+    pub(crate) model_args: ModelArgs,
 
     /// Allow or deny calls of a tool; `*` names all others
     #[arg(long = "permission", value_name = "TOOL=allow|deny")]

@@ -23,7 +23,7 @@ pub(crate) struct ModelArgs {
     pub(crate) allow_hosts: Vec<HostRule>,
 
     #[command(flatten)]
-    pub(crate) demanding: ResponseArgs,
+    pub(crate) response: ResponseArgs,
 
     /// Limit the requests to the model in this turn [default: 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

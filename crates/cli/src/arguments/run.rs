@@ -29,7 +29,7 @@ pub(crate) struct RunArgs {
     pub(crate) message: Vec<String>,
 
     #[command(flatten)]
-    pub(crate) asking: ModelArgs,
+    pub(crate) model_args: ModelArgs,
 
     /// Form of FILE [default: by its name and content]
     #[arg(long, value_name = "FORM", value_parser = Form::language_parser())]

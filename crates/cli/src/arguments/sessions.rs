@@ -64,7 +64,7 @@ pub(crate) struct SendArgs {
     pub(crate) trust: TrustArgs,
 
     #[command(flatten)]
-    pub(crate) asking: ModelArgs,
+    pub(crate) model_args: ModelArgs,
 
     /// Print events as JSON lines
     #[arg(long)]
@@ -140,7 +140,7 @@ pub(crate) struct SignalArgs {
     pub(crate) store: StoreArgs,
 
     #[command(flatten)]
-    pub(crate) asking: ModelArgs,
+    pub(crate) model_args: ModelArgs,
 
     /// Print events as JSON lines
     #[arg(long)]

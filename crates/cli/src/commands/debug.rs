@@ -10,13 +10,13 @@ use openchatml::{Dialect, Frame, FrameRole, Terminator, harmony};
 use serde_json::{Value, json};
 
 use crate::arguments::{DebugCommand, FramesArgs, StartRole, TreeArgs};
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::files::file_world;
 use crate::setup::failures::source_failure;
-use crate::terminal::{closed_pipe_is_done, complain, error_style, print};
-use crate::token_ids::{ids_of, whole};
+use crate::terminal::{error_style, ignore_broken_pipe, print, print_error};
+use crate::token_ids::{ids_of, read_file};
 
-pub(crate) fn debug(command: &DebugCommand) -> Result<Exit, Failure> {
+pub(crate) fn debug(command: &DebugCommand) -> Result<Exit, CliError> {
     match command {
         DebugCommand::Frames(arguments) => frames(arguments),
         DebugCommand::Tree(arguments) => tree(arguments),
@@ -24,17 +24,17 @@ pub(crate) fn debug(command: &DebugCommand) -> Result<Exit, Failure> {
 }
 
 /// Prints the complete tree, then its diagnostics.
-fn tree(arguments: &TreeArgs) -> Result<Exit, Failure> {
-    let (name, bytes) = whole(&arguments.file)?;
+fn tree(arguments: &TreeArgs) -> Result<Exit, CliError> {
+    let (name, bytes) = read_file(&arguments.file)?;
     let text = into_text(&name, bytes).map_err(|error| source_failure(&error))?;
     if arguments.expand_imports {
         return expanded(&name, &text, &arguments.file);
     }
     let tree = chatmd::parse(&text);
-    closed_pipe_is_done(print(&format!("{}\n", tree.to_json())))?;
+    ignore_broken_pipe(print(&format!("{}\n", tree.to_json())))?;
     let source = Source::new(&name, text.as_bytes());
     for diagnostic in tree.diagnostics() {
-        complain(&format!("{}\n", source.render(diagnostic, error_style())));
+        print_error(&format!("{}\n", source.render(diagnostic, error_style())));
     }
     Ok(if tree.has_errors() {
         Exit::Findings
@@ -44,18 +44,18 @@ fn tree(arguments: &TreeArgs) -> Result<Exit, Failure> {
 }
 
 /// Prints the tree with its imports, from the directory of the file and below.
-fn expanded(name: &str, text: &str, path: &Path) -> Result<Exit, Failure> {
+fn expanded(name: &str, text: &str, path: &Path) -> Result<Exit, CliError> {
     let mut world = file_world(path).map_err(|error| {
-        Failure::user(
+        CliError::user(
             "E-SOURCE-READ",
             format!("cannot read the directory: {error}"),
         )
     })?;
     let loaded = chatmd::load(name, text, &mut world);
-    closed_pipe_is_done(print(&format!("{}\n", loaded.to_json())))?;
+    ignore_broken_pipe(print(&format!("{}\n", loaded.to_json())))?;
     let map = loaded.source_map();
     for error in loaded.diagnostics().iter().filter(|found| found.is_error()) {
-        complain(&format!("{}\n", map.render(error, error_style())));
+        print_error(&format!("{}\n", map.render(error, error_style())));
     }
     Ok(if loaded.has_errors() {
         Exit::Findings
@@ -64,27 +64,27 @@ fn expanded(name: &str, text: &str, path: &Path) -> Result<Exit, Failure> {
     })
 }
 
-fn frames(arguments: &FramesArgs) -> Result<Exit, Failure> {
+fn frames(arguments: &FramesArgs) -> Result<Exit, CliError> {
     if arguments.tokens && arguments.from.is_some_and(|from| from != Dialect::Harmony) {
         return Err(
-            Failure::new(Exit::Usage, "usage", "--tokens supports Harmony only")
+            CliError::new(Exit::Usage, "usage", "--tokens supports Harmony only")
                 .with_help("leave --tokens or --from out"),
         );
     }
-    let (name, bytes) = whole(&arguments.file)?;
+    let (name, bytes) = read_file(&arguments.file)?;
     if arguments.tokens {
         let ids = ids_of(&name, &bytes)?;
         let found = from_ids(&ids, arguments.start_role);
-        return closed_pipe_is_done(print(&format!("{found:#}\n")));
+        return ignore_broken_pipe(print(&format!("{found:#}\n")));
     }
-    let told = arguments
+    let named_dialect = arguments
         .from
         .or(arguments.start_role.map(|_| Dialect::Harmony));
-    let found = match told.unwrap_or_else(|| dialect(&arguments.file, &bytes)) {
+    let found = match named_dialect.unwrap_or_else(|| dialect(&arguments.file, &bytes)) {
         Dialect::Harmony => from_harmony(&bytes, arguments.start_role),
         _ => from_openchatml(&bytes),
     };
-    closed_pipe_is_done(print(&format!("{found:#}\n")))
+    ignore_broken_pipe(print(&format!("{found:#}\n")))
 }
 
 /// Returns the dialect of a file, OpenChatML or Harmony.

@@ -1,10 +1,10 @@
 //! `logue fix`: repairs of damaged transcripts.
 
 use crate::arguments::FixArgs;
-use crate::exit::{Exit, Failure};
-use crate::rewrite::{Made, Options, rewrite};
+use crate::exit::{CliError, Exit};
+use crate::rewrite::{Options, RewriteResult, rewrite};
 
-pub(crate) fn fix(arguments: &FixArgs) -> Result<Exit, Failure> {
+pub(crate) fn fix(arguments: &FixArgs) -> Result<Exit, CliError> {
     let options = Options {
         write: !arguments.check && !arguments.diff,
         backup: !arguments.no_backup,
@@ -16,7 +16,7 @@ pub(crate) fn fix(arguments: &FixArgs) -> Result<Exit, Failure> {
     };
     rewrite(&arguments.paths, options, &|text| {
         let repair = chatmd::repair(text);
-        Made {
+        RewriteResult {
             text: Some(repair.text),
             changes: repair.changes,
             remaining: repair.remaining,

@@ -1,10 +1,10 @@
 //! `logue fmt`: the canonical layout.
 
 use crate::arguments::FmtArgs;
-use crate::exit::{Exit, Failure};
-use crate::rewrite::{Made, Options, rewrite};
+use crate::exit::{CliError, Exit};
+use crate::rewrite::{Options, RewriteResult, rewrite};
 
-pub(crate) fn fmt(arguments: &FmtArgs) -> Result<Exit, Failure> {
+pub(crate) fn fmt(arguments: &FmtArgs) -> Result<Exit, CliError> {
     let options = Options {
         write: !arguments.check && !arguments.diff,
         backup: false,
@@ -19,7 +19,7 @@ pub(crate) fn fmt(arguments: &FmtArgs) -> Result<Exit, Failure> {
             Ok(text) => (Some(text), Vec::new()),
             Err(errors) => (None, errors),
         };
-        Made {
+        RewriteResult {
             text,
             changes: Vec::new(),
             remaining,

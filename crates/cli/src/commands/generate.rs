@@ -7,25 +7,25 @@ use clap::CommandFactory as _;
 use clap_complete::Shell;
 
 use crate::arguments::Cli;
-use crate::exit::{Exit, Failure};
-use crate::terminal::{closed_pipe_is_done, write_failed};
+use crate::exit::{CliError, Exit};
+use crate::terminal::{ignore_broken_pipe, write_failed};
 
-pub(crate) fn completions(shell: Shell) -> Result<Exit, Failure> {
+pub(crate) fn completions(shell: Shell) -> Result<Exit, CliError> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "logue", &mut script);
-    closed_pipe_is_done(io::stdout().write_all(&script))
+    ignore_broken_pipe(io::stdout().write_all(&script))
 }
 
-pub(crate) fn pages(folder: Option<&Path>) -> Result<Exit, Failure> {
+pub(crate) fn pages(folder: Option<&Path>) -> Result<Exit, CliError> {
     let Some(folder) = folder else {
         let mut page = Vec::new();
         clap_mangen::Man::new(Cli::command())
             .render(&mut page)
             .map_err(|error| write_failed(&error))?;
-        return closed_pipe_is_done(io::stdout().write_all(&page));
+        return ignore_broken_pipe(io::stdout().write_all(&page));
     };
     clap_mangen::generate_to(Cli::command(), folder).map_err(|error| {
-        Failure::user(
+        CliError::user(
             "E-SOURCE-READ",
             format!("cannot write to {}: {error}", folder.display()),
         )

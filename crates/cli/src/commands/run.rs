@@ -15,7 +15,7 @@ use logue_agent::{
 use logue_message::ChatMessage;
 
 use crate::arguments::RunArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::setup::config::Config;
 use crate::setup::failures::transcript_failure;
 use crate::setup::model::recorded;
@@ -26,13 +26,13 @@ use crate::setup::prompt::input::{self, Input};
 use crate::setup::session_turn::resume_command;
 use crate::setup::signals::{runtime, until_signal};
 use crate::setup::store::{new_id, open};
-use crate::setup::suspended::Waiting;
+use crate::setup::suspended::SuspendedFileTurn;
 use crate::setup::transcript::transcript_of;
 use crate::setup::turn_environment::TurnSettings;
 use crate::telemetry;
 use crate::terminal::write_failed;
 
-pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, CliError> {
     let output = Arc::new(Output::new(arguments.json));
     let result = Config::load()
         .inspect(telemetry::start)
@@ -73,11 +73,13 @@ enum Ended {
 }
 
 /// Prepares the prompt, runs its turn, and stores the turn if it suspends.
-fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<Ended, Failure> {
+fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<Ended, CliError> {
     // Standard input is read before the lock, so that other runs do not wait for it.
     let message = input::message(&arguments.message)?;
     let has_message = message.is_some();
-    let input = Input::open(arguments, config.patience(), |path| output.waiting(path))?;
+    let input = Input::open(arguments, config.lock_timeout(), |path| {
+        output.waiting(path)
+    })?;
     let environment = environment(arguments, config, output, &input)?;
     let source = input.source(History::Prompt {
         message: message.map(ChatMessage::user),
@@ -85,7 +87,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
     let runtime = runtime()?;
     // Documents of the prompt may call agents, so preparation can take as long as a turn.
     let prepared = match runtime.block_on(until_signal(prepare(&environment, source))) {
-        Ok(prepared) => prepared.map_err(|error| prepare_failure(&error, &arguments.asking))?,
+        Ok(prepared) => prepared.map_err(|error| prepare_failure(&error, &arguments.model_args))?,
         Err(exit) => {
             runtime.shutdown_background();
             return Ok(Ended::Signalled(exit, None));
@@ -128,7 +130,7 @@ fn environment(
     config: &Config,
     output: &Arc<Output>,
     input: &Input,
-) -> Result<Environment, Failure> {
+) -> Result<Environment, CliError> {
     let has_file = input.transcript.is_some();
     let approvals = if has_file {
         Approvals::Suspend
@@ -144,7 +146,7 @@ fn environment(
     drop(rules);
     let settings = TurnSettings {
         config,
-        asking: &arguments.asking,
+        model_args: &arguments.model_args,
         trust: &arguments.trust,
         output,
         approvals,
@@ -159,7 +161,7 @@ fn start(
     input: Input,
     arguments: &RunArgs,
     config: &Config,
-) -> Result<Turn, Failure> {
+) -> Result<Turn, CliError> {
     if let Some(path) = &arguments.record {
         let provider = &mut prepared.assistant.provider;
         *provider = recorded(Arc::clone(provider), path, config)?;
@@ -173,9 +175,9 @@ fn start(
 }
 
 /// Reports an end of a turn that this program does not handle.
-fn unknown_end() -> Failure {
+fn unknown_end() -> CliError {
     let message = "cannot report the end of the turn: unknown kind of end";
-    Failure::new(Exit::Internal, "internal", message)
+    CliError::new(Exit::Internal, "internal", message)
 }
 
 /// Adds the usage and cost of agents that documents called before the turn.
@@ -192,12 +194,12 @@ async fn keep(
     transcript: &Path,
     permissions: &Permissions,
     turn: &TurnSuspension,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let prompt = PathBuf::from(&arguments.file);
-    let waiting = Waiting {
+    let waiting = SuspendedFileTurn {
         transcript,
         prompt: &std::path::absolute(&prompt).unwrap_or(prompt),
-        model: arguments.asking.model.as_deref(),
+        model: arguments.model_args.model.as_deref(),
         permissions,
         turn,
     };
@@ -205,14 +207,14 @@ async fn keep(
     waiting.keep(&store).await
 }
 
-fn turn_failure(error: &TurnError) -> Failure {
+fn turn_failure(error: &TurnError) -> CliError {
     let exit = match error.category.as_str() {
         "transcript_locked" => Exit::Busy,
         "internal" => Exit::Internal,
         TOOL_RESULT_REQUIRED => Exit::Suspended,
         _ => Exit::from(error.bucket),
     };
-    let mut failure = Failure::new(exit, error.category.clone(), error.message.clone());
+    let mut failure = CliError::new(exit, error.category.clone(), error.message.clone());
     failure.retry_after = error.retry_after;
     if let Some(help) = &error.help {
         failure = failure.with_help(help.clone());

@@ -13,15 +13,15 @@ use serde_json::json;
 
 use crate::arguments::ScanArgs;
 use crate::conversion::form::{Form, looks_like_json};
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::files::find_files;
 use crate::finding::to_json;
-use crate::terminal::{closed_pipe_is_done, complain, error_style, print};
+use crate::terminal::{error_style, ignore_broken_pipe, print, print_error};
 
 /// Bytes that are read at a time.
 const PIECE: usize = 64 * 1024;
 
-pub(crate) fn scan(arguments: &ScanArgs) -> Result<Exit, Failure> {
+pub(crate) fn scan(arguments: &ScanArgs) -> Result<Exit, CliError> {
     let mut tally = Tally::default();
     for path in &arguments.paths {
         if path.as_os_str() == "-" {
@@ -35,7 +35,7 @@ pub(crate) fn scan(arguments: &ScanArgs) -> Result<Exit, Failure> {
         }
     }
     if !arguments.json {
-        complain(&format!("{tally}\n"));
+        print_error(&format!("{tally}\n"));
     }
     Ok(if tally.unreadable > 0 {
         Exit::UserCorrectable
@@ -71,7 +71,7 @@ impl std::fmt::Display for Tally {
 }
 
 impl Tally {
-    fn file(&mut self, path: &Path, arguments: &ScanArgs) -> Result<(), Failure> {
+    fn file(&mut self, path: &Path, arguments: &ScanArgs) -> Result<(), CliError> {
         let name = path.display().to_string();
         let opened = std::fs::metadata(path).and_then(|metadata| {
             if metadata.is_file() {
@@ -93,7 +93,10 @@ impl Tally {
     fn unreadable(&mut self, name: &str, error: &io::Error) {
         self.unreadable += 1;
         let message = format!("cannot read `{name}`: {error}");
-        crate::terminal::report(&Failure::user(DiagnosticCode::SourceRead.as_str(), message));
+        crate::terminal::report(&CliError::user(
+            DiagnosticCode::SourceRead.as_str(),
+            message,
+        ));
     }
 
     fn stream(
@@ -102,7 +105,7 @@ impl Tally {
         path: Option<&Path>,
         mut stream: impl Read,
         arguments: &ScanArgs,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         self.files += 1;
         let mut buffer = vec![0; PIECE];
         let mut filled = match fill(&mut stream, &mut buffer) {
@@ -127,7 +130,7 @@ impl Tally {
             }
             lines.push(piece);
             for token in found {
-                self.tell(name, &mut lines, &token, arguments.json)?;
+                self.report(name, &mut lines, &token, arguments.json)?;
             }
             lines.forget();
             if last {
@@ -144,13 +147,13 @@ impl Tally {
         }
     }
 
-    fn tell(
+    fn report(
         &mut self,
         name: &str,
         lines: &mut Lines,
         found: &TokenHit,
         json: bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         let (severity, message, help) = if found.is_escaped {
             self.harmless += 1;
             let message = format!("`{}` is escaped and harmless here", found.token);
@@ -171,17 +174,17 @@ impl Tally {
             let mut value = to_json(&source, &diagnostic);
             value["token"] = json!(found.token);
             value["harmless"] = json!(found.is_escaped);
-            return closed_pipe_is_done(print(&format!("{value}\n"))).map(drop);
+            return ignore_broken_pipe(print(&format!("{value}\n"))).map(drop);
         }
         if found.is_escaped {
             let place = source.place(span.start);
-            complain(&format!(
+            print_error(&format!(
                 "{place}: {}\n",
                 escape_untrusted(&diagnostic.message)
             ));
             return Ok(());
         }
-        complain(&format!("{}\n", source.render(&diagnostic, error_style())));
+        print_error(&format!("{}\n", source.render(&diagnostic, error_style())));
         Ok(())
     }
 }
@@ -202,13 +205,13 @@ fn fill(stream: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
 
 /// Returns the format of a text.
 ///
-/// The format follows from `told` if given, else from the file extension and the first bytes.
-fn text_of(path: Option<&Path>, begin: &[u8], told: Option<Form>) -> ScanFormat {
+/// The format follows from `named_form` if given, else from the file extension and the first bytes.
+fn text_of(path: Option<&Path>, begin: &[u8], named_form: Option<Form>) -> ScanFormat {
     let ending = path
         .and_then(Path::extension)
         .and_then(|ending| ending.to_str());
     let json = matches!(ending, Some("json" | "jsonl" | "ndjson")) || looks_like_json(begin);
-    match told {
+    match named_form {
         Some(Form::Dialect(dialect)) => ScanFormat::Envelope(dialect),
         Some(Form::Projection(_)) => ScanFormat::Json,
         Some(Form::Chatmd | Form::Text) => ScanFormat::Plain,

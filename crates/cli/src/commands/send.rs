@@ -6,33 +6,33 @@ use logue_harness::chat::SendOptions;
 use logue_message::ChatMessage;
 
 use crate::arguments::SendArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::setup::config::Config;
 use crate::setup::output::Output;
 use crate::setup::prompt::input;
 use crate::setup::session_agent::{Agent, SessionCommand};
-use crate::setup::session_turn::{Ended, refused, told, watch};
+use crate::setup::session_turn::{Ended, refused, report_outcome, watch};
 use crate::setup::signals::{runtime, until_signal};
 use crate::setup::store::{open, store_failure};
 use crate::setup::suspended;
 use crate::telemetry;
 
-pub(crate) fn send(arguments: &SendArgs) -> Result<Exit, Failure> {
+pub(crate) fn send(arguments: &SendArgs) -> Result<Exit, CliError> {
     let output = Arc::new(Output::new(arguments.json));
     let ended = Config::load()
         .inspect(telemetry::start)
         .and_then(|config| turn(arguments, &config, &output));
-    told(&output, &arguments.store, ended)
+    report_outcome(&output, &arguments.store, ended)
 }
 
-fn turn(arguments: &SendArgs, config: &Config, output: &Arc<Output>) -> Result<Ended, Failure> {
+fn turn(arguments: &SendArgs, config: &Config, output: &Arc<Output>) -> Result<Ended, CliError> {
     let Some(message) = input::message(&arguments.message)? else {
-        return Err(Failure::new(Exit::Usage, "usage", "no message"));
+        return Err(CliError::new(Exit::Usage, "usage", "no message"));
     };
     let session = arguments.session.as_str();
     if session.is_empty() {
         let message = "empty session name";
-        return Err(Failure::user("harness_session_id_unresolved", message)
+        return Err(CliError::user("harness_session_id_unresolved", message)
             .with_help("use any other text as the name"));
     }
     suspended::refuse_file(session)?;
@@ -46,12 +46,12 @@ fn turn(arguments: &SendArgs, config: &Config, output: &Arc<Output>) -> Result<E
                 session,
                 known.as_ref(),
                 arguments.agent.as_deref(),
-                arguments.asking.model.as_deref(),
+                arguments.model_args.model.as_deref(),
                 &arguments.permissions,
             )?;
             let command = SessionCommand {
                 config,
-                asking: &arguments.asking,
+                model_args: &arguments.model_args,
                 trust: &arguments.trust,
                 output,
             };
@@ -63,7 +63,7 @@ fn turn(arguments: &SendArgs, config: &Config, output: &Arc<Output>) -> Result<E
             for signal in &expired {
                 output.expired(signal);
             }
-            Ok::<_, Failure>(chat)
+            Ok::<_, CliError>(chat)
         };
         let chat = match until_signal(prepared).await {
             Ok(chat) => chat?,

@@ -9,26 +9,26 @@ use logue_harness::store::{SharedStore, Suspension, SuspensionFilter, Suspension
 use serde_json::{Map, Value, json};
 
 use crate::arguments::SignalArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::setup::config::Config;
 use crate::setup::output::Output;
 use crate::setup::session_agent::{Agent, SessionCommand};
-use crate::setup::session_turn::{Ended, refused, told, watch};
+use crate::setup::session_turn::{Ended, refused, report_outcome, watch};
 use crate::setup::signals::{runtime, until_signal};
 use crate::setup::store::{open, store_failure};
 use crate::setup::suspended;
 use crate::telemetry;
 use logue_harness::SystemClock;
 
-pub(crate) fn signal(arguments: &SignalArgs) -> Result<Exit, Failure> {
+pub(crate) fn signal(arguments: &SignalArgs) -> Result<Exit, CliError> {
     let output = Arc::new(Output::new(arguments.json));
     let ended = Config::load()
         .inspect(telemetry::start)
         .and_then(|config| turn(arguments, &config, &output));
-    told(&output, &arguments.store, ended)
+    report_outcome(&output, &arguments.store, ended)
 }
 
-fn turn(arguments: &SignalArgs, config: &Config, output: &Arc<Output>) -> Result<Ended, Failure> {
+fn turn(arguments: &SignalArgs, config: &Config, output: &Arc<Output>) -> Result<Ended, CliError> {
     let payload = payload(arguments)?;
     let store = open(&arguments.store, config)?;
     let runtime = runtime()?;
@@ -43,16 +43,16 @@ fn turn(arguments: &SignalArgs, config: &Config, output: &Arc<Output>) -> Result
                     suspended::chat(store, &waiting, known.as_ref(), arguments, config, output);
                 return Ok((chat.await?, waiting, is_late));
             }
-            let model = arguments.asking.model.as_deref();
+            let model = arguments.model_args.model.as_deref();
             let agent = Agent::of(&waiting.session, known.as_ref(), None, model, &[])?;
             let command = SessionCommand {
                 config,
-                asking: &arguments.asking,
+                model_args: &arguments.model_args,
                 trust: &arguments.trust,
                 output,
             };
             let chat = agent.chat(store, &waiting.session, &command).await?;
-            Ok::<_, Failure>((chat, waiting, is_late))
+            Ok::<_, CliError>((chat, waiting, is_late))
         };
         let (chat, waiting, is_late) = match until_signal(prepared).await {
             Ok(chat) => chat?,
@@ -76,19 +76,19 @@ fn turn(arguments: &SignalArgs, config: &Config, output: &Arc<Output>) -> Result
 }
 
 /// Returns the payload that resumes the turn.
-fn payload(arguments: &SignalArgs) -> Result<Map<String, Value>, Failure> {
+fn payload(arguments: &SignalArgs) -> Result<Map<String, Value>, CliError> {
     let mut payload = match &arguments.decision.payload {
         Some(text) => match serde_json::from_str(text) {
             Ok(Value::Object(payload)) => return Ok(payload),
             Ok(_) => {
-                return Err(Failure::user(
+                return Err(CliError::user(
                     "suspension_resume_payload_invalid",
                     "the payload is not a JSON object",
                 ));
             }
             Err(error) => {
                 let message = format!("the payload is not valid JSON: {error}");
-                return Err(Failure::user("suspension_resume_payload_invalid", message));
+                return Err(CliError::user("suspension_resume_payload_invalid", message));
             }
         },
         None => Map::new(),
@@ -109,7 +109,7 @@ fn payload(arguments: &SignalArgs) -> Result<Map<String, Value>, Failure> {
 ///
 /// A signal name takes precedence over an invocation id, and a waiting turn over one that waited
 /// for the signal earlier.
-async fn find(store: &SharedStore, id: &str) -> Result<Suspension, Failure> {
+async fn find(store: &SharedStore, id: &str) -> Result<Suspension, CliError> {
     let filter = SuspensionFilter {
         signal_id: Some(id.to_owned()),
         ..SuspensionFilter::default()
@@ -126,9 +126,9 @@ async fn find(store: &SharedStore, id: &str) -> Result<Suspension, Failure> {
                 .iter()
                 .map(|one| format!("{} in {}", one.invocation_id, one.session));
             let message = format!("{} turns wait for the signal `{id}`", several.len());
-            let failure = Failure::user("harness_path_classification_ambiguous", message);
+            let failure = CliError::user("harness_path_classification_ambiguous", message);
             let failure = failure.with_help("name the invocation instead:");
-            return Err(lines.fold(failure, Failure::with_help));
+            return Err(lines.fold(failure, CliError::with_help));
         }
     }
     if let Some(last) = found.pop() {
@@ -147,7 +147,7 @@ async fn find(store: &SharedStore, id: &str) -> Result<Suspension, Failure> {
 /// Returns whether the deadline of a decision has passed.
 ///
 /// With `--expire`, an open decision before its deadline is an error.
-fn require_time(waiting: &Suspension, expires: bool) -> Result<bool, Failure> {
+fn require_time(waiting: &Suspension, expires: bool) -> Result<bool, CliError> {
     let is_open = waiting.status == SuspensionStatus::Suspended;
     let is_late = deadline(waiting).is_some_and(|deadline| deadline <= SystemClock.now());
     if expires && is_open && !is_late {
@@ -156,7 +156,7 @@ fn require_time(waiting: &Suspension, expires: bool) -> Result<bool, Failure> {
             Some(_) => format!("the deadline of `{id}` has not passed"),
             None => format!("`{id}` has no deadline"),
         };
-        return Err(Failure::user("approval_not_expired", message)
+        return Err(CliError::user("approval_not_expired", message)
             .with_help("deny it now with --deny, or set a deadline with --approval-timeout"));
     }
     Ok(is_open && is_late)

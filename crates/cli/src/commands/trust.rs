@@ -9,18 +9,18 @@ use logue_tools::{Roots, ShellOptions};
 use serde_json::json;
 
 use crate::arguments::TrustCommand;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::files::folder_of;
 use crate::setup::config::Config;
 use crate::setup::failures::source_failure;
 use crate::setup::trust::{failed, file, place_of, single};
-use crate::terminal::{closed_pipe_is_done, print};
+use crate::terminal::{ignore_broken_pipe, print};
 use logue_harness::SystemClock;
 
-pub(crate) fn trust(command: &TrustCommand) -> Result<Exit, Failure> {
+pub(crate) fn trust(command: &TrustCommand) -> Result<Exit, CliError> {
     let file = file().ok_or_else(|| {
         let message = "no directory for the list of trusted prompts";
-        Failure::user("trust_unavailable", message).with_help("set HOME or XDG_DATA_HOME")
+        CliError::user("trust_unavailable", message).with_help("set HOME or XDG_DATA_HOME")
     })?;
     let mut text = String::new();
     match command {
@@ -43,7 +43,7 @@ pub(crate) fn trust(command: &TrustCommand) -> Result<Exit, Failure> {
             }
         }
     }
-    closed_pipe_is_done(print(&text))
+    ignore_broken_pipe(print(&text))
 }
 
 fn listing(one: &Trusted, json: bool) -> String {
@@ -57,7 +57,7 @@ fn listing(one: &Trusted, json: bool) -> String {
     text
 }
 
-fn added(file: &TrustFile, path: &Path, roots: &[PathBuf], json: bool) -> Result<String, Failure> {
+fn added(file: &TrustFile, path: &Path, roots: &[PathBuf], json: bool) -> Result<String, CliError> {
     let bytes = logue_agent::read_bytes(path).map_err(|error| source_failure(&error))?;
     let name = path.display().to_string();
     let text = logue_agent::into_text(&name, bytes).map_err(|error| source_failure(&error))?;
@@ -65,7 +65,7 @@ fn added(file: &TrustFile, path: &Path, roots: &[PathBuf], json: bool) -> Result
     let folders = std::iter::once(folder.clone()).chain(roots.iter().cloned());
     let roots = Roots::new(folders).map_err(|error| {
         let message = format!("cannot use a directory of `{name}`: {error}");
-        Failure::user("E-SOURCE-READ", message)
+        CliError::user("E-SOURCE-READ", message)
     })?;
     let world = FileLoader::new(Arc::new(roots), &folder).of_file(path);
     let grant = PromptScope::new(world, ShellOptions::default()).grant(&name, &text);
@@ -90,7 +90,7 @@ fn added(file: &TrustFile, path: &Path, roots: &[PathBuf], json: bool) -> Result
     Ok(text)
 }
 
-fn removed(file: &TrustFile, path: &Path, json: bool) -> Result<String, Failure> {
+fn removed(file: &TrustFile, path: &Path, json: bool) -> Result<String, CliError> {
     let name = path.display().to_string();
     let count = file.remove(&place_of(Some(path)), &name);
     let count = count.map_err(|error| failed(file, &error))?;
@@ -99,7 +99,7 @@ fn removed(file: &TrustFile, path: &Path, json: bool) -> Result<String, Failure>
     }
     if count == 0 {
         return Err(
-            Failure::user("prompt_not_trusted", format!("`{name}` was not trusted"))
+            CliError::user("prompt_not_trusted", format!("`{name}` was not trusted"))
                 .with_help("run `logue trust list` to list the trusted prompts"),
         );
     }

@@ -120,12 +120,12 @@ impl Form {
         if std::str::from_utf8(text).is_ok_and(Language::looks_like_chatmd) {
             return Some((Self::Chatmd, true));
         }
-        let told = match ending.and_then(|ending| ending.to_str()) {
+        let named_dialect = match ending.and_then(|ending| ending.to_str()) {
             Some("harmony") => Some(Dialect::Harmony),
             Some("chatml") => Some(Dialect::ChatMl),
             _ => None,
         };
-        if let Some(dialect) = told {
+        if let Some(dialect) = named_dialect {
             return Some((Self::Dialect(dialect), true));
         }
         let found = openchatml::detect(text)?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use openchatml::convert::{ConvertError, ConvertOptions};
 
 use crate::conversion::form::Form;
-use crate::exit::Failure;
+use crate::exit::CliError;
 
 /// Returns the conversation in another form, and the losses of the conversion.
 pub(crate) fn converted(
@@ -13,7 +13,7 @@ pub(crate) fn converted(
     from: Form,
     to: Form,
     folder: Option<&Path>,
-) -> Result<(String, Vec<String>), Failure> {
+) -> Result<(String, Vec<String>), CliError> {
     let options = ConvertOptions {
         thinking: true,
         ..ConvertOptions::default()
@@ -22,13 +22,13 @@ pub(crate) fn converted(
     if read.broken {
         let first = read.diagnostics.iter().find(|found| found.is_error());
         return Err(match first {
-            Some(found) => Failure::user(found.code.as_str(), found.message.clone()),
-            None => Failure::user("E-SOURCE-READ", "it could not be read as a whole"),
+            Some(found) => CliError::user(found.code.as_str(), found.message.clone()),
+            None => CliError::user("E-SOURCE-READ", "it could not be read as a whole"),
         });
     }
     let written = to
         .write(&read.transcript, &options)
-        .map_err(|error| Failure::user("outside-capabilities", reason(&error)))?;
+        .map_err(|error| CliError::user("outside-capabilities", reason(&error)))?;
     let losses = read.losses.iter().chain(&written.losses);
     Ok((written.text, losses.map(ToString::to_string).collect()))
 }

@@ -6,14 +6,14 @@ use logue_source::{ColorMode, escape_untrusted};
 use similar::TextDiff;
 
 /// The timeout of the search for the shortest diff; afterwards a longer one is used.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns the diff of a file's content, or an empty text without changes.
 ///
 /// In a diff with colours, control characters of the file are escaped.
 pub(super) fn unified(name: &str, old: &str, new: &str, style: ColorMode) -> String {
     let mut configured = TextDiff::configure();
-    let diff = configured.timeout(PATIENCE).diff_lines(old, new);
+    let diff = configured.timeout(TIMEOUT).diff_lines(old, new);
     let text = diff
         .unified_diff()
         .context_radius(3)

@@ -14,13 +14,13 @@ use logue_agent::{TranscriptError, TranscriptFile, into_text, read_all, read_byt
 use logue_source::{Diagnostic, Source, escape_untrusted};
 use serde_json::{Value, json};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::files::find_files;
 use crate::finding::to_json;
 use crate::language::Language;
 use crate::setup::failures::source_failure;
 use crate::terminal::{
-    closed_pipe_is_done, complain, error_style, output_style, print, print_styled,
+    error_style, ignore_broken_pipe, output_style, print, print_error, print_styled,
 };
 
 /// The options of a rewriting command.
@@ -48,7 +48,7 @@ pub(crate) struct Options {
 
 /// The result of rewriting a text.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct RewriteResult {
     /// The new text; `None` if the text cannot be rewritten.
     pub(crate) text: Option<String>,
     /// Each change with its reason, if the command reports them.
@@ -57,7 +57,7 @@ pub(crate) struct Made {
     pub(crate) remaining: Vec<Diagnostic>,
 }
 
-impl Made {
+impl RewriteResult {
     /// Creates the result for an unchanged text.
     fn untouched(text: &str) -> Self {
         Self {
@@ -72,8 +72,8 @@ impl Made {
 pub(crate) fn rewrite(
     paths: &[std::path::PathBuf],
     options: Options,
-    make: &dyn Fn(&str) -> Made,
-) -> Result<Exit, Failure> {
+    make: &dyn Fn(&str) -> RewriteResult,
+) -> Result<Exit, CliError> {
     let mut work = Work {
         options,
         make,
@@ -91,7 +91,7 @@ pub(crate) fn rewrite(
         }
     }
     if !options.json {
-        complain(&format!("{}\n", work.tally.text(&options)));
+        print_error(&format!("{}\n", work.tally.text(&options)));
     }
     Ok(work.tally.exit(&options))
 }
@@ -146,12 +146,12 @@ impl Tally {
 
 struct Work<'m> {
     options: Options,
-    make: &'m dyn Fn(&str) -> Made,
+    make: &'m dyn Fn(&str) -> RewriteResult,
     tally: Tally,
 }
 
 impl Work<'_> {
-    fn input(&mut self) -> Result<(), Failure> {
+    fn input(&mut self) -> Result<(), CliError> {
         let name = "<stdin>";
         let read = read_all(name, io::stdin().lock()).and_then(|bytes| into_text(name, bytes));
         let text = match read {
@@ -165,19 +165,19 @@ impl Work<'_> {
         if language != Language::Chatmd {
             leave(name);
             if self.options.write && !self.options.json {
-                return closed_pipe_is_done(print(&text)).map(drop);
+                return ignore_broken_pipe(print(&text)).map(drop);
             }
             return Ok(());
         }
         let made = self.made(language, &text);
         let passes = self.options.write && !self.options.json;
         if let Some(new) = made.text.as_ref().filter(|_| passes) {
-            closed_pipe_is_done(print(new)).map(drop)?;
+            ignore_broken_pipe(print(new)).map(drop)?;
         }
-        self.tell(name, &text, &made, None)
+        self.report(name, &text, &made, None)
     }
 
-    fn file(&mut self, path: &Path, found: bool) -> Result<(), Failure> {
+    fn file(&mut self, path: &Path, found: bool) -> Result<(), CliError> {
         let name = path.display().to_string();
         let bytes = match read_bytes(path) {
             Ok(bytes) => bytes,
@@ -201,23 +201,23 @@ impl Work<'_> {
         let made = self.made(language, &text);
         let changes = made.text.as_ref().is_some_and(|new| *new != text);
         if !changes || !self.options.write {
-            return self.tell(&name, &text, &made, None);
+            return self.report(&name, &text, &made, None);
         }
         match self.place(path, language) {
-            Ok(Placed { old, made, copy }) => self.tell(&name, &old, &made, copy.as_deref()),
+            Ok(Placed { old, made, copy }) => self.report(&name, &old, &made, copy.as_deref()),
             Err(failure) => self.fail(&name, &failure),
         }
     }
 
-    fn made(&self, language: Language, text: &str) -> Made {
+    fn made(&self, language: Language, text: &str) -> RewriteResult {
         if language == Language::Chatmd {
             return (self.make)(text);
         }
-        Made::untouched(text)
+        RewriteResult::untouched(text)
     }
 
     /// Locks a file, rewrites its current text and replaces the file.
-    fn place(&self, path: &Path, language: Language) -> Result<Placed, Failure> {
+    fn place(&self, path: &Path, language: Language) -> Result<Placed, CliError> {
         let failed = |error: TranscriptError| place_failure(&error);
         let mut file = TranscriptFile::open(path, Duration::ZERO, || {}).map_err(failed)?;
         let name = path.display().to_string();
@@ -234,7 +234,7 @@ impl Work<'_> {
         Ok(Placed { old, made, copy })
     }
 
-    fn fail(&mut self, name: &str, failure: &Failure) -> Result<(), Failure> {
+    fn fail(&mut self, name: &str, failure: &CliError) -> Result<(), CliError> {
         match failure.exit {
             Exit::Busy => self.tally.busy += 1,
             _ => self.tally.failed += 1,
@@ -248,18 +248,18 @@ impl Work<'_> {
             });
             return print_line(&object);
         }
-        complain(&failure.text());
+        print_error(&failure.text());
         Ok(())
     }
 
     /// Reports the changes of a text and its remaining diagnostics.
-    fn tell(
+    fn report(
         &mut self,
         name: &str,
         old: &str,
-        made: &Made,
+        made: &RewriteResult,
         copy: Option<&str>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         let new = made.text.as_deref().filter(|new| *new != old);
         match new {
             Some(_) => self.tally.changed += 1,
@@ -298,27 +298,27 @@ impl Work<'_> {
             return print_line(&object);
         }
         let passes = name == "<stdin>" && self.options.write;
-        let mut said = String::new();
+        let mut summary = String::new();
         for change in &made.changes {
             let place = source.place(change.span.start);
-            said.push_str(&format!(
+            summary.push_str(&format!(
                 "{place}: {}: {}\n",
                 change.what,
                 change.kind.reason()
             ));
         }
         if made.changes.is_empty() && new.is_some() {
-            said.push_str(&format!("{}\n", source.name()));
+            summary.push_str(&format!("{}\n", source.name()));
         }
         if passes {
-            complain(&said);
+            print_error(&summary);
         } else if let Some(diff) = diff {
-            closed_pipe_is_done(print_styled(&diff, style)).map(drop)?;
+            ignore_broken_pipe(print_styled(&diff, style)).map(drop)?;
         } else {
-            closed_pipe_is_done(print(&said)).map(drop)?;
+            ignore_broken_pipe(print(&summary)).map(drop)?;
         }
         for finding in &made.remaining {
-            complain(&format!("{}\n", source.render(finding, error_style())));
+            print_error(&format!("{}\n", source.render(finding, error_style())));
         }
         Ok(())
     }
@@ -326,20 +326,20 @@ impl Work<'_> {
 
 /// Reports that a text in another language stays unchanged.
 fn leave(name: &str) {
-    complain(&format!(
+    print_error(&format!(
         "note: {} stays unchanged: it is not ChatMD; convert it with `logue convert`\n",
         escape_untrusted(name)
     ));
 }
 
-fn print_line(object: &Value) -> Result<(), Failure> {
-    closed_pipe_is_done(print(&format!("{object}\n"))).map(drop)
+fn print_line(object: &Value) -> Result<(), CliError> {
+    ignore_broken_pipe(print(&format!("{object}\n"))).map(drop)
 }
 
 /// A file that was rewritten under its lock.
 struct Placed {
     old: String,
-    made: Made,
+    made: RewriteResult,
     copy: Option<String>,
 }
 
@@ -364,7 +364,7 @@ fn change_json(source: &Source<'_>, change: &chatmd::Change) -> Value {
     })
 }
 
-fn place_failure(error: &TranscriptError) -> Failure {
+fn place_failure(error: &TranscriptError) -> CliError {
     let exit = match error {
         TranscriptError::Busy(_) => Exit::Busy,
         _ => Exit::UserCorrectable,
@@ -373,5 +373,5 @@ fn place_failure(error: &TranscriptError) -> Failure {
         TranscriptError::Busy(_) => "wait until the other run has ended",
         _ => "the file is unchanged; pass its content on standard input with `-`",
     };
-    Failure::new(exit, error.category(), error.to_string()).with_help(help)
+    CliError::new(exit, error.category(), error.to_string()).with_help(help)
 }

@@ -3,13 +3,13 @@
 use logue_agent::{SourceError, TranscriptError};
 use logue_source::Source;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::terminal::error_style;
 
-pub(crate) fn source_failure(error: &SourceError) -> Failure {
+pub(crate) fn source_failure(error: &SourceError) -> CliError {
     let diagnostic = &error.diagnostic;
     if error.text.is_empty() {
-        let failure = Failure::user(diagnostic.code.as_str(), diagnostic.message.clone());
+        let failure = CliError::user(diagnostic.code.as_str(), diagnostic.message.clone());
         return diagnostic
             .help
             .iter()
@@ -19,7 +19,7 @@ pub(crate) fn source_failure(error: &SourceError) -> Failure {
 }
 
 /// Creates a failure from diagnostics of a text, coded by the first one.
-pub(crate) fn rendered(name: &str, text: &[u8], errors: &[logue_source::Diagnostic]) -> Failure {
+pub(crate) fn rendered(name: &str, text: &[u8], errors: &[logue_source::Diagnostic]) -> CliError {
     let source = Source::new(name, text);
     let reports: Vec<String> = errors
         .iter()
@@ -31,17 +31,17 @@ pub(crate) fn rendered(name: &str, text: &[u8], errors: &[logue_source::Diagnost
             let place = source.place(first.primary.start);
             (first.code.as_str(), format!("{place}: {}", first.message))
         });
-    Failure {
+    CliError {
         report: Some(reports.join("\n")),
-        ..Failure::user(code, message)
+        ..CliError::user(code, message)
     }
 }
 
-pub(crate) fn transcript_failure(error: &TranscriptError) -> Failure {
+pub(crate) fn transcript_failure(error: &TranscriptError) -> CliError {
     let exit = match error.category() {
         "transcript_locked" => Exit::Busy,
         "transcript_write_failed" => Exit::SessionTerminating,
         _ => Exit::UserCorrectable,
     };
-    Failure::new(exit, error.category(), error.to_string()).with_help(error.help())
+    CliError::new(exit, error.category(), error.to_string()).with_help(error.help())
 }

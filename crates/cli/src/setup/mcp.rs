@@ -9,11 +9,11 @@ use logue_tools::mcp::{CatalogCache, LogFn, McpOptions, McpServers, McpSettings,
 use logue_tools::{Fetcher, HostRule};
 use toml::Spanned;
 
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::setup::config::Config;
 use crate::setup::config::mcp::Mcp;
 use crate::setup::environment::{cache_folder, state_folder, variable};
-use crate::terminal::complain;
+use crate::terminal::print_error;
 
 /// Creates the MCP servers of a command.
 ///
@@ -21,7 +21,7 @@ use crate::terminal::complain;
 /// reported on standard error.
 pub(crate) fn servers(config: &Config, network: Option<Arc<Fetcher>>) -> Arc<McpServers> {
     let notice: LogFn = Arc::new(|text| {
-        complain(&format!(
+        print_error(&format!(
             "warning[E-MCP-SERVER-FAILED]: {}\n",
             escape_untrusted(text)
         ));
@@ -91,14 +91,14 @@ pub(crate) fn settings(config: &Config) -> BTreeMap<String, McpSettings> {
 pub(crate) fn network(
     hosts: &[HostRule],
     config: &Config,
-) -> Result<Option<Arc<Fetcher>>, Failure> {
+) -> Result<Option<Arc<Fetcher>>, CliError> {
     let policy = config.network(hosts);
     if policy.hosts.is_empty() {
         return Ok(None);
     }
     let fetcher = Fetcher::new(policy).map_err(|error| {
-        let failure = Failure::user("E-NETWORK-DENIED", error.message);
-        error.help.into_iter().fold(failure, Failure::with_help)
+        let failure = CliError::user("E-NETWORK-DENIED", error.message);
+        error.help.into_iter().fold(failure, CliError::with_help)
     })?;
     Ok(Some(Arc::new(fetcher)))
 }

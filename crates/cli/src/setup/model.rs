@@ -11,16 +11,16 @@ use logue_model::{
 };
 
 use crate::arguments::ModelArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::setup::config::Config;
-use crate::setup::config::accounts::Account;
+use crate::setup::config::accounts::ProviderAccount;
 use crate::setup::failures::source_failure;
 
 /// The settings for connections to model servers.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
     /// The account that the flags apply to.
-    account: &'static Account,
+    account: &'static ProviderAccount,
     base_url: Option<String>,
     api_key: Option<String>,
     retries: Option<u32>,
@@ -28,18 +28,18 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(asking: &ModelArgs, config: &Config) -> Self {
+    pub(crate) fn new(model_args: &ModelArgs, config: &Config) -> Self {
         Self {
-            account: Account::of_flags(asking.model.as_deref()),
-            base_url: asking.base_url.clone(),
-            api_key: asking.api_key.clone(),
-            retries: asking.demanding.retries,
+            account: ProviderAccount::of_flags(model_args.model.as_deref()),
+            base_url: model_args.base_url.clone(),
+            api_key: model_args.api_key.clone(),
+            retries: model_args.response.retries,
             config: config.clone(),
         }
     }
 
     /// Returns the address of an account's server and the key for it.
-    fn options(&self, account: &Account) -> Result<EndpointOptions, Failure> {
+    fn options(&self, account: &ProviderAccount) -> Result<EndpointOptions, CliError> {
         let ours = account.is(self.account);
         let flag = |flag: &Option<String>| flag.clone().filter(|_| ours);
         let (base_url, api_key) = (flag(&self.base_url), flag(&self.api_key));
@@ -58,9 +58,9 @@ pub(crate) fn recorded(
     provider: Arc<dyn Provider>,
     path: &Path,
     config: &Config,
-) -> Result<Arc<dyn Provider>, Failure> {
+) -> Result<Arc<dyn Provider>, CliError> {
     if !config.redaction().is_empty() {
-        return Err(Failure::user(
+        return Err(CliError::user(
             Category::RecordingWriteFailed.as_str(),
             "a recording contains all text as sent, including text that [redact] keeps off the disk",
         )
@@ -68,7 +68,7 @@ pub(crate) fn recorded(
     }
     let recorder =
         Recorder::new(Arc::new(StructuredProvider::new(provider)), path).map_err(|error| {
-            Failure::user(Category::RecordingWriteFailed.as_str(), error.to_string())
+            CliError::user(Category::RecordingWriteFailed.as_str(), error.to_string())
                 .with_help("name a file that does not exist yet, in a folder that does")
         })?;
     Ok(Arc::new(recorder))
@@ -79,15 +79,15 @@ pub(crate) fn recorded(
 /// Flags take precedence over prompts, and prompts over the configuration. Agents may name other
 /// models.
 pub(crate) struct ConfiguredModels {
-    asking: ModelArgs,
+    model_args: ModelArgs,
     connection: Connection,
 }
 
 impl ConfiguredModels {
-    pub(crate) fn new(asking: &ModelArgs, config: &Config) -> Self {
+    pub(crate) fn new(model_args: &ModelArgs, config: &Config) -> Self {
         Self {
-            asking: asking.clone(),
-            connection: Connection::new(asking, config),
+            model_args: model_args.clone(),
+            connection: Connection::new(model_args, config),
         }
     }
 }
@@ -95,7 +95,7 @@ impl ConfiguredModels {
 impl Models for ConfiguredModels {
     fn find(&self, named: Option<&str>, folder: &Path) -> Result<Model, HostError> {
         let default = || {
-            let flag = self.asking.model.clone();
+            let flag = self.model_args.model.clone();
             flag.or_else(|| self.connection.config.model())
         };
         let (name, folder) = match named {
@@ -109,19 +109,19 @@ impl Models for ConfiguredModels {
     }
 
     fn find_main(&self, named: Option<&str>, folder: &Path) -> Result<Model, HostError> {
-        Ok(model(&self.asking, &self.connection, named, folder)?)
+        Ok(model(&self.model_args, &self.connection, named, folder)?)
     }
 }
 
 /// Returns the model for a prompt that names `named`.
 fn model(
-    asking: &ModelArgs,
+    model_args: &ModelArgs,
     connection: &Connection,
     named: Option<&str>,
     prompt_folder: &Path,
-) -> Result<Model, Failure> {
+) -> Result<Model, CliError> {
     // Paths in a prompt are relative to it; those of flags are relative to the current directory.
-    let (name, folder) = match (&asking.model, named) {
+    let (name, folder) = match (&model_args.model, named) {
         (Some(name), _) => (name.clone(), PathBuf::new()),
         (None, Some(name)) => (name.to_owned(), prompt_folder.to_owned()),
         (None, None) => {
@@ -130,10 +130,10 @@ fn model(
         }
     };
     let kind = ModelSelection::parse(&name).kind;
-    let given = asking.base_url.is_some() || asking.api_key.is_some();
-    if given && kind.is_server() && !Account::of(kind).is(connection.account) {
+    let given = model_args.base_url.is_some() || model_args.api_key.is_some();
+    if given && kind.is_server() && !ProviderAccount::of(kind).is(connection.account) {
         let account = connection.account.name;
-        return Err(Failure::user(
+        return Err(CliError::user(
             "model_not_configured",
             format!("--base-url and --api-key are for `{account}`, and the model is `{name}`"),
         )
@@ -147,14 +147,14 @@ pub(crate) fn connect(
     name: &str,
     folder: &Path,
     connection: &Connection,
-) -> Result<Model, Failure> {
+) -> Result<Model, CliError> {
     let mut model = reach(name, folder, connection)?;
     let budget = connection.config.retry_budget(connection.retries);
     model.provider = Arc::new(RetryProvider::new(model.provider, budget));
     Ok(model)
 }
 
-fn reach(name: &str, folder: &Path, connection: &Connection) -> Result<Model, Failure> {
+fn reach(name: &str, folder: &Path, connection: &Connection) -> Result<Model, CliError> {
     let selection = ModelSelection::parse(name);
     match selection.kind {
         ProviderKind::Replay => {
@@ -162,7 +162,7 @@ fn reach(name: &str, folder: &Path, connection: &Connection) -> Result<Model, Fa
             let bytes = read_bytes(&path).map_err(|error| source_failure(&error))?;
             let shown = path.display().to_string();
             let recording = Recording::parse(&shown, &bytes).map_err(|error| {
-                Failure::user(Category::RecordingInvalid.as_str(), error.to_string())
+                CliError::user(Category::RecordingInvalid.as_str(), error.to_string())
                     .with_help("`logue check` on the recording shows the place")
             })?;
             let replay = Arc::new(Replay::new(recording));
@@ -170,7 +170,7 @@ fn reach(name: &str, folder: &Path, connection: &Connection) -> Result<Model, Fa
         }
         ProviderKind::Echo => Ok(Model::new(Arc::new(Echo), "", "echo:")),
         kind => {
-            let options = connection.options(Account::of(kind))?;
+            let options = connection.options(ProviderAccount::of(kind))?;
             let (url, model) = (options.base_url.clone(), selection.model);
             let provider = server(kind, options, &connection.config)?;
             // The wire format is part of the identity; the default format is omitted.
@@ -190,7 +190,7 @@ fn server(
     kind: ProviderKind,
     options: EndpointOptions,
     config: &Config,
-) -> Result<Arc<dyn Provider>, Failure> {
+) -> Result<Arc<dyn Provider>, CliError> {
     let failed = |error| provider_failure(&error);
     let Some(format) = kind.wire_format() else {
         let mut harmony = HarmonyOptions::new(options.base_url);
@@ -209,18 +209,18 @@ fn server(
     Ok(Arc::new(SanitizedNames::new(Arc::new(provider))))
 }
 
-fn model_not_configured() -> Failure {
-    Failure::user("model_not_configured", "no model is configured")
+fn model_not_configured() -> CliError {
+    CliError::user("model_not_configured", "no model is configured")
         .with_help("add <config model=\"…\"/> to the prompt, or use -m, LOGUE_MODEL or logue.toml")
 }
 
-pub(crate) fn provider_failure(error: &ProviderError) -> Failure {
+pub(crate) fn provider_failure(error: &ProviderError) -> CliError {
     let exit = if error.category.is_transient() {
         Exit::Retryable
     } else {
         Exit::UserCorrectable
     };
-    let failure = Failure::new(exit, error.category.as_str(), error.message.clone());
+    let failure = CliError::new(exit, error.category.as_str(), error.message.clone());
     match &error.help {
         Some(help) => failure.with_help(help.clone()),
         None => failure,

@@ -14,10 +14,10 @@ use logue_model::FinishReason;
 use logue_source::escape_untrusted;
 use serde_json::{Value, json};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::setup::preview::previews;
 use crate::setup::terminal_approver;
-use crate::terminal::{complain, print};
+use crate::terminal::{print, print_error};
 
 /// The characters of a call's arguments in a progress line.
 const ARGUMENTS: usize = 60;
@@ -65,7 +65,7 @@ impl Output {
         if self.json {
             self.emit(&json!({"event": "transcript.waiting", "file": file}));
         } else {
-            complain(&format!(
+            print_error(&format!(
                 "waiting: another run is writing to {}\n",
                 escape_untrusted(&file)
             ));
@@ -85,7 +85,7 @@ impl Output {
         if self.json {
             self.emit(&json!({"event": "prompt.refined", "file": file, "prompt": prompt}));
         } else {
-            complain(&format!(
+            print_error(&format!(
                 "the prompt runs as rewritten; {file} stays unchanged:\n\n{}\n",
                 escape_untrusted(prompt)
             ));
@@ -102,7 +102,7 @@ impl Output {
         if self.json {
             self.emit(&json!({"event": "prompt.not_trusted", "file": file}));
         } else {
-            complain(&format!(
+            print_error(&format!(
                 "warning[prompt_not_trusted]: {0} is not trusted, so its tools require approval; \
                  `logue trust add {0}` trusts it\n",
                 escape_untrusted(file)
@@ -115,7 +115,7 @@ impl Output {
         if self.json {
             self.emit(&json!({"event": "approval.expired", "signal_id": signal_id}));
         } else {
-            complain(&format!(
+            print_error(&format!(
                 "warning[approval_expired]: the decision about {} was not made in time, so its calls are not run\n",
                 escape_untrusted(signal_id)
             ));
@@ -178,7 +178,7 @@ impl Output {
         }
         let pending = pending.unwrap_or("The turn requires a decision.");
         let previews = previews(descriptor.metadata.as_ref());
-        complain(&format!(
+        print_error(&format!(
             "{}\n{}\n  {}\n",
             escape_untrusted(pending),
             escape_untrusted(&previews),
@@ -197,10 +197,10 @@ impl Output {
             }
             None => String::new(),
         };
-        complain(&format!("cancelled.{}\n", escape_untrusted(&kept)));
+        print_error(&format!("cancelled.{}\n", escape_untrusted(&kept)));
     }
 
-    pub(crate) fn failed(&self, failure: &Failure) {
+    pub(crate) fn failed(&self, failure: &CliError) {
         if self.json {
             self.emit(&json!({"event": "turn.failed", "code": failure.code,
                 "message": failure.message, "help": failure.help,
@@ -211,7 +211,7 @@ impl Output {
 
     /// Removes the spinner and ends the line of the answer.
     pub(crate) fn finish(&self) {
-        self.rest();
+        self.clear_spinner();
         self.end_line();
     }
 
@@ -256,9 +256,9 @@ impl Output {
                 category,
                 message,
             } => {
-                self.rest();
+                self.clear_spinner();
                 self.end_line();
-                complain(&format!(
+                print_error(&format!(
                     "retrying in {} (attempt {attempt} failed: {category}: {})\n",
                     shown_wait(wait),
                     escape_untrusted(&message)
@@ -266,9 +266,9 @@ impl Output {
                 self.busy("waiting".to_owned());
             }
             TurnEvent::Reasking { reason } => {
-                self.rest();
+                self.clear_spinner();
                 self.end_line();
-                complain(&format!(
+                print_error(&format!(
                     "re-prompting: the answer does not match the schema: {}\n",
                     escape_untrusted(&reason)
                 ));
@@ -279,11 +279,11 @@ impl Output {
                 self.busy(format!("calling {}", escape_untrusted(&name)));
             }
             TurnEvent::Delta(text) if self.streams => {
-                self.rest();
+                self.clear_spinner();
                 self.write(&text);
             }
             TurnEvent::MessageCompleted(message) if message.role == Role::Assistant => {
-                self.rest();
+                self.clear_spinner();
                 let is_answer = message.tool_calls.is_empty();
                 if !self.streams && is_answer {
                     self.write(&message.text());
@@ -292,8 +292,8 @@ impl Output {
                 self.end_line();
             }
             TurnEvent::Unchecked { tool, why } => {
-                self.rest();
-                complain(&format!(
+                self.clear_spinner();
+                print_error(&format!(
                     "warning: the arguments of `{}` are not checked: {}\n",
                     escape_untrusted(&tool),
                     escape_untrusted(&why)
@@ -301,10 +301,10 @@ impl Output {
             }
             TurnEvent::ToolStarted(call) => self.busy(described(&call)),
             TurnEvent::ToolEnded { call, ok, .. } => {
-                self.rest();
+                self.clear_spinner();
                 if self.animated {
                     let mark = if ok { "✓" } else { "✗" };
-                    complain(&format!("{mark} {}\n", described(&call)));
+                    print_error(&format!("{mark} {}\n", described(&call)));
                 }
             }
             _ => {}
@@ -321,25 +321,25 @@ impl Output {
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
             spinner.set_style(style);
         }
-        self.rest();
+        self.clear_spinner();
         spinner.enable_steady_tick(Duration::from_millis(120));
         self.state().spinner = Some(spinner);
     }
 
     /// Removes the spinner.
-    fn rest(&self) {
+    fn clear_spinner(&self) {
         let spinner = self.state().spinner.take();
         if let Some(spinner) = spinner {
             spinner.finish_and_clear();
         }
     }
 
-    fn tell(&self, event: TurnEvent) {
+    fn emit_event(&self, event: TurnEvent) {
         let (agent, event) = match event {
             TurnEvent::OfAgent { agent, event } => (Some(agent), *event),
             event => (None, event),
         };
-        let mut told = match event {
+        let mut line = match event {
             TurnEvent::Retrying {
                 attempt,
                 wait,
@@ -369,18 +369,18 @@ impl Output {
             }
             _ => return,
         };
-        if let (Some(agent), Some(event)) = (agent, told.as_object_mut()) {
+        if let (Some(agent), Some(event)) = (agent, line.as_object_mut()) {
             let place = json!({"src": agent.src, "call_id": agent.call_id, "depth": agent.depth});
             event.insert("agent".to_owned(), place);
         }
-        self.emit(&told);
+        self.emit(&line);
     }
 }
 
 impl Listener for Output {
     fn event(&self, event: TurnEvent) {
         if self.json {
-            self.tell(event);
+            self.emit_event(event);
         } else {
             self.show(event);
         }
@@ -406,7 +406,7 @@ fn warn_of_cut(cut: Option<FinishReason>) {
         }
         Some(_) => "the server's filter ended it",
     };
-    complain(&format!("warning: the answer is incomplete: {why}\n"));
+    print_error(&format!("warning: the answer is incomplete: {why}\n"));
 }
 
 /// Formats a wait for people.

@@ -9,7 +9,7 @@ use logue_agent::{
 };
 use logue_harness::BoxFuture;
 
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::setup::config::Config;
 use crate::setup::environment::variable;
 use crate::setup::output::Output;
@@ -65,7 +65,7 @@ impl TrustRules {
         source: &PromptSource,
         grant: &Grant,
         permissions: &Permissions,
-    ) -> Result<PromptTrust, Failure> {
+    ) -> Result<PromptTrust, CliError> {
         if grant.is_empty() || self.trusts_everything {
             return Ok(PromptTrust::trusted(grant));
         }
@@ -89,7 +89,7 @@ impl TrustRules {
             return Ok(not_trusted);
         }
         if self.output.asks() {
-            let question = trust::Question {
+            let question = trust::TrustRequest {
                 name: &source.name,
                 place: &place,
                 grant,

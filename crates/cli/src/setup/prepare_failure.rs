@@ -4,14 +4,14 @@ use logue_agent::{HostError, InvalidPrompt, PrepareError, TOOL_RESULT_REQUIRED};
 use logue_harness::ErrorBucket;
 
 use crate::arguments::ModelArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::setup::model::provider_failure;
 use crate::terminal::error_style;
 
 /// The failure of a command whose turn could not be prepared.
-pub(crate) fn prepare_failure(error: &PrepareError, asking: &ModelArgs) -> Failure {
+pub(crate) fn prepare_failure(error: &PrepareError, model_args: &ModelArgs) -> CliError {
     let message = error.to_string();
-    let failure = Failure::new(error.bucket().into(), error.category(), message.clone());
+    let failure = CliError::new(error.bucket().into(), error.category(), message.clone());
     match error {
         PrepareError::Invalid(invalid) => rendered_in(invalid),
         PrepareError::Roots(_) => {
@@ -27,7 +27,7 @@ pub(crate) fn prepare_failure(error: &PrepareError, asking: &ModelArgs) -> Failu
             .with_help("--permission TOOL=allow or =deny decides about one tool"),
         PrepareError::NoApprover => no_approver(),
         PrepareError::ResultRequired { tool, call_id, .. } => {
-            Failure::new(Exit::Suspended, TOOL_RESULT_REQUIRED, message).with_help(format!(
+            CliError::new(Exit::Suspended, TOOL_RESULT_REQUIRED, message).with_help(format!(
                 "append it, and run again: `<|start|>tool name=functions.{tool} call_id={call_id} \
                  to=assistant<|channel|>commentary<|message|>…<|end|>`"
             ))
@@ -37,7 +37,7 @@ pub(crate) fn prepare_failure(error: &PrepareError, asking: &ModelArgs) -> Failu
         ),
         PrepareError::Requirements(error) => {
             let failure = provider_failure(error);
-            match &asking.demanding.schema {
+            match &model_args.response.schema {
                 Some(file) if error.message.contains("schema") => {
                     failure.with_help(format!("the schema is in {}", file.display()))
                 }
@@ -45,28 +45,28 @@ pub(crate) fn prepare_failure(error: &PrepareError, asking: &ModelArgs) -> Failu
             }
         }
         PrepareError::NoPrice { model } => {
-            Failure::new(Exit::Usage, "usage", message).with_help(format!(
+            CliError::new(Exit::Usage, "usage", message).with_help(format!(
                 "set the price of a million tokens in US dollars in logue.toml: [prices.{model:?}] \
                  input_per_mtok = …, output_per_mtok = …; or limit the tokens with --max-total-tokens instead"
             ))
         }
         PrepareError::Host(error) => {
             let help = error.help.iter().cloned();
-            help.fold(failure, Failure::with_help)
+            help.fold(failure, CliError::with_help)
         }
         _ => failure,
     }
 }
 
 /// The failure of a turn that may require approval and cannot suspend.
-pub(crate) fn no_approver() -> Failure {
+pub(crate) fn no_approver() -> CliError {
     let message = "a tool can only be asked about if the turn has a file to resume from";
-    Failure::new(Exit::Usage, "usage", message)
+    CliError::new(Exit::Usage, "usage", message)
         .with_help("use =allow or =deny, or write a transcript with -o")
 }
 
 /// Reports all errors of a prompt; the first one names the failure.
-fn rendered_in(invalid: &InvalidPrompt) -> Failure {
+fn rendered_in(invalid: &InvalidPrompt) -> CliError {
     let map = invalid.source_map();
     let reports = invalid.errors().iter();
     let reports: Vec<String> = reports
@@ -74,14 +74,14 @@ fn rendered_in(invalid: &InvalidPrompt) -> Failure {
         .collect();
     let first = invalid.errors().first();
     let code = first.map_or("E-SOURCE-READ", |first| first.code.as_str());
-    Failure {
+    CliError {
         report: Some(reports.join("\n")),
-        ..Failure::user(code, invalid.to_string())
+        ..CliError::user(code, invalid.to_string())
     }
 }
 
-impl From<Failure> for HostError {
-    fn from(failure: Failure) -> Self {
+impl From<CliError> for HostError {
+    fn from(failure: CliError) -> Self {
         let bucket = match failure.exit {
             Exit::Retryable | Exit::Busy => ErrorBucket::RetryableTransient,
             Exit::SessionTerminating | Exit::Internal => ErrorBucket::SessionTerminating,

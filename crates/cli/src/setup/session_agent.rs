@@ -13,7 +13,7 @@ use logue_harness::store::{SessionInfo, SharedStore};
 use serde_json::{Value, json};
 
 use crate::arguments::{ModelArgs, TrustArgs};
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::language::Language;
 use crate::setup::config::Config;
 use crate::setup::output::Output;
@@ -52,7 +52,7 @@ impl Agent {
         file: Option<&Path>,
         model: Option<&str>,
         rules: &[PermissionRule],
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CliError> {
         let label = |name: &str| known.and_then(|info| info.labels.get(name));
         let text = |name: &str| label(name).and_then(Value::as_str).map(str::to_owned);
         let mut news = Vec::new();
@@ -70,7 +70,7 @@ impl Agent {
             (None, Some(file)) => PathBuf::from(file),
             (None, None) => {
                 let message = format!("session `{session}` has no agent");
-                return Err(Failure::user("agent_not_configured", message)
+                return Err(CliError::user("agent_not_configured", message)
                     .with_help("name a prompt: --agent FILE; the session remembers it"));
             }
         };
@@ -103,7 +103,11 @@ impl Agent {
     }
 
     /// Stores the new labels in the session.
-    pub(crate) async fn remember(&self, session: &str, store: &SharedStore) -> Result<(), Failure> {
+    pub(crate) async fn remember(
+        &self,
+        session: &str,
+        store: &SharedStore,
+    ) -> Result<(), CliError> {
         for (name, value) in &self.news {
             let now = SystemClock.now();
             let noted = store.set_label(session, name, value.clone(), now).await;
@@ -118,11 +122,11 @@ impl Agent {
         store: SharedStore,
         session: &str,
         command: &SessionCommand<'_>,
-    ) -> Result<ChatHarness<TurnEvent>, Failure> {
+    ) -> Result<ChatHarness<TurnEvent>, CliError> {
         let input = Input::of_agent(&self.file)?;
         if input.language == Language::Openchatml {
             let message = format!("`{}` is a transcript, not an agent's prompt", input.name);
-            return Err(Failure::user("E-MD-TOP-LEVEL-TEXT", message)
+            return Err(CliError::user("E-MD-TOP-LEVEL-TEXT", message)
                 .with_help("`logue run` continues it; `logue view` prints it"));
         }
         let audit = SessionAudit::new(
@@ -142,19 +146,19 @@ impl Agent {
         history: History,
         command: &SessionCommand<'_>,
         audit: Arc<dyn AuditLog>,
-    ) -> Result<Prepared, Failure> {
-        let mut asking = command.asking.clone();
-        asking.model.clone_from(&self.model);
+    ) -> Result<Prepared, CliError> {
+        let mut model_args = command.model_args.clone();
+        model_args.model.clone_from(&self.model);
         let settings = TurnSettings {
             config: command.config,
-            asking: &asking,
+            model_args: &model_args,
             trust: command.trust,
             output: command.output,
             approvals: Approvals::Suspend,
         };
         let environment = settings.environment(self.permissions.clone(), audit)?;
         let prepared = prepare(&environment, input.source(history)?).await;
-        let prepared = prepared.map_err(|error| prepare_failure(&error, &asking))?;
+        let prepared = prepared.map_err(|error| prepare_failure(&error, &model_args))?;
         command
             .output
             .started(&prepared.assistant.model, &input.name);
@@ -165,7 +169,7 @@ impl Agent {
 /// The settings of a command that runs a turn of a session.
 pub(crate) struct SessionCommand<'a> {
     pub(crate) config: &'a Config,
-    pub(crate) asking: &'a ModelArgs,
+    pub(crate) model_args: &'a ModelArgs,
     pub(crate) trust: &'a TrustArgs,
     pub(crate) output: &'a Arc<Output>,
 }
@@ -174,7 +178,7 @@ pub(crate) struct SessionCommand<'a> {
 pub(crate) fn chat_over(
     assistant: Assistant,
     store: SharedStore,
-) -> Result<ChatHarness<TurnEvent>, Failure> {
+) -> Result<ChatHarness<TurnEvent>, CliError> {
     chat(assistant, store, Arc::new(SystemClock), ids())
-        .map_err(|error| Failure::new(Exit::Internal, error.category, error.message))
+        .map_err(|error| CliError::new(Exit::Internal, error.category, error.message))
 }

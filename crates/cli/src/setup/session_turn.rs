@@ -8,18 +8,18 @@ use logue_harness::chat::{ChatEvent, ChatTurnOutcome, SignalError, TurnStream};
 use logue_message::ChatMessage;
 
 use crate::arguments::StoreArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::setup::output::Output;
 use crate::setup::signals::signalled;
 use crate::setup::store::store_failure;
 use crate::terminal::write_failed;
 
 /// Reports the outcome of a session's turn.
-pub(crate) fn told(
+pub(crate) fn report_outcome(
     output: &Output,
     store: &StoreArgs,
-    ended: Result<Ended, Failure>,
-) -> Result<Exit, Failure> {
+    ended: Result<Ended, CliError>,
+) -> Result<Exit, CliError> {
     output.finish();
     let failure = match ended {
         Ok(Ended::Signalled(exit)) => {
@@ -91,13 +91,13 @@ pub(crate) fn resume_command(signal_id: &str, store: &StoreArgs) -> String {
     format!("logue signal {} --approve{store}", quoted(signal_id))
 }
 
-fn failed(turn: &logue_harness::chat::ErroredTurn, store: &StoreArgs) -> Failure {
+fn failed(turn: &logue_harness::chat::ErroredTurn, store: &StoreArgs) -> CliError {
     let exit = match turn.error_category.as_str() {
         "session_busy" => Exit::Busy,
         "internal" => Exit::Internal,
         _ => Exit::from(turn.error_bucket),
     };
-    let mut failure = Failure::new(exit, &turn.error_category, &turn.diagnostic);
+    let mut failure = CliError::new(exit, &turn.error_category, &turn.diagnostic);
     failure.retry_after = turn.retry_after;
     if let Some(help) = &turn.help {
         failure = failure.with_help(help);
@@ -131,11 +131,11 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-pub(crate) fn refused(error: &SignalError) -> Failure {
+pub(crate) fn refused(error: &SignalError) -> CliError {
     if let SignalError::Store(error) = error {
         return store_failure(error);
     }
-    let failure = Failure::user(error.category(), error.to_string());
+    let failure = CliError::user(error.category(), error.to_string());
     match error {
         SignalError::Unknown { .. } => {
             failure.with_help("`logue sessions list` names suspended turns; see also --store")

@@ -4,12 +4,12 @@ use std::future::Future;
 
 use tokio::runtime::{Builder, Runtime};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 
 /// Builds the runtime of a command, which runs everything in this thread.
-pub(crate) fn runtime() -> Result<Runtime, Failure> {
+pub(crate) fn runtime() -> Result<Runtime, CliError> {
     let built = Builder::new_current_thread().enable_all().build();
-    built.map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))
+    built.map_err(|error| CliError::new(Exit::Internal, "internal", error.to_string()))
 }
 
 /// Runs a future until it ends; a signal that ends the program drops it.

@@ -8,40 +8,40 @@ use logue_harness::store::{SharedStore, StoreError};
 use logue_store::Stores;
 
 use crate::arguments::StoreArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::setup::config::Config;
 
 /// Opens the store.
 ///
 /// The flag takes precedence over the environment, then the configuration, then the user's data
 /// directory.
-pub(crate) fn open(arguments: &StoreArgs, config: &Config) -> Result<SharedStore, Failure> {
+pub(crate) fn open(arguments: &StoreArgs, config: &Config) -> Result<SharedStore, CliError> {
     let url = config.store(arguments.store.as_deref()).ok_or_else(|| {
-        Failure::user("store_unavailable", "no directory for sessions")
+        CliError::user("store_unavailable", "no directory for sessions")
             .with_help("name one: --store sqlite:PATH, or set HOME")
     })?;
     Stores::open(&url).map_err(|error| store_failure(&error))
 }
 
 /// The failure of a command whose store failed.
-pub(crate) fn store_failure(error: &StoreError) -> Failure {
+pub(crate) fn store_failure(error: &StoreError) -> CliError {
     let message = error.to_string();
     match error {
-        StoreError::NotFound { .. } => Failure::user("session_not_found", message)
+        StoreError::NotFound { .. } => CliError::user("session_not_found", message)
             .with_help("run `logue sessions list` to list all sessions"),
         StoreError::Exists { .. } => {
-            Failure::user("session_exists", message).with_help("choose another name")
+            CliError::user("session_exists", message).with_help("choose another name")
         }
-        StoreError::Damaged(_) => Failure::new(Exit::SessionTerminating, "store_corrupt", message)
+        StoreError::Damaged(_) => CliError::new(Exit::SessionTerminating, "store_corrupt", message)
             .with_help(
                 "`logue sessions verify` reports the errors; restore the store from a backup",
             ),
-        StoreError::Newer { .. } => Failure::user("store_unavailable", message)
+        StoreError::Newer { .. } => CliError::user("store_unavailable", message)
             .with_help("use a program that is at least as new as the store"),
         error if error.is_conflict() => {
-            Failure::new(Exit::Busy, "session_busy", message).with_help("try again")
+            CliError::new(Exit::Busy, "session_busy", message).with_help("try again")
         }
-        _ => Failure::new(Exit::Retryable, "store_unavailable", message)
+        _ => CliError::new(Exit::Retryable, "store_unavailable", message)
             .with_help("check the path, its permissions and free space"),
     }
 }

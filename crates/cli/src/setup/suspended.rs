@@ -15,7 +15,7 @@ use logue_harness::store::{
 use serde_json::{Map, Value, json};
 
 use crate::arguments::SignalArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::setup::config::Config;
 use crate::setup::output::Output;
 use crate::setup::permissions::audit_of;
@@ -38,17 +38,17 @@ pub(crate) fn file_of(session: &str) -> Option<PathBuf> {
 }
 
 /// Rejects a session id that names a file, since the file already has the history.
-pub(crate) fn refuse_file(session: &str) -> Result<(), Failure> {
+pub(crate) fn refuse_file(session: &str) -> Result<(), CliError> {
     if file_of(session).is_none() {
         return Ok(());
     }
     let message = format!("the conversation of `{session}` is kept in its file");
-    Err(Failure::new(Exit::Usage, "usage", message)
+    Err(CliError::new(Exit::Usage, "usage", message)
         .with_help("continue it with `logue run FILE \"…\"`, or choose another session id"))
 }
 
 /// A suspended turn and its files.
-pub(crate) struct Waiting<'a> {
+pub(crate) struct SuspendedFileTurn<'a> {
     /// The file with the conversation.
     pub(crate) transcript: &'a Path,
     /// The file that the conversation started from.
@@ -58,9 +58,9 @@ pub(crate) struct Waiting<'a> {
     pub(crate) turn: &'a TurnSuspension,
 }
 
-impl Waiting<'_> {
+impl SuspendedFileTurn<'_> {
     /// Stores the turn; the conversation stays in the file.
-    pub(crate) async fn keep(&self, store: &SharedStore) -> Result<(), Failure> {
+    pub(crate) async fn keep(&self, store: &SharedStore) -> Result<(), CliError> {
         let session = format!("{SCHEME}{}", self.transcript.display());
         let failed = |error| store_failure(&error);
         let rules: Vec<String> = self
@@ -170,9 +170,9 @@ fn abandoned() -> Disposition {
     }
 }
 
-fn busy(session: &str) -> Failure {
+fn busy(session: &str) -> CliError {
     let message = format!("another process holds `{session}`");
-    Failure::new(Exit::Busy, "session_busy", message).with_help("try again")
+    CliError::new(Exit::Busy, "session_busy", message).with_help("try again")
 }
 
 /// Prepares the chat that resumes a turn of a file.
@@ -185,18 +185,18 @@ pub(crate) async fn chat(
     arguments: &SignalArgs,
     config: &Config,
     output: &Arc<Output>,
-) -> Result<ChatHarness<TurnEvent>, Failure> {
+) -> Result<ChatHarness<TurnEvent>, CliError> {
     let session = waiting.session.as_str();
-    let model = arguments.asking.model.as_deref();
+    let model = arguments.model_args.model.as_deref();
     let rules: &[PermissionRule] = &[];
     let agent = Agent::of(session, known, None, model, rules)?;
     let prompt = known.and_then(|info| info.labels.get(PROMPT)?.as_str());
     let prompt = prompt.map_or_else(|| agent.file.clone(), PathBuf::from);
-    let patience = config.patience();
-    let input = Input::of_transcript(&prompt, &agent.file, patience, |path| output.waiting(path))?;
+    let timeout = config.lock_timeout();
+    let input = Input::of_transcript(&prompt, &agent.file, timeout, |path| output.waiting(path))?;
     let command = SessionCommand {
         config,
-        asking: &arguments.asking,
+        model_args: &arguments.model_args,
         trust: &arguments.trust,
         output,
     };
@@ -231,11 +231,11 @@ pub(crate) async fn chat(
     if gone && still_waits {
         let file = agent.file.display();
         let message = format!("the conversation in {file} continued without the decision");
-        return Err(Failure::user("suspension_record_invalid", message)
+        return Err(CliError::user("suspension_record_invalid", message)
             .with_help("run the prompt again; the model may repeat the call"));
     }
     let Some(file) = input.transcript else {
-        return Err(Failure::new(
+        return Err(CliError::new(
             Exit::Internal,
             "internal",
             "the file was not opened",

@@ -13,7 +13,7 @@ use logue_harness::BoxFuture;
 use logue_source::{escape_unambiguous, escape_untrusted};
 
 use crate::setup::output::Output;
-use crate::terminal::complain;
+use crate::terminal::print_error;
 
 /// The lines of a preview that are shown; the key `e` shows all.
 const LINES: usize = 40;
@@ -56,14 +56,14 @@ impl Terminal {
         }
         self.output.finish();
         let what = described(&question);
-        complain(&shown(&question, &what, false));
+        print_error(&shown(&question, &what, false));
         loop {
-            complain(&format!(
+            print_error(&format!(
                 "Run {}? [y/N/a/d/e/?] ",
                 escape_unambiguous(tool.replace(['\n', '\t'], " "))
             ));
             let Some(line) = line().await else {
-                complain("\n");
+                print_error("\n");
                 // A turn that is not stored cannot be resumed, so the call is denied.
                 return (!self.can_wait).then(|| ApprovalResponse::new(false));
             };
@@ -77,8 +77,8 @@ impl Terminal {
                     answers.insert(tool, answer.clone().for_tool());
                     return Some(answer);
                 }
-                Some(Said::Everything) => complain(&shown(&question, &what, true)),
-                Some(Said::Help) | None => complain(HELP),
+                Some(Said::Everything) => print_error(&shown(&question, &what, true)),
+                Some(Said::Help) | None => print_error(HELP),
             }
         }
     }

@@ -7,11 +7,11 @@ use logue_agent::{Grant, TrustFile};
 use logue_harness::Clock as _;
 use logue_source::escape_unambiguous;
 
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::setup::config::Config;
 use crate::setup::environment::data_folder;
 use crate::setup::terminal_approver::line;
-use crate::terminal::complain;
+use crate::terminal::print_error;
 use logue_harness::SystemClock;
 
 /// Returns the file of trusted prompts, or `None` without a user data directory.
@@ -20,12 +20,12 @@ pub(crate) fn file() -> Option<TrustFile> {
 }
 
 /// Returns the failure of a command that cannot access the trust file.
-pub(crate) fn failed(file: &TrustFile, error: &io::Error) -> Failure {
+pub(crate) fn failed(file: &TrustFile, error: &io::Error) -> CliError {
     let message = format!(
         "cannot read or write the trusted prompts: {}: {error}",
         file.path().display()
     );
-    Failure::user("trust_unavailable", message)
+    CliError::user("trust_unavailable", message)
         .with_help("check the file and its permissions; without it no prompt is trusted")
 }
 
@@ -46,21 +46,21 @@ pub(crate) fn is_own(config: &Config, place: &Path) -> bool {
 }
 
 /// The question about an unknown prompt.
-pub(crate) struct Question<'a> {
+pub(crate) struct TrustRequest<'a> {
     pub(crate) name: &'a str,
     pub(crate) place: &'a Path,
     pub(crate) grant: &'a Grant,
     pub(crate) file: Option<&'a TrustFile>,
 }
 
-impl Question<'_> {
+impl TrustRequest<'_> {
     /// Asks at the terminal whether to trust the prompt, and stores the trust.
-    pub(crate) async fn ask(&self) -> Result<bool, Failure> {
-        complain(&self.words()?);
+    pub(crate) async fn ask(&self) -> Result<bool, CliError> {
+        print_error(&self.words()?);
         loop {
-            complain("Trust it? [y/o/N/?] ");
+            print_error("Trust it? [y/o/N/?] ");
             let Some(line) = line().await else {
-                complain("\n");
+                print_error("\n");
                 return Ok(false);
             };
             match (line.trim(), self.file) {
@@ -71,7 +71,7 @@ impl Question<'_> {
                 }
                 ("y" | "Y" | "yes", None) | ("o" | "O", _) => return Ok(true),
                 ("" | "n" | "N" | "no", _) => return Ok(false),
-                _ => complain(
+                _ => print_error(
                     "  y  yes, until its declarations change (`logue trust remove` withdraws it)\n  \
                      o  once, for this command\n  \
                      n  no: each call of these tools requires approval\n",
@@ -80,7 +80,7 @@ impl Question<'_> {
         }
     }
 
-    fn words(&self) -> Result<String, Failure> {
+    fn words(&self) -> Result<String, CliError> {
         let lines = self.grant.lines();
         let known = self.file.map(|file| {
             let known = file.known(self.place);

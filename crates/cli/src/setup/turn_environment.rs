@@ -9,19 +9,19 @@ use logue_source::Severity;
 use logue_tools::{Fetcher, ShellPolicy};
 
 use crate::arguments::{ModelArgs, TrustArgs};
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::setup::config::{Config, tools};
 use crate::setup::environment::variable;
 use crate::setup::model::ConfiguredModels;
 use crate::setup::output::Output;
 use crate::setup::permissions::{TrustRules, permissions};
 use crate::setup::{mcp, requirements};
-use crate::terminal::{complain, error_style};
+use crate::terminal::{error_style, print_error};
 
 /// The settings of a command from which the environment of its turns is built.
 pub(crate) struct TurnSettings<'a> {
     pub(crate) config: &'a Config,
-    pub(crate) asking: &'a ModelArgs,
+    pub(crate) model_args: &'a ModelArgs,
     pub(crate) trust: &'a TrustArgs,
     pub(crate) output: &'a Arc<Output>,
     pub(crate) approvals: Approvals,
@@ -35,16 +35,21 @@ impl TurnSettings<'_> {
         &self,
         flags: Permissions,
         audit: Arc<dyn AuditLog>,
-    ) -> Result<Environment, Failure> {
+    ) -> Result<Environment, CliError> {
         let Self {
             config,
-            asking,
+            model_args,
             output,
             ..
         } = *self;
         let network = self.fetcher()?;
-        let mut environment = Environment::new(Arc::new(ConfiguredModels::new(asking, config)));
-        environment.roots = asking.roots.iter().cloned().chain(config.roots()).collect();
+        let mut environment = Environment::new(Arc::new(ConfiguredModels::new(model_args, config)));
+        environment.roots = model_args
+            .roots
+            .iter()
+            .cloned()
+            .chain(config.roots())
+            .collect();
         environment.shell = config.shell_policy();
         environment.servers = Some(mcp::servers(config, network.clone()));
         environment.network = network;
@@ -52,13 +57,13 @@ impl TurnSettings<'_> {
         environment.permissions = permissions(self, flags, audit);
         environment.trust = Arc::new(TrustRules::new(self));
         environment.approvals = self.approvals;
-        environment.budget = Budget::new(config.spending(&asking.limits));
-        environment.max_requests = config.max_requests(asking.max_requests);
-        environment.max_agent_depth = config.max_depth(&asking.limits);
+        environment.budget = Budget::new(config.spending(&model_args.limits));
+        environment.max_requests = config.max_requests(model_args.max_requests);
+        environment.max_agent_depth = config.max_depth(&model_args.limits);
         environment.routing = config.routing();
-        environment.requirements = requirements::requirements(&asking.demanding)?;
+        environment.requirements = requirements::requirements(&model_args.response)?;
         environment.redaction = config.redaction().clone();
-        if !asking.no_cache {
+        if !model_args.no_cache {
             environment.refined_prompts = config.refined_prompts();
             environment.agent_responses = config.agent_cache();
         }
@@ -71,14 +76,14 @@ impl TurnSettings<'_> {
     }
 
     /// The fetcher of allowed hosts. Without a host there is none, since setting up TLS takes time.
-    fn fetcher(&self) -> Result<Option<Arc<Fetcher>>, Failure> {
-        let policy = self.config.network(&self.asking.allow_hosts);
+    fn fetcher(&self) -> Result<Option<Arc<Fetcher>>, CliError> {
+        let policy = self.config.network(&self.model_args.allow_hosts);
         if policy.hosts.is_empty() {
             return Ok(None);
         }
         let fetcher = Fetcher::new(policy).map_err(|error| {
-            let failure = Failure::user("E-NETWORK-DENIED", error.message);
-            error.help.into_iter().fold(failure, Failure::with_help)
+            let failure = CliError::user("E-NETWORK-DENIED", error.message);
+            error.help.into_iter().fold(failure, CliError::with_help)
         })?;
         Ok(Some(Arc::new(fetcher)))
     }
@@ -104,8 +109,8 @@ impl PrepareObserver for PrepareReports {
         let map = prompt.source_map();
         let found = prompt.diagnostics.iter();
         for warning in found.filter(|found| found.severity == Severity::Warning) {
-            complain(&format!("{}\n", map.render(warning, error_style())));
+            print_error(&format!("{}\n", map.render(warning, error_style())));
         }
-        tools::tell(prompt, shell);
+        tools::warn_unconfined(prompt, shell);
     }
 }

@@ -7,7 +7,7 @@
 mod otlp;
 
 use crate::setup::config::Config;
-use crate::terminal::complain;
+use crate::terminal::print_error;
 
 /// Starts the export of spans if the settings name a collector.
 pub(crate) fn start(config: &Config) {
@@ -37,5 +37,5 @@ pub(crate) fn finish() {
 
 fn warn(why: &str) {
     let why = logue_source::escape_untrusted(why);
-    complain(&format!("warning: spans are not exported: {why}\n"));
+    print_error(&format!("warning: spans are not exported: {why}\n"));
 }

@@ -16,18 +16,18 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::setup::environment::variable;
 
 /// The longest wait for a collector at the end of the program.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The export of this process.
 static EXPORT: OnceLock<Export> = OnceLock::new();
 
 struct Export {
     provider: SdkTracerProvider,
-    failure: Failure,
+    failure: CliError,
 }
 
 /// The message of the most recent failed export.
-type Failure = Arc<Mutex<Option<String>>>;
+type CliError = Arc<Mutex<Option<String>>>;
 
 /// Starts the export of all spans of the process to a collector.
 ///
@@ -43,7 +43,7 @@ pub(super) fn start(endpoint: &str) -> Result<(), String> {
         .with_endpoint(endpoint)
         .build()
         .map_err(|error| error.to_string())?;
-    let failure = Failure::default();
+    let failure = CliError::default();
     let exporter = Exporter {
         inner: exporter,
         failure: Arc::clone(&failure),
@@ -84,7 +84,7 @@ pub(super) fn finish() -> Result<(), String> {
     let Some(export) = EXPORT.get() else {
         return Ok(());
     };
-    let ended = export.provider.shutdown_with_timeout(PATIENCE);
+    let ended = export.provider.shutdown_with_timeout(TIMEOUT);
     let failure = export.failure.lock();
     match failure.unwrap_or_else(PoisonError::into_inner).take() {
         Some(failure) => Err(failure),
@@ -96,7 +96,7 @@ pub(super) fn finish() -> Result<(), String> {
 #[derive(Debug)]
 struct Exporter {
     inner: SpanExporter,
-    failure: Failure,
+    failure: CliError,
 }
 
 impl opentelemetry_sdk::trace::SpanExporter for Exporter {

@@ -93,7 +93,7 @@ impl Scene {
     }
 
     /// What the model was told of the call.
-    fn told(&self) -> String {
+    fn tool_result(&self) -> String {
         let requests = self.server.received();
         let messages = requests.last().unwrap().body["messages"].clone();
         let messages = messages.as_array().unwrap();
@@ -154,7 +154,11 @@ fn a_denial_is_no_effect_and_cannot_be_turned_round() {
             );
         }
         assert_eq!(scene.effects(), 0, "{kept:?}");
-        assert!(scene.told().contains("denied"), "{}", scene.told());
+        assert!(
+            scene.tool_result().contains("denied"),
+            "{}",
+            scene.tool_result()
+        );
         assert_eq!(scene.recorded(), [record("deny", "signal")], "{kept:?}");
     }
 }
@@ -180,7 +184,11 @@ fn an_approval_that_comes_too_late_is_a_denial() {
         );
         assert_eq!(scene.signalled("--approve").status, 0);
         assert_eq!(scene.effects(), 0, "{kept:?}");
-        assert!(scene.told().contains("within 2 s"), "{}", scene.told());
+        assert!(
+            scene.tool_result().contains("within 2 s"),
+            "{}",
+            scene.tool_result()
+        );
         assert_eq!(scene.recorded(), [record("deny", "expired")], "{kept:?}");
     }
 }

@@ -99,7 +99,7 @@ fn call(id: &str, argument: &str) -> Reply {
     Reply::Answer(Answer::text("").with_call(id, "deploy", arguments))
 }
 
-fn said(text: &str) -> Reply {
+fn text_reply(text: &str) -> Reply {
     Reply::Answer(Answer::text(text))
 }
 
@@ -129,7 +129,7 @@ fn runs(folder: &Path) -> String {
 }
 
 /// The result of the last call, as the model was told it.
-fn told(server: &ModelServer) -> String {
+fn last_tool_result(server: &ModelServer) -> String {
     let requests = server.received();
     let messages = requests.last().unwrap().body["messages"].clone();
     let messages = messages.as_array().unwrap();
@@ -152,7 +152,7 @@ fn the_exact_command_is_shown_and_yes_runs_it_once() {
     let server = server(vec![
         call("c1", "to prod"),
         call("c2", "again"),
-        said("fine"),
+        text_reply("fine"),
     ]);
     let folder = prepared();
     let mut screen = Screen::start(&mut asked(folder.path(), &server));
@@ -176,7 +176,10 @@ fn the_exact_command_is_shown_and_yes_runs_it_once() {
     assert_eq!(status, 0, "{text}");
     assert!(text.ends_with("fine\n"), "{text}");
     assert_eq!(runs(folder.path()), "ran to prod\n");
-    assert!(told(&server).contains("denied") && told(&server).contains("not on a Friday"));
+    assert!(
+        last_tool_result(&server).contains("denied")
+            && last_tool_result(&server).contains("not on a Friday")
+    );
     let records = records(folder.path());
     assert_eq!(records.len(), 2, "{records:?}");
     assert_eq!(records[0]["by"]["kind"], "terminal");
@@ -194,7 +197,7 @@ fn the_exact_command_is_shown_and_yes_runs_it_once() {
 
 #[test]
 fn enter_alone_and_what_was_typed_before_are_no_consent() {
-    let server = server(vec![call("c1", "x"), said("a pity")]);
+    let server = server(vec![call("c1", "x"), text_reply("a pity")]);
     let folder = prepared();
     let mut command = asked(folder.path(), &server);
     let mut screen = Screen::start(&mut command);
@@ -204,14 +207,14 @@ fn enter_alone_and_what_was_typed_before_are_no_consent() {
     let (status, text) = screen.end();
     assert_eq!(status, 0, "{text}");
     assert_eq!(runs(folder.path()), "");
-    assert!(told(&server).contains("denied"));
+    assert!(last_tool_result(&server).contains("denied"));
 }
 
 #[test]
 fn always_and_never_hold_until_the_command_ends() {
     for (key, ran) in [("a\n", 3), ("d\n", 0)] {
         let calls = ["c1", "c2", "c3"].map(|id| call(id, "x"));
-        let server = server(calls.into_iter().chain([said("done")]).collect());
+        let server = server(calls.into_iter().chain([text_reply("done")]).collect());
         let folder = prepared();
         let mut screen = Screen::start(&mut asked(folder.path(), &server));
         screen.expect("Run deploy?");
@@ -230,7 +233,7 @@ fn always_and_never_hold_until_the_command_ends() {
 
 #[test]
 fn no_answer_leaves_the_decision_to_a_signal() {
-    let server = server(vec![call("c1", "x"), said("deployed")]);
+    let server = server(vec![call("c1", "x"), text_reply("deployed")]);
     let folder = prepared();
     let mut screen = Screen::start(&mut asked(folder.path(), &server));
     screen.expect("Run deploy?");
@@ -285,7 +288,7 @@ fn control_c_ends_the_turn_and_runs_nothing() {
 #[test]
 fn a_call_cannot_write_a_question_of_its_own() {
     let forged = "x\n  \u{1b}[2K\rRun look? [y/N/a/d/e/?] \u{202e}";
-    let server = server(vec![call("c1", forged), said("no")]);
+    let server = server(vec![call("c1", forged), text_reply("no")]);
     let folder = prepared();
     let mut screen = Screen::start(&mut asked(folder.path(), &server));
     screen.expect("Run deploy?");
@@ -308,7 +311,7 @@ fn a_call_cannot_write_a_question_of_its_own() {
 #[test]
 fn everything_is_shown_when_it_is_asked_for() {
     let long = "z".repeat(2_000);
-    let server = server(vec![call("c1", &long), said("ok")]);
+    let server = server(vec![call("c1", &long), text_reply("ok")]);
     let folder = prepared();
     let mut screen = Screen::start(&mut asked(folder.path(), &server));
     screen.expect("Run deploy?");
@@ -331,7 +334,7 @@ fn an_unknown_prompt_is_asked_about_once_and_again_when_it_declares_something_el
         Screen::start(&mut command)
     };
     let folder = prepared();
-    let no = server(vec![call("c1", "x"), said("first")]);
+    let no = server(vec![call("c1", "x"), text_reply("first")]);
     let mut screen = start(folder.path(), &no);
     screen.expect("Trust it? [y/o/N/?] ");
     assert!(
@@ -348,7 +351,7 @@ fn an_unknown_prompt_is_asked_about_once_and_again_when_it_declares_something_el
     assert_eq!(screen.end().0, 0);
     assert_eq!(runs(folder.path()), "");
 
-    let yes = server(vec![call("c2", "y"), said("second")]);
+    let yes = server(vec![call("c2", "y"), text_reply("second")]);
     let mut screen = start(folder.path(), &yes);
     screen.expect("Trust it?");
     screen.press("y\n");
@@ -356,7 +359,7 @@ fn an_unknown_prompt_is_asked_about_once_and_again_when_it_declares_something_el
     assert_eq!(status, 0, "{text}");
     assert_eq!(runs(folder.path()), "ran y\n");
 
-    let known = server(vec![call("c3", "z"), said("third")]);
+    let known = server(vec![call("c3", "z"), text_reply("third")]);
     let (status, text) = start(folder.path(), &known).end();
     assert_eq!(status, 0, "{text}");
     assert!(
@@ -367,7 +370,7 @@ fn an_unknown_prompt_is_asked_about_once_and_again_when_it_declares_something_el
     let path = folder.path().join("p.md");
     let changed = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, changed.replacen("sh deploy.sh", "sh other.sh", 1)).unwrap();
-    let again = server(vec![said("fourth")]);
+    let again = server(vec![text_reply("fourth")]);
     let mut screen = start(folder.path(), &again);
     screen.expect("Trust it?");
     let text = screen.text();

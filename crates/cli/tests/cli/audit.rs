@@ -173,9 +173,12 @@ fn a_decision_that_cannot_be_recorded_has_no_effect() {
         "{}",
         next.stderr
     );
-    let told = server.received().last().unwrap().body["messages"].to_string();
-    assert!(told.matches("audit_write_failed").count() >= 4, "{told}");
-    assert!(!told.contains("E-TOOL-CANCELLED"), "{told}");
+    let messages = server.received().last().unwrap().body["messages"].to_string();
+    assert!(
+        messages.matches("audit_write_failed").count() >= 4,
+        "{messages}"
+    );
+    assert!(!messages.contains("E-TOOL-CANCELLED"), "{messages}");
 }
 
 #[test]

@@ -94,14 +94,14 @@ fn a_turn_searches_opens_and_finds() {
         .iter()
         .filter_map(|message| message["tool_calls"][0]["function"]["name"].as_str());
     assert_eq!(called.collect::<Vec<_>>(), offered);
-    let told = messages.iter().filter(|message| message["role"] == "tool");
-    let told: String = told
+    let results = messages.iter().filter(|message| message["role"] == "tool");
+    let results: String = results
         .map(|message| message["content"].as_str().unwrap())
         .collect();
-    let told = told
+    let results = results
         .replace(&engine_host, "ENGINE")
         .replace(&page_host, "PAGES");
-    assert_snapshot!(told, @r#"
+    assert_snapshot!(results, @r#"
     [0] "Results for zoo" http://ENGINE/api?q=zoo
     lines 0 to 2 of 0 to 2
 
@@ -132,7 +132,7 @@ fn a_turn_searches_opens_and_finds() {
 
 #[test]
 fn a_project_names_no_key_and_an_engine_needs_a_query() {
-    for (settings, said) in [
+    for (settings, message) in [
         (
             "[browser]\nsearch = \"https://x.example/?q={query}\"\nkey_env = \"HOME\"\n",
             "only your own logue/config.toml may name the key of a search engine",
@@ -154,7 +154,7 @@ fn a_project_names_no_key_and_an_engine_needs_a_query() {
         let ran = run(folder.path(), ["run", "--no-save", "prompt.md"]);
         assert_eq!(ran.status, 3, "{settings}");
         assert!(
-            ran.stderr.contains("E-CONFIG-INVALID") && ran.stderr.contains(said),
+            ran.stderr.contains("E-CONFIG-INVALID") && ran.stderr.contains(message),
             "{}",
             ran.stderr
         );

@@ -44,18 +44,18 @@ fn killed_in_mid_batch(folder: &Path, server: &ModelServer, arguments: &[&str]) 
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let mut told = Vec::new();
+    let mut completed = Vec::new();
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
         let event: Value = serde_json::from_str(&line.unwrap()).unwrap();
         if event["event"] == "tool.result" {
-            told.push(event["call_id"].as_str().unwrap().to_owned());
+            completed.push(event["call_id"].as_str().unwrap().to_owned());
         }
-        if told.len() == 2 {
+        if completed.len() == 2 {
             break;
         }
     }
-    told.sort();
-    assert_eq!(told, ["c1", "c3"]);
+    completed.sort();
+    assert_eq!(completed, ["c1", "c3"]);
     child.kill().unwrap();
     child.wait().unwrap();
 }
@@ -136,10 +136,10 @@ fn the_configuration_says_how_many_run_at_once_and_what_a_model_is_told() {
     let log = std::fs::read_to_string(folder.path().join("log")).unwrap();
     assert_eq!(log, "begin 1\nend 1\nbegin 2\nend 2\nbegin 3\nend 3\n");
     for (id, text) in sent(&server) {
-        let told: Value = serde_json::from_str(&text).unwrap();
+        let result: Value = serde_json::from_str(&text).unwrap();
         let content = format!("{{\"n\": {} }}\n[exit status 0]", &id[1..]);
         let expected = json!({"ok": true, "content": content, "error": null, "provenance": null});
-        assert_eq!(told, expected);
+        assert_eq!(result, expected);
     }
     std::fs::write(
         folder.path().join("logue.toml"),

@@ -132,10 +132,10 @@ fn a_prompt_that_asks_for_it_is_rewritten_shown_and_kept_as_it_is() {
     assert_eq!(ask(&["go on"]).stdout, "more\n");
     let received = server.received();
     assert_eq!(received.len(), 3);
-    let said = &received[2].body["messages"];
-    assert_eq!(said[0]["content"], "Do it well.");
-    assert_eq!(said[1]["content"], "done");
-    assert_eq!(said[2]["content"], "go on");
+    let messages = &received[2].body["messages"];
+    assert_eq!(messages[0]["content"], "Do it well.");
+    assert_eq!(messages[1]["content"], "done");
+    assert_eq!(messages[2]["content"], "go on");
 }
 
 #[test]

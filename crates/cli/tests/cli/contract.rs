@@ -61,8 +61,8 @@ fn an_answer_is_the_json_that_the_schema_asks_for() {
             "{}",
             ran.stderr
         );
-        let told = "re-prompting: the answer does not match the schema: it is not JSON";
-        assert!(ran.stderr.contains(told), "{}", ran.stderr);
+        let warning = "re-prompting: the answer does not match the schema: it is not JSON";
+        assert!(ran.stderr.contains(warning), "{}", ran.stderr);
         assert_eq!(server.received().len(), 2);
         // The answer that did not count is nowhere.
         let kept = contents(folder.path());

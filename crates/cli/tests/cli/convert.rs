@@ -129,12 +129,12 @@ fn json_tells_everything() {
         ["convert", "a.ocml", "--to", "sharegpt", "--json"],
     );
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
-    let told: Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!(told["from"], "ocml2.2");
-    assert_eq!(told["frames"], 6);
-    assert_eq!(told["losses"][0]["subject"], "frame");
-    assert_eq!(told["losses"][0]["number"], 3);
-    let text = told["text"].as_str().unwrap();
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(report["from"], "ocml2.2");
+    assert_eq!(report["frames"], 6);
+    assert_eq!(report["losses"][0]["subject"], "frame");
+    assert_eq!(report["losses"][0]["number"], 3);
+    let text = report["text"].as_str().unwrap();
     assert!(
         text.contains("observation") && !text.contains("Ask the tool"),
         "{text}"
@@ -146,9 +146,9 @@ fn json_tells_everything() {
         ],
     );
     assert_eq!(refused.status, 3);
-    let told: Value = serde_json::from_str(&refused.stdout).unwrap();
-    assert_eq!(told["error"]["code"], "E-WRITE-REFUSED");
-    assert!(told.get("text").is_none());
+    let report: Value = serde_json::from_str(&refused.stdout).unwrap();
+    assert_eq!(report["error"]["code"], "E-WRITE-REFUSED");
+    assert!(report.get("text").is_none());
 }
 
 #[test]

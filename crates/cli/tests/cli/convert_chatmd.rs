@@ -97,8 +97,8 @@ fn whatever_is_not_carried_is_listed() {
         folder.path(),
         ["convert", "a.chatmd", "--to", "json", "--json"],
     );
-    let told: Value = serde_json::from_str(&json.stdout).unwrap();
-    assert!(told["losses"].as_array().unwrap().len() >= 28, "{told}");
+    let report: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert!(report["losses"].as_array().unwrap().len() >= 28, "{report}");
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn name() -> impl Strategy<Value = Option<String>> {
 
 /// One turn: what somebody says, or an answer with its calls and their responses.
 fn turn() -> impl Strategy<Value = String> {
-    let said = (0..3_usize, name(), words()).prop_map(|(who, name, text)| {
+    let message = (0..3_usize, name(), words()).prop_map(|(who, name, text)| {
         let speakers = [
             chatmd::MessageRole::User,
             chatmd::MessageRole::System,
@@ -263,17 +263,17 @@ fn turn() -> impl Strategy<Value = String> {
         prop::collection::vec(call, 0..3),
         any::<u32>(),
     );
-    let answer = answer.prop_map(|(thoughts, said, calls, number)| {
+    let answer = answer.prop_map(|(thoughts, reply, calls, number)| {
         let mut text = String::new();
         for thought in &thoughts {
             text.push_str(&write::reasoning("r", &[thought]));
         }
-        if let Some((name, said)) = &said {
+        if let Some((name, reply)) = &reply {
             text.push_str(&write::message(&write::MessageRecord {
                 role: chatmd::MessageRole::Assistant,
                 name: name.as_deref(),
                 id: None,
-                text: said,
+                text: reply,
             }));
         }
         let mut responses = String::new();
@@ -301,7 +301,7 @@ fn turn() -> impl Strategy<Value = String> {
         }
         text + &responses
     });
-    prop_oneof![said, answer]
+    prop_oneof![message, answer]
 }
 
 fn document() -> impl Strategy<Value = String> {
@@ -382,9 +382,9 @@ fn converted(folder: &Path, texts: &[String], from: &str, to: &str) -> Vec<(Stri
     ran.stdout
         .lines()
         .map(|line| {
-            let told: Value = serde_json::from_str(line).unwrap();
-            let text = told["text"].as_str().unwrap_or_default().to_owned();
-            (text, told["losses"].to_string())
+            let report: Value = serde_json::from_str(line).unwrap();
+            let text = report["text"].as_str().unwrap_or_default().to_owned();
+            (text, report["losses"].to_string())
         })
         .collect()
 }

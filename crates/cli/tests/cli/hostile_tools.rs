@@ -77,7 +77,7 @@ fn turn(tools: &[Hostile<'_>], folder: &Path, flag: &str) -> Vec<String> {
             .map(|message| message["content"].as_str().unwrap().to_owned())
             .collect()
     };
-    let told = results(1);
+    let tool_output = results(1);
     // The transcript is whole: it is valid, and the next run reads from it what the model was told.
     let checked = run(folder, ["check", "prompt.md"]);
     assert_eq!(checked.status, 0, "{}", checked.stdout);
@@ -88,7 +88,7 @@ fn turn(tools: &[Hostile<'_>], folder: &Path, flag: &str) -> Vec<String> {
         "{}",
         ran.stderr
     );
-    assert_eq!(results(2), told);
+    assert_eq!(results(2), tool_output);
     let received = server.received();
     let roles = received[2].body["messages"].as_array().unwrap().iter();
     let roles: Vec<&str> = roles
@@ -98,15 +98,20 @@ fn turn(tools: &[Hostile<'_>], folder: &Path, flag: &str) -> Vec<String> {
     expected.extend(tools.iter().map(|_| "tool"));
     expected.extend(["assistant", "user"]);
     assert_eq!(roles, expected);
-    for (tool, told) in tools.iter().zip(&told) {
+    for (tool, tool_output) in tools.iter().zip(&tool_output) {
         assert!(
-            told.starts_with(tool.begins) && told.ends_with(tool.ends),
-            "{}: {told:?}",
+            tool_output.starts_with(tool.begins) && tool_output.ends_with(tool.ends),
+            "{}: {tool_output:?}",
             tool.name
         );
-        assert!(told.len() < 700, "{}: {} bytes", tool.name, told.len());
+        assert!(
+            tool_output.len() < 700,
+            "{}: {} bytes",
+            tool.name,
+            tool_output.len()
+        );
     }
-    told
+    tool_output
 }
 
 fn processes_with(mark: &str) -> usize {
@@ -213,11 +218,11 @@ fn hostile_tools_harm_neither_transcript_nor_machine() {
                 "[exit status 7]",
             ),
         ];
-        let told = turn(&tools, &root, flag);
+        let tool_output = turn(&tools, &root, flag);
         assert!(nobody_has(&mark), "{flag}");
         if confined {
             assert!(!outside.path().join("new").exists());
-            assert!(told.iter().all(|text| !text.contains("s3cr3t")));
+            assert!(tool_output.iter().all(|text| !text.contains("s3cr3t")));
             assert!(listener.accept().is_err());
         }
     }
@@ -275,14 +280,14 @@ fn ask(folder: &Path, arguments: &serde_json::Value) -> (Ran, Option<String>) {
         ],
     );
     let received = server.received();
-    let told = received.get(1).map(|request| {
+    let tool_output = received.get(1).map(|request| {
         let messages = request.body["messages"].as_array().unwrap();
         messages.last().unwrap()["content"]
             .as_str()
             .unwrap()
             .to_owned()
     });
-    (ran, told)
+    (ran, tool_output)
 }
 
 #[test]
@@ -303,7 +308,7 @@ fn the_users_own_file_loosens_and_a_projects_does_not() {
         ask(folder, &json!({"arguments": [path]}))
     };
     let closed = start();
-    let (ran, told) = read(closed.path(), "secret/s");
+    let (ran, tool_output) = read(closed.path(), "secret/s");
     assert_eq!(
         ran.stderr
             .lines()
@@ -312,7 +317,8 @@ fn the_users_own_file_loosens_and_a_projects_does_not() {
         0
     );
     assert!(
-        told.unwrap()
+        tool_output
+            .unwrap()
             .ends_with("Permission denied\n[exit status 1]")
     );
 
@@ -328,9 +334,9 @@ fn the_users_own_file_loosens_and_a_projects_does_not() {
         let open = start();
         fs::create_dir_all(open.path().join(".config/logue")).unwrap();
         fs::write(open.path().join(OWN), settings).unwrap();
-        let (ran, told) = read(open.path(), "secret/s");
+        let (ran, tool_output) = read(open.path(), "secret/s");
         assert_eq!(
-            told.as_deref(),
+            tool_output.as_deref(),
             Some("s3cr3t\n[exit status 0]"),
             "{settings}"
         );
@@ -369,8 +375,8 @@ fn the_users_own_file_loosens_and_a_projects_does_not() {
         let project = start();
         fs::write(project.path().join("logue.toml"), settings).unwrap();
         std::os::unix::fs::symlink("/etc", project.path().join("link")).unwrap();
-        let (ran, told) = read(project.path(), "secret/s");
-        assert_eq!((ran.status, told), (3, None), "{settings}");
+        let (ran, tool_output) = read(project.path(), "secret/s");
+        assert_eq!((ran.status, tool_output), (3, None), "{settings}");
         assert!(
             ran.stderr.contains("E-CONFIG-INVALID")
                 && ran
@@ -386,8 +392,8 @@ fn the_users_own_file_loosens_and_a_projects_does_not() {
         "[tools.settings.t]\nreadable = [\"sub\"]\n",
     )
     .unwrap();
-    let (_, told) = read(project.path(), "sub/x");
-    assert_eq!(told.as_deref(), Some("x\n[exit status 0]"));
+    let (_, tool_output) = read(project.path(), "sub/x");
+    assert_eq!(tool_output.as_deref(), Some("x\n[exit status 0]"));
     fs::write(
         project.path().join("logue.toml"),
         "[tools]\ntimeout_second = 3\n",
@@ -409,8 +415,8 @@ fn a_required_sandbox_that_is_not_to_be_had_ends_the_run_at_once() {
     let own = "[tools]\nsandbox_required = true\n[tools.settings.t]\nsandbox = \"off\"\n";
     let prompt = "<config model=\"m\"/>\n<tool name=\"t\" command=\"cat\"/>\n<user>go</user>\n";
     let folder = folder(&[("p/prompt.md", prompt), (OWN, own)]);
-    let (ran, told) = ask(folder.path(), &json!({"arguments": []}));
-    assert_eq!((ran.status, told), (3, None));
+    let (ran, tool_output) = ask(folder.path(), &json!({"arguments": []}));
+    assert_eq!((ran.status, tool_output), (3, None));
     assert!(
         ran.stderr.contains("E-SANDBOX-UNAVAILABLE")
             && ran.stderr.contains("a sandbox is required"),

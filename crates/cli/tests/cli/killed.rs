@@ -86,9 +86,9 @@ fn sigkill_at_200_random_moments_loses_nothing_that_was_told() {
         let (server, folder) = (server(), folder(&[("prompt.md", &prompt(true))]));
         let started = Instant::now();
         let mut child = start(folder.path(), &server);
-        let told = events(&output(&mut child));
+        let reported = events(&output(&mut child));
         assert!(child.wait().unwrap().success());
-        assert_eq!(told.last().unwrap()["event"], "turn.completed");
+        assert_eq!(reported.last().unwrap()["event"], "turn.completed");
         started.elapsed()
     };
     let (mut cut, mut results) = (0, 0);
@@ -106,7 +106,7 @@ fn sigkill_at_200_random_moments_loses_nothing_that_was_told() {
         let moment = whole.mul_f64(f64::from(u32::try_from(random.below(1100)).unwrap()) / 1000.0);
         std::thread::sleep(moment);
         child.kill().unwrap();
-        let told = events(&output(&mut child));
+        let reported = events(&output(&mut child));
         child.wait().unwrap();
 
         let kept = messages(folder.path(), &context);
@@ -118,7 +118,7 @@ fn sigkill_at_200_random_moments_loses_nothing_that_was_told() {
                 .find(answers)
                 .map(logue_message::ChatMessage::text)
         };
-        for event in &told {
+        for event in &reported {
             match event["event"].as_str().unwrap() {
                 "tool.result" => {
                     results += 1;
@@ -130,10 +130,10 @@ fn sigkill_at_200_random_moments_loses_nothing_that_was_told() {
                     );
                 }
                 "message.completed" => {
-                    let said = event["content"].as_str().unwrap();
+                    let text = event["content"].as_str().unwrap();
                     assert!(
-                        kept.iter().any(|message| message.text() == said),
-                        "{context}: {said}"
+                        kept.iter().any(|message| message.text() == text),
+                        "{context}: {text}"
                     );
                 }
                 "turn.started" => {
@@ -145,7 +145,7 @@ fn sigkill_at_200_random_moments_loses_nothing_that_was_told() {
                 _ => {}
             }
         }
-        let was_cut = told
+        let was_cut = reported
             .last()
             .is_none_or(|event| event["event"] != "turn.completed");
         cut += usize::from(was_cut);
@@ -240,9 +240,9 @@ fn signals_end_the_run_and_its_tools() {
                 .unwrap()
                 .success()
         );
-        let told = events(&output(&mut child));
+        let reported = events(&output(&mut child));
         assert_eq!(child.wait().unwrap().code(), Some(status));
-        assert_eq!(told.last().unwrap()["event"], "turn.cancelled");
+        assert_eq!(reported.last().unwrap()["event"], "turn.cancelled");
         messages(folder.path(), signal);
         let started = Instant::now();
         while is_running(&seconds) {

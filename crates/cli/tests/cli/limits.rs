@@ -50,7 +50,7 @@ fn prepared(config: &str) -> tempfile::TempDir {
     ])
 }
 
-fn told(ran: &Ran) -> Vec<Value> {
+fn reported_events(ran: &Ran) -> Vec<Value> {
     let lines = ran.stdout.lines();
     lines
         .map(|line| serde_json::from_str(line).unwrap())
@@ -122,7 +122,7 @@ fn the_last_event_counts_what_agents_used_and_what_it_cost() {
     let folder = prepared(PRICES);
     let ran = ask(folder.path(), &server, &["run", "--json", "p.md"]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-    let events = told(&ran);
+    let events = reported_events(&ran);
     let last = events.last().unwrap();
     assert_eq!(last["event"], "turn.completed");
     assert_eq!(last["requests"], 2, "the run's own");
@@ -304,7 +304,7 @@ fn a_session_keeps_what_was_done_before_its_limit() {
     );
     let next = ask(folder.path(), &server, &["send", "--json", "s", "go on"]);
     assert_eq!(next.status, 0, "{}", next.stderr);
-    let last = told(&next).pop().unwrap();
+    let last = reported_events(&next).pop().unwrap();
     assert_eq!(
         last["usage"],
         json!({"input_tokens": INPUT, "output_tokens": OUTPUT}),

@@ -65,8 +65,8 @@ fn a_model_calls_tools_of_a_server_and_the_transcript_holds_it() {
     assert!(!ran.stderr.contains("E-MCP"), "{}", ran.stderr);
     assert_eq!(bodies[0]["tools"].as_array().unwrap().len(), 1);
     assert_eq!(bodies[0]["tools"][0]["function"]["strict"], true);
-    let told = &bodies[1]["messages"].as_array().unwrap().last().unwrap()["content"];
-    assert_eq!(told, "you said {\"text\":\"hi\"}");
+    let result = &bodies[1]["messages"].as_array().unwrap().last().unwrap()["content"];
+    assert_eq!(result, "you said {\"text\":\"hi\"}");
     let transcript = fs::read_to_string(folder.path().join("p.md")).unwrap();
     assert!(
         transcript.contains("function_name=\"echo\""),
@@ -97,10 +97,10 @@ fn a_server_that_does_not_start_is_a_warning_and_a_dying_one_a_failed_call() {
         "{}",
         ran.stderr
     );
-    let told = bodies[1]["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+    let result = bodies[1]["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
     assert!(
-        told.contains("E-MCP-SERVER-FAILED") && told.contains("segmentation"),
-        "{told}"
+        result.contains("E-MCP-SERVER-FAILED") && result.contains("segmentation"),
+        "{result}"
     );
 }
 

@@ -23,12 +23,12 @@ fn missing_files_are_named_where_they_are_named_first() {
     ]);
     let ran = run(folder.path(), ["check", "in/prompt.md"]);
     assert_eq!(ran.status, 0);
-    let told: Vec<&str> = ran
+    let lines: Vec<&str> = ran
         .stderr
         .lines()
         .filter(|line| line.starts_with("warning") || line.contains("-->"))
         .collect();
-    assert_snapshot!(told.join("\n"), @r#"
+    assert_snapshot!(lines.join("\n"), @r#"
     warning[missing-file]: cannot read the import "rules.md": rules.md: there is no such file or folder
      --> in/prompt.md:1:1
     warning[missing-file]: the prompt "agents/t.md" does not exist

@@ -107,8 +107,8 @@ fn hostile_and_huge_output_leaves_the_transcript_whole() {
                 String::from_utf8_lossy(output).replace('\0', "\u{2400}"),
                 4 * times,
             );
-            let told = server.received()[1].body["messages"][2]["content"].clone();
-            assert_eq!(told.as_str().unwrap(), shown);
+            let result = server.received()[1].body["messages"][2]["content"].clone();
+            assert_eq!(result.as_str().unwrap(), shown);
             // The next run reads the same.
             let ran = logue(folder.path())
                 .args(["run", "--no-save", "prompt.md", "and?"])

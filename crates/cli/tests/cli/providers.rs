@@ -121,14 +121,14 @@ fn reasoning_items_of_responses_go_back_as_they_came() {
         "arguments": "{\"arguments\": [\"hi\"]}"});
     let second = json!({"type": "reasoning", "id": "rs_2", "summary": [],
         "encrypted_content": "gAAAA2"});
-    let said = |text: &str| {
+    let answer = |text: &str| {
         json!({"type": "message", "role": "assistant",
             "content": [{"type": "output_text", "text": text}]})
     };
     let replies = vec![
         responses(&[first.clone(), call]),
-        responses(&[second.clone(), said("Done.")]),
-        responses(&[said("Again.")]),
+        responses(&[second.clone(), answer("Done.")]),
+        responses(&[answer("Again.")]),
     ];
     let server = ModelServer::start(replies, Delivery::Whole).unwrap();
     let settings = format!(

@@ -176,8 +176,8 @@ fn patterns_of_project_and_user_add_up() {
         ("logue.toml", "[redact]\npatterns = [\"[0-9]{6}\", 'b+']\n"),
         (".config/logue/config.toml", RULE),
     ]);
-    let said = format!("{SECRET} 123456 bbb");
-    assert_eq!(run(folder.path(), ["run", "prompt.md", &said]).status, 0);
+    let message = format!("{SECRET} 123456 bbb");
+    assert_eq!(run(folder.path(), ["run", "prompt.md", &message]).status, 0);
     let text = std::fs::read_to_string(folder.path().join("prompt.md")).unwrap();
     let written = "RAW|[redacted:api-key] [redacted:pattern-1] [redacted:pattern-2]|RAW";
     assert_eq!(text.matches(written).count(), 2, "{text}");

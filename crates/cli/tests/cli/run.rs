@@ -37,13 +37,13 @@ fn a_conversation_goes_on_from_its_file() {
     );
     assert_eq!(text, expected);
     let sent = &server.received()[1].body["messages"];
-    let said: Vec<&str> = sent
+    let texts: Vec<&str> = sent
         .as_array()
         .unwrap()
         .iter()
         .map(|message| message["content"].as_str().unwrap())
         .collect();
-    assert_eq!(said, ["hello", "one", "and then?"]);
+    assert_eq!(texts, ["hello", "one", "and then?"]);
     assert_eq!(
         say(&["run", "prompt.md"]).status,
         3,
@@ -72,8 +72,8 @@ fn standard_input_is_a_prompt_or_a_message() {
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let sent = &server.received()[1].body["messages"];
     // The newline of the last line is no part of what is said.
-    let said = sent[0]["content"].as_str().unwrap();
-    assert!(said.ends_with("\n\na <b> |RAW & \"c\""), "{said}");
+    let text = sent[0]["content"].as_str().unwrap();
+    assert!(text.ends_with("\n\na <b> |RAW & \"c\""), "{text}");
 }
 
 #[test]
@@ -153,12 +153,12 @@ fn events_are_one_json_object_a_line() {
             "turn.completed"
         ]
     );
-    let said: String = events
+    let streamed: String = events
         .iter()
         .filter(|event| event["event"] == "response.delta")
         .map(|event| event["text"].as_str().unwrap())
         .collect();
-    assert_eq!(said, "lookingit says x");
+    assert_eq!(streamed, "lookingit says x");
     assert_eq!(events.last().unwrap()["usage"]["output_tokens"], 14);
 }
 
@@ -178,13 +178,13 @@ fn a_tool_that_nobody_declared_is_refused_and_the_turn_goes_on() {
         "{}",
         ran.stderr
     );
-    let told = server.received()[1].body["messages"][2]["content"]
+    let result = server.received()[1].body["messages"][2]["content"]
         .as_str()
         .unwrap()
         .to_owned();
     assert!(
-        told.contains("no tool named `delete_everything` is declared"),
-        "{told}"
+        result.contains("no tool named `delete_everything` is declared"),
+        "{result}"
     );
 }
 

@@ -58,14 +58,18 @@ fn a_session_remembers_who_answers_and_what_was_said() {
         first.stderr
     );
     let second = run(folder.path(), ["send", "s", "again", "--json"]);
-    let told = events(&second.stdout);
-    let last = told.last().unwrap();
+    let reported = events(&second.stdout);
+    let last = reported.last().unwrap();
     assert_eq!(last["event"], "turn.completed");
     assert_eq!(
         last["replies"],
         json!([{"role": "assistant", "content": "again"}])
     );
-    assert!(told.iter().any(|event| event["event"] == "response.delta"));
+    assert!(
+        reported
+            .iter()
+            .any(|event| event["event"] == "response.delta")
+    );
     // What the prompt says is no part of the session.
     let shown = show(folder.path(), "s");
     let texts: Vec<&str> = shown["messages"]
@@ -83,11 +87,11 @@ fn each_request_begins_with_the_prompt() {
         ModelServer::start(vec![Reply::Answer(Answer::text("yes"))], Delivery::Whole).unwrap();
     let prompt = "<config model=\"m\"/>\n<system>Be brief.</system>\n<user>2+2?</user>\n<assistant>4</assistant>\n";
     let folder = folder(&[("p.md", prompt)]);
-    for said in ["one", "two"] {
+    for message in ["one", "two"] {
         let child = spawn(
             folder.path(),
             Some(&server),
-            &["send", "--agent", "p.md", "s", said],
+            &["send", "--agent", "p.md", "s", message],
         );
         let ran = Ran::from(child.wait_with_output().unwrap());
         assert_eq!(
@@ -99,7 +103,7 @@ fn each_request_begins_with_the_prompt() {
     }
     let requests = server.received();
     let messages = requests.last().unwrap().body["messages"].clone();
-    let said: Vec<(&str, &str)> = messages
+    let texts: Vec<(&str, &str)> = messages
         .as_array()
         .unwrap()
         .iter()
@@ -113,7 +117,7 @@ fn each_request_begins_with_the_prompt() {
         ("assistant", "yes"),
         ("user", "two"),
     ];
-    assert_eq!(said, expected);
+    assert_eq!(texts, expected);
 }
 
 #[test]
@@ -159,11 +163,11 @@ fn processes_that_send_to_one_session_lose_and_mix_nothing() {
             let folder = folder.path();
             scope.spawn(move || {
                 for number in 0..10 {
-                    let said = format!("{sender}-{number}");
-                    let ran = run(folder, ["send", "s", &said]);
+                    let message = format!("{sender}-{number}");
+                    let ran = run(folder, ["send", "s", &message]);
                     assert_eq!(
                         (ran.status, ran.stdout),
-                        (0, format!("{said}\n")),
+                        (0, format!("{message}\n")),
                         "{}",
                         ran.stderr
                     );
@@ -176,13 +180,13 @@ fn processes_that_send_to_one_session_lose_and_mix_nothing() {
     assert_eq!(messages.len(), 2 * 41);
     let mut next = [0; 4];
     for turn in messages.chunks(2).skip(1) {
-        let said = turn[0]["content"].as_str().unwrap();
+        let text = turn[0]["content"].as_str().unwrap();
         assert_eq!(
             (turn[0]["role"].as_str(), turn[1]["role"].as_str()),
             (Some("user"), Some("assistant"))
         );
-        assert_eq!(turn[1]["content"], said);
-        let (sender, number) = said.split_once('-').unwrap();
+        assert_eq!(turn[1]["content"], text);
+        let (sender, number) = text.split_once('-').unwrap();
         let sender: usize = sender.parse().unwrap();
         assert_eq!(
             number,
@@ -272,8 +276,8 @@ fn a_busy_session_can_refuse() {
         "{}",
         first.stderr
     );
-    let said = show(folder.path(), "s").to_string();
-    assert!(!said.contains("second"), "{said}");
+    let history = show(folder.path(), "s").to_string();
+    assert!(!history.contains("second"), "{history}");
 }
 
 #[test]

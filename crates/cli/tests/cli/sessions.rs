@@ -11,8 +11,8 @@ const ECHO: &str = "<config model=\"echo:\"/>\n";
 
 fn two_turns() -> tempfile::TempDir {
     let folder = folder(&[("echo.md", ECHO)]);
-    for said in ["one", "two"] {
-        let ran = run(folder.path(), ["send", "--agent", "echo.md", "s", said]);
+    for message in ["one", "two"] {
+        let ran = run(folder.path(), ["send", "--agent", "echo.md", "s", message]);
         assert_eq!(ran.status, 0, "{}", ran.stderr);
     }
     folder
@@ -163,8 +163,8 @@ fn removing_needs_a_word() {
     let unsaid = run(folder.path(), ["sessions", "rm", "s"]);
     assert_eq!(unsaid.status, 2, "{}", unsaid.stderr);
     assert_eq!(texts(&show(folder.path(), "s")).len(), 4);
-    let said = run(folder.path(), ["sessions", "rm", "--yes", "s"]);
-    assert_eq!(said.status, 0, "{}", said.stderr);
+    let removed = run(folder.path(), ["sessions", "rm", "--yes", "s"]);
+    assert_eq!(removed.status, 0, "{}", removed.stderr);
     assert_eq!(run(folder.path(), ["sessions", "show", "s"]).status, 3);
 }
 

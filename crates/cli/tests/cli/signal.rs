@@ -123,10 +123,10 @@ fn an_approved_call_runs_once_and_the_first_decision_counts() {
         "{}",
         approved.stderr
     );
-    let told = results(&server);
+    let tool_results = results(&server);
     assert!(
-        told[0].contains("deployed") && told[1].contains("seen"),
-        "{told:?}"
+        tool_results[0].contains("deployed") && tool_results[1].contains("seen"),
+        "{tool_results:?}"
     );
 
     let again = ask(folder.path(), &server, &["signal", &signal, "--deny"]);
@@ -174,12 +174,13 @@ fn a_denied_call_does_not_run_and_the_model_is_told_why() {
         denied.stderr
     );
     assert_eq!(runs(folder.path()), "");
-    let told = results(&server);
-    assert_eq!(told.len(), 2);
+    let tool_results = results(&server);
+    assert_eq!(tool_results.len(), 2);
     assert!(
-        told.iter()
+        tool_results
+            .iter()
             .all(|text| text.contains("denied") && text.contains("Friday")),
-        "{told:?}"
+        "{tool_results:?}"
     );
 }
 
@@ -211,10 +212,10 @@ fn calls_are_decided_one_by_one_and_tools_can_be_forbidden() {
         "{}",
         ran.stderr
     );
-    let told = results(&server);
+    let tool_results = results(&server);
     assert!(
-        told[0].contains("deployed") && told[1].contains("may not be used"),
-        "{told:?}"
+        tool_results[0].contains("deployed") && tool_results[1].contains("may not be used"),
+        "{tool_results:?}"
     );
 }
 
@@ -329,8 +330,8 @@ fn a_turn_of_a_file_waits_and_goes_on_in_the_file() {
     );
     let text = std::fs::read_to_string(folder.path().join("p.md")).unwrap();
     assert_eq!(chatmd::check(&text), []);
-    for said in ["deploy!", "Both.", "deployed it"] {
-        assert_eq!(text.matches(said).count(), 1, "{said}:\n{text}");
+    for words in ["deploy!", "Both.", "deployed it"] {
+        assert_eq!(text.matches(words).count(), 1, "{words}:\n{text}");
     }
     assert_eq!(results(&server).len(), 2);
 

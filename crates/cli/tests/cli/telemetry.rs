@@ -16,11 +16,15 @@ fn ran(command: &mut Command) -> Ran {
 fn a_project_may_not_say_where_spans_go() {
     let settings = "[telemetry]\nendpoint = \"http://localhost:4318\"\n";
     let folder = folder(&[("prompt.md", ECHO), ("logue.toml", settings)]);
-    let told = run(folder.path(), ["run", "--no-save", "prompt.md"]);
-    assert_eq!((told.status, told.stdout.as_str()), (3, ""));
+    let outcome = run(folder.path(), ["run", "--no-save", "prompt.md"]);
+    assert_eq!((outcome.status, outcome.stdout.as_str()), (3, ""));
     let says = "only OTEL_EXPORTER_OTLP_ENDPOINT and your own logue/config.toml";
-    assert!(told.stderr.contains(says), "{}", told.stderr);
-    assert!(told.stderr.contains("logue.toml:2:"), "{}", told.stderr);
+    assert!(outcome.stderr.contains(says), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("logue.toml:2:"),
+        "{}",
+        outcome.stderr
+    );
 }
 
 #[test]
@@ -29,22 +33,22 @@ fn an_export_that_cannot_be_is_told_once_and_changes_nothing() {
     let mut command = logue(folder.path());
     // Nothing listens there.
     command.env(ENDPOINT, "http://127.0.0.1:1");
-    let told = ran(command.args(["run", "--no-save", "prompt.md"]));
+    let outcome = ran(command.args(["run", "--no-save", "prompt.md"]));
     assert_eq!(
-        (told.status, told.stdout.as_str()),
+        (outcome.status, outcome.stdout.as_str()),
         (0, "Say XYZZY-PRIVATE.\n")
     );
-    let warnings = told
+    let warnings = outcome
         .stderr
         .matches("warning: spans are not exported")
         .count();
-    assert_eq!(warnings, 1, "{}", told.stderr);
+    assert_eq!(warnings, 1, "{}", outcome.stderr);
 
     let mut command = logue(folder.path());
     command.env(ENDPOINT, "http://127.0.0.1:1");
     command.env("OTEL_SDK_DISABLED", "true");
-    let told = ran(command.args(["run", "--no-save", "prompt.md"]));
-    assert_eq!((told.status, told.stderr.as_str()), (0, ""));
+    let outcome = ran(command.args(["run", "--no-save", "prompt.md"]));
+    assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""));
 }
 
 #[cfg(not(feature = "otlp"))]
@@ -53,9 +57,9 @@ fn a_build_without_export_says_so() {
     let folder = folder(&[("prompt.md", ECHO)]);
     let mut command = logue(folder.path());
     command.env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://h/traces");
-    let told = ran(command.args(["run", "--no-save", "prompt.md"]));
+    let outcome = ran(command.args(["run", "--no-save", "prompt.md"]));
     insta::assert_snapshot!(
-        told.stderr,
+        outcome.stderr,
         @"warning: spans are not exported: this build has no export; one with the feature `otlp` has"
     );
 }
@@ -112,9 +116,13 @@ mod export {
         let (address, taken) = collector();
         let mut command = logue(folder.path());
         command.env(ENDPOINT, address);
-        let told = ran(command.args(["send", "--agent", "echo.md", "s-17", "Hello XYZZY"]));
+        let outcome = ran(command.args(["send", "--agent", "echo.md", "s-17", "Hello XYZZY"]));
         assert_eq!(
-            (told.status, told.stdout.as_str(), told.stderr.as_str()),
+            (
+                outcome.status,
+                outcome.stdout.as_str(),
+                outcome.stderr.as_str()
+            ),
             (0, "Hello XYZZY\n", "")
         );
         let (line, body) = taken.join().unwrap();

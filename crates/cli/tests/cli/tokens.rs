@@ -141,20 +141,20 @@ fn half_a_character_is_replaced_or_exact() {
 
 #[test]
 fn what_is_no_id_is_told() {
-    let told = |input: &str| {
+    let error_of = |input: &str| {
         let ran = tokens(&["decode"], input);
         assert_eq!((ran.status, ran.stdout.as_str()), (3, ""));
         ran.stderr
     };
-    assert_snapshot!(told("200006, 1428"), @"
+    assert_snapshot!(error_of("200006, 1428"), @"
     error[invalid_token_ids]: `<stdin>`: invalid token id `200006,`
       = help: give a JSON array, or numbers from 0 to 201088 separated by white space
     ");
-    assert_snapshot!(told("[200006, 201089]"), @"
+    assert_snapshot!(error_of("[200006, 201089]"), @"
     error[invalid_token_ids]: `<stdin>`: invalid token id `201089`
       = help: give a JSON array, or numbers from 0 to 201088 separated by white space
     ");
-    assert_snapshot!(told("[200006"), @"
+    assert_snapshot!(error_of("[200006"), @"
     error[invalid_token_ids]: `<stdin>` is not JSON: EOF while parsing a list at line 1 column 7
       = help: give an array of numbers, such as [200006, 1428]
     ");
@@ -168,7 +168,7 @@ fn what_is_no_id_is_told() {
         "99999999999999999999",
     ] {
         assert!(
-            told(input).starts_with("error[invalid_token_ids]"),
+            error_of(input).starts_with("error[invalid_token_ids]"),
             "{input}"
         );
     }

@@ -67,9 +67,9 @@ fn a_turn_is_appended_as_frames_and_nothing_else_changes() {
         .unwrap();
     let body = line.split("<|message|>").nth(1).unwrap();
     let body = body.strip_suffix("<|end|>").unwrap().replace("<<|", "<|");
-    let mut told: Value = serde_json::from_str(&body).unwrap();
-    told.as_object_mut().unwrap().remove("provenance");
-    assert_eq!(told, reply);
+    let mut parsed: Value = serde_json::from_str(&body).unwrap();
+    parsed.as_object_mut().unwrap().remove("provenance");
+    assert_eq!(parsed, reply);
     let expected = format!(
         "{begun}<|start|>user<|message|>What is <<|return|>?<|end|>\n\
          <|start|>assistant<|channel|>analysis<|message|>A file.<|end|>\n\
@@ -95,12 +95,12 @@ fn a_turn_is_appended_as_frames_and_nothing_else_changes() {
 
     let sent = &server.received()[2].body;
     let messages = sent["messages"].as_array().unwrap();
-    let said: Vec<&str> = messages
+    let texts: Vec<&str> = messages
         .iter()
         .map(|message| message["content"].as_str().unwrap_or_default())
         .collect();
     assert_eq!(
-        said,
+        texts,
         [
             "Be brief.",
             "What is <|return|>?",

@@ -47,9 +47,9 @@ fn a_declared_function_is_offered_and_its_call_is_the_callers_to_run() {
         .map(|tool| tool["function"]["name"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["read_file", "weather"]);
-    let told = json!({"name": "weather", "description": "Gets the weather.", "parameters":
+    let declaration = json!({"name": "weather", "description": "Gets the weather.", "parameters":
         {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}});
-    assert_eq!(sent["tools"][1]["function"], told);
+    assert_eq!(sent["tools"][1]["function"], declaration);
 
     // Without the reply there is nothing to ask the model.
     let before = contents(folder.path());
@@ -158,7 +158,7 @@ fn sigkill_at_any_moment_leaves_a_transcript_that_holds_what_was_told() {
         started.elapsed()
     };
     let mut random = Random::new(77);
-    let (mut cut, mut told) = (0, 0);
+    let (mut cut, mut reported) = (0, 0);
     for round in 0..40_u32 {
         let server = ModelServer::start(replies(), Delivery::Whole).unwrap();
         let folder = prepare();
@@ -176,7 +176,7 @@ fn sigkill_at_any_moment_leaves_a_transcript_that_holds_what_was_told() {
         let events = events(&String::from_utf8_lossy(&output.stdout));
         for event in &events {
             if event["event"] == "tool.result" {
-                told += 1;
+                reported += 1;
                 let id = event["call_id"].as_str();
                 let is_kept =
                     |message: &&logue_message::ChatMessage| message.tool_call_id.as_deref() == id;
@@ -195,9 +195,9 @@ fn sigkill_at_any_moment_leaves_a_transcript_that_holds_what_was_told() {
         whole = whole.mul_f64(if was_cut { 1.03 } else { 0.96 });
         assert_checks(folder.path(), "talk.ocml");
     }
-    println!("{cut} of 40 runs were cut, {told} results were told");
+    println!("{cut} of 40 runs were cut, {reported} results were told");
     assert!(
-        cut > 5 && told > 10,
-        "{cut} runs were cut, {told} results were told"
+        cut > 5 && reported > 10,
+        "{cut} runs were cut, {reported} results were told"
     );
 }

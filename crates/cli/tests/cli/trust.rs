@@ -201,8 +201,8 @@ fn a_project_can_only_make_things_stricter() {
         "{}",
         ran.stderr
     );
-    let told = server.received().last().unwrap().body["messages"].to_string();
-    assert!(told.contains("tool_not_permitted"), "{told}");
+    let messages = server.received().last().unwrap().body["messages"].to_string();
+    assert!(messages.contains("tool_not_permitted"), "{messages}");
 
     for wrong in [
         "[trust]\ndirectories = [\"/\"]\n",
@@ -308,11 +308,11 @@ fn imports_and_agents_are_part_of_what_is_trusted() {
         let second = server.received()[1].body["messages"].to_string();
         (acts().lines().count(), second, audit)
     };
-    let (count, told, audit) = asked();
+    let (count, result, audit) = asked();
     assert_eq!(count, 0, "an agent of an unknown prompt acts");
     assert!(
-        told.contains("not trusted, and approval is unavailable while an agent runs"),
-        "{told}"
+        result.contains("not trusted, and approval is unavailable while an agent runs"),
+        "{result}"
     );
     let audit: serde_json::Value = serde_json::from_str(&audit).unwrap();
     let record = &audit["audit"][0];

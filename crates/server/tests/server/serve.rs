@@ -114,7 +114,7 @@ struct Stage {
     model: Arc<Crowd>,
 }
 
-fn stage(files: &[(&str, &str)], at_once: usize) -> Stage {
+fn stage(files: &[(&str, &str)], concurrency: usize) -> Stage {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
         let path = folder.path().join(name);
@@ -130,7 +130,7 @@ fn stage(files: &[(&str, &str)], at_once: usize) -> Stage {
         path: folder.path().to_owned(),
         model: Arc::clone(&model),
     };
-    let options = ServeOptions::default().with_concurrency(at_once);
+    let options = ServeOptions::default().with_concurrency(concurrency);
     Stage {
         server: PromptServer::new(Arc::new(host), &options),
         folder,
@@ -183,7 +183,7 @@ async fn prompts_are_offered_under_the_names_of_their_files() {
     );
     let client = stage.client(Ear::default()).await;
     let tools = client.list_all_tools().await.unwrap();
-    let said: Vec<(String, String)> = tools
+    let listed: Vec<(String, String)> = tools
         .into_iter()
         .map(|tool| {
             (
@@ -193,11 +193,15 @@ async fn prompts_are_offered_under_the_names_of_their_files() {
         })
         .collect();
     let expected = [("review", "Reads code."), ("b_review", "Reads prose.")];
-    for (said, (name, description)) in said.iter().zip(expected) {
-        assert_eq!((said.0.as_str(), said.1.as_str()), (name, description));
+    for (listed, (name, description)) in listed.iter().zip(expected) {
+        assert_eq!((listed.0.as_str(), listed.1.as_str()), (name, description));
     }
-    assert_eq!(said[2].0, "w_rter_z_hlen");
-    assert!(said[2].1.starts_with("Runs the prompt"), "{}", said[2].1);
+    assert_eq!(listed[2].0, "w_rter_z_hlen");
+    assert!(
+        listed[2].1.starts_with("Runs the prompt"),
+        "{}",
+        listed[2].1
+    );
     let prompts = client.list_all_prompts().await.unwrap();
     assert_eq!(prompts.len(), 3);
     let mut asked = GetPromptRequestParams::new("review");
@@ -206,7 +210,7 @@ async fn prompts_are_offered_under_the_names_of_their_files() {
     let prompt = serde_json::to_value(prompt).unwrap();
     let texts = prompt["messages"].as_array().unwrap().iter();
     let texts: Vec<_> = texts
-        .map(|said| said["content"]["text"].as_str().unwrap())
+        .map(|message| message["content"]["text"].as_str().unwrap())
         .collect();
     assert_eq!(texts, ["\n\n Reads code. \n", "x", "Now."]);
 }

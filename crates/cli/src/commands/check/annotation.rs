@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use logue_source::{Diagnostic, Severity, Source};
 
-use crate::finding::told;
+use crate::finding::plain_text;
 
 /// Returns a finding as one workflow command of GitHub Actions, on one line.
 pub(super) fn annotation(source: &Source<'_>, diagnostic: &Diagnostic) -> String {
@@ -27,7 +27,7 @@ pub(super) fn annotation(source: &Source<'_>, diagnostic: &Diagnostic) -> String
         start.line,
         end.line,
         property(diagnostic.code.as_str()),
-        data(&told(diagnostic)),
+        data(&plain_text(diagnostic)),
     )
 }
 

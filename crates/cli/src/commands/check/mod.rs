@@ -20,15 +20,15 @@ use crate::arguments::{CheckArgs, DenyLevel, FindingFormat};
 use crate::commands::check::annotation::annotation;
 use crate::commands::check::files::missing;
 use crate::commands::check::sarif::Sarif;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::files::{file_world, find_files};
 use crate::language::Language;
-use crate::terminal::{closed_pipe_is_done, complain, error_style, print};
+use crate::terminal::{error_style, ignore_broken_pipe, print, print_error};
 
 /// Minimum number of files for a progress bar.
 const MANY: usize = 50;
 
-pub(crate) fn check(arguments: &CheckArgs) -> Result<Exit, Failure> {
+pub(crate) fn check(arguments: &CheckArgs) -> Result<Exit, CliError> {
     let files = files(arguments)?;
     let mut checker = Checker {
         arguments,
@@ -53,7 +53,7 @@ struct Input {
     found: bool,
 }
 
-fn files(arguments: &CheckArgs) -> Result<Vec<Input>, Failure> {
+fn files(arguments: &CheckArgs) -> Result<Vec<Input>, CliError> {
     let mut files = Vec::new();
     for path in &arguments.paths {
         if path.is_dir() {
@@ -121,7 +121,7 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn input(&mut self, input: &Input) -> Result<(), Failure> {
+    fn input(&mut self, input: &Input) -> Result<(), CliError> {
         let Some(path) = input.path.as_deref() else {
             let read = read_all("<stdin>", io::stdin().lock());
             return self.file("<stdin>", None, read);
@@ -143,7 +143,7 @@ impl Checker<'_> {
         name: &str,
         path: Option<&Path>,
         read: Result<Vec<u8>, SourceError>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         self.tally.files += 1;
         let bytes = match read {
             Ok(bytes) => bytes,
@@ -156,12 +156,12 @@ impl Checker<'_> {
         match language {
             Language::Openchatml => {
                 let document = openchatml::parse(&bytes);
-                self.tell(name, path, &bytes, &openchatml::check(&document))
+                self.report(name, path, &bytes, &openchatml::check(&document))
             }
             Language::Harmony | Language::Ocml0_1 | Language::Chatml => {
                 let options = openchatml::convert::ConvertOptions::default();
                 let read = openchatml::convert::read(&bytes, language.dialect(), &options);
-                self.tell(name, path, &bytes, &read.diagnostics)
+                self.report(name, path, &bytes, &read.diagnostics)
             }
             Language::Chatmd => match into_text(name, bytes) {
                 Ok(text) => self.chatmd(name, path, &text),
@@ -174,12 +174,12 @@ impl Checker<'_> {
     ///
     /// Text from standard input has no directory to resolve relative paths against, so its files
     /// are not checked.
-    fn chatmd(&mut self, name: &str, path: Option<&Path>, text: &str) -> Result<(), Failure> {
+    fn chatmd(&mut self, name: &str, path: Option<&Path>, text: &str) -> Result<(), CliError> {
         let world = path
             .filter(|_| !self.arguments.no_file_checks)
             .and_then(|path| file_world(path).ok());
         let (Some(mut world), Some(path)) = (world, path) else {
-            return self.tell(name, path, text.as_bytes(), &chatmd::check(text));
+            return self.report(name, path, text.as_bytes(), &chatmd::check(text));
         };
         let loaded = chatmd::load(name, text, &mut world);
         let mut found = loaded.check();
@@ -200,7 +200,7 @@ impl Checker<'_> {
             // A report on an imported file names that file, relative to the directory of the
             // prompt.
             let of_import = (source.name() != name).then(|| beside(path, source.name()));
-            self.tell_one(of_import.as_deref().or(Some(path)), source, &local)
+            self.report_one(of_import.as_deref().or(Some(path)), source, &local)
         })
     }
 
@@ -209,34 +209,34 @@ impl Checker<'_> {
         name: &str,
         path: Option<&Path>,
         error: &SourceError,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         self.tally.unreadable += 1;
         let found = std::slice::from_ref(&*error.diagnostic);
-        self.tell(name, path, &error.text, found)
+        self.report(name, path, &error.text, found)
     }
 
-    fn tell(
+    fn report(
         &mut self,
         name: &str,
         path: Option<&Path>,
         text: &[u8],
         found: &[Diagnostic],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         if found.is_empty() {
             return Ok(());
         }
         let source = Source::new(name, text);
         found
             .iter()
-            .try_for_each(|diagnostic| self.tell_one(path, &source, diagnostic))
+            .try_for_each(|diagnostic| self.report_one(path, &source, diagnostic))
     }
 
-    fn tell_one(
+    fn report_one(
         &mut self,
         path: Option<&Path>,
         source: &Source<'_>,
         diagnostic: &Diagnostic,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         match diagnostic.severity {
             Severity::Error => self.tally.errors += 1,
             Severity::Warning => self.tally.warnings += 1,
@@ -245,7 +245,7 @@ impl Checker<'_> {
         let line = match self.format {
             FindingFormat::Human => {
                 let report = format!("{}\n", source.render(diagnostic, error_style()));
-                self.bar.suspend(|| complain(&report));
+                self.bar.suspend(|| print_error(&report));
                 return Ok(());
             }
             FindingFormat::Sarif => {
@@ -256,15 +256,15 @@ impl Checker<'_> {
             FindingFormat::Github => format!("{}\n", annotation(source, diagnostic)),
         };
         let printed = self.bar.suspend(|| print(&line));
-        closed_pipe_is_done(printed).map(drop)
+        ignore_broken_pipe(printed).map(drop)
     }
 
-    fn end(self) -> Result<Exit, Failure> {
+    fn end(self) -> Result<Exit, CliError> {
         match self.format {
-            FindingFormat::Human => complain(&format!("{}\n", self.tally)),
+            FindingFormat::Human => print_error(&format!("{}\n", self.tally)),
             FindingFormat::Sarif => {
                 let log = self.sarif.log(self.tally.unreadable == 0);
-                closed_pipe_is_done(print(&format!("{log:#}\n"))).map(drop)?;
+                ignore_broken_pipe(print(&format!("{log:#}\n"))).map(drop)?;
             }
             FindingFormat::Json | FindingFormat::Github => {}
         }

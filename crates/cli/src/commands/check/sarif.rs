@@ -9,7 +9,7 @@ use std::path::Path;
 use logue_source::{Diagnostic, DiagnosticCode, Severity, Source, Span};
 use serde_json::{Map, Value, json};
 
-use crate::finding::told;
+use crate::finding::plain_text;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
@@ -35,7 +35,7 @@ impl Sarif {
         result.insert("ruleId".into(), json!(found.code.as_str()));
         result.insert("ruleIndex".into(), json!(rule));
         result.insert("level".into(), json!(level(found.severity)));
-        result.insert("message".into(), json!({"text": told(found)}));
+        result.insert("message".into(), json!({"text": plain_text(found)}));
         let primary = json!([{"physicalLocation": place(found.primary)}]);
         result.insert("locations".into(), primary);
         let related = found.labels.iter().enumerate().map(|(number, label)| {

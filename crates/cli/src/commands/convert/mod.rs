@@ -26,16 +26,16 @@ use serde_json::{Value, json};
 use crate::conversion::form::{Form, looks_like_json};
 
 use crate::arguments::ConvertArgs;
-use crate::commands::convert::report::{Outcome, Report, Which};
+use crate::commands::convert::report::{ConversationRef, Outcome, Report};
 use crate::commands::convert::sink::Sink;
 use crate::commands::convert::source::{Input, Lines};
 use crate::conversion::form::Conversation;
 use crate::conversion::in_memory::reason;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::files::find_files;
-use crate::terminal::complain;
+use crate::terminal::print_error;
 
-pub(crate) fn convert(arguments: &ConvertArgs) -> Result<Exit, Failure> {
+pub(crate) fn convert(arguments: &ConvertArgs) -> Result<Exit, CliError> {
     let (jobs, several) = jobs(arguments)?;
     let mut converter = Converter {
         arguments,
@@ -73,7 +73,7 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> Result<Exit, Failure> {
     }
     bar.finish_and_clear();
     if several && !arguments.json {
-        complain(&format!("{}\n", converter.report));
+        print_error(&format!("{}\n", converter.report));
     }
     Ok(if failed || converter.report.refused > 0 {
         Exit::UserCorrectable
@@ -93,7 +93,7 @@ struct Job {
 }
 
 /// Returns the jobs, and whether they cover several files.
-fn jobs(arguments: &ConvertArgs) -> Result<(Vec<Job>, bool), Failure> {
+fn jobs(arguments: &ConvertArgs) -> Result<(Vec<Job>, bool), CliError> {
     let inputs = match arguments.inputs.as_slice() {
         [] => &[PathBuf::from("-")][..],
         inputs => inputs,
@@ -167,8 +167,8 @@ fn jobs(arguments: &ConvertArgs) -> Result<(Vec<Job>, bool), Failure> {
     Ok((jobs, true))
 }
 
-fn usage(message: impl Into<String>) -> Failure {
-    Failure::new(Exit::Usage, "usage", message)
+fn usage(message: impl Into<String>) -> CliError {
+    CliError::new(Exit::Usage, "usage", message)
 }
 
 fn named(path: &Path) -> Option<PathBuf> {
@@ -189,7 +189,7 @@ struct Converter<'a> {
 }
 
 impl Converter<'_> {
-    fn job(&mut self, job: &Job) -> Result<(), Failure> {
+    fn job(&mut self, job: &Job) -> Result<(), CliError> {
         let path = job.input.as_deref();
         let name = path.map_or("<stdin>".to_owned(), |path| path.display().to_string());
         let input = source::open(&name, path, self.arguments.jsonl)?;
@@ -207,7 +207,7 @@ impl Converter<'_> {
             None if job.found => {
                 if json {
                     let name = escape_untrusted(&name);
-                    complain(&format!("{name}: skipped, not a conversation\n"));
+                    print_error(&format!("{name}: skipped, not a conversation\n"));
                 }
                 return Ok(());
             }
@@ -224,7 +224,7 @@ impl Converter<'_> {
         }
         let folder = path.map(|path| path.parent().unwrap_or(Path::new("")));
         let read = form.read(&bytes, certain, folder, &self.options);
-        let which = Which {
+        let which = ConversationRef {
             name: &name,
             text: &bytes,
             start: Origin::default(),
@@ -239,7 +239,7 @@ impl Converter<'_> {
         Ok(())
     }
 
-    fn sink(&self, job: &Job) -> Result<Sink, Failure> {
+    fn sink(&self, job: &Job) -> Result<Sink, CliError> {
         match &job.output {
             Some(path) => Sink::file(path),
             None if self.arguments.json => Ok(Sink::Report),
@@ -254,22 +254,22 @@ impl Converter<'_> {
     /// Returns `None` if the conversation is refused.
     fn one(
         &mut self,
-        which: Which<'_>,
+        which: ConversationRef<'_>,
         read: &Conversation,
         shown: bool,
-    ) -> Result<Option<String>, Failure> {
+    ) -> Result<Option<String>, CliError> {
         let written = self.write(read);
         let (text, losses) = match written {
             Ok(written) => written,
             Err((why, losses)) => {
                 self.report
-                    .tell(which, read, &losses, &Outcome::Refused(why))?;
+                    .add(which, read, &losses, &Outcome::Refused(why))?;
                 return Ok(None);
             }
         };
         let shown = shown.then_some(text.as_str());
         self.report
-            .tell(which, read, &losses, &Outcome::Written(shown))?;
+            .add(which, read, &losses, &Outcome::Written(shown))?;
         Ok(Some(text))
     }
 
@@ -304,11 +304,11 @@ impl Converter<'_> {
     }
 
     /// Converts JSON lines; a refused line ends the conversion only with `--strict`.
-    fn lines(&mut self, name: &str, mut lines: Lines, job: &Job) -> Result<(), Failure> {
+    fn lines(&mut self, name: &str, mut lines: Lines, job: &Job) -> Result<(), CliError> {
         let mut sink = self.sink(job)?;
         self.options.line = true;
         while let Some((line, start)) = lines.next()? {
-            let which = Which {
+            let which = ConversationRef {
                 name,
                 text: &line,
                 start,
@@ -327,14 +327,18 @@ impl Converter<'_> {
     }
 
     /// Converts one line; the result includes its newline.
-    fn line(&mut self, which: Which<'_>, sink: &Sink) -> Result<Option<String>, Failure> {
-        let told = self.arguments.from;
-        let inner = match told {
+    fn line(
+        &mut self,
+        which: ConversationRef<'_>,
+        sink: &Sink,
+    ) -> Result<Option<String>, CliError> {
+        let named_form = self.arguments.from;
+        let inner = match named_form {
             None | Some(Form::Dialect(_) | Form::Chatmd) => text_of(which.text),
             Some(_) => None,
         };
         let bytes = inner.as_deref().map_or(which.text, str::as_bytes);
-        let form = told
+        let form = named_form
             .map(|form| (form, true))
             .or_else(|| Form::of(None, bytes));
         // A line in an unknown form is read and reported as the most frequent form.
@@ -343,7 +347,7 @@ impl Converter<'_> {
         let read = form.read(bytes, certain, None, &self.options);
         let which = match &inner {
             // Positions in a text within a line are not positions in the file.
-            Some(text) => Which {
+            Some(text) => ConversationRef {
                 text: text.as_bytes(),
                 ..which
             },
@@ -369,14 +373,14 @@ impl Converter<'_> {
         parts: &[Span],
         form: Form,
         job: &Job,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         let mut sink = self.sink(job)?;
         self.options.line = true;
         let places = Source::new(name, bytes);
         let mut before = "[\n";
         for part in parts {
             let place = places.line_column(part.start);
-            let which = Which {
+            let which = ConversationRef {
                 name,
                 text: part.bytes(bytes),
                 start: Origin {
@@ -413,6 +417,6 @@ fn text_of(line: &[u8]) -> Option<String> {
     }
 }
 
-fn unknown(name: &str) -> Failure {
-    Failure::user("usage", format!("unknown form of `{name}`")).with_help("name it with --from")
+fn unknown(name: &str) -> CliError {
+    CliError::user("usage", format!("unknown form of `{name}`")).with_help("name it with --from")
 }

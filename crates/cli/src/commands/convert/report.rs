@@ -5,13 +5,13 @@ use openchatml::{Loss, LossTarget};
 use serde_json::{Value, json};
 
 use crate::conversion::form::{Conversation, Form};
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::finding::to_json;
-use crate::terminal::{complain, error_style, print, write_failed};
+use crate::terminal::{error_style, print, print_error, write_failed};
 
 /// The position of a conversation in its file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Which<'a> {
+pub(super) struct ConversationRef<'a> {
     pub(super) name: &'a str,
     pub(super) text: &'a [u8],
     pub(super) start: Origin,
@@ -19,7 +19,7 @@ pub(super) struct Which<'a> {
     pub(super) one_of_many: bool,
 }
 
-impl Which<'_> {
+impl ConversationRef<'_> {
     /// Returns `file`, or `file:12` for one conversation of several.
     fn place(&self) -> String {
         let name = escape_untrusted(self.name);
@@ -70,13 +70,13 @@ pub(super) enum Outcome<'t> {
 
 impl Report {
     /// Reports the losses, errors and outcome of one conversation.
-    pub(super) fn tell(
+    pub(super) fn add(
         &mut self,
-        which: Which<'_>,
+        which: ConversationRef<'_>,
         read: &Conversation,
         losses: &[Loss],
         outcome: &Outcome<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         self.losses += losses.len();
         match outcome {
             Outcome::Written(_) => self.converted += 1,
@@ -90,32 +90,32 @@ impl Report {
         for found in &read.diagnostics {
             // Warnings do not affect the conversion; `logue check` reports them.
             if found.is_error() {
-                complain(&format!("{}\n", source.render(found, error_style())));
+                print_error(&format!("{}\n", source.render(found, error_style())));
             }
         }
         let place = which.place();
         if !read.certain {
-            complain(&format!(
+            print_error(&format!(
                 "{place}: read as {}; name another form with --from\n",
                 read.form.as_str()
             ));
         }
         for loss in losses {
-            complain(&format!(
+            print_error(&format!(
                 "{place}: {}\n",
                 escape_untrusted(&loss.to_string())
             ));
         }
         if let Outcome::Refused(why) = outcome {
-            let failure = Failure::user("E-WRITE-REFUSED", format!("{place}: {why}"));
-            complain(&failure.text());
+            let failure = CliError::user("E-WRITE-REFUSED", format!("{place}: {why}"));
+            print_error(&failure.text());
         }
         Ok(())
     }
 
     fn to_json(
         &self,
-        which: Which<'_>,
+        which: ConversationRef<'_>,
         source: &Source<'_>,
         read: &Conversation,
         losses: &[Loss],

@@ -4,8 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, BufWriter, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::exit::{Exit, Failure};
-use crate::terminal::{closed_pipe_is_done, print, write_failed};
+use crate::exit::{CliError, Exit};
+use crate::terminal::{ignore_broken_pipe, print, write_failed};
 
 /// The destination of converted text.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(super) struct NewFile {
 
 impl Sink {
     /// Opens a file at `path`, which replaces an existing one.
-    pub(super) fn file(path: &Path) -> Result<Self, Failure> {
+    pub(super) fn file(path: &Path) -> Result<Self, CliError> {
         if let Some(folder) = path
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty())
@@ -59,7 +59,7 @@ impl Sink {
     }
 
     /// Opens standard output that receives nothing before [`Self::finish`].
-    pub(super) fn held() -> Result<Self, Failure> {
+    pub(super) fn held() -> Result<Self, CliError> {
         let path = std::env::temp_dir().join("logue-convert");
         let (temporary, file) =
             temporary(&path, true).map_err(|error| cannot_write(&path, &error))?;
@@ -70,7 +70,7 @@ impl Sink {
         }))
     }
 
-    pub(super) fn write(&mut self, text: &str) -> Result<(), Failure> {
+    pub(super) fn write(&mut self, text: &str) -> Result<(), CliError> {
         match self {
             Self::Report | Self::Stdout { closed: true } => Ok(()),
             Self::Stdout { closed } => match print(text) {
@@ -94,13 +94,13 @@ impl Sink {
     /// Renames a file to its target, durably, or prints the held text.
     ///
     /// A sink that is dropped without this call leaves no file.
-    pub(super) fn finish(self) -> Result<(), Failure> {
+    pub(super) fn finish(self) -> Result<(), CliError> {
         match self {
             Self::File(mut new) => {
                 let placed = new.place();
                 placed.map_err(|error| cannot_write(&new.path, &error))
             }
-            Self::Held(mut new) => closed_pipe_is_done(new.show()).map(drop),
+            Self::Held(mut new) => ignore_broken_pipe(new.show()).map(drop),
             Self::Report | Self::Stdout { .. } => Ok(()),
         }
     }
@@ -174,8 +174,8 @@ impl Drop for NewFile {
     }
 }
 
-fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(
+fn cannot_write(path: &Path, error: &io::Error) -> CliError {
+    CliError::new(
         Exit::UserCorrectable,
         "stdout_write_failed",
         format!("cannot write `{}`: {error}", path.display()),

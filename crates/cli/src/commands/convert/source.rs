@@ -8,7 +8,7 @@ use logue_agent::{MAX_SOURCE_BYTES, read_all};
 use logue_source::{DiagnosticCode, Origin};
 
 use crate::conversion::form::looks_like_json;
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::setup::failures::source_failure;
 
 /// An input, read as far as its kind requires.
@@ -32,7 +32,7 @@ pub(super) struct Lines {
 ///
 /// The input is JSON lines if `lines` is set, if its extension is `jsonl` or `ndjson`, or if its
 /// first line is complete JSON and another value follows.
-pub(super) fn open(name: &str, path: Option<&Path>, lines: bool) -> Result<Input, Failure> {
+pub(super) fn open(name: &str, path: Option<&Path>, lines: bool) -> Result<Input, CliError> {
     let mut stream: Box<dyn BufRead> = match path {
         None => Box::new(io::stdin().lock()),
         Some(path) => {
@@ -47,15 +47,15 @@ pub(super) fn open(name: &str, path: Option<&Path>, lines: bool) -> Result<Input
         }
     };
     let ending = path.and_then(Path::extension);
-    let told = ending.is_some_and(|ending| ending == "jsonl" || ending == "ndjson");
-    let first = if lines || told {
+    let is_named_jsonl = ending.is_some_and(|ending| ending == "jsonl" || ending == "ndjson");
+    let first = if lines || is_named_jsonl {
         None
     } else {
         let mut first = Vec::new();
         read_line(name, &mut stream, &mut first)?;
         if !is_a_line(&first) || !another_follows(name, &mut stream, &mut first)? {
-            let rest = read_all(name, io::Cursor::new(first).chain(stream));
-            return rest
+            let text = read_all(name, io::Cursor::new(first).chain(stream));
+            return text
                 .map(Input::Whole)
                 .map_err(|error| source_failure(&error));
         }
@@ -80,7 +80,7 @@ fn another_follows(
     name: &str,
     stream: &mut Box<dyn BufRead>,
     first: &mut Vec<u8>,
-) -> Result<bool, Failure> {
+) -> Result<bool, CliError> {
     loop {
         let waiting = stream
             .fill_buf()
@@ -100,7 +100,7 @@ fn another_follows(
 
 impl Lines {
     /// Returns the next line that is not blank, with its position; `None` at the end.
-    pub(super) fn next(&mut self) -> Result<Option<(Vec<u8>, Origin)>, Failure> {
+    pub(super) fn next(&mut self) -> Result<Option<(Vec<u8>, Origin)>, CliError> {
         loop {
             let mut line = self.first.take().unwrap_or_default();
             if line.is_empty() && read_line(&self.name, &mut self.stream, &mut line)? == 0 {
@@ -124,11 +124,11 @@ fn read_line(
     name: &str,
     stream: &mut Box<dyn BufRead>,
     line: &mut Vec<u8>,
-) -> Result<usize, Failure> {
+) -> Result<usize, CliError> {
     let limited = stream.take(MAX_SOURCE_BYTES + 1).read_until(b'\n', line);
     let count = limited.map_err(|error| unreadable(name, &error))?;
     if line.len() as u64 > MAX_SOURCE_BYTES {
-        return Err(Failure::user(
+        return Err(CliError::user(
             DiagnosticCode::SourceTooLarge.as_str(),
             format!(
                 "a line of `{name}` is larger than {} MiB",
@@ -140,8 +140,8 @@ fn read_line(
     Ok(count)
 }
 
-fn unreadable(name: &str, error: &io::Error) -> Failure {
-    Failure::user(
+fn unreadable(name: &str, error: &io::Error) -> CliError {
+    CliError::user(
         DiagnosticCode::SourceRead.as_str(),
         format!("cannot read `{name}`: {error}"),
     )

@@ -46,19 +46,19 @@ async fn store(url: &str) -> Finding {
             .with_help("run `logue sessions verify` for details, or restore a backup"),
         Ok(found) if !found.faults.is_empty() => {
             let first = found.faults.first().map(ToString::to_string);
-            let said = format!(
+            let message = format!(
                 "{url}: {} faults, such as: {}",
                 found.faults.len(),
                 first.unwrap_or_default()
             );
-            Finding::bad(STORE, said).with_help("`logue sessions verify` lists them")
+            Finding::bad(STORE, message).with_help("`logue sessions verify` lists them")
         }
         Ok(found) => {
-            let said = format!(
+            let message = format!(
                 "{url}: sound, {} sessions with {} messages",
                 found.sessions, found.messages
             );
-            Finding::good(STORE, said)
+            Finding::good(STORE, message)
                 .with_fact("sessions", found.sessions)
                 .with_fact("messages", found.messages)
         }

@@ -13,9 +13,9 @@ use logue_source::{ColorMode, escape_untrusted};
 use serde_json::{Map, Value, json};
 
 use crate::arguments::DoctorArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::setup::config::Config;
-use crate::terminal::{closed_pipe_is_done, output_style, print, print_as_is};
+use crate::terminal::{ignore_broken_pipe, output_style, print, print_as_is};
 
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ struct Finding {
     check: &'static str,
     standing: Standing,
     /// The message for users.
-    said: String,
+    message: String,
     /// The remedies.
     help: Vec<String>,
     /// The result as JSON fields, for programs.
@@ -43,26 +43,26 @@ struct Finding {
 }
 
 impl Finding {
-    fn new(check: &'static str, standing: Standing, said: impl Into<String>) -> Self {
+    fn new(check: &'static str, standing: Standing, message: impl Into<String>) -> Self {
         Self {
             check,
             standing,
-            said: said.into(),
+            message: message.into(),
             help: Vec::new(),
             facts: Map::new(),
         }
     }
 
-    fn good(check: &'static str, said: impl Into<String>) -> Self {
-        Self::new(check, Standing::Good, said)
+    fn good(check: &'static str, message: impl Into<String>) -> Self {
+        Self::new(check, Standing::Good, message)
     }
 
-    fn doubtful(check: &'static str, said: impl Into<String>) -> Self {
-        Self::new(check, Standing::Doubtful, said)
+    fn doubtful(check: &'static str, message: impl Into<String>) -> Self {
+        Self::new(check, Standing::Doubtful, message)
     }
 
-    fn bad(check: &'static str, said: impl Into<String>) -> Self {
-        Self::new(check, Standing::Bad, said)
+    fn bad(check: &'static str, message: impl Into<String>) -> Self {
+        Self::new(check, Standing::Bad, message)
     }
 
     fn with_help(mut self, help: impl Into<String>) -> Self {
@@ -76,11 +76,11 @@ impl Finding {
     }
 }
 
-pub(crate) fn doctor(arguments: &DoctorArgs) -> Result<Exit, Failure> {
+pub(crate) fn doctor(arguments: &DoctorArgs) -> Result<Exit, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;
+        .map_err(|error| CliError::new(Exit::Internal, "internal", error.to_string()))?;
     // Invalid settings are a finding; the other checks then use the defaults.
     let (config, mut findings) = match Config::load() {
         Ok(config) => {
@@ -102,7 +102,7 @@ pub(crate) fn doctor(arguments: &DoctorArgs) -> Result<Exit, Failure> {
         let style = output_style();
         print_as_is(&as_text(&findings, style))
     };
-    closed_pipe_is_done(written)?;
+    ignore_broken_pipe(written)?;
     Ok(if bad { Exit::Findings } else { Exit::Done })
 }
 
@@ -120,7 +120,7 @@ fn as_text(findings: &[Finding], style: ColorMode) -> String {
         };
         // Text of servers and file names may contain escape sequences; only those of this program
         // may reach the terminal.
-        let mut lines = finding.said.lines();
+        let mut lines = finding.message.lines();
         let first = escape_untrusted(lines.next().unwrap_or_default()).into_owned();
         text.push_str(&format!("{word} {:<9} {first}\n", finding.check));
         for line in lines {
@@ -156,7 +156,7 @@ fn as_json(findings: &[Finding]) -> Value {
             let mut object = Map::new();
             object.insert("check".to_owned(), json!(finding.check));
             object.insert("standing".to_owned(), json!(standing));
-            object.insert("message".to_owned(), json!(finding.said));
+            object.insert("message".to_owned(), json!(finding.message));
             object.insert("help".to_owned(), json!(finding.help));
             object.extend(finding.facts.clone());
             Value::Object(object)

@@ -6,7 +6,7 @@ use logue_model::{Category, ModelSelection, ProviderKind, Recording, ServerProbe
 
 use crate::arguments::DoctorArgs;
 use crate::commands::doctor::Finding;
-use crate::setup::config::accounts::Account;
+use crate::setup::config::accounts::ProviderAccount;
 use crate::setup::config::{Config, accounts};
 
 const MODEL: &str = "model";
@@ -14,7 +14,7 @@ const KEY: &str = "key";
 const SERVER: &str = "server";
 
 /// Timeout of one request to the server.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) async fn check(arguments: &DoctorArgs, config: &Config) -> Vec<Finding> {
     let named = arguments.model.clone().or_else(|| config.model());
@@ -38,9 +38,9 @@ pub(super) async fn check(arguments: &DoctorArgs, config: &Config) -> Vec<Findin
         ),
     }
     let kind = selection.as_ref().map(|selection| selection.kind);
-    let account = kind.map_or(&accounts::OPENAI, Account::of);
+    let account = kind.map_or(&accounts::OPENAI, ProviderAccount::of);
     // As in a run, the flags apply to the provider that -m names.
-    let ours = account.is(Account::of_flags(arguments.model.as_deref()));
+    let ours = account.is(ProviderAccount::of_flags(arguments.model.as_deref()));
     let flag = |flag: &Option<String>| flag.clone().filter(|_| ours);
     let (base_url, api_key) = (flag(&arguments.base_url), flag(&arguments.api_key));
     let address = config.address(account, base_url.as_deref());
@@ -48,8 +48,8 @@ pub(super) async fn check(arguments: &DoctorArgs, config: &Config) -> Vec<Findin
         Ok(key) => key,
         Err(failure) => {
             let finding = Finding::bad(KEY, failure.message);
-            let told = failure.help.into_iter();
-            findings.push(told.fold(finding, Finding::with_help));
+            let help = failure.help.into_iter();
+            findings.push(help.fold(finding, Finding::with_help));
             return findings;
         }
     };
@@ -77,7 +77,7 @@ pub(super) async fn check(arguments: &DoctorArgs, config: &Config) -> Vec<Findin
     let probe = ServerProbe {
         base_url: (account.models_at)(&address.url),
         headers: key.map_or_else(Vec::new, account.headers),
-        timeout: PATIENCE,
+        timeout: TIMEOUT,
     };
     let wanted = selection
         .map(|selection| selection.model)
@@ -92,13 +92,13 @@ async fn server(probe: &ServerProbe, wanted: Option<&str>) -> Vec<Finding> {
     let report = match probe.ask().await {
         Ok(report) => report,
         Err(error) => {
-            let said = format!("{} ({})", error.message, error.category);
+            let message = format!("{} ({})", error.message, error.category);
             // A server without a list of models may still serve requests.
             let finding = match error.category {
                 Category::InvalidRequest | Category::InvalidResponse => {
-                    Finding::doubtful(SERVER, said)
+                    Finding::doubtful(SERVER, message)
                 }
-                _ => Finding::bad(SERVER, said),
+                _ => Finding::bad(SERVER, message),
             };
             let help = error.help.into_iter();
             return vec![
@@ -110,10 +110,10 @@ async fn server(probe: &ServerProbe, wanted: Option<&str>) -> Vec<Finding> {
     };
     let software = report.software.as_deref();
     let count = report.models.len();
-    let mut said = format!("{url} answers: {}", software.unwrap_or("unknown software"));
-    said.push_str(&format!(", {count} models"));
+    let mut message = format!("{url} answers: {}", software.unwrap_or("unknown software"));
+    message.push_str(&format!(", {count} models"));
     let mut findings = vec![
-        Finding::good(SERVER, said)
+        Finding::good(SERVER, message)
             .with_fact("url", url.as_str())
             .with_fact("software", software)
             .with_fact("models", report.models.clone()),

@@ -16,14 +16,14 @@ pub(super) fn check(config: &Config) -> Finding {
         let words = guards.iter().map(ToString::to_string);
         words.collect::<Vec<String>>()
     };
-    let said = status.to_string();
+    let message = status.to_string();
     let finding = match sandbox.check() {
         Err(error) => Finding::bad(CHECK, error.to_string())
             .with_help("remove `sandbox_required` from logue.toml, or install bubblewrap"),
-        Ok(()) if status.missing.is_empty() => Finding::good(CHECK, said),
-        Ok(()) if status.confines() => Finding::doubtful(CHECK, said)
+        Ok(()) if status.missing.is_empty() => Finding::good(CHECK, message),
+        Ok(()) if status.confines() => Finding::doubtful(CHECK, message)
             .with_help("install a newer kernel for the missing guards; see docs/sandbox.md"),
-        Ok(()) => Finding::doubtful(CHECK, said)
+        Ok(()) => Finding::doubtful(CHECK, message)
             .with_help("install bubblewrap, or use a kernel with Landlock (Linux 5.13 or newer)")
             .with_help(
                 "set `sandbox_required = true` under [tools] to refuse tools without a sandbox",

@@ -1,7 +1,7 @@
 //! Check of the effective settings.
 
 use crate::commands::doctor::Finding;
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::setup::config::Config;
 
 const CHECK: &str = "settings";
@@ -12,21 +12,21 @@ pub(super) fn read(config: &Config) -> Vec<Finding> {
         .files()
         .map(|file| file.display().to_string())
         .collect();
-    let said = if files.is_empty() {
+    let message = if files.is_empty() {
         "no logue.toml found".to_owned()
     } else {
         files.join("\n")
     };
-    vec![Finding::good(CHECK, said).with_fact("files", files)]
+    vec![Finding::good(CHECK, message).with_fact("files", files)]
 }
 
 /// Reports settings that cannot be read, which prevent every run.
-pub(super) fn broken(failure: &Failure) -> Finding {
-    let said = match &failure.report {
+pub(super) fn broken(failure: &CliError) -> Finding {
+    let message = match &failure.report {
         Some(report) => report.trim_end().to_owned(),
         None => failure.message.clone(),
     };
-    let finding = Finding::bad(CHECK, said).with_fact("code", failure.code.clone());
+    let finding = Finding::bad(CHECK, message).with_fact("code", failure.code.clone());
     failure
         .help
         .iter()

@@ -12,15 +12,15 @@ use logue_tools::{ServerToolRequest, ToolServers as _};
 use serde_json::json;
 
 use crate::arguments::McpListArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::files::file_world;
 use crate::setup::config::Config;
 use crate::setup::failures::{rendered, source_failure};
 use crate::setup::mcp::{network, servers_with};
 use crate::setup::signals::signalled;
-use crate::terminal::{closed_pipe_is_done, complain, print};
+use crate::terminal::{ignore_broken_pipe, print, print_error};
 
-pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, Failure> {
+pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, CliError> {
     let config = Config::load()?;
     let wanted = if arguments.from.contains("://") || arguments.from.starts_with("stdio:") {
         vec![ServerToolRequest {
@@ -37,7 +37,7 @@ pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, Failure> {
         let failed = Arc::clone(&failed);
         Arc::new(move |text| {
             failed.store(true, Ordering::Relaxed);
-            complain(&format!(
+            print_error(&format!(
                 "error[E-MCP-SERVER-FAILED]: {}\n",
                 escape_untrusted(text)
             ));
@@ -47,7 +47,7 @@ pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;
+        .map_err(|error| CliError::new(Exit::Internal, "internal", error.to_string()))?;
     let ended = runtime.block_on(async {
         let listing = async {
             let mut text = String::new();
@@ -59,8 +59,8 @@ pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, Failure> {
                         logue_tools::ToolServerErrorKind::Address => "E-MCP-DECLARATION-INVALID",
                         _ => "E-MCP-TOOL-NOT-FOUND",
                     };
-                    let failure = Failure::user(code, error.message);
-                    error.help.into_iter().fold(failure, Failure::with_help)
+                    let failure = CliError::user(code, error.message);
+                    error.help.into_iter().fold(failure, CliError::with_help)
                 })?;
                 if !arguments.json {
                     text.push_str(&format!("{}\n", escape_untrusted(&wanted.server)));
@@ -81,7 +81,7 @@ pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, Failure> {
     });
     runtime.shutdown_background();
     match ended {
-        Ok(text) => match closed_pipe_is_done(print(&text?))? {
+        Ok(text) => match ignore_broken_pipe(print(&text?))? {
             Exit::Done if failed.load(Ordering::Relaxed) => Ok(Exit::Retryable),
             exit => Ok(exit),
         },
@@ -112,12 +112,12 @@ fn line(server: &str, tool: &logue_message::ToolDefinition, as_json: bool) -> St
 }
 
 /// Returns the servers that a prompt and its imports declare.
-fn declared(path: &Path) -> Result<Vec<ServerToolRequest>, Failure> {
+fn declared(path: &Path) -> Result<Vec<ServerToolRequest>, CliError> {
     let name = path.display().to_string();
     let bytes = read_bytes(path).map_err(|error| source_failure(&error))?;
     let text = logue_agent::into_text(&name, bytes).map_err(|error| source_failure(&error))?;
     let mut world = file_world(path)
-        .map_err(|error| Failure::user("E-SOURCE-READ", format!("{name}: {error}")))?;
+        .map_err(|error| CliError::user("E-SOURCE-READ", format!("{name}: {error}")))?;
     let loaded = load(&name, &text, &mut world);
     if loaded.has_errors() {
         let errors: Vec<_> = loaded

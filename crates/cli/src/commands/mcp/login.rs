@@ -4,19 +4,19 @@ use logue_source::escape_untrusted;
 use logue_tools::mcp;
 
 use crate::arguments::McpLoginArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::setup::config::Config;
 use crate::setup::mcp::{network, settings, tokens};
 use crate::setup::signals::signalled;
 use crate::setup::store::new_id;
-use crate::terminal::complain;
+use crate::terminal::print_error;
 
-pub(super) fn login(arguments: &McpLoginArgs) -> Result<Exit, Failure> {
+pub(super) fn login(arguments: &McpLoginArgs) -> Result<Exit, CliError> {
     let config = Config::load()?;
-    let failed = |message: String| Failure::user("E-MCP-SERVER-FAILED", message);
+    let failed = |message: String| CliError::user("E-MCP-SERVER-FAILED", message);
     let Some(network) = network(&arguments.allow_hosts, &config)? else {
         let message = "no host is allowed".to_owned();
-        return Err(Failure::user("E-NETWORK-DENIED", message)
+        return Err(CliError::user("E-NETWORK-DENIED", message)
             .with_help("give `--allow-host` for the server and for its authorization server"));
     };
     let store = tokens().ok_or_else(|| failed("no directory for tokens".to_owned()))?;
@@ -25,11 +25,11 @@ pub(super) fn login(arguments: &McpLoginArgs) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;
+        .map_err(|error| CliError::new(Exit::Internal, "internal", error.to_string()))?;
     let ended = runtime.block_on(async {
         let secrets = || format!("{}{}", new_id(), new_id()).replace('-', "");
         let show = |url: &str| {
-            complain(&format!(
+            print_error(&format!(
                 "open this in a browser:\n{}\n",
                 escape_untrusted(url)
             ));
@@ -44,7 +44,7 @@ pub(super) fn login(arguments: &McpLoginArgs) -> Result<Exit, Failure> {
     runtime.shutdown_background();
     let exit = ended.map_err(failed)?;
     if exit == Exit::Done {
-        complain("logged in\n");
+        print_error("logged in\n");
     }
     Ok(exit)
 }

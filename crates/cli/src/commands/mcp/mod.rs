@@ -8,9 +8,9 @@ mod login;
 mod serve;
 
 use crate::arguments::McpCommand;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 
-pub(crate) fn mcp(command: &McpCommand) -> Result<Exit, Failure> {
+pub(crate) fn mcp(command: &McpCommand) -> Result<Exit, CliError> {
     match command {
         McpCommand::Serve(arguments) => serve::serve(arguments),
         McpCommand::Login(arguments) => login::login(arguments),

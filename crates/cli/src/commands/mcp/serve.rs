@@ -19,7 +19,7 @@ use logue_source::escape_untrusted;
 use tokio::net::TcpListener;
 
 use crate::arguments::{McpServeArgs, ModelArgs, TrustArgs};
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::files::find_files;
 use crate::language::Language;
 use crate::setup::config::Config;
@@ -30,18 +30,18 @@ use crate::setup::signals::{runtime, signalled};
 use crate::setup::store::new_id;
 use crate::setup::turn_environment::TurnSettings;
 use crate::telemetry;
-use crate::terminal::complain;
+use crate::terminal::print_error;
 
 /// The interval between two searches of the directories.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-pub(super) fn serve(arguments: &McpServeArgs) -> Result<Exit, Failure> {
+pub(super) fn serve(arguments: &McpServeArgs) -> Result<Exit, CliError> {
     let config = Config::load()?;
     telemetry::start(&config);
     for path in &arguments.paths {
         fs::metadata(path).map_err(|error| {
             let message = format!("cannot serve `{}`: {error}", path.display());
-            Failure::user("E-SOURCE-READ", message)
+            CliError::user("E-SOURCE-READ", message)
         })?;
     }
     let mut options = ServeOptions::default();
@@ -50,7 +50,7 @@ pub(super) fn serve(arguments: &McpServeArgs) -> Result<Exit, Failure> {
     }
     let host = Arc::new(Files {
         paths: arguments.paths.clone(),
-        asking: arguments.asking.clone(),
+        model_args: arguments.model_args.clone(),
         permissions: arguments.permissions.clone(),
         trust: arguments.trust.clone(),
         config: config.clone(),
@@ -77,10 +77,10 @@ pub(super) fn serve(arguments: &McpServeArgs) -> Result<Exit, Failure> {
     ended
 }
 
-async fn over_lines(server: &PromptServer) -> Result<(), Failure> {
+async fn over_lines(server: &PromptServer) -> Result<(), CliError> {
     let served = server.serve_lines(tokio::io::stdin(), tokio::io::stdout());
     served.await.map_err(|error| {
-        Failure::user(
+        CliError::user(
             "E-MCP-SERVER-FAILED",
             format!("the connection to the client failed: {error}"),
         )
@@ -92,14 +92,14 @@ async fn over_http(
     server: &PromptServer,
     port: u16,
     arguments: &McpServeArgs,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let given = arguments
         .token
         .clone()
         .or_else(|| variable("LOGUE_MCP_TOKEN"));
     if arguments.bind.is_some_and(|address| !address.is_loopback()) && given.is_none() {
         let message = "--bind exposes the prompts to the network and requires a token";
-        return Err(Failure::new(Exit::Usage, "usage", message)
+        return Err(CliError::new(Exit::Usage, "usage", message)
             .with_help("set LOGUE_MCP_TOKEN, or give --token"));
     }
     let bind = arguments.bind.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
@@ -107,7 +107,7 @@ async fn over_http(
         .await
         .and_then(|listener| Ok((listener.local_addr()?, listener)));
     let (address, listener) = listener.map_err(|error| {
-        Failure::user(
+        CliError::user(
             "E-MCP-SERVER-FAILED",
             format!("cannot listen on {bind}:{port}: {error}"),
         )
@@ -116,23 +116,23 @@ async fn over_http(
     let made = given.is_none();
     let word = given.unwrap_or_else(|| format!("{}{}", new_id(), new_id()).replace('-', ""));
     let token = BearerToken::new(&word)
-        .map_err(|error| Failure::new(Exit::Usage, "usage", error.to_owned()))?;
+        .map_err(|error| CliError::new(Exit::Usage, "usage", error.to_owned()))?;
     let mut kept = None;
-    complain(&format!("serving http://{address}/mcp\n"));
+    print_error(&format!("serving http://{address}/mcp\n"));
     if made {
-        complain(&format!("token: {word}\n"));
+        print_error(&format!("token: {word}\n"));
         let file =
             state_folder().map(|folder| folder.join(format!("mcp-token-{}", address.port())));
         match file.map(|file| keep(&file, &word).map(|()| file)) {
             Some(Ok(file)) => {
-                complain(&format!(
+                print_error(&format!(
                     "token file: {}\n",
                     escape_untrusted(&file.display().to_string())
                 ));
                 kept = Some(Kept(file));
             }
             Some(Err(error)) => {
-                complain(&format!("warning: cannot write the token file: {error}\n"));
+                print_error(&format!("warning: cannot write the token file: {error}\n"));
             }
             None => {}
         }
@@ -147,7 +147,7 @@ async fn over_http(
         .serve_http(listener, options, std::future::pending())
         .await;
     drop(kept);
-    served.map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))
+    served.map_err(|error| CliError::new(Exit::Internal, "internal", error.to_string()))
 }
 
 /// A token file that is removed when the server stops.
@@ -180,7 +180,7 @@ fn keep(file: &Path, secret: &str) -> std::io::Result<()> {
 /// The files of the command line, with the effective settings of their prompts.
 struct Files {
     paths: Vec<PathBuf>,
-    asking: ModelArgs,
+    model_args: ModelArgs,
     permissions: Vec<PermissionRule>,
     trust: TrustArgs,
     config: Config,
@@ -191,11 +191,11 @@ impl Files {
     ///
     /// The environment neither asks for approval nor prints, as standard output is reserved for the
     /// protocol.
-    fn build(&self, file: &Path) -> Result<Environment, Failure> {
+    fn build(&self, file: &Path) -> Result<Environment, CliError> {
         let output = Arc::new(Output::new(true));
         let settings = TurnSettings {
             config: &self.config,
-            asking: &self.asking,
+            model_args: &self.model_args,
             trust: &self.trust,
             output: &output,
             approvals: Approvals::Never,

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use crate::arguments::ShowArgs;
 use crate::commands::sessions::show::{body, heading};
 use crate::commands::sessions::{ago, known};
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::setup::permissions::audit_folder;
 use crate::setup::store::store_failure;
 use crate::setup::suspended;
-use crate::terminal::{closed_pipe_is_done, output_style, print, print_styled};
+use crate::terminal::{ignore_broken_pipe, output_style, print, print_styled};
 
 /// Records per page.
 const PAGE: usize = 1_000;
@@ -27,15 +27,15 @@ pub(super) fn file_of(session: &str) -> Option<PathBuf> {
 }
 
 /// Prints the audit of a conversation in a file.
-pub(super) fn of_file(file: &Path, arguments: &ShowArgs) -> Result<Exit, Failure> {
+pub(super) fn of_file(file: &Path, arguments: &ShowArgs) -> Result<Exit, CliError> {
     let records = match audit_folder() {
         None => Vec::new(),
         Some(folder) => AuditFile::read(&folder, file).map_err(|error| {
             let message = format!("cannot read the audit of `{}`: {error}", file.display());
-            Failure::user("E-SOURCE-READ", message)
+            CliError::user("E-SOURCE-READ", message)
         })?,
     };
-    told(
+    print_records(
         &json!({"file": file.display().to_string()}),
         records,
         arguments,
@@ -43,7 +43,7 @@ pub(super) fn of_file(file: &Path, arguments: &ShowArgs) -> Result<Exit, Failure
 }
 
 /// Prints the audit of a session.
-pub(super) async fn of_session(store: SharedStore, arguments: &ShowArgs) -> Result<Exit, Failure> {
+pub(super) async fn of_session(store: SharedStore, arguments: &ShowArgs) -> Result<Exit, CliError> {
     let session = arguments.session.as_str();
     known(&store, session).await?;
     let (mut records, mut from) = (Vec::new(), 0);
@@ -58,21 +58,21 @@ pub(super) async fn of_session(store: SharedStore, arguments: &ShowArgs) -> Resu
             record
         }));
     }
-    told(&json!({ "session_id": session }), records, arguments)
+    print_records(&json!({ "session_id": session }), records, arguments)
 }
 
-fn told(of: &Value, records: Vec<Value>, arguments: &ShowArgs) -> Result<Exit, Failure> {
+fn print_records(of: &Value, records: Vec<Value>, arguments: &ShowArgs) -> Result<Exit, CliError> {
     if arguments.json {
         let mut object = of.clone();
         object["audit"] = Value::Array(records);
-        return closed_pipe_is_done(print(&format!("{object}\n")));
+        return ignore_broken_pipe(print(&format!("{object}\n")));
     }
     let style = output_style();
     let mut text = String::new();
     for record in &records {
         line(&mut text, record, style);
     }
-    closed_pipe_is_done(print_styled(&text, style))
+    ignore_broken_pipe(print_styled(&text, style))
 }
 
 /// Appends a record as text.
@@ -87,7 +87,7 @@ fn line(text: &mut String, value: &Value, style: ColorMode) {
         );
         return body(text, &value.to_string());
     };
-    let by = said_by(&record.by);
+    let by = source_text(&record.by);
     let of_agent = record.agent.as_ref();
     let of_agent = of_agent.map_or(String::new(), |agent| format!(" of the agent {agent}"));
     let what = format!(
@@ -104,7 +104,7 @@ fn line(text: &mut String, value: &Value, style: ColorMode) {
     body(text, &shown);
 }
 
-fn said_by(by: &DecisionSource) -> String {
+fn source_text(by: &DecisionSource) -> String {
     match by {
         DecisionSource::Flag { rule } => format!("--permission {rule}"),
         DecisionSource::Config { path, rule } => format!("{}: {rule}", path.display()),
@@ -121,7 +121,7 @@ fn said_by(by: &DecisionSource) -> String {
             format!("time: no signal {signal_id} within {seconds} s")
         }
         DecisionSource::Unattended { why } => {
-            format!("{}; no approver was available", said_by(why))
+            format!("{}; no approver was available", source_text(why))
         }
         _ => "something else".to_owned(),
     }

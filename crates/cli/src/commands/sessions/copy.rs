@@ -16,24 +16,24 @@ use crate::commands::sessions::known;
 use crate::commands::sessions::show::messages;
 use crate::conversion::form::Form;
 use crate::conversion::in_memory::converted;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::setup::failures::source_failure;
 use crate::setup::session_agent::AGENT;
 use crate::setup::store::{new_id, store_failure};
 use crate::setup::suspended::refuse_file;
-use crate::terminal::{closed_pipe_is_done, complain, print};
+use crate::terminal::{ignore_broken_pipe, print, print_error};
 use logue_harness::SystemClock;
 
 const JSON: Form = Form::Projection(JsonFormat::Json);
 
-pub(super) async fn fork(store: SharedStore, arguments: &ForkArgs) -> Result<Exit, Failure> {
+pub(super) async fn fork(store: SharedStore, arguments: &ForkArgs) -> Result<Exit, CliError> {
     refuse_file(&arguments.session)?;
     refuse_file(&arguments.new)?;
     let info = known(&store, &arguments.session).await?;
     let upto = arguments.messages.unwrap_or(info.seq);
     if upto > info.seq {
         let message = format!("`{}` has only {} messages", info.session, info.seq);
-        return Err(Failure::user("session_not_found", message));
+        return Err(CliError::user("session_not_found", message));
     }
     let (session, new) = (&arguments.session, &arguments.new);
     let forked = store.fork(session, upto, new, SystemClock.now()).await;
@@ -41,25 +41,27 @@ pub(super) async fn fork(store: SharedStore, arguments: &ForkArgs) -> Result<Exi
     Ok(Exit::Done)
 }
 
-pub(super) async fn export(store: SharedStore, arguments: &ExportArgs) -> Result<Exit, Failure> {
+pub(super) async fn export(store: SharedStore, arguments: &ExportArgs) -> Result<Exit, CliError> {
     refuse_file(&arguments.session)?;
     let info = known(&store, &arguments.session).await?;
     let mut messages = messages(&store, &arguments.session, 0, info.seq).await?;
     if arguments.to == JSON {
-        return closed_pipe_is_done(print(&format!("{}\n", json!({ "messages": messages }))));
+        return ignore_broken_pipe(print(&format!("{}\n", json!({ "messages": messages }))));
     }
     // Messages about pending approvals do not come from the model.
-    messages.retain(|message| !ChatMessage::from_json(message).is_ok_and(|said| is_pending(&said)));
+    messages.retain(|message| {
+        !ChatMessage::from_json(message).is_ok_and(|message| is_pending(&message))
+    });
     let text = json!({ "messages": messages }).to_string();
     let (text, losses) = converted(text.as_bytes(), JSON, arguments.to, None)?;
     for loss in losses {
-        complain(&format!("warning: {loss}\n"));
+        print_error(&format!("warning: {loss}\n"));
     }
     let end = if text.ends_with('\n') { "" } else { "\n" };
-    closed_pipe_is_done(print(&format!("{text}{end}")))
+    ignore_broken_pipe(print(&format!("{text}{end}")))
 }
 
-pub(super) async fn import(store: SharedStore, arguments: &ImportArgs) -> Result<Exit, Failure> {
+pub(super) async fn import(store: SharedStore, arguments: &ImportArgs) -> Result<Exit, CliError> {
     refuse_file(&arguments.session)?;
     let messages = read(arguments)?;
     let session = arguments.session.as_str();
@@ -67,7 +69,7 @@ pub(super) async fn import(store: SharedStore, arguments: &ImportArgs) -> Result
     let there = there.map_err(|error| store_failure(&error))?;
     if there.is_some() {
         let message = format!("session `{session}` already exists");
-        return Err(Failure::user("session_exists", message).with_help("choose another name"));
+        return Err(CliError::user("session_exists", message).with_help("choose another name"));
     }
     let agent = match &arguments.agent {
         Some(file) => {
@@ -88,7 +90,7 @@ pub(super) async fn import(store: SharedStore, arguments: &ImportArgs) -> Result
         .await;
     let LeaseResult::Lease(lease) = acquired.map_err(|error| store_failure(&error))? else {
         let message = format!("session `{session}` is in use by another process");
-        return Err(Failure::new(Exit::Busy, "session_busy", message));
+        return Err(CliError::new(Exit::Busy, "session_busy", message));
     };
     let commit = Commit {
         invocation_id: owner,
@@ -106,7 +108,7 @@ pub(super) async fn import(store: SharedStore, arguments: &ImportArgs) -> Result
 }
 
 /// Returns the messages of the file in the form of the session store.
-fn read(arguments: &ImportArgs) -> Result<Vec<Value>, Failure> {
+fn read(arguments: &ImportArgs) -> Result<Vec<Value>, CliError> {
     let is_stdin = arguments.file == Path::new("-");
     let text = if is_stdin {
         read_all("<stdin>", io::stdin().lock())
@@ -123,17 +125,17 @@ fn read(arguments: &ImportArgs) -> Result<Vec<Value>, Failure> {
     let from = match arguments.from {
         Some(form) => form,
         None => Form::of(path, &text).map(|(form, _)| form).ok_or_else(|| {
-            Failure::user("E-SOURCE-READ", "unknown form of the conversation")
+            CliError::user("E-SOURCE-READ", "unknown form of the conversation")
                 .with_help("name it: --from FORM")
         })?,
     };
     let folder = path.and_then(Path::parent);
     let (text, losses) = converted(&text, from, JSON, folder)?;
     for loss in losses {
-        complain(&format!("warning: {loss}\n"));
+        print_error(&format!("warning: {loss}\n"));
     }
     exact(text.as_bytes()).ok_or_else(|| {
-        Failure::user(
+        CliError::user(
             "chat_message_shape_invalid",
             "invalid message in the conversation",
         )

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use crate::arguments::ListArgs;
 use crate::commands::sessions::ago;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::setup::session_agent::AGENT;
 use crate::setup::store::store_failure;
-use crate::terminal::{closed_pipe_is_done, output_style, print, print_styled};
+use crate::terminal::{ignore_broken_pipe, output_style, print, print_styled};
 
 const HEADINGS: [&str; 5] = ["SESSION", "MESSAGES", "CHANGED", "STATE", "AGENT"];
 
-pub(super) async fn list(store: SharedStore, arguments: &ListArgs) -> Result<Exit, Failure> {
+pub(super) async fn list(store: SharedStore, arguments: &ListArgs) -> Result<Exit, CliError> {
     let filter = SessionFilter {
         prefix: arguments.prefix.clone(),
         limit: arguments.limit,
@@ -50,7 +50,7 @@ pub(super) async fn list(store: SharedStore, arguments: &ListArgs) -> Result<Exi
             });
             format!("{line}\n")
         });
-        return closed_pipe_is_done(print(&lines.collect::<String>()));
+        return ignore_broken_pipe(print(&lines.collect::<String>()));
     }
     let rows = found.iter().map(|info| {
         let waiting = of(&info.session);
@@ -71,7 +71,7 @@ pub(super) async fn list(store: SharedStore, arguments: &ListArgs) -> Result<Exi
         ]
     });
     let style = output_style();
-    closed_pipe_is_done(print_styled(
+    ignore_broken_pipe(print_styled(
         &table(&rows.collect::<Vec<_>>(), style),
         style,
     ))

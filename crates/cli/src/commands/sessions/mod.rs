@@ -14,13 +14,13 @@ use logue_source::escape_untrusted;
 use serde_json::json;
 
 use crate::arguments::{RmArgs, SessionsCommand, StoreArgs, VerifyArgs};
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::setup::config::Config;
 use crate::setup::store::{open, store_failure};
-use crate::terminal::{closed_pipe_is_done, complain, print};
+use crate::terminal::{ignore_broken_pipe, print, print_error};
 use logue_harness::SystemClock;
 
-pub(crate) fn sessions(command: &SessionsCommand) -> Result<Exit, Failure> {
+pub(crate) fn sessions(command: &SessionsCommand) -> Result<Exit, CliError> {
     match command {
         SessionsCommand::List(arguments) => {
             with(&arguments.store, |store| list::list(store, arguments))
@@ -56,25 +56,25 @@ pub(crate) fn sessions(command: &SessionsCommand) -> Result<Exit, Failure> {
 }
 
 /// Opens the store and runs `job` with it.
-fn with<F: Future<Output = Result<Exit, Failure>>>(
+fn with<F: Future<Output = Result<Exit, CliError>>>(
     arguments: &StoreArgs,
     job: impl FnOnce(SharedStore) -> F,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, CliError> {
     let config = Config::load()?;
     let store = open(arguments, &config)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;
+        .map_err(|error| CliError::new(Exit::Internal, "internal", error.to_string()))?;
     runtime.block_on(job(store))
 }
 
 /// Returns the metadata of a session, or an error if the session does not exist.
-async fn known(store: &SharedStore, session: &str) -> Result<SessionInfo, Failure> {
+async fn known(store: &SharedStore, session: &str) -> Result<SessionInfo, CliError> {
     let info = store.session(session).await;
     let info = info.map_err(|error| store_failure(&error))?;
     info.ok_or_else(|| {
-        Failure::user(
+        CliError::user(
             "session_not_found",
             format!("session `{session}` not found"),
         )
@@ -82,11 +82,11 @@ async fn known(store: &SharedStore, session: &str) -> Result<SessionInfo, Failur
     })
 }
 
-async fn remove(store: SharedStore, arguments: &RmArgs) -> Result<Exit, Failure> {
+async fn remove(store: SharedStore, arguments: &RmArgs) -> Result<Exit, CliError> {
     for session in &arguments.sessions {
         let info = known(&store, session).await?;
         if !arguments.yes && !agreed(&info)? {
-            complain(&format!("{} was not removed\n", escape_untrusted(session)));
+            print_error(&format!("{} was not removed\n", escape_untrusted(session)));
             continue;
         }
         let removed = store.delete(session).await;
@@ -96,25 +96,25 @@ async fn remove(store: SharedStore, arguments: &RmArgs) -> Result<Exit, Failure>
 }
 
 /// Asks for confirmation on the terminal.
-fn agreed(info: &SessionInfo) -> Result<bool, Failure> {
+fn agreed(info: &SessionInfo) -> Result<bool, CliError> {
     if !io::stdin().is_terminal() {
         let message = format!("removal of `{}` requires confirmation", info.session);
-        return Err(Failure::new(Exit::Usage, "usage", message).with_help("confirm with --yes"));
+        return Err(CliError::new(Exit::Usage, "usage", message).with_help("confirm with --yes"));
     }
     let (name, messages) = (
         escape_untrusted(&info.session),
         counted(info.seq, "message"),
     );
-    complain(&format!(
+    print_error(&format!(
         "Remove {name} with its {messages} for good? [y/N] "
     ));
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);
-    read.map_err(|error| Failure::new(Exit::Internal, "internal", error.to_string()))?;
+    read.map_err(|error| CliError::new(Exit::Internal, "internal", error.to_string()))?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-async fn verify(store: SharedStore, arguments: &VerifyArgs) -> Result<Exit, Failure> {
+async fn verify(store: SharedStore, arguments: &VerifyArgs) -> Result<Exit, CliError> {
     if let Some(session) = &arguments.session {
         known(&store, session).await?;
     }
@@ -139,7 +139,7 @@ async fn verify(store: SharedStore, arguments: &VerifyArgs) -> Result<Exit, Fail
             .chain([format!("{sessions}, {messages}: {faulty}\n")])
             .collect()
     };
-    closed_pipe_is_done(print(&text))?;
+    ignore_broken_pipe(print(&text))?;
     Ok(exit)
 }
 

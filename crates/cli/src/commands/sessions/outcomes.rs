@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use crate::arguments::OutcomesArgs;
 use crate::commands::sessions::known;
-use crate::commands::sessions::show::{body, heading, messages, outcome_json, said};
-use crate::exit::{Exit, Failure};
+use crate::commands::sessions::show::{body, format_message, heading, messages, outcome_json};
+use crate::exit::{CliError, Exit};
 use crate::setup::signals::signalled;
 use crate::setup::store::store_failure;
-use crate::terminal::{closed_pipe_is_done, output_style, print, print_styled};
+use crate::terminal::{ignore_broken_pipe, output_style, print, print_styled};
 use logue_harness::SystemClock;
 
 /// Interval between two queries for new outcomes.
@@ -22,7 +22,7 @@ const PAGE: usize = 100;
 pub(super) async fn outcomes(
     store: SharedStore,
     arguments: &OutcomesArgs,
-) -> Result<Exit, Failure> {
+) -> Result<Exit, CliError> {
     let session = arguments.session.as_str();
     known(&store, session).await?;
     let mut cursor = arguments.after.unwrap_or_default();
@@ -31,7 +31,7 @@ pub(super) async fn outcomes(
         let page = store.outcomes_since(session, cursor, PAGE).await;
         let page = page.map_err(|error| store_failure(&error))?;
         for outcome in &page {
-            let text = told(&store, session, outcome, arguments.json).await?;
+            let text = format_outcome(&store, session, outcome, arguments.json).await?;
             let style = output_style();
             let written = if arguments.json {
                 print(&text)
@@ -40,7 +40,7 @@ pub(super) async fn outcomes(
             };
             if let Err(error) = written {
                 // The reader has closed the pipe.
-                return closed_pipe_is_done(Err(error));
+                return ignore_broken_pipe(Err(error));
             }
             cursor = outcome.cursor;
         }
@@ -58,12 +58,12 @@ pub(super) async fn outcomes(
     }
 }
 
-async fn told(
+async fn format_outcome(
     store: &SharedStore,
     session: &str,
     outcome: &StoredOutcome,
     json: bool,
-) -> Result<String, Failure> {
+) -> Result<String, CliError> {
     let (from, to) = (outcome.replies_from, outcome.replies_to);
     let replies = messages(store, session, from, to).await?;
     if json {
@@ -84,7 +84,7 @@ async fn told(
     heading(&mut text, &format!("{} {how}", outcome.cursor), style);
     body(&mut text, word("diagnostic"));
     for message in &replies {
-        said(&mut text, message, style);
+        format_message(&mut text, message, style);
     }
     Ok(text)
 }

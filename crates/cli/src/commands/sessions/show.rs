@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 
 use crate::arguments::ShowArgs;
 use crate::commands::sessions::{ago, counted, known};
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::setup::preview::previews;
 use crate::setup::store::store_failure;
-use crate::terminal::{closed_pipe_is_done, output_style, print, print_styled};
+use crate::terminal::{ignore_broken_pipe, output_style, print, print_styled};
 
 /// Messages or outcomes per page.
 const PAGE: usize = 1_000;
 /// Maximum number of characters shown of a tool call or result.
-const TRAFFIC: usize = 400;
+const MAX_SHOWN_CHARS: usize = 400;
 
-pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exit, Failure> {
+pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exit, CliError> {
     let session = arguments.session.as_str();
     let info = known(&store, session).await?;
     let messages = messages(&store, session, 0, info.seq).await?;
@@ -47,12 +47,12 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
             "created_at": info.created_at.0,
             "updated_at": info.updated_at.0,
         });
-        return closed_pipe_is_done(print(&format!("{object}\n")));
+        return ignore_broken_pipe(print(&format!("{object}\n")));
     }
     let style = output_style();
     let mut text = String::new();
     for message in &messages {
-        said(&mut text, message, style);
+        format_message(&mut text, message, style);
     }
     for entry in &inbox {
         let state = match entry.state {
@@ -60,9 +60,8 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
             _ => "waits for its turn",
         };
         let what = match &entry.work {
-            Some(EntryPayload::Message { message }) => {
-                ChatMessage::from_json(message).map_or_else(|_| String::new(), |said| said.text())
-            }
+            Some(EntryPayload::Message { message }) => ChatMessage::from_json(message)
+                .map_or_else(|_| String::new(), |message| message.text()),
             Some(EntryPayload::Resume { .. }) => "a signal".to_owned(),
             _ => String::new(),
         };
@@ -88,7 +87,7 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
             style,
         );
     }
-    closed_pipe_is_done(print_styled(&text, style))
+    ignore_broken_pipe(print_styled(&text, style))
 }
 
 /// Returns the messages `from..to` of a session's history.
@@ -97,7 +96,7 @@ pub(super) async fn messages(
     session: &str,
     from: u64,
     to: u64,
-) -> Result<Vec<Value>, Failure> {
+) -> Result<Vec<Value>, CliError> {
     let mut messages = Vec::new();
     let mut at = from;
     while at < to {
@@ -114,7 +113,7 @@ pub(super) async fn messages(
 }
 
 /// Returns the outcomes of failed and cancelled turns.
-async fn failures(store: &SharedStore, session: &str) -> Result<Vec<StoredOutcome>, Failure> {
+async fn failures(store: &SharedStore, session: &str) -> Result<Vec<StoredOutcome>, CliError> {
     use logue_harness::store::OutcomeKind::{Cancelled, Errored};
     let (mut failed, mut cursor) = (Vec::new(), 0);
     loop {
@@ -165,7 +164,7 @@ fn suspension_json(one: &Suspension) -> Value {
 }
 
 /// Appends a message as text; tool calls and results are shortened.
-pub(super) fn said(text: &mut String, message: &Value, style: ColorMode) {
+pub(super) fn format_message(text: &mut String, message: &Value, style: ColorMode) {
     let Ok(message) = ChatMessage::from_json(message) else {
         return;
     };
@@ -201,7 +200,7 @@ pub(super) fn body(text: &mut String, what: &str) {
 }
 
 fn shortened(text: &str) -> String {
-    match text.char_indices().nth(TRAFFIC) {
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
         None => text.to_owned(),
     }

@@ -10,12 +10,12 @@ use logue_o200k::{Encoder, SpecialSet, decode, decode_lossy};
 use serde_json::{Value, json};
 
 use crate::arguments::{CountArgs, DecodeArgs, EncodeArgs, TokensCommand};
-use crate::exit::{Exit, Failure};
-use crate::terminal::{closed_pipe_is_done, complain, print, write_failed};
-use crate::token_ids::{ids_of, name, whole};
-use parts::{Stopped, each_part};
+use crate::exit::{CliError, Exit};
+use crate::terminal::{ignore_broken_pipe, print, print_error, write_failed};
+use crate::token_ids::{ids_of, name, read_file};
+use parts::{ReadError, each_part};
 
-pub(crate) fn tokens(command: &TokensCommand) -> Result<Exit, Failure> {
+pub(crate) fn tokens(command: &TokensCommand) -> Result<Exit, CliError> {
     match command {
         TokensCommand::Count(arguments) => count(arguments),
         TokensCommand::Encode(arguments) => encode(arguments),
@@ -39,7 +39,7 @@ struct Size {
     bytes: usize,
 }
 
-fn count(arguments: &CountArgs) -> Result<Exit, Failure> {
+fn count(arguments: &CountArgs) -> Result<Exit, CliError> {
     let allowed = allowed(arguments.special_tokens);
     let mut encoder = Encoder::new();
     let mut counted: Vec<(String, Size)> = Vec::new();
@@ -58,11 +58,11 @@ fn count(arguments: &CountArgs) -> Result<Exit, Failure> {
                 total.bytes += size.bytes;
                 counted.push((name(file), size));
             }
-            Err(Stopped::Reading(failure)) => {
-                complain(&failure.text());
+            Err(ReadError::Input(failure)) => {
+                print_error(&failure.text());
                 exit = failure.exit;
             }
-            Err(Stopped::Writing(error)) => return Err(write_failed(&error)),
+            Err(ReadError::Output(error)) => return Err(write_failed(&error)),
         }
     }
     let text = if arguments.json {
@@ -70,7 +70,7 @@ fn count(arguments: &CountArgs) -> Result<Exit, Failure> {
     } else {
         counts_as_table(&counted, total)
     };
-    closed_pipe_is_done(print(&text)).map(|_| exit)
+    ignore_broken_pipe(print(&text)).map(|_| exit)
 }
 
 fn counts_as_json(counted: &[(String, Size)], total: Size) -> String {
@@ -121,7 +121,7 @@ const fn list(json: bool) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-fn encode(arguments: &EncodeArgs) -> Result<Exit, Failure> {
+fn encode(arguments: &EncodeArgs) -> Result<Exit, CliError> {
     let allowed = allowed(arguments.special_tokens);
     let mut encoder = Encoder::new();
     let (open, between, close) = list(arguments.json);
@@ -138,21 +138,21 @@ fn encode(arguments: &EncodeArgs) -> Result<Exit, Failure> {
     match read {
         Ok(()) => {
             let begun = if before == open { open } else { "" };
-            closed_pipe_is_done(print(&format!("{begun}{close}")))
+            ignore_broken_pipe(print(&format!("{begun}{close}")))
         }
-        Err(Stopped::Reading(failure)) => Err(*failure),
-        Err(Stopped::Writing(error)) => closed_pipe_is_done(Err(error)),
+        Err(ReadError::Input(failure)) => Err(*failure),
+        Err(ReadError::Output(error)) => ignore_broken_pipe(Err(error)),
     }
 }
 
-fn print_text(arguments: &DecodeArgs) -> Result<Exit, Failure> {
-    let (name, text) = whole(&arguments.file)?;
+fn print_text(arguments: &DecodeArgs) -> Result<Exit, CliError> {
+    let (name, text) = read_file(&arguments.file)?;
     let ids = ids_of(&name, &text)?;
     if !arguments.raw {
-        return closed_pipe_is_done(print(&decode_lossy(&ids)));
+        return ignore_broken_pipe(print(&decode_lossy(&ids)));
     }
     let bytes = decode(&ids).map_err(|error| {
-        Failure::new(
+        CliError::new(
             Exit::Internal,
             "internal",
             format!("unknown token id: {error}"),
@@ -161,9 +161,9 @@ fn print_text(arguments: &DecodeArgs) -> Result<Exit, Failure> {
     let mut out = io::stdout().lock();
     if out.is_terminal() {
         return Err(
-            Failure::new(Exit::Usage, "usage", "--raw cannot write to a terminal")
+            CliError::new(Exit::Usage, "usage", "--raw cannot write to a terminal")
                 .with_help("redirect the output to a file or a pipe, or omit --raw"),
         );
     }
-    closed_pipe_is_done(out.write_all(&bytes).and_then(|()| out.flush()))
+    ignore_broken_pipe(out.write_all(&bytes).and_then(|()| out.flush()))
 }

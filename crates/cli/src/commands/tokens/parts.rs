@@ -9,34 +9,34 @@ use std::path::Path;
 
 use logue_o200k::safe_split;
 
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::token_ids::{is_stdin, name};
 
 /// Bytes per read.
 const BLOCK: usize = 64 * 1024;
 
 /// The reason for an incomplete pass over the parts.
-pub(super) enum Stopped {
+pub(super) enum ReadError {
     /// The file cannot be read or is not text.
-    Reading(Box<Failure>),
+    Input(Box<CliError>),
     /// The receiver of the parts cannot write.
-    Writing(io::Error),
+    Output(io::Error),
 }
 
 /// Passes the text of a file to `sink`, part by part.
 pub(super) fn each_part(
     file: &Path,
     sink: &mut dyn FnMut(&str) -> io::Result<()>,
-) -> Result<(), Stopped> {
+) -> Result<(), ReadError> {
     let name = name(file);
     if is_stdin(file) {
         return each_part_of(&name, io::stdin().lock(), sink);
     }
-    let unreadable = |error: &io::Error| Stopped::Reading(Box::new(unreadable(&name, error)));
+    let unreadable = |error: &io::Error| ReadError::Input(Box::new(unreadable(&name, error)));
     let metadata = std::fs::metadata(file).map_err(|error| unreadable(&error))?;
     if metadata.is_dir() {
-        let failure = Failure::user("E-SOURCE-READ", format!("`{name}` is a directory"));
-        return Err(Stopped::Reading(Box::new(
+        let failure = CliError::user("E-SOURCE-READ", format!("`{name}` is a directory"));
+        return Err(ReadError::Input(Box::new(
             failure.with_help("name a file in it"),
         )));
     }
@@ -48,22 +48,22 @@ fn each_part_of(
     name: &str,
     mut stream: impl Read,
     sink: &mut dyn FnMut(&str) -> io::Result<()>,
-) -> Result<(), Stopped> {
+) -> Result<(), ReadError> {
     let mut block = vec![0; BLOCK];
     let mut text = Text::default();
     loop {
         let count = match stream.read(&mut block) {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Stopped::Reading(Box::new(unreadable(name, &error)))),
+            Err(error) => return Err(ReadError::Input(Box::new(unreadable(name, &error)))),
         };
         let read = block.get(..count).unwrap_or_default();
         text.push(name, read, count == 0)?;
         if count == 0 {
-            return sink(&text.held).map_err(Stopped::Writing);
+            return sink(&text.held).map_err(ReadError::Output);
         }
         if let Some(part) = text.part() {
-            sink(&part).map_err(Stopped::Writing)?;
+            sink(&part).map_err(ReadError::Output)?;
         }
     }
 }
@@ -81,7 +81,7 @@ struct Text {
 }
 
 impl Text {
-    fn push(&mut self, name: &str, bytes: &[u8], last: bool) -> Result<(), Stopped> {
+    fn push(&mut self, name: &str, bytes: &[u8], last: bool) -> Result<(), ReadError> {
         self.half.extend_from_slice(bytes);
         let (valid, error) = match std::str::from_utf8(&self.half) {
             Ok(text) => (text, None),
@@ -96,18 +96,18 @@ impl Text {
         self.before += length;
         match error {
             Some(error) if last || error.error_len().is_some() => {
-                Err(Stopped::Reading(Box::new(self.not_utf8(name))))
+                Err(ReadError::Input(Box::new(self.not_utf8(name))))
             }
             _ => Ok(()),
         }
     }
 
-    fn not_utf8(&self, name: &str) -> Failure {
+    fn not_utf8(&self, name: &str) -> CliError {
         let message = format!(
             "`{name}` is not UTF-8 text: invalid at byte {}",
             self.before
         );
-        Failure::user("E-SOURCE-NOT-UTF8", message).with_help("save the file as UTF-8")
+        CliError::user("E-SOURCE-NOT-UTF8", message).with_help("save the file as UTF-8")
     }
 
     /// Returns a part up to the last safe cut, if enough text is held.
@@ -121,12 +121,12 @@ impl Text {
             return None;
         };
         self.enough = 0;
-        let rest = self.held.split_off(at);
-        Some(std::mem::replace(&mut self.held, rest))
+        let remaining = self.held.split_off(at);
+        Some(std::mem::replace(&mut self.held, remaining))
     }
 }
 
-fn unreadable(name: &str, error: &io::Error) -> Failure {
+fn unreadable(name: &str, error: &io::Error) -> CliError {
     let (message, help) = match error.kind() {
         io::ErrorKind::NotFound => (
             format!("file `{name}` not found"),
@@ -134,5 +134,5 @@ fn unreadable(name: &str, error: &io::Error) -> Failure {
         ),
         _ => (format!("cannot read `{name}`: {error}"), "check the path"),
     };
-    Failure::user("E-SOURCE-READ", message).with_help(help)
+    CliError::user("E-SOURCE-READ", message).with_help(help)
 }

@@ -8,12 +8,12 @@ use openchatml::harmony::{
 use openchatml::{Dialect, FrameRole, Loss, Transcript, convert};
 
 use crate::arguments::RenderArgs;
-use crate::exit::{Exit, Failure};
-use crate::terminal::{closed_pipe_is_done, complain, print};
-use crate::token_ids::whole;
+use crate::exit::{CliError, Exit};
+use crate::terminal::{ignore_broken_pipe, print, print_error};
+use crate::token_ids::read_file;
 
-pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, Failure> {
-    let (name, bytes) = whole(&arguments.file)?;
+pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, CliError> {
+    let (name, bytes) = read_file(&arguments.file)?;
     let (transcript, mut losses) = match arguments.from {
         Some(Dialect::V2_2 | Dialect::V2_0) => {
             (openchatml::parse(&bytes).to_transcript(), Vec::new())
@@ -27,7 +27,7 @@ pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, Failure> {
     let (conversation, left_out) = Conversation::from_transcript(&transcript);
     losses.extend(left_out);
     for loss in &losses {
-        complain(&format!("note: `{name}`: {loss}\n"));
+        print_error(&format!("note: `{name}`: {loss}\n"));
     }
     let form = match arguments.next_role {
         Some(role) => Form::Completion(FrameRole::from(role)),
@@ -41,12 +41,12 @@ pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, Failure> {
     };
     let options = RenderOptions::default().with_reasoning(reasoning);
     let refused =
-        |error: RenderError| Failure::user("E-WRITE-REFUSED", format!("`{name}`: {error}"));
+        |error: RenderError| CliError::user("E-WRITE-REFUSED", format!("`{name}`: {error}"));
     if arguments.text {
         let text = conversation
             .to_text(form, &options)
             .map_err(|error| refused(error).with_help("omit --text: ids have no such limit"))?;
-        return closed_pipe_is_done(print(&text));
+        return ignore_broken_pipe(print(&text));
     }
     let ids = Renderer::new().ids(&conversation, form, &options);
     let ids = ids.map_err(|error| {
@@ -60,7 +60,7 @@ pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, Failure> {
         let _ = write!(out, "{before}{id}");
     }
     out.push_str(close);
-    closed_pipe_is_done(print(&out))
+    ignore_broken_pipe(print(&out))
 }
 
 fn from_harmony(text: &[u8]) -> (Transcript, Vec<Loss>) {

@@ -6,7 +6,7 @@ use ::chatmd::{ContentItem, Document, Element, MessageRole};
 
 use crate::commands::view::report;
 use crate::commands::view::shown::{Payload, Shown};
-use crate::exit::Failure;
+use crate::exit::CliError;
 
 /// Returns the elements of a document as messages, in order.
 ///
@@ -16,7 +16,7 @@ pub(super) fn messages(
     path: Option<&Path>,
     text: &str,
     debug: bool,
-) -> Result<Vec<Shown>, Failure> {
+) -> Result<Vec<Shown>, CliError> {
     let tree = ::chatmd::parse(text);
     let (document, typed) = Document::from_tree(&tree);
     report(name, text.as_bytes(), tree.diagnostics());
@@ -33,7 +33,7 @@ pub(super) fn messages(
         .chain(&typed)
         .find(|diagnostic| diagnostic.is_error());
     if let (true, Some(error)) = (shown.is_empty(), first) {
-        return Err(Failure::user(
+        return Err(CliError::user(
             error.code.as_str(),
             format!("`{name}` contains no message to show"),
         )

@@ -16,7 +16,7 @@ pub(super) struct Limits {
 }
 
 /// Limits for tool calls, tool results and reasoning.
-pub(super) const TRAFFIC: Limits = Limits {
+pub(super) const TOOL_LIMITS: Limits = Limits {
     lines: 12,
     head: 8,
     tail: 0,
@@ -26,7 +26,7 @@ pub(super) const TRAFFIC: Limits = Limits {
 /// Limits for messages.
 ///
 /// The end is shown too, as the question often follows a pasted file.
-pub(super) const SAID: Limits = Limits {
+pub(super) const MESSAGE_LIMITS: Limits = Limits {
     lines: 60,
     head: 30,
     tail: 10,

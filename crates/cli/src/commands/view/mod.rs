@@ -18,13 +18,13 @@ use openchatml::{FrameBuf, Terminator, View, convert};
 use crate::commands::view::shown::{Shown, print_json, print_messages};
 
 use crate::arguments::ViewArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::files::find_files;
 use crate::language::Language;
 use crate::setup::failures::source_failure;
-use crate::terminal::{closed_pipe_is_done, complain, error_style, print};
+use crate::terminal::{error_style, ignore_broken_pipe, print, print_error};
 
-pub(crate) fn view(arguments: &ViewArgs) -> Result<Exit, Failure> {
+pub(crate) fn view(arguments: &ViewArgs) -> Result<Exit, CliError> {
     if arguments.file.is_dir() {
         return view_folder(arguments);
     }
@@ -42,7 +42,7 @@ pub(crate) fn view(arguments: &ViewArgs) -> Result<Exit, Failure> {
     let bytes = read.map_err(|error| source_failure(&error))?;
     let path: Option<&Path> = (!stdin).then_some(arguments.file.as_path());
     let shown = messages(&name, path, bytes, arguments)?;
-    closed_pipe_is_done(if arguments.json {
+    ignore_broken_pipe(if arguments.json {
         print_json(&shown, None)
     } else {
         print_messages(&shown, arguments.full)
@@ -52,7 +52,7 @@ pub(crate) fn view(arguments: &ViewArgs) -> Result<Exit, Failure> {
 /// Shows every conversation in a directory, each under its name.
 ///
 /// A conversation that cannot be shown does not prevent the output of the others.
-fn view_folder(arguments: &ViewArgs) -> Result<Exit, Failure> {
+fn view_folder(arguments: &ViewArgs) -> Result<Exit, CliError> {
     let mut exit = Exit::Done;
     let mut first = true;
     for file in find_files(&arguments.file, Language::is_candidate)? {
@@ -86,7 +86,7 @@ fn view_folder(arguments: &ViewArgs) -> Result<Exit, Failure> {
         };
         match printed {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Done),
-            printed => closed_pipe_is_done(printed).map(drop)?,
+            printed => ignore_broken_pipe(printed).map(drop)?,
         }
     }
     Ok(exit)
@@ -97,7 +97,7 @@ fn messages(
     path: Option<&Path>,
     bytes: Vec<u8>,
     arguments: &ViewArgs,
-) -> Result<Vec<Shown>, Failure> {
+) -> Result<Vec<Shown>, CliError> {
     let language = arguments.from.unwrap_or_else(|| Language::of(path, &bytes));
     match language {
         Language::Openchatml => Ok(openchatml_messages(name, &bytes, arguments.show_hidden)),
@@ -195,6 +195,6 @@ fn report(name: &str, text: &[u8], found: &[logue_source::Diagnostic]) {
     }
     let source = Source::new(name, text);
     for diagnostic in errors {
-        complain(&format!("{}\n", source.render(diagnostic, error_style())));
+        print_error(&format!("{}\n", source.render(diagnostic, error_style())));
     }
 }

@@ -6,7 +6,7 @@ use std::io;
 use logue_source::{ColorMode, escape_untrusted};
 use serde_json::{Map, Value, json};
 
-use crate::commands::view::fold::{SAID, TRAFFIC, fold, size};
+use crate::commands::view::fold::{MESSAGE_LIMITS, TOOL_LIMITS, fold, size};
 use crate::terminal::{output_style, print, print_as_is};
 
 /// A message to show.
@@ -87,8 +87,15 @@ impl Shown {
             return Cow::Borrowed(&self.text);
         }
         // Tool results, tool calls and reasoning.
-        let traffic = self.role == "tool" || (self.role == "assistant" && self.hidden);
-        fold(&self.text, if traffic { TRAFFIC } else { SAID })
+        let is_tool_text = self.role == "tool" || (self.role == "assistant" && self.hidden);
+        fold(
+            &self.text,
+            if is_tool_text {
+                TOOL_LIMITS
+            } else {
+                MESSAGE_LIMITS
+            },
+        )
     }
 
     /// Returns the colour of the heading as parameters of its escape sequence.

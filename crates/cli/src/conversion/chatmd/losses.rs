@@ -17,7 +17,7 @@ use openchatml::{FrameBuf, Loss, LossTarget, messages_from_frames};
 use crate::conversion::chatmd::payloads::Payloads;
 
 /// Creates a loss that concerns the whole conversation.
-pub(crate) fn whole(text: impl Into<String>) -> Loss {
+pub(crate) fn conversation_loss(text: impl Into<String>) -> Loss {
     Loss {
         target: LossTarget::Transcript,
         message: text.into(),
@@ -25,7 +25,7 @@ pub(crate) fn whole(text: impl Into<String>) -> Loss {
 }
 
 /// A document and its evaluation.
-pub(crate) struct Reading<'r> {
+pub(crate) struct ParsedDocument<'r> {
     pub(crate) text: &'r str,
     pub(crate) tree: &'r Tree<'r>,
     pub(crate) document: &'r Document,
@@ -33,7 +33,7 @@ pub(crate) struct Reading<'r> {
     pub(crate) payloads: &'r Payloads,
 }
 
-impl Reading<'_> {
+impl ParsedDocument<'_> {
     /// Returns all losses: those of the whole document, then those with a line.
     ///
     /// `found` has the diagnostics of the parser.
@@ -48,7 +48,7 @@ impl Reading<'_> {
         let lines = Source::new("", self.text.as_bytes());
         losses.extend(places.into_iter().map(|(at, what)| {
             let line = lines.line_column(at).line;
-            whole(format!("line {line}: {what}"))
+            conversation_loss(format!("line {line}: {what}"))
         }));
         losses
     }
@@ -58,8 +58,12 @@ impl Reading<'_> {
         let list = names.join(", ");
         match names.len() {
             0 => None,
-            1 => Some(whole(format!("the tool declaration dropped: {list}"))),
-            count => Some(whole(format!("{count} tool declarations dropped: {list}"))),
+            1 => Some(conversation_loss(format!(
+                "the tool declaration dropped: {list}"
+            ))),
+            count => Some(conversation_loss(format!(
+                "{count} tool declarations dropped: {list}"
+            ))),
         }
     }
 
@@ -68,8 +72,8 @@ impl Reading<'_> {
         let comments = tokens.filter(|token| token.kind == TokenKind::Comment);
         match comments.count() {
             0 => None,
-            1 => Some(whole("a comment dropped")),
-            count => Some(whole(format!("{count} comments dropped"))),
+            1 => Some(conversation_loss("a comment dropped")),
+            count => Some(conversation_loss(format!("{count} comments dropped"))),
         }
     }
 
@@ -110,7 +114,7 @@ impl Reading<'_> {
             } else {
                 format!("{count} `<{tag}>`")
             };
-            losses.push(whole(format!("`{name}` of {of} dropped")));
+            losses.push(conversation_loss(format!("`{name}` of {of} dropped")));
         }
         losses
     }
@@ -122,8 +126,10 @@ impl Reading<'_> {
         });
         match joined.count() {
             0 => None,
-            1 => Some(whole("the summaries of a `<reasoning>` joined to one")),
-            count => Some(whole(format!(
+            1 => Some(conversation_loss(
+                "the summaries of a `<reasoning>` joined to one",
+            )),
+            count => Some(conversation_loss(format!(
                 "the summaries of {count} `<reasoning>` joined to one each"
             ))),
         }
@@ -142,9 +148,9 @@ impl Reading<'_> {
             )
         });
         places.extend(unseen.map(|found| (found.primary.start, found.message.clone())));
-        let mut told: Vec<Span> = self.document.tools().map(|tool| tool.span).collect();
+        let mut listed_spans: Vec<Span> = self.document.tools().map(|tool| tool.span).collect();
         for reference in self.document.references() {
-            told.push(reference.span);
+            listed_spans.push(reference.span);
             let what = match reference.kind {
                 // The declaration is listed, and an image with a URL is converted if the frames can
                 // hold it.
@@ -158,9 +164,9 @@ impl Reading<'_> {
             };
             places.push((reference.span.start, what.to_owned()));
         }
-        told.sort_unstable_by_key(|span| span.start);
+        listed_spans.sort_unstable_by_key(|span| span.start);
         for found in &self.evaluation.diagnostics {
-            let known = told.binary_search_by_key(&found.primary.start, |span| span.start);
+            let known = listed_spans.binary_search_by_key(&found.primary.start, |span| span.start);
             if known.is_err() {
                 places.push((found.primary.start, found.message.clone()));
             }
@@ -209,7 +215,8 @@ pub(crate) fn regrouped(messages: &[ChatMessage], frames: &[FrameBuf]) -> Option
             .iter()
             .zip(messages)
             .all(|(back, message)| parts(back) == parts(message));
-    (!same).then(|| whole("consecutive answers of the assistant are grouped differently"))
+    (!same)
+        .then(|| conversation_loss("consecutive answers of the assistant are grouped differently"))
 }
 
 /// Returns the reasoning, the text and the calls of a message.

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 pub(crate) use self::writing::write;
 
-use crate::conversion::chatmd::losses::{Reading, regrouped};
+use crate::conversion::chatmd::losses::{ParsedDocument, regrouped};
 use crate::conversion::chatmd::payloads::Payloads;
 use crate::conversion::form::{Conversation, Form};
 
@@ -49,7 +49,7 @@ pub(crate) fn read(bytes: &[u8], certain: bool, folder: Option<&Path>) -> Conver
     let (document, typed) = Document::from_tree(&tree);
     let mut payloads = Payloads::beside(folder);
     let mut evaluation = evaluate(&document, &mut payloads);
-    let reading = Reading {
+    let reading = ParsedDocument {
         text,
         tree: &tree,
         document: &document,

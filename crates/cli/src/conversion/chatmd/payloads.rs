@@ -11,7 +11,7 @@ use logue_tools::Roots;
 const FOLDER: &str = ".chatmd";
 
 /// The size in bytes of the largest payload that is converted.
-const LARGEST: u64 = 16 * 1024 * 1024;
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// A world that contains only the payload files of one transcript.
 #[derive(Debug)]
@@ -42,11 +42,11 @@ impl Payloads {
         }
         let name = name(request.src)?;
         let (file, metadata) = self.roots.as_ref()?.open_file(name).ok()?;
-        if metadata.len() > LARGEST {
+        if metadata.len() > MAX_BYTES {
             return None;
         }
         let mut bytes = Vec::new();
-        file.take(LARGEST).read_to_end(&mut bytes).ok()?;
+        file.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
         String::from_utf8(bytes).ok()
     }
 }

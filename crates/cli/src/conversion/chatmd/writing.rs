@@ -7,7 +7,7 @@ use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role};
 use openchatml::{HeaderBuf, Loss, LossTarget, Transcript, messages_from_frames};
 use serde_json::Value;
 
-use crate::conversion::chatmd::losses::whole;
+use crate::conversion::chatmd::losses::conversation_loss;
 use crate::conversion::form::Text;
 
 pub(crate) fn write(transcript: &Transcript) -> Text {
@@ -47,11 +47,13 @@ fn config(header: &HeaderBuf, out: &mut String, losses: &mut Vec<Loss>) {
     ];
     for key in settings.keys() {
         if !kept.contains(&(key.as_str(), true)) {
-            losses.push(whole(format!("the setting {key:?} dropped")));
+            losses.push(conversation_loss(format!("the setting {key:?} dropped")));
         }
     }
     for key in header.extra.keys() {
-        losses.push(whole(format!("the key {key:?} of the header dropped")));
+        losses.push(conversation_loss(format!(
+            "the key {key:?} of the header dropped"
+        )));
     }
     if values != element::ConfigRecord::default() {
         out.push_str(&element::config(&values));
@@ -78,7 +80,7 @@ impl Writing<'_> {
             Role::System if message.developer => MessageRole::Developer,
             Role::System => MessageRole::System,
         };
-        self.said(speaker, &message.text(), message.name.as_deref());
+        self.write_message(speaker, &message.text(), message.name.as_deref());
     }
 
     fn reply(&mut self, message: &ChatMessage, calls: &Calls<'_>) {
@@ -107,7 +109,7 @@ impl Writing<'_> {
             Content::Absent => {}
             Content::Text(text) => {
                 named = true;
-                self.said(MessageRole::Assistant, text, name);
+                self.write_message(MessageRole::Assistant, text, name);
             }
             Content::Blocks(blocks) => {
                 for block in blocks {
@@ -120,7 +122,7 @@ impl Writing<'_> {
                                 self.note("a message of several texts becomes several messages");
                             }
                             named = true;
-                            self.said(MessageRole::Assistant, text, name);
+                            self.write_message(MessageRole::Assistant, text, name);
                         }
                         ContentBlock::Thinking {
                             text,
@@ -162,7 +164,7 @@ impl Writing<'_> {
         }
     }
 
-    fn said(&mut self, speaker: MessageRole, text: &str, name: Option<&str>) {
+    fn write_message(&mut self, speaker: MessageRole, text: &str, name: Option<&str>) {
         if text.trim().is_empty() {
             self.note("a message of white space, which readers ignore");
         }

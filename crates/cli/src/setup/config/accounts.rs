@@ -1,17 +1,17 @@
 //! The accounts of model providers and their keys.
 //!
-//! A key belongs to an [`Account`] and is never sent to the server of another one. `openai:` and
+//! A key belongs to an [`ProviderAccount`] and is never sent to the server of another one. `openai:` and
 //! `responses:` share an account with every server that supports their formats.
 
 use logue_model::{ModelSelection, ProviderKind, ServerKind};
 use serde::Deserialize;
 
-use crate::exit::Failure;
+use crate::exit::CliError;
 use crate::setup::config::Model;
 
 /// The sources of a provider's address and key, in order of precedence.
 #[derive(Debug)]
-pub(crate) struct Account {
+pub(crate) struct ProviderAccount {
     /// The name that users write.
     pub(crate) name: &'static str,
     /// The variables that contain the address.
@@ -35,7 +35,7 @@ pub(crate) struct Account {
 }
 
 /// The account of all servers that support a format of `OpenAI`.
-pub(crate) static OPENAI: Account = Account {
+pub(crate) static OPENAI: ProviderAccount = ProviderAccount {
     name: "openai",
     address_variables: &["LOGUE_BASE_URL", "OPENAI_BASE_URL", "OPENAI_API_BASE"],
     own_key_variable: Some("LOGUE_API_KEY"),
@@ -52,7 +52,7 @@ pub(crate) static OPENAI: Account = Account {
 };
 
 /// The account of Anthropic.
-pub(crate) static ANTHROPIC: Account = Account {
+pub(crate) static ANTHROPIC: ProviderAccount = ProviderAccount {
     name: "anthropic",
     address_variables: &["ANTHROPIC_BASE_URL"],
     own_key_variable: None,
@@ -73,7 +73,7 @@ pub(crate) static ANTHROPIC: Account = Account {
     },
 };
 
-impl Account {
+impl ProviderAccount {
     /// Returns the account for a kind of provider.
     pub(crate) fn of(kind: ProviderKind) -> &'static Self {
         match kind {
@@ -104,11 +104,11 @@ pub(crate) struct Server {
 }
 
 /// Parses a server kind of `logue.toml`.
-pub(crate) fn dialect(word: &str) -> Result<ServerKind, Failure> {
+pub(crate) fn dialect(word: &str) -> Result<ServerKind, CliError> {
     ServerKind::parse(word).ok_or_else(|| {
         let words: Vec<&str> = ServerKind::ALL.iter().map(|(word, _)| *word).collect();
         let message = format!("unknown server `{word}`: `server` under [model] in logue.toml");
-        Failure::user("E-CONFIG-INVALID", message)
+        CliError::user("E-CONFIG-INVALID", message)
             .with_help(format!("write one of {}", words.join(", ")))
     })
 }

@@ -32,8 +32,8 @@ use logue_source::{ColorMode, Diagnostic, DiagnosticCode, Source, Span};
 use logue_tools::{FetchPolicy, HostRule, SearchEngine, ShellPolicy};
 use serde::Deserialize;
 
-use crate::exit::{Exit, Failure};
-use crate::setup::config::accounts::{Account, Server};
+use crate::exit::{CliError, Exit};
+use crate::setup::config::accounts::{ProviderAccount, Server};
 use crate::setup::config::browser::Browser;
 use crate::setup::config::harmony::Harmony;
 use crate::setup::config::mcp::Mcp;
@@ -150,7 +150,7 @@ impl Config {
     ///
     /// # Errors
     /// Returns a failure if an existing file cannot be read or is not a valid configuration.
-    pub(crate) fn load() -> Result<Self, Failure> {
+    pub(crate) fn load() -> Result<Self, CliError> {
         let folders = etcetera::choose_base_strategy().ok();
         let home = folders
             .as_ref()
@@ -172,7 +172,7 @@ impl Config {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
                 Err(error) => {
                     let message = format!("cannot read {}: {error}", path.display());
-                    return Err(Failure::user("E-CONFIG-INVALID", message));
+                    return Err(CliError::user("E-CONFIG-INVALID", message));
                 }
             };
             let file: File = toml::from_str(&text).map_err(|error| {
@@ -238,7 +238,7 @@ impl Config {
     }
 
     /// Returns the configured kind of the model server; the default depends on its address.
-    pub(crate) fn dialect(&self) -> Result<Option<ServerKind>, Failure> {
+    pub(crate) fn dialect(&self) -> Result<Option<ServerKind>, CliError> {
         let word = self.first(|file| file.model.server.clone());
         word.map(|word| accounts::dialect(&word)).transpose()
     }
@@ -249,25 +249,25 @@ impl Config {
     }
 
     /// Returns the address of the model server of an account.
-    pub(crate) fn address(&self, account: &Account, flag: Option<&str>) -> Address {
+    pub(crate) fn address(&self, account: &ProviderAccount, flag: Option<&str>) -> BaseUrl {
         let variables = account.address_variables.iter();
         let named = flag
             .map(str::to_owned)
             .or_else(|| variables.copied().find_map(variable));
         if let Some(url) = named {
-            return Address {
+            return BaseUrl {
                 url,
                 of_project: false,
             };
         }
         let named = self.layers.iter().find_map(|layer| {
             let url = (account.table)(&layer.file.model).base_url?;
-            Some(Address {
+            Some(BaseUrl {
                 url,
                 of_project: !layer.own,
             })
         });
-        named.unwrap_or_else(|| Address {
+        named.unwrap_or_else(|| BaseUrl {
             url: account.base_url.to_owned(),
             of_project: false,
         })
@@ -280,10 +280,10 @@ impl Config {
     /// is sent.
     pub(crate) fn api_key(
         &self,
-        account: &Account,
+        account: &ProviderAccount,
         flag: Option<&str>,
-        address: &Address,
-    ) -> Result<Option<String>, Failure> {
+        address: &BaseUrl,
+    ) -> Result<Option<String>, CliError> {
         if let Some(key) = flag
             .map(str::to_owned)
             .or_else(|| account.own_key_variable.and_then(variable))
@@ -306,7 +306,7 @@ impl Config {
             Some((name, _)) => {
                 let message = format!("a project's logue.toml may not send the variable `{name}`");
                 Err(
-                    Failure::user(DiagnosticCode::ConfigInvalid.as_str(), message).with_help(
+                    CliError::user(DiagnosticCode::ConfigInvalid.as_str(), message).with_help(
                         "name a variable that begins with LOGUE_, or put the setting into your own \
                      logue/config.toml",
                     ),
@@ -518,7 +518,7 @@ impl Config {
     }
 
     /// Returns the timeout for a file that another run holds.
-    pub(crate) fn patience(&self) -> Duration {
+    pub(crate) fn lock_timeout(&self) -> Duration {
         Duration::from_secs(
             self.first(|file| file.run.lock_timeout_seconds)
                 .unwrap_or(10),
@@ -528,7 +528,7 @@ impl Config {
 
 /// The address of a model server and its source.
 #[derive(Clone, Debug)]
-pub(crate) struct Address {
+pub(crate) struct BaseUrl {
     pub(crate) url: String,
     /// Whether the file of a project names the address.
     of_project: bool,
@@ -568,13 +568,13 @@ fn is_own(metadata: &std::fs::Metadata) -> bool {
     }
 }
 
-fn invalid(path: &Path, text: &str, span: Span, message: &str) -> Failure {
+fn invalid(path: &Path, text: &str, span: Span, message: &str) -> CliError {
     let diagnostic = Diagnostic::error(DiagnosticCode::ConfigInvalid, message, span)
         .with_help("correct the key or its value in this file");
     let source = Source::new(path.display().to_string(), text.as_bytes());
-    Failure {
+    CliError {
         report: Some(source.render(&diagnostic, ColorMode::Plain)),
-        ..Failure::new(
+        ..CliError::new(
             Exit::UserCorrectable,
             DiagnosticCode::ConfigInvalid.as_str(),
             message,

@@ -18,7 +18,7 @@ use logue_tools::{ShellOptions, ShellPolicy};
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::terminal::complain;
+use crate::terminal::print_error;
 
 /// The table `[tools]`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -287,20 +287,20 @@ pub(crate) fn environment(layers: &[Layer<'_>]) -> Vec<(OsString, OsString)> {
 /// Warns about missing confinement of a prompt's programs, once for each status.
 ///
 /// A complete sandbox is not reported.
-pub(crate) fn tell(prompt: &Prompt, policy: &ShellPolicy) {
+pub(crate) fn warn_unconfined(prompt: &Prompt, policy: &ShellPolicy) {
     let names = prompt.tools.iter().filter_map(|tool| match &tool.kind {
         ToolKind::Command { name, .. } => Some(name.as_str()),
         ToolKind::Builtin { name } if name == "python" => Some(name.as_str()),
         _ => None,
     });
-    let mut told: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let mut unconfined: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for name in names {
         let status = policy.of(name).sandbox.status();
         if !status.missing.is_empty() {
-            told.entry(status.to_string()).or_default().push(name);
+            unconfined.entry(status.to_string()).or_default().push(name);
         }
     }
-    for (status, names) in told {
-        complain(&format!("warning: {}: {status}\n", names.join(", ")));
+    for (status, names) in unconfined {
+        print_error(&format!("warning: {}: {status}\n", names.join(", ")));
     }
 }

@@ -11,7 +11,7 @@ use logue_agent::{
 use logue_source::DiagnosticCode;
 
 use crate::arguments::RunArgs;
-use crate::exit::{Exit, Failure};
+use crate::exit::{CliError, Exit};
 use crate::files::folder_of;
 use crate::language::Language;
 use crate::setup::failures::{source_failure, transcript_failure};
@@ -34,12 +34,12 @@ impl Input {
     /// Opens what the command line names. `waiting` is called if another run holds the transcript.
     pub(crate) fn open(
         arguments: &RunArgs,
-        patience: Duration,
+        timeout: Duration,
         waiting: impl Fn(&Path),
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, CliError> {
         let stdin = arguments.file == "-";
         if stdin && arguments.message.iter().any(|word| word == "-") {
-            return Err(Failure::new(
+            return Err(CliError::new(
                 Exit::Usage,
                 "usage",
                 "standard input cannot be both the prompt and the message",
@@ -58,7 +58,7 @@ impl Input {
         };
         let bytes = bytes.map_err(|error| source_failure(&error))?;
         let open = |path: &Path| {
-            TranscriptFile::open(path, patience, || waiting(path))
+            TranscriptFile::open(path, timeout, || waiting(path))
                 .map_err(|error| transcript_failure(&error))
         };
         let transcript = match (&arguments.output, &prompt) {
@@ -97,7 +97,7 @@ impl Input {
     }
 
     /// Reads the prompt of an agent; its file is not written.
-    pub(crate) fn of_agent(path: &Path) -> Result<Self, Failure> {
+    pub(crate) fn of_agent(path: &Path) -> Result<Self, CliError> {
         let name = path.display().to_string();
         let bytes = read_bytes(path).map_err(|error| source_failure(&error))?;
         let text = into_text(&name, bytes).map_err(|error| source_failure(&error))?;
@@ -115,10 +115,10 @@ impl Input {
     pub(crate) fn of_transcript(
         prompt: &Path,
         transcript: &Path,
-        patience: Duration,
+        timeout: Duration,
         waiting: impl Fn(&Path),
-    ) -> Result<Self, Failure> {
-        let file = TranscriptFile::open(transcript, patience, || waiting(transcript))
+    ) -> Result<Self, CliError> {
+        let file = TranscriptFile::open(transcript, timeout, || waiting(transcript))
             .map_err(|error| transcript_failure(&error))?;
         let name = transcript.display().to_string();
         let text = into_text(&name, file.content().to_vec());
@@ -137,7 +137,7 @@ impl Input {
     ///
     /// # Errors
     /// Returns an error for a transcript in a dialect that cannot be continued.
-    pub(crate) fn source(&self, history: History) -> Result<PromptSource, Failure> {
+    pub(crate) fn source(&self, history: History) -> Result<PromptSource, CliError> {
         let mut source = PromptSource::new(&self.name, &self.text).with_history(history);
         source.language = match self.language {
             Language::Chatmd => PromptLanguage::ChatMd,
@@ -154,13 +154,13 @@ impl Input {
         Ok(source)
     }
 
-    fn not_continued(&self) -> Failure {
+    fn not_continued(&self) -> CliError {
         let name = &self.name;
         let message = format!(
             "`{name}` is a transcript in a dialect without an escape and without call ids, so it \
              cannot be continued"
         );
-        Failure::user(DiagnosticCode::WriteRefused.as_str(), message).with_help(format!(
+        CliError::user(DiagnosticCode::WriteRefused.as_str(), message).with_help(format!(
             "convert it to OpenChatML 2.2: `logue convert --to ocml2.2 {name}`"
         ))
     }
@@ -180,7 +180,7 @@ impl Input {
 }
 
 /// Returns the message of the command line or of standard input.
-pub(crate) fn message(words: &[String]) -> Result<Option<String>, Failure> {
+pub(crate) fn message(words: &[String]) -> Result<Option<String>, CliError> {
     let text = match words {
         [] => return Ok(None),
         [only] if only == "-" => {
@@ -196,7 +196,7 @@ pub(crate) fn message(words: &[String]) -> Result<Option<String>, Failure> {
         .map_or_else(|| text.clone(), str::to_owned);
     if text.trim().is_empty() {
         return Err(
-            Failure::user("chat_message_shape_invalid", "the message is empty")
+            CliError::user("chat_message_shape_invalid", "the message is empty")
                 .with_help("pass a message, or omit it to let the model continue"),
         );
     }
