@@ -16,7 +16,6 @@ use logue_message::ChatMessage;
 
 use crate::arguments::RunArgs;
 use crate::exit::{CliError, Exit};
-use crate::setup::config::Config;
 use crate::setup::failures::transcript_failure;
 use crate::setup::model::recorded;
 use crate::setup::output::Output;
@@ -24,19 +23,20 @@ use crate::setup::permissions::audit_of;
 use crate::setup::prepare_failure::{no_approver, prepare_failure};
 use crate::setup::prompt::input::{self, Input};
 use crate::setup::session_turn::resume_command;
+use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, until_signal};
 use crate::setup::store::{new_id, open};
 use crate::setup::suspended::SuspendedFileTurn;
 use crate::setup::transcript::transcript_of;
-use crate::setup::turn_environment::TurnSettings;
+use crate::setup::turn_environment::TurnCommand;
 use crate::telemetry;
 use crate::terminal::write_failed;
 
 pub(crate) fn run(arguments: &RunArgs) -> Result<Exit, CliError> {
     let output = Arc::new(Output::new(arguments.json));
-    let result = Config::load()
+    let result = Settings::load()
         .inspect(telemetry::start)
-        .and_then(|config| turn(arguments, &config, &output));
+        .and_then(|settings| turn(arguments, &settings, &output));
     output.finish();
     match result {
         Ok(Ended::Completed(report)) => {
@@ -73,14 +73,13 @@ enum Ended {
 }
 
 /// Prepares the prompt, runs its turn, and stores the turn if it suspends.
-fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<Ended, CliError> {
+fn turn(arguments: &RunArgs, settings: &Settings, output: &Arc<Output>) -> Result<Ended, CliError> {
     // Standard input is read before the lock, so that other runs do not wait for it.
     let message = input::message(&arguments.message)?;
     let has_message = message.is_some();
-    let input = Input::open(arguments, config.lock_timeout(), |path| {
-        output.waiting(path)
-    })?;
-    let environment = environment(arguments, config, output, &input)?;
+    let timeout = settings.run.lock_timeout;
+    let input = Input::open(arguments, timeout, |path| output.waiting(path))?;
+    let environment = environment(arguments, settings, output, &input)?;
     let source = input.source(History::Prompt {
         message: message.map(ChatMessage::user),
     })?;
@@ -96,7 +95,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
     let (name, file) = (input.name.clone(), input.transcript_path());
     let written = file.is_some().then(|| name.clone());
     let connections = prepared.connections();
-    let turn = start(prepared, input, arguments, config)?;
+    let turn = start(prepared, input, arguments, settings)?;
     output.started(&turn.assistant.model, &name);
     let permissions = turn.assistant.permissions.clone();
     let running = turn.run(output.clone(), Some(new_id()));
@@ -105,7 +104,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
         Ok(Ok(TurnEnd::Completed(report))) => Ok(Ended::Completed(total(report, &environment))),
         Ok(Ok(TurnEnd::Suspended(turn))) => match &file {
             Some(file) => {
-                let keeping = keep(arguments, config, file, &permissions, &turn);
+                let keeping = keep(arguments, settings, file, &permissions, &turn);
                 runtime.block_on(keeping).map(|()| Ended::Suspended(turn))
             }
             None => Ok(Ended::Suspended(turn)),
@@ -127,7 +126,7 @@ fn turn(arguments: &RunArgs, config: &Config, output: &Arc<Output>) -> Result<En
 /// Builds the environment of the turn. Only a turn with a transcript can suspend.
 fn environment(
     arguments: &RunArgs,
-    config: &Config,
+    settings: &Settings,
     output: &Arc<Output>,
     input: &Input,
 ) -> Result<Environment, CliError> {
@@ -144,15 +143,15 @@ fn environment(
         return Err(no_approver());
     }
     drop(rules);
-    let settings = TurnSettings {
-        config,
+    let command = TurnCommand {
+        settings,
         model_args: &arguments.model_args,
         trust: &arguments.trust,
         output,
         approvals,
     };
-    let audit = audit_of(&input.conversation(), has_file, config);
-    settings.environment(flags, audit)
+    let audit = audit_of(&input.conversation(), has_file, settings);
+    command.environment(flags, audit)
 }
 
 /// Opens the recording and the transcript, and appends the user's message.
@@ -160,14 +159,14 @@ fn start(
     mut prepared: Prepared,
     input: Input,
     arguments: &RunArgs,
-    config: &Config,
+    settings: &Settings,
 ) -> Result<Turn, CliError> {
     if let Some(path) = &arguments.record {
         let provider = &mut prepared.assistant.provider;
-        *provider = recorded(Arc::clone(provider), path, config)?;
+        *provider = recorded(Arc::clone(provider), path, settings)?;
     }
     let transcript: Box<dyn TranscriptWriter> = match input.transcript {
-        Some(file) => Box::new(transcript_of(file, &prepared.prompt, config)),
+        Some(file) => Box::new(transcript_of(file, &prepared.prompt, settings)),
         None => Box::new(NoTranscript),
     };
     let turn = prepared.into_turn(transcript);
@@ -190,7 +189,7 @@ fn total(mut report: TurnReport, environment: &Environment) -> TurnReport {
 /// Writes a suspended turn to the store.
 async fn keep(
     arguments: &RunArgs,
-    config: &Config,
+    settings: &Settings,
     transcript: &Path,
     permissions: &Permissions,
     turn: &TurnSuspension,
@@ -203,7 +202,7 @@ async fn keep(
         permissions,
         turn,
     };
-    let store = open(&arguments.store, config)?;
+    let store = open(&arguments.store, settings)?;
     waiting.keep(&store).await
 }
 

@@ -7,11 +7,11 @@ use logue_message::ChatMessage;
 
 use crate::arguments::SendArgs;
 use crate::exit::{CliError, Exit};
-use crate::setup::config::Config;
 use crate::setup::output::Output;
 use crate::setup::prompt::input;
 use crate::setup::session_agent::{Agent, SessionCommand};
 use crate::setup::session_turn::{Ended, refused, report_outcome, watch};
+use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, until_signal};
 use crate::setup::store::{open, store_failure};
 use crate::setup::suspended;
@@ -19,13 +19,17 @@ use crate::telemetry;
 
 pub(crate) fn send(arguments: &SendArgs) -> Result<Exit, CliError> {
     let output = Arc::new(Output::new(arguments.json));
-    let ended = Config::load()
+    let ended = Settings::load()
         .inspect(telemetry::start)
-        .and_then(|config| turn(arguments, &config, &output));
+        .and_then(|settings| turn(arguments, &settings, &output));
     report_outcome(&output, &arguments.store, ended)
 }
 
-fn turn(arguments: &SendArgs, config: &Config, output: &Arc<Output>) -> Result<Ended, CliError> {
+fn turn(
+    arguments: &SendArgs,
+    settings: &Settings,
+    output: &Arc<Output>,
+) -> Result<Ended, CliError> {
     let Some(message) = input::message(&arguments.message)? else {
         return Err(CliError::new(Exit::Usage, "usage", "no message"));
     };
@@ -36,7 +40,7 @@ fn turn(arguments: &SendArgs, config: &Config, output: &Arc<Output>) -> Result<E
             .with_help("use any other text as the name"));
     }
     suspended::refuse_file(session)?;
-    let store = open(&arguments.store, config)?;
+    let store = open(&arguments.store, settings)?;
     let runtime = runtime()?;
     let ended = runtime.block_on(async {
         let prepared = async {
@@ -50,7 +54,7 @@ fn turn(arguments: &SendArgs, config: &Config, output: &Arc<Output>) -> Result<E
                 &arguments.permissions,
             )?;
             let command = SessionCommand {
-                config,
+                settings,
                 model_args: &arguments.model_args,
                 trust: &arguments.trust,
                 output,

@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::SignalArgs;
 use crate::exit::{CliError, Exit};
-use crate::setup::config::Config;
 use crate::setup::output::Output;
 use crate::setup::session_agent::{Agent, SessionCommand};
 use crate::setup::session_turn::{Ended, refused, report_outcome, watch};
+use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, until_signal};
 use crate::setup::store::{open, store_failure};
 use crate::setup::suspended;
@@ -22,15 +22,19 @@ use logue_harness::SystemClock;
 
 pub(crate) fn signal(arguments: &SignalArgs) -> Result<Exit, CliError> {
     let output = Arc::new(Output::new(arguments.json));
-    let ended = Config::load()
+    let ended = Settings::load()
         .inspect(telemetry::start)
-        .and_then(|config| turn(arguments, &config, &output));
+        .and_then(|settings| turn(arguments, &settings, &output));
     report_outcome(&output, &arguments.store, ended)
 }
 
-fn turn(arguments: &SignalArgs, config: &Config, output: &Arc<Output>) -> Result<Ended, CliError> {
+fn turn(
+    arguments: &SignalArgs,
+    settings: &Settings,
+    output: &Arc<Output>,
+) -> Result<Ended, CliError> {
     let payload = payload(arguments)?;
-    let store = open(&arguments.store, config)?;
+    let store = open(&arguments.store, settings)?;
     let runtime = runtime()?;
     let ended = runtime.block_on(async {
         let prepared = async {
@@ -40,13 +44,13 @@ fn turn(arguments: &SignalArgs, config: &Config, output: &Arc<Output>) -> Result
             let known = known.map_err(|error| store_failure(&error))?;
             if suspended::file_of(&waiting.session).is_some() {
                 let chat =
-                    suspended::chat(store, &waiting, known.as_ref(), arguments, config, output);
+                    suspended::chat(store, &waiting, known.as_ref(), arguments, settings, output);
                 return Ok((chat.await?, waiting, is_late));
             }
             let model = arguments.model_args.model.as_deref();
             let agent = Agent::of(&waiting.session, known.as_ref(), None, model, &[])?;
             let command = SessionCommand {
-                config,
+                settings,
                 model_args: &arguments.model_args,
                 trust: &arguments.trust,
                 output,

@@ -11,8 +11,8 @@ use serde_json::json;
 use crate::arguments::TrustCommand;
 use crate::exit::{CliError, Exit};
 use crate::files::folder_of;
-use crate::setup::config::Config;
 use crate::setup::failures::source_failure;
+use crate::setup::settings::Settings;
 use crate::setup::trust::{failed, file, place_of, single};
 use crate::terminal::{ignore_broken_pipe, print};
 use logue_harness::SystemClock;
@@ -32,7 +32,7 @@ pub(crate) fn trust(command: &TrustCommand) -> Result<Exit, CliError> {
         }
         TrustCommand::Add(arguments) => {
             // A run may name agents in the directories of the configuration.
-            let roots = Config::load()?.roots();
+            let roots = Settings::load()?.tools.roots;
             for path in &arguments.files {
                 text.push_str(&added(&file, path, &roots, arguments.json)?);
             }

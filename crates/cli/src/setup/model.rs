@@ -12,29 +12,29 @@ use logue_model::{
 
 use crate::arguments::ModelArgs;
 use crate::exit::{CliError, Exit};
-use crate::setup::config::Config;
-use crate::setup::config::accounts::ProviderAccount;
 use crate::setup::failures::source_failure;
+use crate::setup::settings::accounts::ProviderAccount;
+use crate::setup::settings::{ModelSettings, Settings, UnknownServer};
 
 /// The settings for connections to model servers.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Connection {
     /// The account that the flags apply to.
     account: &'static ProviderAccount,
     base_url: Option<String>,
     api_key: Option<String>,
     retries: Option<u32>,
-    config: Config,
+    settings: ModelSettings,
 }
 
 impl Connection {
-    pub(crate) fn new(model_args: &ModelArgs, config: &Config) -> Self {
+    pub(crate) fn new(model_args: &ModelArgs, settings: &Settings) -> Self {
         Self {
             account: ProviderAccount::of_flags(model_args.model.as_deref()),
             base_url: model_args.base_url.clone(),
             api_key: model_args.api_key.clone(),
             retries: model_args.response.retries,
-            config: config.clone(),
+            settings: settings.model.clone(),
         }
     }
 
@@ -43,9 +43,10 @@ impl Connection {
         let ours = account.is(self.account);
         let flag = |flag: &Option<String>| flag.clone().filter(|_| ours);
         let (base_url, api_key) = (flag(&self.base_url), flag(&self.api_key));
-        let address = self.config.address(account, base_url.as_deref());
-        let api_key = self.config.api_key(account, api_key.as_deref(), &address)?;
-        let mut options = EndpointOptions::new(address.url).with_limits(self.config.limits());
+        let account = self.settings.account(account);
+        let base_url = account.base_url(base_url.as_deref());
+        let api_key = account.api_key(api_key.as_deref(), &base_url)?;
+        let mut options = EndpointOptions::new(base_url.url).with_limits(self.settings.http);
         options.api_key = api_key;
         Ok(options)
     }
@@ -57,9 +58,9 @@ impl Connection {
 pub(crate) fn recorded(
     provider: Arc<dyn Provider>,
     path: &Path,
-    config: &Config,
+    settings: &Settings,
 ) -> Result<Arc<dyn Provider>, CliError> {
-    if !config.redaction().is_empty() {
+    if !settings.redaction.is_empty() {
         return Err(CliError::user(
             Category::RecordingWriteFailed.as_str(),
             "a recording contains all text as sent, including text that [redact] keeps off the disk",
@@ -84,10 +85,10 @@ pub(crate) struct ConfiguredModels {
 }
 
 impl ConfiguredModels {
-    pub(crate) fn new(model_args: &ModelArgs, config: &Config) -> Self {
+    pub(crate) fn new(model_args: &ModelArgs, settings: &Settings) -> Self {
         Self {
             model_args: model_args.clone(),
-            connection: Connection::new(model_args, config),
+            connection: Connection::new(model_args, settings),
         }
     }
 }
@@ -96,7 +97,7 @@ impl Models for ConfiguredModels {
     fn find(&self, named: Option<&str>, folder: &Path) -> Result<Model, HostError> {
         let default = || {
             let flag = self.model_args.model.clone();
-            flag.or_else(|| self.connection.config.model())
+            flag.or_else(|| self.connection.settings.name.clone())
         };
         let (name, folder) = match named {
             Some(name) => (name.to_owned(), folder),
@@ -125,7 +126,8 @@ fn model(
         (Some(name), _) => (name.clone(), PathBuf::new()),
         (None, Some(name)) => (name.to_owned(), prompt_folder.to_owned()),
         (None, None) => {
-            let name = connection.config.model().ok_or_else(model_not_configured)?;
+            let name = connection.settings.name.clone();
+            let name = name.ok_or_else(model_not_configured)?;
             (name, PathBuf::new())
         }
     };
@@ -149,7 +151,10 @@ pub(crate) fn connect(
     connection: &Connection,
 ) -> Result<Model, CliError> {
     let mut model = reach(name, folder, connection)?;
-    let budget = connection.config.retry_budget(connection.retries);
+    let mut budget = connection.settings.retry;
+    if let Some(retries) = connection.retries {
+        budget = budget.with_retries(retries);
+    }
     model.provider = Arc::new(RetryProvider::new(model.provider, budget));
     Ok(model)
 }
@@ -172,7 +177,7 @@ fn reach(name: &str, folder: &Path, connection: &Connection) -> Result<Model, Cl
         kind => {
             let options = connection.options(ProviderAccount::of(kind))?;
             let (url, model) = (options.base_url.clone(), selection.model);
-            let provider = server(kind, options, &connection.config)?;
+            let provider = server(kind, options, &connection.settings)?;
             // The wire format is part of the identity; the default format is omitted.
             let identity = match kind {
                 ProviderKind::Responses => format!("responses {url} {model}"),
@@ -189,23 +194,24 @@ fn reach(name: &str, folder: &Path, connection: &Connection) -> Result<Model, Cl
 fn server(
     kind: ProviderKind,
     options: EndpointOptions,
-    config: &Config,
+    settings: &ModelSettings,
 ) -> Result<Arc<dyn Provider>, CliError> {
     let failed = |error| provider_failure(&error);
     let Some(format) = kind.wire_format() else {
         let mut harmony = HarmonyOptions::new(options.base_url);
         harmony.api_key = options.api_key;
         harmony.limits = options.limits;
-        harmony.prompt = config.harmony_prompt();
-        harmony.server = config.harmony_server();
+        harmony.prompt = settings.harmony_prompt;
+        harmony.server = settings.harmony_server;
         // Harmony has no restrictions on tool names.
         return Ok(Arc::new(HarmonyCompletions::new(harmony).map_err(failed)?));
     };
     let mut provider = HttpProvider::new(format, options).map_err(failed)?;
-    if let Some(kind) = config.dialect()? {
-        provider = provider.with_server_kind(kind);
+    let named = settings.server_kind.as_ref();
+    if let Some(kind) = named.map_err(UnknownServer::to_error)? {
+        provider = provider.with_server_kind(*kind);
     }
-    let provider = provider.with_stream(config.stream());
+    let provider = provider.with_stream(settings.stream);
     Ok(Arc::new(SanitizedNames::new(Arc::new(provider))))
 }
 

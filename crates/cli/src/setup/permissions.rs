@@ -10,32 +10,30 @@ use logue_agent::{
 use logue_harness::BoxFuture;
 
 use crate::exit::CliError;
-use crate::setup::config::Config;
-use crate::setup::environment::variable;
 use crate::setup::output::Output;
+use crate::setup::settings::{Settings, TrustSettings};
 use crate::setup::terminal_approver::Terminal;
 use crate::setup::trust;
-use crate::setup::turn_environment::TurnSettings;
+use crate::setup::turn_environment::TurnCommand;
 
 /// The permissions of a turn: the rules of flags and files, the audit and the approver.
 pub(crate) fn permissions(
-    settings: &TurnSettings<'_>,
+    command: &TurnCommand<'_>,
     flags: Permissions,
     audit: Arc<dyn AuditLog>,
 ) -> Permissions {
-    let timeout = settings.trust.approval_timeout;
-    let timeout = timeout.or_else(|| settings.config.approval_timeout());
+    let settings = &command.settings.permissions;
+    let timeout = command.trust.approval_timeout.or(settings.approval_timeout);
     let mut permissions = flags.with_audit(audit).with_timeout(timeout);
-    for (own, file) in settings.config.permission_files() {
-        permissions = if own {
-            permissions.with_own(file)
-        } else {
-            permissions.with_project(file)
-        };
+    if let Some(file) = &settings.user {
+        permissions = permissions.with_own(file.clone());
     }
-    if settings.output.asks() {
-        let can_wait = settings.approvals == Approvals::Suspend;
-        let terminal = Terminal::new(Arc::clone(settings.output), can_wait);
+    if let Some(file) = &settings.project {
+        permissions = permissions.with_project(file.clone());
+    }
+    if command.output.asks() {
+        let can_wait = command.approvals == Approvals::Suspend;
+        let terminal = Terminal::new(Arc::clone(command.output), can_wait);
         permissions = permissions.with_approver(Arc::new(terminal));
     }
     permissions
@@ -43,20 +41,20 @@ pub(crate) fn permissions(
 
 /// A trust policy of flags, trusted directories, the trust file and questions.
 pub(crate) struct TrustRules {
-    config: Config,
+    settings: TrustSettings,
     trusts_everything: bool,
     can_wait: bool,
     output: Arc<Output>,
 }
 
 impl TrustRules {
-    pub(crate) fn new(settings: &TurnSettings<'_>) -> Self {
-        let everything = variable("LOGUE_TRUST").is_some_and(|value| value == "all");
+    pub(crate) fn new(command: &TurnCommand<'_>) -> Self {
+        let settings = command.settings.trust.clone();
         Self {
-            config: settings.config.clone(),
-            trusts_everything: settings.trust.trust || everything,
-            can_wait: settings.approvals == Approvals::Suspend,
-            output: Arc::clone(settings.output),
+            trusts_everything: command.trust.trust || settings.everything,
+            settings,
+            can_wait: command.approvals == Approvals::Suspend,
+            output: Arc::clone(command.output),
         }
     }
 
@@ -70,7 +68,7 @@ impl TrustRules {
             return Ok(PromptTrust::trusted(grant));
         }
         let place = trust::place_of(source.file());
-        if trust::is_own(&self.config, &place) {
+        if trust::is_own(&self.settings, &place) {
             return Ok(PromptTrust::trusted(grant));
         }
         let file = trust::file();
@@ -123,8 +121,8 @@ impl TrustPolicy for TrustRules {
 /// Returns the audit of a conversation in a file.
 ///
 /// If the conversation is not written, calls that only read are not recorded; effects always are.
-pub(crate) fn audit_of(file: &Path, writes: bool, config: &Config) -> Arc<dyn AuditLog> {
-    let log = file_audit(file, config);
+pub(crate) fn audit_of(file: &Path, writes: bool, settings: &Settings) -> Arc<dyn AuditLog> {
+    let log = file_audit(file, settings);
     if writes {
         log
     } else {
@@ -132,12 +130,12 @@ pub(crate) fn audit_of(file: &Path, writes: bool, config: &Config) -> Arc<dyn Au
     }
 }
 
-fn file_audit(file: &Path, config: &Config) -> Arc<dyn AuditLog> {
+fn file_audit(file: &Path, settings: &Settings) -> Arc<dyn AuditLog> {
     match audit_folder() {
         Some(folder) => Arc::new(AuditFile::new(
             &folder,
             file,
-            config.redaction().clone(),
+            settings.redaction.clone(),
             Arc::new(logue_harness::SystemClock),
         )),
         None => Arc::new(NoFolder),

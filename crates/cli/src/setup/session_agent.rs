@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 use crate::arguments::{ModelArgs, TrustArgs};
 use crate::exit::{CliError, Exit};
 use crate::language::Language;
-use crate::setup::config::Config;
 use crate::setup::output::Output;
 use crate::setup::prepare_failure::prepare_failure;
 use crate::setup::prompt::input::Input;
+use crate::setup::settings::Settings;
 use crate::setup::store::{ids, store_failure};
-use crate::setup::turn_environment::TurnSettings;
+use crate::setup::turn_environment::TurnCommand;
 use logue_harness::SystemClock;
 
 /// The label with the path of the agent's prompt.
@@ -132,7 +132,7 @@ impl Agent {
         let audit = SessionAudit::new(
             Arc::clone(&store),
             session,
-            command.config.redaction().clone(),
+            command.settings.redaction.clone(),
             Arc::new(SystemClock),
         );
         let prepared = self.prepare(&input, History::Session, command, Arc::new(audit));
@@ -149,14 +149,14 @@ impl Agent {
     ) -> Result<Prepared, CliError> {
         let mut model_args = command.model_args.clone();
         model_args.model.clone_from(&self.model);
-        let settings = TurnSettings {
-            config: command.config,
+        let turn = TurnCommand {
+            settings: command.settings,
             model_args: &model_args,
             trust: command.trust,
             output: command.output,
             approvals: Approvals::Suspend,
         };
-        let environment = settings.environment(self.permissions.clone(), audit)?;
+        let environment = turn.environment(self.permissions.clone(), audit)?;
         let prepared = prepare(&environment, input.source(history)?).await;
         let prepared = prepared.map_err(|error| prepare_failure(&error, &model_args))?;
         command
@@ -168,7 +168,7 @@ impl Agent {
 
 /// The settings of a command that runs a turn of a session.
 pub(crate) struct SessionCommand<'a> {
-    pub(crate) config: &'a Config,
+    pub(crate) settings: &'a Settings,
     pub(crate) model_args: &'a ModelArgs,
     pub(crate) trust: &'a TrustArgs,
     pub(crate) output: &'a Arc<Output>,

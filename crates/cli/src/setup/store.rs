@@ -9,18 +9,21 @@ use logue_store::Stores;
 
 use crate::arguments::StoreArgs;
 use crate::exit::{CliError, Exit};
-use crate::setup::config::Config;
+use crate::setup::settings::Settings;
 
 /// Opens the store.
-///
-/// The flag takes precedence over the environment, then the configuration, then the user's data
-/// directory.
-pub(crate) fn open(arguments: &StoreArgs, config: &Config) -> Result<SharedStore, CliError> {
-    let url = config.store(arguments.store.as_deref()).ok_or_else(|| {
+pub(crate) fn open(arguments: &StoreArgs, settings: &Settings) -> Result<SharedStore, CliError> {
+    let url = url(arguments, settings).ok_or_else(|| {
         CliError::user("store_unavailable", "no directory for sessions")
             .with_help("name one: --store sqlite:PATH, or set HOME")
     })?;
     Stores::open(&url).map_err(|error| store_failure(&error))
+}
+
+/// Returns the URL of the store; the flag takes precedence over the settings.
+pub(crate) fn url(arguments: &StoreArgs, settings: &Settings) -> Option<String> {
+    let flag = arguments.store.clone();
+    flag.or_else(|| settings.store_url.clone())
 }
 
 /// The failure of a command whose store failed.

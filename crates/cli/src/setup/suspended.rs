@@ -16,11 +16,11 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::SignalArgs;
 use crate::exit::{CliError, Exit};
-use crate::setup::config::Config;
 use crate::setup::output::Output;
 use crate::setup::permissions::audit_of;
 use crate::setup::prompt::input::Input;
 use crate::setup::session_agent::{AGENT, Agent, SessionCommand, chat_over};
+use crate::setup::settings::Settings;
 use crate::setup::store::{new_id, store_failure};
 use crate::setup::transcript::transcript_of;
 use logue_harness::SystemClock;
@@ -183,7 +183,7 @@ pub(crate) async fn chat(
     waiting: &Suspension,
     known: Option<&SessionInfo>,
     arguments: &SignalArgs,
-    config: &Config,
+    settings: &Settings,
     output: &Arc<Output>,
 ) -> Result<ChatHarness<TurnEvent>, CliError> {
     let session = waiting.session.as_str();
@@ -192,15 +192,15 @@ pub(crate) async fn chat(
     let agent = Agent::of(session, known, None, model, rules)?;
     let prompt = known.and_then(|info| info.labels.get(PROMPT)?.as_str());
     let prompt = prompt.map_or_else(|| agent.file.clone(), PathBuf::from);
-    let timeout = config.lock_timeout();
+    let timeout = settings.run.lock_timeout;
     let input = Input::of_transcript(&prompt, &agent.file, timeout, |path| output.waiting(path))?;
     let command = SessionCommand {
-        config,
+        settings,
         model_args: &arguments.model_args,
         trust: &arguments.trust,
         output,
     };
-    let audit = audit_of(&input.conversation(), true, config);
+    let audit = audit_of(&input.conversation(), true, settings);
     let prepared = agent.prepare(&input, History::Suspended, &command, audit);
     let prepared = prepared.await?;
     let open: Vec<String> = prepared
@@ -241,7 +241,7 @@ pub(crate) async fn chat(
             "the file was not opened",
         ));
     };
-    let transcript = transcript_of(file, &prepared.prompt, config);
+    let transcript = transcript_of(file, &prepared.prompt, settings);
     let messages = prepared.prompt.messages.clone();
     let store = FileSession::new(store, session, &messages, Box::new(transcript));
     chat_over(prepared.assistant, Arc::new(store))

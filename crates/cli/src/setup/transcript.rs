@@ -2,13 +2,13 @@
 
 use logue_agent::{Prompt, TranscriptFile};
 
-use crate::setup::config::Config;
+use crate::setup::settings::Settings;
 
 /// Applies the settings of the prompt and the configuration to a transcript.
 pub(crate) fn transcript_of(
     mut file: TranscriptFile,
     prompt: &Prompt,
-    config: &Config,
+    settings: &Settings,
 ) -> TranscriptFile {
     if prompt.is_openchatml() {
         file.write_openchatml();
@@ -16,8 +16,8 @@ pub(crate) fn transcript_of(
     if !prompt.config.show_tool_call {
         file.externalise_payloads();
     }
-    file.set_inline_bytes(config.inline_bytes());
-    file.redact(config.redaction().clone());
+    file.set_inline_bytes(settings.max_inline_bytes);
+    file.redact(settings.redaction.clone());
     file.set_reasoning_count(prompt.reasoning_count());
     file
 }

@@ -8,8 +8,8 @@ use logue_harness::Clock as _;
 use logue_source::escape_unambiguous;
 
 use crate::exit::CliError;
-use crate::setup::config::Config;
 use crate::setup::environment::data_folder;
+use crate::setup::settings::TrustSettings;
 use crate::setup::terminal_approver::line;
 use crate::terminal::print_error;
 use logue_harness::SystemClock;
@@ -37,9 +37,9 @@ pub(crate) fn place_of(prompt: Option<&Path>) -> PathBuf {
 }
 
 /// Returns whether a prompt is in a trusted directory.
-pub(crate) fn is_own(config: &Config, place: &Path) -> bool {
-    let folders = config.trusted_folders();
-    let mut folders = folders
+pub(crate) fn is_own(settings: &TrustSettings, place: &Path) -> bool {
+    let mut folders = settings
+        .directories
         .iter()
         .filter_map(|folder| folder.canonicalize().ok());
     folders.any(|folder| place.starts_with(folder))

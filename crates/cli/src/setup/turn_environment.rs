@@ -1,33 +1,35 @@
 //! The environment of a turn, resolved once from the configuration and the command line.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use chatmd::ToolKind;
 use logue_agent::{
     Approvals, AuditLog, Budget, Environment, Permissions, PrepareObserver, Prompt, Refinement,
+    SpendLimits,
 };
 use logue_source::Severity;
-use logue_tools::{Fetcher, ShellPolicy};
+use logue_tools::ShellPolicy;
 
-use crate::arguments::{ModelArgs, TrustArgs};
+use crate::arguments::{LimitArgs, ModelArgs, TrustArgs};
 use crate::exit::CliError;
-use crate::setup::config::{Config, tools};
-use crate::setup::environment::variable;
 use crate::setup::model::ConfiguredModels;
 use crate::setup::output::Output;
 use crate::setup::permissions::{TrustRules, permissions};
-use crate::setup::{mcp, requirements};
+use crate::setup::settings::{RunSettings, Settings};
+use crate::setup::{mcp, network, requirements};
 use crate::terminal::{error_style, print_error};
 
 /// The settings of a command from which the environment of its turns is built.
-pub(crate) struct TurnSettings<'a> {
-    pub(crate) config: &'a Config,
+pub(crate) struct TurnCommand<'a> {
+    pub(crate) settings: &'a Settings,
     pub(crate) model_args: &'a ModelArgs,
     pub(crate) trust: &'a TrustArgs,
     pub(crate) output: &'a Arc<Output>,
     pub(crate) approvals: Approvals,
 }
 
-impl TurnSettings<'_> {
+impl TurnCommand<'_> {
     /// Builds the environment of one turn, whose decisions are recorded in `audit`.
     ///
     /// `flags` has the permission rules of the command line.
@@ -37,64 +39,60 @@ impl TurnSettings<'_> {
         audit: Arc<dyn AuditLog>,
     ) -> Result<Environment, CliError> {
         let Self {
-            config,
+            settings,
             model_args,
             output,
             ..
         } = *self;
-        let network = self.fetcher()?;
-        let mut environment = Environment::new(Arc::new(ConfiguredModels::new(model_args, config)));
-        environment.roots = model_args
-            .roots
-            .iter()
-            .cloned()
-            .chain(config.roots())
-            .collect();
-        environment.shell = config.shell_policy();
-        environment.servers = Some(mcp::servers(config, network.clone()));
+        let network = network::fetcher(&model_args.allow_hosts, settings)?;
+        let mut environment =
+            Environment::new(Arc::new(ConfiguredModels::new(model_args, settings)));
+        environment.roots.clone_from(&model_args.roots);
+        environment.roots.extend_from_slice(&settings.tools.roots);
+        environment.shell = settings.tools.shell.clone();
+        environment.servers = Some(mcp::servers(settings, network.clone()));
         environment.network = network;
-        environment.search = config.search().map(Arc::new);
+        environment.search = settings.search.clone().map(Arc::new);
         environment.permissions = permissions(self, flags, audit);
         environment.trust = Arc::new(TrustRules::new(self));
         environment.approvals = self.approvals;
-        environment.budget = Budget::new(config.spending(&model_args.limits));
-        environment.max_requests = config.max_requests(model_args.max_requests);
-        environment.max_agent_depth = config.max_depth(&model_args.limits);
-        environment.routing = config.routing();
+        environment.budget = Budget::new(spend_limits(&settings.run, &model_args.limits));
+        environment.max_requests = max_requests(&settings.run, model_args);
+        environment.max_agent_depth = model_args
+            .limits
+            .max_agent_depth
+            .unwrap_or(settings.run.max_agent_depth);
+        environment.routing = settings.run.routing.clone();
         environment.requirements = requirements::requirements(&model_args.response)?;
-        environment.redaction = config.redaction().clone();
+        environment.redaction = settings.redaction.clone();
         if !model_args.no_cache {
-            environment.refined_prompts = config.refined_prompts();
-            environment.agent_responses = config.agent_cache();
+            let caches = settings.caches.clone();
+            environment.refined_prompts = caches.refined_prompts;
+            environment.agent_responses = caches.agent_responses;
         }
-        if is_refinement_requested() {
+        if settings.run.refines {
             environment.refinement = Refinement::Always;
         }
         environment.listener = output.clone();
         environment.progress = Arc::new(PrepareReports(Arc::clone(output)));
         Ok(environment)
     }
-
-    /// The fetcher of allowed hosts. Without a host there is none, since setting up TLS takes time.
-    fn fetcher(&self) -> Result<Option<Arc<Fetcher>>, CliError> {
-        let policy = self.config.network(&self.model_args.allow_hosts);
-        if policy.hosts.is_empty() {
-            return Ok(None);
-        }
-        let fetcher = Fetcher::new(policy).map_err(|error| {
-            let failure = CliError::user("E-NETWORK-DENIED", error.message);
-            error.help.into_iter().fold(failure, CliError::with_help)
-        })?;
-        Ok(Some(Arc::new(fetcher)))
-    }
 }
 
-/// Returns whether a variable requests that prompts are rewritten before they run.
-fn is_refinement_requested() -> bool {
-    ["LOGUE_META_REFINE", "OCHAT_META_REFINE"]
-        .into_iter()
-        .filter_map(variable)
-        .any(|value| chatmd::refine::is_truthy(&value))
+/// Returns the spending limits of a run; flags take precedence over the settings.
+fn spend_limits(settings: &RunSettings, flags: &LimitArgs) -> SpendLimits {
+    let max_tokens = flags.max_total_tokens.or(settings.max_total_tokens);
+    let max_cost = flags.max_cost.map(|amount| amount.0).or(settings.max_cost);
+    SpendLimits::default()
+        .with_max_tokens(max_tokens)
+        .with_max_cost(max_cost)
+        .with_prices(settings.prices.clone())
+}
+
+/// Returns the maximum number of model requests in one turn; the flag takes precedence.
+fn max_requests(settings: &RunSettings, flags: &ModelArgs) -> usize {
+    let flag = flags.max_requests.map(usize::try_from);
+    flag.and_then(Result::ok).unwrap_or(settings.max_requests)
 }
 
 /// Reports the progress of a preparation on standard error.
@@ -111,6 +109,27 @@ impl PrepareObserver for PrepareReports {
         for warning in found.filter(|found| found.severity == Severity::Warning) {
             print_error(&format!("{}\n", map.render(warning, error_style())));
         }
-        tools::warn_unconfined(prompt, shell);
+        warn_unconfined(prompt, shell);
+    }
+}
+
+/// Warns about missing confinement of a prompt's programs, once for each status.
+///
+/// A complete sandbox is not reported.
+fn warn_unconfined(prompt: &Prompt, policy: &ShellPolicy) {
+    let names = prompt.tools.iter().filter_map(|tool| match &tool.kind {
+        ToolKind::Command { name, .. } => Some(name.as_str()),
+        ToolKind::Builtin { name } if name == "python" => Some(name.as_str()),
+        _ => None,
+    });
+    let mut unconfined: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for name in names {
+        let status = policy.of(name).sandbox.status();
+        if !status.missing.is_empty() {
+            unconfined.entry(status.to_string()).or_default().push(name);
+        }
+    }
+    for (status, names) in unconfined {
+        print_error(&format!("warning: {}: {status}\n", names.join(", ")));
     }
 }

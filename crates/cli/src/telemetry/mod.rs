@@ -6,12 +6,12 @@
 #[cfg(feature = "otlp")]
 mod otlp;
 
-use crate::setup::config::Config;
+use crate::setup::settings::Settings;
 use crate::terminal::print_error;
 
 /// Starts the export of spans if the settings name a collector.
-pub(crate) fn start(config: &Config) {
-    let Some(endpoint) = config.spans() else {
+pub(crate) fn start(settings: &Settings) {
+    let Some(endpoint) = settings.traces_url.clone() else {
         return;
     };
     #[cfg(feature = "otlp")]

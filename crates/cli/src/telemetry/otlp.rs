@@ -23,11 +23,11 @@ static EXPORT: OnceLock<Export> = OnceLock::new();
 
 struct Export {
     provider: SdkTracerProvider,
-    failure: CliError,
+    failure: LastError,
 }
 
 /// The message of the most recent failed export.
-type CliError = Arc<Mutex<Option<String>>>;
+type LastError = Arc<Mutex<Option<String>>>;
 
 /// Starts the export of all spans of the process to a collector.
 ///
@@ -43,7 +43,7 @@ pub(super) fn start(endpoint: &str) -> Result<(), String> {
         .with_endpoint(endpoint)
         .build()
         .map_err(|error| error.to_string())?;
-    let failure = CliError::default();
+    let failure = LastError::default();
     let exporter = Exporter {
         inner: exporter,
         failure: Arc::clone(&failure),
@@ -96,7 +96,7 @@ pub(super) fn finish() -> Result<(), String> {
 #[derive(Debug)]
 struct Exporter {
     inner: SpanExporter,
-    failure: CliError,
+    failure: LastError,
 }
 
 impl opentelemetry_sdk::trace::SpanExporter for Exporter {

@@ -6,12 +6,13 @@ use logue_store::Stores;
 
 use crate::arguments::DoctorArgs;
 use crate::commands::doctor::Finding;
-use crate::setup::config::Config;
+use crate::setup::settings::Settings;
+use crate::setup::store;
 
 const STORE: &str = "store";
 
-pub(super) async fn check(arguments: &DoctorArgs, config: &Config) -> Vec<Finding> {
-    let Some(url) = config.store(arguments.store.store.as_deref()) else {
+pub(super) async fn check(arguments: &DoctorArgs, settings: &Settings) -> Vec<Finding> {
+    let Some(url) = store::url(&arguments.store, settings) else {
         return vec![
             Finding::bad(STORE, "no directory for sessions")
                 .with_help("name one: --store sqlite:PATH, or set HOME"),

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments::DoctorArgs;
 use crate::exit::{CliError, Exit};
-use crate::setup::config::Config;
+use crate::setup::settings::Settings;
 use crate::terminal::{ignore_broken_pipe, output_style, print, print_as_is};
 
 /// The severity of a finding.
@@ -82,16 +82,16 @@ pub(crate) fn doctor(arguments: &DoctorArgs) -> Result<Exit, CliError> {
         .build()
         .map_err(|error| CliError::new(Exit::Internal, "internal", error.to_string()))?;
     // Invalid settings are a finding; the other checks then use the defaults.
-    let (config, mut findings) = match Config::load() {
-        Ok(config) => {
-            let found = settings::read(&config);
-            (config, found)
+    let (settings, mut findings) = match Settings::load() {
+        Ok(settings) => {
+            let found = settings::read(&settings);
+            (settings, found)
         }
-        Err(failure) => (Config::default(), vec![settings::broken(&failure)]),
+        Err(failure) => (Settings::without_files(), vec![settings::broken(&failure)]),
     };
-    findings.extend(runtime.block_on(model::check(arguments, &config)));
-    findings.extend(runtime.block_on(folders::check(arguments, &config)));
-    findings.push(sandbox::check(&config));
+    findings.extend(runtime.block_on(model::check(arguments, &settings)));
+    findings.extend(runtime.block_on(folders::check(arguments, &settings)));
+    findings.push(sandbox::check(&settings));
     findings.extend(programs::check());
     let bad = findings
         .iter()

@@ -6,8 +6,8 @@ use logue_model::{Category, ModelSelection, ProviderKind, Recording, ServerProbe
 
 use crate::arguments::DoctorArgs;
 use crate::commands::doctor::Finding;
-use crate::setup::config::accounts::ProviderAccount;
-use crate::setup::config::{Config, accounts};
+use crate::setup::settings::Settings;
+use crate::setup::settings::accounts::{OPENAI, ProviderAccount};
 
 const MODEL: &str = "model";
 const KEY: &str = "key";
@@ -16,8 +16,11 @@ const SERVER: &str = "server";
 /// Timeout of one request to the server.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-pub(super) async fn check(arguments: &DoctorArgs, config: &Config) -> Vec<Finding> {
-    let named = arguments.model.clone().or_else(|| config.model());
+pub(super) async fn check(arguments: &DoctorArgs, settings: &Settings) -> Vec<Finding> {
+    let named = arguments
+        .model
+        .clone()
+        .or_else(|| settings.model.name.clone());
     let selection = named.as_deref().map(ModelSelection::parse);
     let mut findings = Vec::new();
     match (&named, &selection) {
@@ -38,13 +41,14 @@ pub(super) async fn check(arguments: &DoctorArgs, config: &Config) -> Vec<Findin
         ),
     }
     let kind = selection.as_ref().map(|selection| selection.kind);
-    let account = kind.map_or(&accounts::OPENAI, ProviderAccount::of);
+    let account = kind.map_or(&OPENAI, ProviderAccount::of);
     // As in a run, the flags apply to the provider that -m names.
     let ours = account.is(ProviderAccount::of_flags(arguments.model.as_deref()));
     let flag = |flag: &Option<String>| flag.clone().filter(|_| ours);
     let (base_url, api_key) = (flag(&arguments.base_url), flag(&arguments.api_key));
-    let address = config.address(account, base_url.as_deref());
-    let key = match config.api_key(account, api_key.as_deref(), &address) {
+    let effective = settings.model.account(account);
+    let address = effective.base_url(base_url.as_deref());
+    let key = match effective.api_key(api_key.as_deref(), &address) {
         Ok(key) => key,
         Err(failure) => {
             let finding = Finding::bad(KEY, failure.message);

@@ -3,14 +3,13 @@
 use logue_tools::sandbox::probe;
 
 use crate::commands::doctor::Finding;
-use crate::setup::config::Config;
+use crate::setup::settings::Settings;
 
 const CHECK: &str = "sandbox";
 
-pub(super) fn check(config: &Config) -> Finding {
-    let policy = config.shell_policy();
+pub(super) fn check(settings: &Settings) -> Finding {
     // The policy of every tool without a table of its own.
-    let sandbox = &policy.of("").sandbox;
+    let sandbox = &settings.tools.shell.of("").sandbox;
     let status = sandbox.status();
     let words = |guards: &[_]| {
         let words = guards.iter().map(ToString::to_string);

@@ -2,14 +2,15 @@
 
 use crate::commands::doctor::Finding;
 use crate::exit::CliError;
-use crate::setup::config::Config;
+use crate::setup::settings::Settings;
 
 const CHECK: &str = "settings";
 
 /// Reports the settings files that were read.
-pub(super) fn read(config: &Config) -> Vec<Finding> {
-    let files: Vec<String> = config
-        .files()
+pub(super) fn read(settings: &Settings) -> Vec<Finding> {
+    let files: Vec<String> = settings
+        .files
+        .iter()
         .map(|file| file.display().to_string())
         .collect();
     let message = if files.is_empty() {

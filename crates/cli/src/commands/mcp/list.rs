@@ -14,14 +14,15 @@ use serde_json::json;
 use crate::arguments::McpListArgs;
 use crate::exit::{CliError, Exit};
 use crate::files::file_world;
-use crate::setup::config::Config;
 use crate::setup::failures::{rendered, source_failure};
-use crate::setup::mcp::{network, servers_with};
+use crate::setup::mcp::servers_with;
+use crate::setup::network::fetcher;
+use crate::setup::settings::Settings;
 use crate::setup::signals::signalled;
 use crate::terminal::{ignore_broken_pipe, print, print_error};
 
 pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, CliError> {
-    let config = Config::load()?;
+    let settings = Settings::load()?;
     let wanted = if arguments.from.contains("://") || arguments.from.starts_with("stdio:") {
         vec![ServerToolRequest {
             server: arguments.from.clone(),
@@ -31,7 +32,7 @@ pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, CliError> {
     } else {
         declared(Path::new(&arguments.from))?
     };
-    let network = network(&arguments.allow_hosts, &config)?;
+    let network = fetcher(&arguments.allow_hosts, &settings)?;
     let failed = Arc::new(AtomicBool::new(false));
     let notice: LogFn = {
         let failed = Arc::clone(&failed);
@@ -43,7 +44,7 @@ pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, CliError> {
             ));
         })
     };
-    let servers = servers_with(&config, network, notice);
+    let servers = servers_with(&settings, network, notice);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -1,27 +1,29 @@
 //! `logue mcp login`: obtains a token for a server through a browser.
 
 use logue_source::escape_untrusted;
-use logue_tools::mcp;
+use logue_tools::mcp::{self, McpOptions};
 
 use crate::arguments::McpLoginArgs;
 use crate::exit::{CliError, Exit};
-use crate::setup::config::Config;
-use crate::setup::mcp::{network, settings, tokens};
+use crate::setup::network::fetcher;
+use crate::setup::settings::Settings;
 use crate::setup::signals::signalled;
 use crate::setup::store::new_id;
 use crate::terminal::print_error;
 
 pub(super) fn login(arguments: &McpLoginArgs) -> Result<Exit, CliError> {
-    let config = Config::load()?;
+    let settings = Settings::load()?;
     let failed = |message: String| CliError::user("E-MCP-SERVER-FAILED", message);
-    let Some(network) = network(&arguments.allow_hosts, &config)? else {
+    let Some(network) = fetcher(&arguments.allow_hosts, &settings)? else {
         let message = "no host is allowed".to_owned();
         return Err(CliError::user("E-NETWORK-DENIED", message)
             .with_help("give `--allow-host` for the server and for its authorization server"));
     };
-    let store = tokens().ok_or_else(|| failed("no directory for tokens".to_owned()))?;
-    let settings = settings(&config);
-    let settings = settings.get(&arguments.url).cloned().unwrap_or_default();
+    let McpOptions {
+        tokens, servers, ..
+    } = settings.mcp;
+    let store = tokens.ok_or_else(|| failed("no directory for tokens".to_owned()))?;
+    let server = servers.get(&arguments.url).cloned().unwrap_or_default();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -34,7 +36,7 @@ pub(super) fn login(arguments: &McpLoginArgs) -> Result<Exit, CliError> {
                 escape_untrusted(url)
             ));
         };
-        let login = mcp::login(&network, &arguments.url, &settings, &store, secrets, show);
+        let login = mcp::login(&network, &arguments.url, &server, &store, secrets, show);
         tokio::select! {
             biased;
             exit = signalled() => Ok(exit),

@@ -22,13 +22,13 @@ use crate::arguments::{McpServeArgs, ModelArgs, TrustArgs};
 use crate::exit::{CliError, Exit};
 use crate::files::find_files;
 use crate::language::Language;
-use crate::setup::config::Config;
-use crate::setup::environment::{state_folder, variable};
+use crate::setup::environment::state_folder;
 use crate::setup::output::Output;
 use crate::setup::permissions::audit_of;
+use crate::setup::settings::Settings;
 use crate::setup::signals::{runtime, signalled};
 use crate::setup::store::new_id;
-use crate::setup::turn_environment::TurnSettings;
+use crate::setup::turn_environment::TurnCommand;
 use crate::telemetry;
 use crate::terminal::print_error;
 
@@ -36,8 +36,8 @@ use crate::terminal::print_error;
 const INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) fn serve(arguments: &McpServeArgs) -> Result<Exit, CliError> {
-    let config = Config::load()?;
-    telemetry::start(&config);
+    let settings = Settings::load()?;
+    telemetry::start(&settings);
     for path in &arguments.paths {
         fs::metadata(path).map_err(|error| {
             let message = format!("cannot serve `{}`: {error}", path.display());
@@ -53,14 +53,17 @@ pub(super) fn serve(arguments: &McpServeArgs) -> Result<Exit, CliError> {
         model_args: arguments.model_args.clone(),
         permissions: arguments.permissions.clone(),
         trust: arguments.trust.clone(),
-        config: config.clone(),
+        settings: settings.clone(),
     });
     let runtime = runtime()?;
     let server = PromptServer::new(host, &options);
     let ended = runtime.block_on(async {
         let serving = async {
             match arguments.http {
-                Some(port) => over_http(&server, port, arguments).await,
+                Some(port) => {
+                    let token = arguments.token.clone().or(settings.serve_token);
+                    over_http(&server, port, arguments, token).await
+                }
                 None => over_lines(&server).await,
             }
         };
@@ -92,11 +95,8 @@ async fn over_http(
     server: &PromptServer,
     port: u16,
     arguments: &McpServeArgs,
+    given: Option<String>,
 ) -> Result<(), CliError> {
-    let given = arguments
-        .token
-        .clone()
-        .or_else(|| variable("LOGUE_MCP_TOKEN"));
     if arguments.bind.is_some_and(|address| !address.is_loopback()) && given.is_none() {
         let message = "--bind exposes the prompts to the network and requires a token";
         return Err(CliError::new(Exit::Usage, "usage", message)
@@ -183,7 +183,7 @@ struct Files {
     model_args: ModelArgs,
     permissions: Vec<PermissionRule>,
     trust: TrustArgs,
-    config: Config,
+    settings: Settings,
 }
 
 impl Files {
@@ -193,8 +193,8 @@ impl Files {
     /// protocol.
     fn build(&self, file: &Path) -> Result<Environment, CliError> {
         let output = Arc::new(Output::new(true));
-        let settings = TurnSettings {
-            config: &self.config,
+        let command = TurnCommand {
+            settings: &self.settings,
             model_args: &self.model_args,
             trust: &self.trust,
             output: &output,
@@ -202,7 +202,7 @@ impl Files {
         };
         let flags = self.permissions.iter().cloned();
         let flags = flags.fold(Permissions::new(), Permissions::with);
-        let mut environment = settings.environment(flags, audit_of(file, false, &self.config))?;
+        let mut environment = command.environment(flags, audit_of(file, false, &self.settings))?;
         environment.refinement = Refinement::Never;
         environment.listener = Arc::new(NoListener);
         environment.progress = Arc::new(NoPrepareObserver);

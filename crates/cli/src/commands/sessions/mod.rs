@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::arguments::{RmArgs, SessionsCommand, StoreArgs, VerifyArgs};
 use crate::exit::{CliError, Exit};
-use crate::setup::config::Config;
+use crate::setup::settings::Settings;
 use crate::setup::store::{open, store_failure};
 use crate::terminal::{ignore_broken_pipe, print, print_error};
 use logue_harness::SystemClock;
@@ -60,8 +60,8 @@ fn with<F: Future<Output = Result<Exit, CliError>>>(
     arguments: &StoreArgs,
     job: impl FnOnce(SharedStore) -> F,
 ) -> Result<Exit, CliError> {
-    let config = Config::load()?;
-    let store = open(arguments, &config)?;
+    let settings = Settings::load()?;
+    let store = open(arguments, &settings)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -5,6 +5,7 @@ use logue_tools::{FetchKey, ResultFields, SearchEngine};
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::setup::config::origin::Origin;
 use crate::setup::environment::variable;
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -27,8 +28,8 @@ impl Browser {
     ///
     /// # Errors
     /// Returns a message and its position for the first invalid setting.
-    pub(crate) fn engine(&self, own: bool) -> Result<Option<SearchEngine>, (Span, String)> {
-        let key = self.key(own)?;
+    pub(crate) fn engine(&self, origin: Origin) -> Result<Option<SearchEngine>, (Span, String)> {
+        let key = self.key(origin)?;
         let Some(search) = &self.search else {
             return Ok(None);
         };
@@ -46,12 +47,12 @@ impl Browser {
         Ok(Some(key.into_iter().fold(engine, SearchEngine::with_key)))
     }
 
-    fn key(&self, own: bool) -> Result<Option<FetchKey>, (Span, String)> {
+    fn key(&self, origin: Origin) -> Result<Option<FetchKey>, (Span, String)> {
         let Some(named) = &self.key_env else {
             return Ok(None);
         };
         let failed = |message: &str| (Span::from(named.span()), message.to_owned());
-        if !own {
+        if origin == Origin::Project {
             return Err(failed(
                 "only your own logue/config.toml may name the key of a search engine",
             ));

@@ -5,9 +5,9 @@ use std::str::FromStr;
 use serde::Deserialize;
 
 /// A non-negative amount of money in US dollars.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Deserialize)]
 #[serde(try_from = "f64")]
-pub(crate) struct Dollars(pub(super) f64);
+pub(crate) struct Dollars(pub(crate) f64);
 
 impl TryFrom<f64> for Dollars {
     type Error = String;

@@ -6,6 +6,8 @@ use logue_source::Span;
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::setup::config::origin::Origin;
+
 /// `[mcp]`: the limits of all servers, and the settings of each.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,7 +48,7 @@ impl Mcp {
     ///
     /// # Errors
     /// Returns a message and its position for the first forbidden variable.
-    pub(crate) fn check(&self, own: bool) -> Result<(), (Span, String)> {
+    pub(crate) fn check(&self, origin: Origin) -> Result<(), (Span, String)> {
         let named = self.servers.values().flat_map(|server| {
             [
                 &server.bearer_env,
@@ -55,7 +57,7 @@ impl Mcp {
             ]
         });
         for name in named.flatten() {
-            if !own && !name.get_ref().starts_with("LOGUE_") {
+            if origin == Origin::Project && !name.get_ref().starts_with("LOGUE_") {
                 let message = format!(
                     "a project's logue.toml may not send the variable `{}`: name one that begins \
                      with LOGUE_, or put the setting into your own logue/config.toml",

@@ -5,6 +5,8 @@ use logue_tools::HostRule;
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::setup::config::origin::Origin;
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Network {
@@ -22,14 +24,14 @@ impl Network {
     ///
     /// # Errors
     /// Returns a message and its position for the first invalid or forbidden host.
-    pub(crate) fn rules(&self, own: bool) -> Result<Vec<HostRule>, (Span, String)> {
+    pub(crate) fn rules(&self, origin: Origin) -> Result<Vec<HostRule>, (Span, String)> {
         let read = |host: &Spanned<String>| {
             let failed = |message: String| (Span::from(host.span()), message);
             let rule: HostRule = host
                 .get_ref()
                 .parse()
                 .map_err(|error| failed(format!("{error}")))?;
-            if rule.is_private() && !own {
+            if rule.is_private() && origin == Origin::Project {
                 return Err(failed(format!(
                     "only --allow-host and your own logue/config.toml may open the private host \
                      `{rule}`"

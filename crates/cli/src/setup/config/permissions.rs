@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use logue_agent::{Permission, PermissionRule, PermissionRules};
 use logue_source::Span;
 use serde::Deserialize;
 use toml::Spanned;
+
+use crate::setup::config::origin::Origin;
 
 /// `[permissions]`: the rules of tools, and the time for a decision.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -42,7 +44,7 @@ impl PermissionTable {
 #[serde(deny_unknown_fields)]
 pub(crate) struct TrustTable {
     #[serde(default)]
-    directories: Vec<Spanned<PathBuf>>,
+    pub(crate) directories: Vec<Spanned<PathBuf>>,
 }
 
 impl TrustTable {
@@ -52,26 +54,13 @@ impl TrustTable {
     ///
     /// # Errors
     /// Returns a message and its position for the first trusted directory of a project.
-    pub(crate) fn check(&self, own: bool) -> Result<(), (Span, &'static str)> {
+    pub(crate) fn check(&self, origin: Origin) -> Result<(), (Span, String)> {
         match self.directories.first() {
-            Some(folder) if !own => Err((
+            Some(folder) if origin == Origin::Project => Err((
                 Span::from(folder.span()),
-                "only your own logue/config.toml may name trusted directories",
+                "only your own logue/config.toml may name trusted directories".to_owned(),
             )),
             _ => Ok(()),
         }
-    }
-
-    /// Returns the trusted directories.
-    ///
-    /// Relative ones are resolved against the directory of the file, `~/` against the home directory.
-    pub(crate) fn directories(&self, of_file: &Path, home: Option<&Path>) -> Vec<PathBuf> {
-        let directories = self.directories.iter().map(Spanned::get_ref);
-        directories
-            .map(|folder| match (folder.strip_prefix("~"), home) {
-                (Ok(below), Some(home)) => home.join(below),
-                _ => of_file.join(folder),
-            })
-            .collect()
     }
 }

@@ -4,6 +4,8 @@ use logue_source::Span;
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::setup::config::origin::Origin;
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Telemetry {
@@ -18,12 +20,13 @@ impl Telemetry {
     ///
     /// # Errors
     /// Returns a message and its position for the endpoint of a project.
-    pub(crate) fn check(&self, own: bool) -> Result<(), (Span, &'static str)> {
+    pub(crate) fn check(&self, origin: Origin) -> Result<(), (Span, String)> {
         match &self.endpoint {
-            Some(endpoint) if !own => Err((
+            Some(endpoint) if origin == Origin::Project => Err((
                 Span::from(endpoint.span()),
                 "only OTEL_EXPORTER_OTLP_ENDPOINT and your own logue/config.toml may say where \
-                 spans go",
+                 spans go"
+                    .to_owned(),
             )),
             _ => Ok(()),
         }

@@ -1,0 +1,166 @@
+//! The effective settings of a command, resolved once.
+//!
+//! [`resolve`] merges the environment, the project's file and the user's file, in this order of
+//! precedence, and applies the defaults. Flags take precedence over all of them; the command that
+//! has a flag applies it. All other code only reads the fields.
+
+pub(crate) mod accounts;
+mod resolve;
+mod tools;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use logue_agent::{PermissionFile, Price, Redaction, ResponseCache, Routing};
+use logue_model::{HarmonyServer, HttpLimits, PromptForm, RetryBudget, ServerKind};
+use logue_tools::mcp::McpOptions;
+use logue_tools::{FetchPolicy, SearchEngine, ShellPolicy};
+
+use crate::exit::CliError;
+use crate::setup::config::Layers;
+use crate::setup::settings::accounts::{ANTHROPIC, AccountSettings, ProviderAccount};
+
+/// The effective settings.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    /// The files that were read, by descending precedence.
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) model: ModelSettings,
+    pub(crate) run: RunSettings,
+    pub(crate) caches: CacheSettings,
+    pub(crate) tools: ToolSettings,
+    /// The hosts and limits of connections.
+    pub(crate) network: FetchPolicy,
+    /// The search engine of `browser.search`.
+    pub(crate) search: Option<SearchEngine>,
+    pub(crate) mcp: McpOptions,
+    pub(crate) permissions: PermissionSettings,
+    pub(crate) trust: TrustSettings,
+    /// The patterns of text that is not written.
+    pub(crate) redaction: Redaction,
+    /// The size in bytes of the largest inline payload; larger ones go to files.
+    pub(crate) max_inline_bytes: usize,
+    /// The URL of the session store; `None` without a user data directory.
+    pub(crate) store_url: Option<String>,
+    /// The full URL that spans are sent to; `None` disables the export.
+    pub(crate) traces_url: Option<String>,
+    /// The token of `logue mcp serve --http`.
+    pub(crate) serve_token: Option<String>,
+}
+
+/// The model and the connections to its server.
+#[derive(Clone)]
+pub(crate) struct ModelSettings {
+    /// The model for a run whose flags and prompt name none.
+    pub(crate) name: Option<String>,
+    openai: AccountSettings,
+    anthropic: AccountSettings,
+    /// The configured kind of the server, or the unknown word for it.
+    ///
+    /// Only a connection to a server reports the word; the default depends on the address.
+    pub(crate) server_kind: Result<Option<ServerKind>, UnknownServer>,
+    /// Whether responses are streamed.
+    pub(crate) stream: bool,
+    /// The limits of one request.
+    pub(crate) http: HttpLimits,
+    pub(crate) retry: RetryBudget,
+    /// The form in which prompts are sent to gpt-oss models.
+    pub(crate) harmony_prompt: PromptForm,
+    /// The kind of the server for gpt-oss models.
+    pub(crate) harmony_server: HarmonyServer,
+}
+
+/// The limits of a run.
+#[derive(Clone)]
+pub(crate) struct RunSettings {
+    /// The maximum number of model requests in one turn.
+    pub(crate) max_requests: usize,
+    pub(crate) max_total_tokens: Option<u64>,
+    /// The maximum cost in US dollars.
+    pub(crate) max_cost: Option<f64>,
+    pub(crate) prices: BTreeMap<String, Price>,
+    /// The maximum depth of agents that call agents.
+    pub(crate) max_agent_depth: usize,
+    /// The routing of the calls of an answer.
+    pub(crate) routing: Routing,
+    /// The timeout for a file that another run holds.
+    pub(crate) lock_timeout: Duration,
+    /// Whether prompts are rewritten before they run.
+    pub(crate) refines: bool,
+}
+
+/// The caches between runs; `None` disables a cache.
+#[derive(Clone)]
+pub(crate) struct CacheSettings {
+    pub(crate) agent_responses: Option<ResponseCache>,
+    pub(crate) refined_prompts: Option<ResponseCache>,
+}
+
+/// The access of tools.
+#[derive(Clone)]
+pub(crate) struct ToolSettings {
+    /// The further directories that tools may read.
+    pub(crate) roots: Vec<PathBuf>,
+    /// The limits and the access of tool programs.
+    pub(crate) shell: ShellPolicy,
+}
+
+/// The permission rules of the files.
+#[derive(Clone)]
+pub(crate) struct PermissionSettings {
+    pub(crate) project: Option<PermissionFile>,
+    pub(crate) user: Option<PermissionFile>,
+    /// The seconds that a turn waits for a decision.
+    pub(crate) approval_timeout: Option<u64>,
+}
+
+/// The prompts that are trusted without a question.
+#[derive(Clone)]
+pub(crate) struct TrustSettings {
+    /// The directories of trusted prompts.
+    pub(crate) directories: Vec<PathBuf>,
+    /// Whether every prompt is trusted.
+    pub(crate) everything: bool,
+}
+
+/// An unknown value of `server` under `[model]`.
+#[derive(Clone, Debug)]
+pub(crate) struct UnknownServer(String);
+
+impl Settings {
+    /// Reads and merges the environment and the files.
+    ///
+    /// # Errors
+    /// Returns an error if an existing file cannot be read or is not a valid configuration.
+    pub(crate) fn load() -> Result<Self, CliError> {
+        Ok(resolve::resolve(&Layers::read()?))
+    }
+
+    /// Returns the settings of the environment alone.
+    pub(crate) fn without_files() -> Self {
+        resolve::resolve(&Layers::default())
+    }
+}
+
+impl ModelSettings {
+    /// Returns the address and the keys of an account.
+    pub(crate) fn account(&self, account: &ProviderAccount) -> &AccountSettings {
+        if account.is(&ANTHROPIC) {
+            &self.anthropic
+        } else {
+            &self.openai
+        }
+    }
+}
+
+impl UnknownServer {
+    /// Returns the error of a connection to the server.
+    pub(crate) fn to_error(&self) -> CliError {
+        let Self(word) = self;
+        let words: Vec<&str> = ServerKind::ALL.iter().map(|(word, _)| *word).collect();
+        let message = format!("unknown server `{word}`: `server` under [model] in logue.toml");
+        CliError::user("E-CONFIG-INVALID", message)
+            .with_help(format!("write one of {}", words.join(", ")))
+    }
+}

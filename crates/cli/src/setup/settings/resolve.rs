@@ -1,0 +1,291 @@
+//! The merge of the environment and the files, with the rule of each key.
+//!
+//! | rule | effect |
+//! |---|---|
+//! | `nearest` | the project's value, otherwise the user's |
+//! | `strictest` | the lower value of the two |
+//! | `iter` | the values of both |
+//! | `user` | the user's value; reading rejects the key in a project's file |
+
+use std::collections::BTreeMap;
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use logue_agent::{DEFAULT_INLINE_BYTES, MAX_AGENT_CALLS, Price, ResponseCache, Routing};
+use logue_model::{HttpLimits, RetryBudget, ServerKind};
+use logue_tools::FetchPolicy;
+use logue_tools::mcp::{CatalogCache, McpOptions, McpSettings, TokenStore};
+use toml::Spanned;
+
+use crate::setup::config::mcp::McpServer;
+use crate::setup::config::model::Model;
+use crate::setup::config::{Layer, Layers};
+use crate::setup::environment::{cache_folder, data_folder, state_folder, variable};
+use crate::setup::settings::accounts::{ANTHROPIC, AccountSettings, OPENAI};
+use crate::setup::settings::{
+    CacheSettings, ModelSettings, PermissionSettings, RunSettings, Settings, ToolSettings,
+    TrustSettings, UnknownServer, tools,
+};
+
+/// Merges all settings.
+pub(super) fn resolve(layers: &Layers) -> Settings {
+    let home = etcetera::home_dir().ok();
+    let environment = tools::environment(layers);
+    Settings {
+        files: layers
+            .iter()
+            .map(|layer| layer.permissions.path.clone())
+            .collect(),
+        model: model(layers),
+        run: run(layers),
+        caches: caches(layers),
+        mcp: McpOptions {
+            environment: environment.clone(),
+            ..mcp(layers)
+        },
+        tools: ToolSettings {
+            roots: tools::roots(layers),
+            shell: tools::policy(layers, environment, home.as_deref()),
+        },
+        network: network(layers),
+        search: layers.iter().find_map(|layer| layer.search.clone()),
+        permissions: PermissionSettings {
+            project: layers.project().map(|layer| layer.permissions.clone()),
+            user: layers.user().map(|layer| layer.permissions.clone()),
+            approval_timeout: layers
+                .nearest(|tables| tables.permissions.approval_timeout_seconds)
+                .map(NonZeroU64::get),
+        },
+        trust: TrustSettings {
+            directories: trusted_directories(layers.user(), home.as_deref()),
+            everything: variable("LOGUE_TRUST").is_some_and(|value| value == "all"),
+        },
+        redaction: layers.redaction.clone(),
+        max_inline_bytes: layers
+            .nearest(|tables| tables.transcript.max_inline_bytes)
+            .unwrap_or(DEFAULT_INLINE_BYTES),
+        store_url: store_url(layers),
+        traces_url: traces_url(layers),
+        serve_token: variable("LOGUE_MCP_TOKEN"),
+    }
+}
+
+fn model(layers: &Layers) -> ModelSettings {
+    let named = layers.nearest(|tables| tables.model.server.clone());
+    let server_kind = named.map(|word| ServerKind::parse(&word).ok_or(UnknownServer(word)));
+    let mut retry = RetryBudget::default();
+    if let Some(retries) = layers.nearest(|tables| tables.model.retries) {
+        retry = retry.with_retries(retries);
+    }
+    if let Some(seconds) = layers.nearest(|tables| tables.model.retry_timeout_seconds) {
+        let most = Duration::from_secs(seconds);
+        retry = retry.with_total(most).with_longest(most);
+    }
+    ModelSettings {
+        name: variable("LOGUE_MODEL")
+            .or_else(|| variable("OPENAI_MODEL"))
+            .or_else(|| layers.nearest(|tables| tables.model.name.clone())),
+        openai: AccountSettings::new(&OPENAI, layers),
+        anthropic: AccountSettings::new(&ANTHROPIC, layers),
+        server_kind: server_kind.transpose(),
+        stream: layers.nearest(|tables| tables.model.stream).unwrap_or(true),
+        http: http_limits(layers),
+        retry,
+        harmony_prompt: layers
+            .nearest(|tables| tables.model.harmony.prompt())
+            .unwrap_or_default(),
+        harmony_server: layers
+            .nearest(|tables| tables.model.harmony.server())
+            .unwrap_or_default(),
+    }
+}
+
+fn http_limits(layers: &Layers) -> HttpLimits {
+    let seconds = |pick: fn(&Model) -> Option<u64>, default: Duration| {
+        layers
+            .nearest(|tables| pick(&tables.model))
+            .map_or(default, Duration::from_secs)
+    };
+    let mut limits = HttpLimits::default();
+    limits.connect = seconds(|model| model.connect_timeout_seconds, limits.connect);
+    limits.first_byte = seconds(|model| model.first_byte_timeout_seconds, limits.first_byte);
+    limits.idle = seconds(|model| model.idle_timeout_seconds, limits.idle);
+    limits.total = seconds(|model| model.total_timeout_seconds, limits.total);
+    limits.response_bytes = layers
+        .nearest(|tables| tables.model.max_response_bytes)
+        .unwrap_or(limits.response_bytes);
+    limits.event_bytes = layers
+        .nearest(|tables| tables.model.max_event_bytes)
+        .unwrap_or(limits.event_bytes);
+    limits
+}
+
+/// Merges the limits of a run; a checkout cannot loosen what a run may spend.
+fn run(layers: &Layers) -> RunSettings {
+    let base = Routing::default();
+    let concurrency = layers
+        .nearest(|tables| tables.tools.concurrency)
+        .map_or(base.concurrency, NonZeroUsize::get);
+    let envelope = layers
+        .nearest(|tables| tables.tools.result_envelope)
+        .unwrap_or(base.envelope);
+    let max_requests = layers.nearest(|tables| tables.run.max_requests);
+    RunSettings {
+        max_requests: max_requests
+            .and_then(|most| usize::try_from(most.get()).ok())
+            .unwrap_or(50),
+        max_total_tokens: layers
+            .strictest(|tables| tables.run.max_total_tokens)
+            .map(NonZeroU64::get),
+        max_cost: layers
+            .strictest(|tables| tables.run.max_cost_usd)
+            .map(|amount| amount.0),
+        prices: prices(layers),
+        max_agent_depth: layers
+            .strictest(|tables| tables.run.max_agent_depth)
+            .unwrap_or(MAX_AGENT_CALLS),
+        routing: base.with_concurrency(concurrency).with_envelope(envelope),
+        lock_timeout: Duration::from_secs(
+            layers
+                .nearest(|tables| tables.run.lock_timeout_seconds)
+                .unwrap_or(10),
+        ),
+        refines: ["LOGUE_META_REFINE", "OCHAT_META_REFINE"]
+            .into_iter()
+            .filter_map(variable)
+            .any(|value| chatmd::refine::is_truthy(&value)),
+    }
+}
+
+/// Returns the prices of both files; the user's take precedence over a project's.
+fn prices(layers: &Layers) -> BTreeMap<String, Price> {
+    // Later prices replace earlier ones.
+    let layers = layers.project().into_iter().chain(layers.user());
+    let prices = layers.flat_map(|layer| layer.tables.prices.clone());
+    prices
+        .map(|(model, prices)| (model, prices.into()))
+        .collect()
+}
+
+fn caches(layers: &Layers) -> CacheSettings {
+    let hours = layers
+        .nearest(|tables| tables.run.agent_cache_ttl_hours)
+        .unwrap_or(24);
+    let cache = |folder: Option<PathBuf>, hours: u64| {
+        let cache = ResponseCache::new(folder?, Duration::from_hours(hours));
+        Some(cache.without(layers.redaction.clone()))
+    };
+    CacheSettings {
+        agent_responses: cache(cache_folder("agents"), u64::from(hours)).filter(|_| hours > 0),
+        // A long lifetime lets a conversation continue from the rewritten text.
+        refined_prompts: cache(cache_folder("refined"), 24 * 90),
+    }
+}
+
+fn network(layers: &Layers) -> FetchPolicy {
+    let base = FetchPolicy::default();
+    FetchPolicy {
+        hosts: layers
+            .iter()
+            .flat_map(|layer| layer.hosts.clone())
+            .collect(),
+        total: layers
+            .nearest(|tables| tables.network.timeout_seconds)
+            .map_or(base.total, Duration::from_secs),
+        max_bytes: layers
+            .nearest(|tables| tables.network.max_page_bytes)
+            .unwrap_or(base.max_bytes),
+        ..base
+    }
+}
+
+/// Merges the settings of MCP servers; the first file that names a server counts.
+fn mcp(layers: &Layers) -> McpOptions {
+    let base = McpOptions::default();
+    let minutes = layers
+        .nearest(|tables| tables.mcp.cache_ttl_minutes)
+        .unwrap_or(5);
+    let cache = cache_folder("mcp").filter(|_| minutes > 0);
+    let mut servers = BTreeMap::new();
+    for (name, server) in layers.iter().flat_map(|layer| &layer.tables.mcp.servers) {
+        servers
+            .entry(name.clone())
+            .or_insert_with(|| mcp_server(server));
+    }
+    McpOptions {
+        start: layers
+            .nearest(|tables| tables.mcp.start_timeout_seconds)
+            .map_or(base.start, Duration::from_secs),
+        call: layers
+            .nearest(|tables| tables.mcp.call_timeout_seconds)
+            .map_or(base.call, Duration::from_secs),
+        output_bytes: layers
+            .nearest(|tables| tables.mcp.max_output_bytes)
+            .unwrap_or(base.output_bytes),
+        cache: cache.map(|folder| {
+            CatalogCache::new(folder, Duration::from_secs(minutes.saturating_mul(60)))
+        }),
+        tokens: state_folder().map(|folder| TokenStore::new(folder.join("mcp"))),
+        servers,
+        ..base
+    }
+}
+
+fn mcp_server(server: &McpServer) -> McpSettings {
+    let named = |name: &Option<Spanned<String>>| variable(name.as_ref()?.get_ref());
+    McpSettings {
+        headers: server.headers.clone(),
+        bearer: named(&server.bearer_env),
+        client_id: named(&server.client_id_env),
+        client_secret: named(&server.client_secret_env),
+    }
+}
+
+fn trusted_directories(user: Option<&Layer>, home: Option<&Path>) -> Vec<PathBuf> {
+    let directories = user.into_iter().flat_map(|layer| {
+        let directories = layer.tables.trust.directories.iter();
+        directories.map(|folder| resolved(folder.get_ref(), &layer.folder, home))
+    });
+    directories.collect()
+}
+
+fn store_url(layers: &Layers) -> Option<String> {
+    let of_files = || {
+        layers.iter().find_map(|layer| {
+            let url = layer.tables.store.url.clone()?;
+            // A path in a file is relative to the file.
+            match url.strip_prefix("sqlite:") {
+                Some(path) => {
+                    let path = layer.folder.join(path);
+                    Some(format!("sqlite:{}", path.display()))
+                }
+                None => Some(url),
+            }
+        })
+    };
+    let of_user = || {
+        let path = data_folder()?.join("sessions.db");
+        Some(format!("sqlite:{}", path.display()))
+    };
+    variable("LOGUE_STORE").or_else(of_files).or_else(of_user)
+}
+
+fn traces_url(layers: &Layers) -> Option<String> {
+    if variable("OTEL_SDK_DISABLED").is_some_and(|off| off.eq_ignore_ascii_case("true")) {
+        return None;
+    }
+    variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").or_else(|| {
+        let base = variable("OTEL_EXPORTER_OTLP_ENDPOINT")
+            .or_else(|| layers.user()?.tables.telemetry.endpoint())?;
+        Some(format!("{}/v1/traces", base.trim_end_matches('/')))
+    })
+}
+
+/// Resolves a path: `~` is the home directory, other paths are relative to `folder`.
+pub(super) fn resolved(path: &Path, folder: &Path, home: Option<&Path>) -> PathBuf {
+    match (path.strip_prefix("~"), home) {
+        (Ok(below), Some(home)) => home.join(below),
+        _ => folder.join(path),
+    }
+}
