@@ -154,27 +154,19 @@ impl<'t> Types<'t> {
 
     fn union(&mut self, depth: usize) -> NodeId {
         self.eat(b'|');
-        let mut last = self.intersection(depth);
-        let mut members = vec![last.id];
+        let mut alternatives = vec![self.intersection(depth)];
         while self.eat(b'|') {
-            last = self.intersection(depth);
-            members.push(last.id);
+            alternatives.push(self.intersection(depth));
         }
-        let alone = members.len() == 1;
-        let others = members.clone();
-        for (index, item) in last.suffixed.into_iter().flatten().enumerate() {
-            if alone {
-                break;
+        let mut members: Vec<_> = alternatives.iter().map(|read| read.id).collect();
+        for suffixes in 0..SUFFIXES {
+            if let Some(items) = ambiguous_items(&alternatives, suffixes) {
+                let mut list = self.one_of(items);
+                for _ in 0..=suffixes {
+                    list = self.array(list);
+                }
+                members.push(list);
             }
-            // Some programs write a list of alternatives so, without the parentheses.
-            let mut items = others.clone();
-            items.pop();
-            items.push(item);
-            let mut list = self.one_of(items);
-            for _ in 0..=index {
-                list = self.array(list);
-            }
-            members.push(list);
         }
         self.one_of(members)
     }
@@ -376,4 +368,25 @@ impl<'t> Types<'t> {
             _ => self.vague(),
         }
     }
+}
+
+/// The items of a list whose parentheses are missing: some programs write `(A | B)[]` as
+/// `A | B[]`. A suffix behind any alternative but the first may apply to those before it. Where
+/// several could, the items are not known.
+fn ambiguous_items(alternatives: &[Read], suffixes: usize) -> Option<Vec<NodeId>> {
+    let element = |read: &Read| read.suffixed.get(suffixes).copied().flatten();
+    let mut found = (1..)
+        .zip(alternatives.iter().skip(1))
+        .filter_map(|(index, read)| Some((index, element(read)?)));
+    let (index, element) = found.next()?;
+    if found.next().is_some() {
+        return Some(vec![ANY]);
+    }
+    let mut items: Vec<_> = alternatives
+        .iter()
+        .take(index)
+        .map(|read| read.id)
+        .collect();
+    items.push(element);
+    Some(items)
 }

@@ -156,11 +156,30 @@ fn declared(
     Some(declare::read(&document.messages[0].content))
 }
 
-/// Whether the usual renderer writes something that is not so: it forgets `nullable` within lists,
-/// and the second line of a description stands among the properties, where this one is one.
+/// Returns whether openai-harmony 0.0.8 writes a declaration of another meaning. It omits `nullable`
+/// within lists, escapes nothing within literals, and puts the second line of a
+/// description among the properties, where `a: b,` is one and `/*` hides others.
 fn says_something_else(schema: &Value) -> bool {
-    let text = schema.to_string();
-    text.contains("\"nullable\"") || text.contains("\\na: b,")
+    let is_word = |character: char| character.is_alphanumeric() || character == ' ';
+    let is_escaped = |value: &Value| {
+        value
+            .as_str()
+            .is_some_and(|text| text.contains(['"', '\\']))
+    };
+    match schema {
+        Value::Object(members) => members
+            .iter()
+            .any(|(key, value)| match (key.as_str(), value) {
+                ("nullable", _) => true,
+                ("enum", Value::Array(values)) => values.iter().any(is_escaped),
+                ("description" | "title", Value::String(text)) => {
+                    text.lines().skip(1).any(|line| !line.chars().all(is_word))
+                }
+                _ => says_something_else(value),
+            }),
+        Value::Array(values) => values.iter().any(says_something_else),
+        _ => false,
+    }
 }
 
 proptest! {
@@ -188,5 +207,20 @@ proptest! {
                 prop_assert!(found.tool("functions.f").is_some());
             }
         }
+    }
+}
+
+#[test]
+fn a_suffix_within_alternatives_may_apply_to_those_before_it() {
+    let list = json!({"type": "array", "items": {"type": ["string", "null"]}});
+    let schema = json!({"oneOf": [list, {"type": "boolean"}]});
+    let found = declared(&schema, "", RendererCompat::OpenAi0_0_8).expect("rendered");
+    let tool = found.tool("functions.f").expect("declared");
+    let shape = tool.schema.as_ref().expect("a schema");
+    for accepted in [r#"[""]"#, "[null]", "true", r#""""#] {
+        assert_eq!(shape.check(accepted.as_bytes()), Ok(()), "{accepted}");
+    }
+    for refused in ["[1]", "1", "{}", "[true]"] {
+        assert!(shape.check(refused.as_bytes()).is_err(), "{refused}");
     }
 }
