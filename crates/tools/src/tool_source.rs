@@ -38,6 +38,7 @@ pub trait ToolServers: Send + Sync + fmt::Debug {
 
 /// A declaration of a server and the tools to use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServerToolRequest {
     /// The address of the server as declared.
     pub server: String,
@@ -49,6 +50,42 @@ pub struct ServerToolRequest {
     pub folder: PathBuf,
     /// The directories reported to the server on request.
     pub roots: Vec<PathBuf>,
+}
+
+impl ServerToolRequest {
+    /// Creates a request for all tools of `server`.
+    ///
+    /// A server that is a command runs in `folder`. The request reports no directories.
+    pub fn new(server: impl Into<String>, folder: impl Into<PathBuf>) -> Self {
+        Self {
+            server: server.into(),
+            names: None,
+            strict: false,
+            folder: folder.into(),
+            roots: Vec::new(),
+        }
+    }
+
+    /// Sets the names of the tools to use; `None` uses all.
+    #[must_use]
+    pub fn with_names(mut self, names: impl Into<Option<Vec<String>>>) -> Self {
+        self.names = names.into();
+        self
+    }
+
+    /// Sets whether the provider enforces the schemas strictly.
+    #[must_use]
+    pub const fn with_strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
+    /// Sets the directories reported to the server on request.
+    #[must_use]
+    pub fn with_roots(mut self, roots: Vec<PathBuf>) -> Self {
+        self.roots = roots;
+        self
+    }
 }
 
 /// The kind of error in a declaration of a server, by remedy.

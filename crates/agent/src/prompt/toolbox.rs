@@ -192,13 +192,12 @@ async fn sources(
                 server,
                 names,
                 strict,
-            } => Some(ServerToolRequest {
-                server: server.clone(),
-                names: names.clone(),
-                strict: *strict,
-                folder: roots.base().to_owned(),
-                roots: roots.folders().to_vec(),
-            }),
+            } => Some(
+                ServerToolRequest::new(server.clone(), roots.base().to_owned())
+                    .with_names(names.clone())
+                    .with_strict(*strict)
+                    .with_roots(roots.folders().to_vec()),
+            ),
             _ => None,
         })
         .collect();

@@ -63,10 +63,8 @@ impl Stage {
     }
 
     fn turn(&self, command: &str, routing: Routing) -> Turn {
-        let options = ShellOptions {
-            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
-            ..ShellOptions::default()
-        };
+        let options =
+            ShellOptions::default().with_environment(vec![("PATH".into(), "/usr/bin:/bin".into())]);
         let roots = Roots::new([self.folder.path().to_owned()]).unwrap();
         let tool = ShellTool::new("work", command, None, &roots, options).unwrap();
         let mut toolbox = Toolbox::new();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use logue_source::escape_untrusted;
 use logue_tools::Fetcher;
-use logue_tools::mcp::{LogFn, McpOptions, McpServers};
+use logue_tools::mcp::{LogFn, McpServers};
 
 use crate::setup::settings::Settings;
 use crate::terminal::print_error;
@@ -29,9 +29,6 @@ pub(crate) fn servers_with(
     network: Option<Arc<Fetcher>>,
     notice: LogFn,
 ) -> Arc<McpServers> {
-    let options = McpOptions {
-        notice: Some(notice),
-        ..settings.mcp.clone()
-    };
+    let options = settings.mcp.clone().with_notice(notice);
     Arc::new(McpServers::new(options, network))
 }

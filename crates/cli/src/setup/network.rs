@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use logue_tools::{FetchPolicy, Fetcher, HostRule};
+use logue_tools::{Fetcher, HostRule};
 
 use crate::exit::CliError;
 use crate::setup::settings::Settings;
@@ -22,10 +22,7 @@ pub(crate) fn fetcher(
     if hosts.is_empty() {
         return Ok(None);
     }
-    let policy = FetchPolicy {
-        hosts,
-        ..settings.network.clone()
-    };
+    let policy = settings.network.clone().with_hosts(hosts);
     let fetcher = Fetcher::new(policy).map_err(|error| {
         let failure = CliError::user("E-NETWORK-DENIED", error.message);
         error.help.into_iter().fold(failure, CliError::with_help)

@@ -9,6 +9,7 @@ use reqwest::Url;
 
 /// The hosts and limits of fetching. The default allows no host.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FetchPolicy {
     /// The allowed hosts; all others are refused, also after a redirect.
     pub hosts: Vec<HostRule>,
@@ -51,6 +52,41 @@ impl FetchPolicy {
                 .collect::<Result<_, _>>()?,
             ..Self::default()
         })
+    }
+
+    /// Sets the allowed hosts.
+    #[must_use]
+    pub fn with_hosts(mut self, hosts: Vec<HostRule>) -> Self {
+        self.hosts = hosts;
+        self
+    }
+
+    /// Sets the maximum number of redirects of one request.
+    #[must_use]
+    pub const fn with_max_redirects(mut self, max_redirects: usize) -> Self {
+        self.max_redirects = max_redirects;
+        self
+    }
+
+    /// Sets the time limit of connecting.
+    #[must_use]
+    pub const fn with_connect(mut self, connect: Duration) -> Self {
+        self.connect = connect;
+        self
+    }
+
+    /// Sets the time limit of the request, with redirects and body.
+    #[must_use]
+    pub const fn with_total(mut self, total: Duration) -> Self {
+        self.total = total;
+        self
+    }
+
+    /// Sets the maximum size of the body in bytes.
+    #[must_use]
+    pub const fn with_max_bytes(mut self, max_bytes: usize) -> Self {
+        self.max_bytes = max_bytes;
+        self
     }
 
     /// Returns whether an allowed host may be private, or `None` for other hosts.

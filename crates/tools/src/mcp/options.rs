@@ -15,6 +15,7 @@ pub type LogFn = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Limits and settings of all servers.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct McpOptions {
     /// Time limit of starting a server and listing its tools.
     pub start: Duration,
@@ -63,6 +64,69 @@ impl fmt::Debug for McpOptions {
 }
 
 impl McpOptions {
+    /// Sets the time limit of starting a server and listing its tools.
+    #[must_use]
+    pub const fn with_start(mut self, start: Duration) -> Self {
+        self.start = start;
+        self
+    }
+
+    /// Sets the time limit of a call.
+    #[must_use]
+    pub const fn with_call(mut self, call: Duration) -> Self {
+        self.call = call;
+        self
+    }
+
+    /// Sets the maximum size in bytes of a message from a server.
+    #[must_use]
+    pub const fn with_message_bytes(mut self, message_bytes: usize) -> Self {
+        self.message_bytes = message_bytes;
+        self
+    }
+
+    /// Sets the maximum size of a result in bytes.
+    #[must_use]
+    pub const fn with_output_bytes(mut self, output_bytes: usize) -> Self {
+        self.output_bytes = output_bytes;
+        self
+    }
+
+    /// Sets the complete environment of servers that are programs.
+    #[must_use]
+    pub fn with_environment(mut self, environment: Vec<(OsString, OsString)>) -> Self {
+        self.environment = environment;
+        self
+    }
+
+    /// Sets the cache of catalogs between runs.
+    #[must_use]
+    pub fn with_cache(mut self, cache: impl Into<Option<CatalogCache>>) -> Self {
+        self.cache = cache.into();
+        self
+    }
+
+    /// Sets the store of OAuth tokens.
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: impl Into<Option<TokenStore>>) -> Self {
+        self.tokens = tokens.into();
+        self
+    }
+
+    /// Sets the settings by server address, as declared.
+    #[must_use]
+    pub fn with_servers(mut self, servers: BTreeMap<String, McpSettings>) -> Self {
+        self.servers = servers;
+        self
+    }
+
+    /// Sets the receiver of warnings about unreachable servers.
+    #[must_use]
+    pub fn with_notice(mut self, notice: LogFn) -> Self {
+        self.notice = Some(notice);
+        self
+    }
+
     pub(super) fn settings(&self, server: &str) -> McpSettings {
         self.servers.get(server).cloned().unwrap_or_default()
     }
@@ -76,6 +140,7 @@ impl McpOptions {
 
 /// The settings of a server over HTTP.
 #[derive(Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct McpSettings {
     /// Headers of every request.
     pub headers: BTreeMap<String, String>,
@@ -100,6 +165,34 @@ impl fmt::Debug for McpSettings {
 }
 
 impl McpSettings {
+    /// Sets the headers of every request.
+    #[must_use]
+    pub fn with_headers(mut self, headers: BTreeMap<String, String>) -> Self {
+        self.headers = headers;
+        self
+    }
+
+    /// Sets the bearer token.
+    #[must_use]
+    pub fn with_bearer(mut self, bearer: impl Into<Option<String>>) -> Self {
+        self.bearer = bearer.into();
+        self
+    }
+
+    /// Sets the client id at the authorization server.
+    #[must_use]
+    pub fn with_client_id(mut self, client_id: impl Into<Option<String>>) -> Self {
+        self.client_id = client_id.into();
+        self
+    }
+
+    /// Sets the client secret.
+    #[must_use]
+    pub fn with_client_secret(mut self, client_secret: impl Into<Option<String>>) -> Self {
+        self.client_secret = client_secret.into();
+        self
+    }
+
     /// Distinguishes catalogs of different accounts without revealing secrets.
     pub(super) fn identity(&self) -> String {
         format!(

@@ -31,6 +31,7 @@ use logue_source::{escape_unambiguous, quote_word};
 
 /// The limits and permissions of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ShellOptions {
     /// Time until the command is killed.
     pub timeout: Duration,
@@ -70,6 +71,34 @@ impl ShellOptions {
         "TMP",
         "SystemRoot",
     ];
+
+    /// Sets the time until the command is killed.
+    #[must_use]
+    pub const fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sets the maximum size of the reported output in bytes.
+    #[must_use]
+    pub const fn with_output_bytes(mut self, output_bytes: usize) -> Self {
+        self.output_bytes = output_bytes;
+        self
+    }
+
+    /// Sets the complete environment of the command.
+    #[must_use]
+    pub fn with_environment(mut self, environment: Vec<(OsString, OsString)>) -> Self {
+        self.environment = environment;
+        self
+    }
+
+    /// Sets the sandbox.
+    #[must_use]
+    pub fn with_sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
 }
 
 /// The options of all commands of a run, with exceptions by tool.

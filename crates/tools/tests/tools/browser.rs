@@ -370,11 +370,10 @@ async fn a_search_asks_the_engine_that_is_configured() {
             "{}".to_owned(),
         ),
     });
-    let fields = ResultFields {
-        title: "headline".to_owned(),
-        url: "at.href".to_owned(),
-        snippet: "text".to_owned(),
-    };
+    let fields = ResultFields::default()
+        .with_title("headline")
+        .with_url("at.href")
+        .with_snippet("text");
     let with = |path: &str| {
         let engine = SearchEngine::new(site.url(path)).unwrap();
         let engine = engine.with_results("web.results", fields.clone());

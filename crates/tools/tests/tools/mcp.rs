@@ -41,13 +41,11 @@ struct Around {
 fn around_with(options: McpOptions, network: Option<Arc<Fetcher>>) -> Around {
     let notices = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&notices);
-    let options = McpOptions {
-        environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
-        notice: Some(Arc::new(move |text| {
+    let options = options
+        .with_environment(vec![("PATH".into(), std::env::var_os("PATH").unwrap())])
+        .with_notice(Arc::new(move |text| {
             log.lock().unwrap().push(text.to_owned());
-        })),
-        ..options
-    };
+        }));
     Around {
         servers: McpServers::new(options, network),
         notices,
@@ -61,23 +59,15 @@ fn around() -> Around {
 
 /// Where nothing that hangs hangs for long.
 fn hasty() -> McpOptions {
-    McpOptions {
-        start: Duration::from_secs(3),
-        call: Duration::from_secs(1),
-        ..McpOptions::default()
-    }
+    McpOptions::default()
+        .with_start(Duration::from_secs(3))
+        .with_call(Duration::from_secs(1))
 }
 
 impl Around {
     fn wanted(&self, server: &str) -> ServerToolRequest {
         let folder = self.folder.path().to_owned();
-        ServerToolRequest {
-            server: server.to_owned(),
-            names: None,
-            strict: false,
-            folder: folder.clone(),
-            roots: vec![folder],
-        }
+        ServerToolRequest::new(server.to_owned(), folder.clone()).with_roots(vec![folder])
     }
 
     async fn source(&self, server: &str) -> Result<Arc<dyn ToolSource>, ToolServerError> {
@@ -236,10 +226,7 @@ async fn a_server_that_fails_in_a_call_fails_that_call() {
         ("flood", "E-TOOL-TIMEOUT"),
     ] {
         let around = around_with(
-            McpOptions {
-                call: Duration::from_secs(if scenario == "huge" { 60 } else { 2 }),
-                ..hasty()
-            },
+            hasty().with_call(Duration::from_secs(if scenario == "huge" { 60 } else { 2 })),
             None,
         );
         let mut toolbox = around.toolbox(&command(scenario)).await;
@@ -373,10 +360,8 @@ fn is_alive(pid: &str) -> bool {
 #[tokio::test]
 async fn a_second_run_asks_no_server_what_it_offers() {
     let cache = tempfile::tempdir().unwrap();
-    let options = |lifetime| McpOptions {
-        cache: Some(CatalogCache::new(cache.path().join("mcp"), lifetime)),
-        ..hasty()
-    };
+    let options =
+        |lifetime| hasty().with_cache(CatalogCache::new(cache.path().join("mcp"), lifetime));
     let hour = Duration::from_hours(1);
     let server = McpServer::start("changing").unwrap();
     let fetcher = fetcher(&server);
@@ -408,14 +393,8 @@ async fn a_second_run_asks_no_server_what_it_offers() {
     let third = around_with(options(Duration::ZERO), Some(Arc::clone(&fetcher)));
     let three = third.toolbox(&server.url()).await;
     assert!(names(&three).await.contains(&"new_3".to_owned()));
-    let settings = McpSettings {
-        bearer: Some("me".to_owned()),
-        ..McpSettings::default()
-    };
-    let fourth = McpOptions {
-        servers: [(server.url(), settings)].into(),
-        ..options(hour)
-    };
+    let settings = McpSettings::default().with_bearer("me".to_owned());
+    let fourth = options(hour).with_servers([(server.url(), settings)].into());
     let fourth = around_with(fourth, Some(fetcher));
     let four = fourth.toolbox(&server.url()).await;
     assert!(names(&four).await.contains(&"new_4".to_owned()));
@@ -424,13 +403,10 @@ async fn a_second_run_asks_no_server_what_it_offers() {
 #[tokio::test]
 async fn news_of_a_change_drops_what_is_remembered() {
     let cache = tempfile::tempdir().unwrap();
-    let options = McpOptions {
-        cache: Some(CatalogCache::new(
-            cache.path().to_owned(),
-            Duration::from_hours(1),
-        )),
-        ..hasty()
-    };
+    let options = hasty().with_cache(CatalogCache::new(
+        cache.path().to_owned(),
+        Duration::from_hours(1),
+    ));
     let around = around_with(options.clone(), None);
     let toolbox = around.toolbox(&command("changing")).await;
     assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 1);
@@ -468,10 +444,8 @@ async fn a_bad_server_over_http_fails_its_call_and_nothing_else() {
         ("huge", "E-MCP-SERVER-FAILED"),
     ] {
         let server = McpServer::start(scenario).unwrap();
-        let options = McpOptions {
-            call: Duration::from_secs(if scenario == "huge" { 60 } else { 2 }),
-            ..hasty()
-        };
+        let options =
+            hasty().with_call(Duration::from_secs(if scenario == "huge" { 60 } else { 2 }));
         let around = around_with(options, Some(fetcher(&server)));
         let toolbox = around.toolbox(&server.url()).await;
         assert_eq!(
@@ -491,14 +465,8 @@ async fn a_bad_server_over_http_fails_its_call_and_nothing_else() {
 #[tokio::test]
 async fn tokens_go_to_the_server_that_they_are_for() {
     let server = McpServer::start("bearer").unwrap();
-    let settings = McpSettings {
-        bearer: Some("sesame".to_owned()),
-        ..McpSettings::default()
-    };
-    let options = McpOptions {
-        servers: [(server.url(), settings)].into(),
-        ..hasty()
-    };
+    let settings = McpSettings::default().with_bearer("sesame".to_owned());
+    let options = hasty().with_servers([(server.url(), settings)].into());
     let around = around_with(options, Some(fetcher(&server)));
     let toolbox = around.toolbox(&server.url()).await;
     assert!(

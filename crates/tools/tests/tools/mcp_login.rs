@@ -131,17 +131,12 @@ fn fetcher(host: &str) -> Arc<Fetcher> {
 /// token that it was asked with.
 async fn tools(host: &str, store: &TokenStore, settings: McpSettings) -> Vec<String> {
     let url = format!("http://{host}/mcp");
-    let options = McpOptions {
-        start: Duration::from_secs(20),
-        tokens: Some(store.clone()),
-        servers: [(url.clone(), settings)].into(),
-        ..McpOptions::default()
-    };
+    let options = McpOptions::default()
+        .with_start(Duration::from_secs(20))
+        .with_tokens(store.clone())
+        .with_servers([(url.clone(), settings)].into());
     let servers = McpServers::new(options, Some(fetcher(host)));
-    let wanted = ServerToolRequest {
-        server: url,
-        ..ServerToolRequest::default()
-    };
+    let wanted = ServerToolRequest::new(url, "");
     let source = servers.source(&wanted).await.unwrap();
     let tools = source.tools().await;
     tools
@@ -247,11 +242,9 @@ async fn an_account_of_the_program_needs_no_person() {
     let (host, asked) = server(3_600);
     let folder = tempfile::tempdir().unwrap();
     let store = TokenStore::new(folder.path().to_owned());
-    let settings = McpSettings {
-        client_id: Some("me".to_owned()),
-        client_secret: Some("a b:c".to_owned()),
-        ..McpSettings::default()
-    };
+    let settings = McpSettings::default()
+        .with_client_id("me".to_owned())
+        .with_client_secret("a b:c".to_owned());
     assert_eq!(tools(&host, &store, settings.clone()).await, ["token-1"]);
     // It is kept for the next run, without what the settings know.
     assert_eq!(tools(&host, &store, settings).await, ["token-1"]);

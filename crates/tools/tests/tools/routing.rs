@@ -383,11 +383,9 @@ async fn a_tool_gets_what_is_beside_the_deadline_verbatim() {
 async fn a_call_that_takes_too_long_ends_with_its_processes() {
     let folder = tempfile::tempdir().unwrap();
     let shell = |timeout: Duration| {
-        let options = ShellOptions {
-            timeout,
-            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
-            ..ShellOptions::default()
-        };
+        let options = ShellOptions::default()
+            .with_timeout(timeout)
+            .with_environment(vec![("PATH".into(), "/usr/bin:/bin".into())]);
         let roots = Roots::new([folder.path().to_owned()]).unwrap();
         let tool = ShellTool::new("wait", "sleep", None, &roots, options);
         Arc::new(tool.unwrap()) as Arc<dyn Tool>
@@ -505,10 +503,8 @@ async fn a_call_of_another_conversation_goes_on() {
 #[tokio::test]
 async fn a_batch_that_is_dropped_leaves_no_process() {
     let folder = tempfile::tempdir().unwrap();
-    let options = ShellOptions {
-        environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
-        ..ShellOptions::default()
-    };
+    let options =
+        ShellOptions::default().with_environment(vec![("PATH".into(), "/usr/bin:/bin".into())]);
     let place = folder.path().canonicalize().unwrap();
     let roots = Roots::new([place.clone()]).unwrap();
     let tool = ShellTool::new("wait", "sh", None, &roots, options).unwrap();

@@ -16,11 +16,9 @@ use logue_tools::{Python, Roots, ShellOptions, ShellTool, Tool, ToolInvocation, 
 use serde_json::json;
 
 fn options(mode: SandboxMode) -> ShellOptions {
-    ShellOptions {
-        environment: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
-        sandbox: Sandbox::with_launcher(env!("CARGO_BIN_EXE_logue-sandbox")).with_mode(mode),
-        ..ShellOptions::default()
-    }
+    ShellOptions::default()
+        .with_environment(vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())])
+        .with_sandbox(Sandbox::with_launcher(env!("CARGO_BIN_EXE_logue-sandbox")).with_mode(mode))
 }
 
 /// The ways of confinement that this machine has. Everything is tested with each.

@@ -155,10 +155,7 @@ async fn links_pipes_binaries_and_large_files_are_not_read() {
             .status();
         assert!(made.unwrap().success());
     }
-    let limits = SearchLimits {
-        file_bytes: 100,
-        ..SearchLimits::default()
-    };
+    let limits = SearchLimits::default().with_file_bytes(100);
     let outcome = limited(&[root], json!({"pattern": "hit"}), limits.clone()).await;
     assert_eq!(
         outcome.text,
@@ -265,40 +262,25 @@ async fn every_limit_is_told() {
     let base = SearchLimits::default();
     let stopped = "there may be more";
     let ask = |limits: SearchLimits| limited(root, json!({"pattern": "hit"}), limits);
-    let lines = ask(SearchLimits {
-        line_bytes: 200,
-        ..base.clone()
-    });
+    let lines = ask(base.clone().with_line_bytes(200));
     let lines = lines.await.text;
     assert!(
         lines.contains("[not searched: what follows 200 bytes in 2 lines]"),
         "{lines}"
     );
-    let entries = ask(SearchLimits {
-        entries: 2,
-        ..base.clone()
-    });
+    let entries = ask(base.clone().with_entries(2));
     let entries = entries.await.text;
     assert!(
         entries.contains("stopped after 2 files and folders") && entries.contains(stopped),
         "{entries}"
     );
-    let output = ask(SearchLimits {
-        output_bytes: 900,
-        ..base.clone()
-    });
+    let output = ask(base.clone().with_output_bytes(900));
     let output = output.await.text;
     assert!(output.contains("because the answer has 900 bytes") && output.len() < 1_300);
-    let matches = ask(SearchLimits {
-        matches: 3,
-        ..base.clone()
-    });
+    let matches = ask(base.clone().with_matches(3));
     let matches = matches.await.text;
     assert!(matches.contains("stopped after 3 matches"), "{matches}");
-    let time = ask(SearchLimits {
-        time: Duration::ZERO,
-        ..base
-    });
+    let time = ask(base.with_time(Duration::ZERO));
     let time = time.await.text;
     assert!(time.contains("stopped after 0 s") && time.contains("no match in 0 files"));
     // A long line is shown around its match, and no character is cut in two.
@@ -362,10 +344,7 @@ fn a_dropped_call_ends_its_thread() {
         )
         .unwrap();
     }
-    let limits = SearchLimits {
-        time: Duration::from_secs(600),
-        ..SearchLimits::default()
-    };
+    let limits = SearchLimits::default().with_time(Duration::from_secs(600));
     let tool = tool(&[folder.path()], limits);
     let arguments = Arguments::from_text(json!({"pattern": "a[ab]{400}c"}).to_string());
     let started = Instant::now();

@@ -13,10 +13,7 @@ use logue_tools::{
 
 fn options() -> ShellOptions {
     let path = std::env::var_os("PATH").unwrap();
-    ShellOptions {
-        environment: vec![("PATH".into(), path)],
-        ..ShellOptions::default()
-    }
+    ShellOptions::default().with_environment(vec![("PATH".into(), path)])
 }
 
 async fn run(folder: &Path, command: &str, arguments: &str, options: ShellOptions) -> ToolResult {
@@ -96,10 +93,7 @@ async fn both_streams_and_the_exit_status_are_told() {
 #[tokio::test]
 async fn output_is_cut_at_its_limit() {
     let folder = tempfile::tempdir().unwrap();
-    let options = ShellOptions {
-        output_bytes: 100,
-        ..options()
-    };
+    let options = options().with_output_bytes(100);
     let outcome = run(
         folder.path(),
         "head -c 5000000 /dev/zero",
@@ -119,10 +113,7 @@ async fn output_is_cut_at_its_limit() {
 async fn a_command_that_hangs_is_killed_with_its_children() {
     let folder = tempfile::tempdir().unwrap();
     let command = script(folder.path(), "trap '' TERM; sleep 300 & echo $!; wait");
-    let options = ShellOptions {
-        timeout: Duration::from_millis(400),
-        ..options()
-    };
+    let options = options().with_timeout(Duration::from_millis(400));
     let outcome = run(folder.path(), &command, r#"{"arguments":[]}"#, options).await;
     assert!(outcome.text.contains("E-TOOL-TIMEOUT"), "{outcome:?}");
     let pid = outcome.text.lines().next().unwrap().to_owned();

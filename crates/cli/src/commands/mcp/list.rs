@@ -1,6 +1,6 @@
 //! `logue mcp list`: the tools that servers offer or that a prompt declares.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -24,11 +24,7 @@ use crate::terminal::{ignore_broken_pipe, print, print_error};
 pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, CliError> {
     let settings = Settings::load()?;
     let wanted = if arguments.from.contains("://") || arguments.from.starts_with("stdio:") {
-        vec![ServerToolRequest {
-            server: arguments.from.clone(),
-            folder: PathBuf::from("."),
-            ..ServerToolRequest::default()
-        }]
+        vec![ServerToolRequest::new(arguments.from.clone(), ".")]
     } else {
         declared(Path::new(&arguments.from))?
     };
@@ -142,13 +138,12 @@ fn declared(path: &Path) -> Result<Vec<ServerToolRequest>, CliError> {
                 server,
                 names,
                 strict,
-            } => Some(ServerToolRequest {
-                server: server.clone(),
-                names: names.clone(),
-                strict: *strict,
-                folder: folder.clone(),
-                roots: vec![folder.clone()],
-            }),
+            } => Some(
+                ServerToolRequest::new(server.clone(), folder.clone())
+                    .with_names(names.clone())
+                    .with_strict(*strict)
+                    .with_roots(vec![folder.clone()]),
+            ),
             _ => None,
         });
     Ok(wanted.collect())

@@ -37,11 +37,10 @@ impl Browser {
             .map_err(|error| (Span::from(search.span()), format!("search: {error}")))?;
         if let Some(results) = &self.results {
             let base = ResultFields::default();
-            let fields = ResultFields {
-                title: self.title.clone().unwrap_or(base.title),
-                url: self.url.clone().unwrap_or(base.url),
-                snippet: self.snippet.clone().unwrap_or(base.snippet),
-            };
+            let fields = ResultFields::default()
+                .with_title(self.title.clone().unwrap_or(base.title))
+                .with_url(self.url.clone().unwrap_or(base.url))
+                .with_snippet(self.snippet.clone().unwrap_or(base.snippet));
             engine = engine.with_results(results.as_str(), fields);
         }
         Ok(Some(key.into_iter().fold(engine, SearchEngine::with_key)))

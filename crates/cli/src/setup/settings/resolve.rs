@@ -20,7 +20,7 @@ use toml::Spanned;
 
 use crate::setup::config::mcp::McpServer;
 use crate::setup::config::model::Model;
-use crate::setup::config::{Layer, Layers};
+use crate::setup::config::{Layer, Layers, Tables};
 use crate::setup::environment::{cache_folder, data_folder, state_folder, variable};
 use crate::setup::settings::accounts::{ANTHROPIC, AccountSettings, OPENAI};
 use crate::setup::settings::{
@@ -40,10 +40,7 @@ pub(super) fn resolve(layers: &Layers) -> Settings {
         model: model(layers),
         run: run(layers),
         caches: caches(layers),
-        mcp: McpOptions {
-            environment: environment.clone(),
-            ..mcp(layers)
-        },
+        mcp: mcp(layers).with_environment(environment.clone()),
         tools: ToolSettings {
             roots: tools::roots(layers),
             shell: tools::policy(layers, environment, home.as_deref()),
@@ -185,19 +182,14 @@ fn caches(layers: &Layers) -> CacheSettings {
 
 fn network(layers: &Layers) -> FetchPolicy {
     let base = FetchPolicy::default();
-    FetchPolicy {
-        hosts: layers
-            .iter()
-            .flat_map(|layer| layer.hosts.clone())
-            .collect(),
-        total: layers
-            .nearest(|tables| tables.network.timeout_seconds)
-            .map_or(base.total, Duration::from_secs),
-        max_bytes: layers
-            .nearest(|tables| tables.network.max_page_bytes)
-            .unwrap_or(base.max_bytes),
-        ..base
-    }
+    let hosts = layers.iter().flat_map(|layer| layer.hosts.clone());
+    let total = layers.nearest(|tables| tables.network.timeout_seconds);
+    let total = total.map_or(base.total, Duration::from_secs);
+    let max_bytes = layers.nearest(|tables| tables.network.max_page_bytes);
+    let max_bytes = max_bytes.unwrap_or(base.max_bytes);
+    base.with_hosts(hosts.collect())
+        .with_total(total)
+        .with_max_bytes(max_bytes)
 }
 
 /// Merges the settings of MCP servers; the first file that names a server counts.
@@ -213,33 +205,30 @@ fn mcp(layers: &Layers) -> McpOptions {
             .entry(name.clone())
             .or_insert_with(|| mcp_server(server));
     }
-    McpOptions {
-        start: layers
-            .nearest(|tables| tables.mcp.start_timeout_seconds)
-            .map_or(base.start, Duration::from_secs),
-        call: layers
-            .nearest(|tables| tables.mcp.call_timeout_seconds)
-            .map_or(base.call, Duration::from_secs),
-        output_bytes: layers
-            .nearest(|tables| tables.mcp.max_output_bytes)
-            .unwrap_or(base.output_bytes),
-        cache: cache.map(|folder| {
-            CatalogCache::new(folder, Duration::from_secs(minutes.saturating_mul(60)))
-        }),
-        tokens: state_folder().map(|folder| TokenStore::new(folder.join("mcp"))),
-        servers,
-        ..base
-    }
+    let cache = cache
+        .map(|folder| CatalogCache::new(folder, Duration::from_secs(minutes.saturating_mul(60))));
+    let seconds = |pick: fn(&Tables) -> Option<u64>, default| {
+        layers.nearest(pick).map_or(default, Duration::from_secs)
+    };
+    let start = seconds(|tables| tables.mcp.start_timeout_seconds, base.start);
+    let call = seconds(|tables| tables.mcp.call_timeout_seconds, base.call);
+    let output_bytes = layers.nearest(|tables| tables.mcp.max_output_bytes);
+    let output_bytes = output_bytes.unwrap_or(base.output_bytes);
+    base.with_start(start)
+        .with_call(call)
+        .with_output_bytes(output_bytes)
+        .with_cache(cache)
+        .with_tokens(state_folder().map(|folder| TokenStore::new(folder.join("mcp"))))
+        .with_servers(servers)
 }
 
 fn mcp_server(server: &McpServer) -> McpSettings {
     let named = |name: &Option<Spanned<String>>| variable(name.as_ref()?.get_ref());
-    McpSettings {
-        headers: server.headers.clone(),
-        bearer: named(&server.bearer_env),
-        client_id: named(&server.client_id_env),
-        client_secret: named(&server.client_secret_env),
-    }
+    McpSettings::default()
+        .with_headers(server.headers.clone())
+        .with_bearer(named(&server.bearer_env))
+        .with_client_id(named(&server.client_id_env))
+        .with_client_secret(named(&server.client_secret_env))
 }
 
 fn trusted_directories(user: Option<&Layer>, home: Option<&Path>) -> Vec<PathBuf> {

@@ -52,11 +52,9 @@ pub(super) fn policy(
     let mut sandbox = launcher.map_or_else(Sandbox::default, Sandbox::with_launcher);
     sandbox.required = required;
     sandbox.home = home.map(Path::to_owned);
-    let base = ShellOptions {
-        environment,
-        sandbox,
-        ..ShellOptions::default()
-    };
+    let base = ShellOptions::default()
+        .with_environment(environment)
+        .with_sandbox(sandbox);
     let general: Vec<(&Table, &Path)> = layers
         .iter()
         .map(|layer| (&layer.tables.tools.all, layer.folder.as_path()))

@@ -29,6 +29,7 @@ pub struct SearchEngine {
 
 /// The members of a result, as names with dots for nested members.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ResultFields {
     /// The member with the title.
     pub title: String,
@@ -45,6 +46,29 @@ impl Default for ResultFields {
             url: "url".to_owned(),
             snippet: "description".to_owned(),
         }
+    }
+}
+
+impl ResultFields {
+    /// Sets the member with the title.
+    #[must_use]
+    pub fn with_title(mut self, title: impl Into<String>) -> Self {
+        self.title = title.into();
+        self
+    }
+
+    /// Sets the member with the URL.
+    #[must_use]
+    pub fn with_url(mut self, url: impl Into<String>) -> Self {
+        self.url = url.into();
+        self
+    }
+
+    /// Sets the member with the snippet.
+    #[must_use]
+    pub fn with_snippet(mut self, snippet: impl Into<String>) -> Self {
+        self.snippet = snippet.into();
+        self
     }
 }
 

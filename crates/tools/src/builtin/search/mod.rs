@@ -24,6 +24,7 @@ use scan::{Query, Scan};
 
 /// The limits of one search.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SearchLimits {
     /// Number of files and directories visited.
     pub entries: usize,
@@ -49,6 +50,50 @@ impl Default for SearchLimits {
             output_bytes: 128 * 1024,
             time: Duration::from_secs(10),
         }
+    }
+}
+
+impl SearchLimits {
+    /// Sets the number of files and directories visited.
+    #[must_use]
+    pub const fn with_entries(mut self, entries: usize) -> Self {
+        self.entries = entries;
+        self
+    }
+
+    /// Sets the maximum size of a searched file in bytes.
+    #[must_use]
+    pub const fn with_file_bytes(mut self, file_bytes: u64) -> Self {
+        self.file_bytes = file_bytes;
+        self
+    }
+
+    /// Sets the number of bytes searched per line.
+    #[must_use]
+    pub const fn with_line_bytes(mut self, line_bytes: usize) -> Self {
+        self.line_bytes = line_bytes;
+        self
+    }
+
+    /// Sets the number of matches that a call may request.
+    #[must_use]
+    pub const fn with_matches(mut self, matches: usize) -> Self {
+        self.matches = matches;
+        self
+    }
+
+    /// Sets the maximum size of the result in bytes.
+    #[must_use]
+    pub const fn with_output_bytes(mut self, output_bytes: usize) -> Self {
+        self.output_bytes = output_bytes;
+        self
+    }
+
+    /// Sets the time limit.
+    #[must_use]
+    pub const fn with_time(mut self, time: Duration) -> Self {
+        self.time = time;
+        self
     }
 }
 
