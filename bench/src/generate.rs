@@ -115,20 +115,15 @@ pub(crate) fn chatmd(bytes: usize) -> String {
         text.push_str(&write::user(&turn.question));
         text.push_str(&write::reasoning(&format!("r{number}"), &[turn.reasoning]));
         for (id, arguments, result) in &turn.calls {
-            text.push_str(&write::tool_call(&write::ToolCallRecord {
-                id: None,
-                tool_call_id: id,
-                function_name: "read_file",
-                custom: false,
-                signature: None,
-                payload: write::Payload::Inline(arguments),
-            }));
-            text.push_str(&write::tool_response(&write::ToolResponseRecord {
-                id: None,
-                tool_call_id: id,
-                custom: false,
-                payload: write::Payload::Inline(result),
-            }));
+            text.push_str(&write::tool_call(&write::ToolCallRecord::new(
+                id,
+                "read_file",
+                write::Payload::Inline(arguments),
+            )));
+            text.push_str(&write::tool_response(&write::ToolResponseRecord::new(
+                id,
+                write::Payload::Inline(result),
+            )));
         }
         text.push_str(&write::assistant(&turn.answer, None));
         number += 1;

@@ -14,20 +14,13 @@ pub fn written(frames: &[FrameBuf]) -> String {
         let element = match frame.role {
             FrameRole::System => write::system(&frame.body),
             FrameRole::Developer => write::developer(&frame.body),
-            FrameRole::Tool => write::tool_response(&write::ToolResponseRecord {
-                id: None,
-                tool_call_id: id,
-                custom: false,
-                payload: Payload::Inline(&frame.body),
-            }),
-            FrameRole::Assistant if frame.is_call() => write::tool_call(&write::ToolCallRecord {
-                id: None,
-                tool_call_id: id,
-                function_name: "read_file",
-                custom: false,
-                signature: None,
-                payload: Payload::Inline(&frame.body),
-            }),
+            FrameRole::Tool => write::tool_response(&write::ToolResponseRecord::new(
+                id,
+                Payload::Inline(&frame.body),
+            )),
+            FrameRole::Assistant if frame.is_call() => write::tool_call(
+                &write::ToolCallRecord::new(id, "read_file", Payload::Inline(&frame.body)),
+            ),
             FrameRole::Assistant if frame.channel == Some(Channel::Analysis) => {
                 write::reasoning(&format!("rs_{number}"), &[&frame.body])
             }

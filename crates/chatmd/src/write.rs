@@ -7,16 +7,10 @@
 //! ```
 //! use chatmd::write;
 //!
-//! let call = write::tool_call(&write::ToolCallRecord {
-//!     id: None,
-//!     tool_call_id: "call_1",
-//!     function_name: "read_file",
-//!     custom: false,
-//!     signature: None,
-//!     payload: write::Payload::Inline("{}"),
-//! });
+//! let payload = write::Payload::Inline("{}");
+//! let call = write::ToolCallRecord::new("call_1", "read_file", payload);
 //! assert_eq!(
-//!     call,
+//!     write::tool_call(&call),
 //!     "<tool_call tool_call_id=\"call_1\" function_name=\"read_file\">\nRAW|{}|RAW</tool_call>\n"
 //! );
 //! ```
@@ -28,7 +22,9 @@ use crate::syntax::attributes::write_attribute;
 use crate::syntax::lexer::{RAW_CLOSE, RAW_OPEN};
 use crate::syntax::tag::Tag;
 
-/// The location of the payload of a tool call or response (ChatMD §7.2, §7.3).
+/// The location of the payload of a tool call or response.
+///
+/// ChatMD §7.2 and §7.3 close the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payload<'a> {
     /// In the element.
@@ -39,6 +35,7 @@ pub enum Payload<'a> {
 
 /// A tool call to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ToolCallRecord<'a> {
     /// The provider's id of the record.
     pub id: Option<&'a str>,
@@ -54,8 +51,44 @@ pub struct ToolCallRecord<'a> {
     pub payload: Payload<'a>,
 }
 
+impl<'a> ToolCallRecord<'a> {
+    /// Creates a function call without an id of the record.
+    pub const fn new(tool_call_id: &'a str, function_name: &'a str, payload: Payload<'a>) -> Self {
+        Self {
+            id: None,
+            tool_call_id,
+            function_name,
+            custom: false,
+            signature: None,
+            payload,
+        }
+    }
+
+    /// Sets the provider's id of the record.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<Option<&'a str>>) -> Self {
+        self.id = id.into();
+        self
+    }
+
+    /// Sets whether it is a `custom_tool_call`.
+    #[must_use]
+    pub const fn with_custom(mut self, custom: bool) -> Self {
+        self.custom = custom;
+        self
+    }
+
+    /// Sets the provider's signature over the call.
+    #[must_use]
+    pub fn with_signature(mut self, signature: impl Into<Option<&'a str>>) -> Self {
+        self.signature = signature.into();
+        self
+    }
+}
+
 /// A tool response to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ToolResponseRecord<'a> {
     /// The provider's id of the record.
     pub id: Option<&'a str>,
@@ -67,10 +100,37 @@ pub struct ToolResponseRecord<'a> {
     pub payload: Payload<'a>,
 }
 
+impl<'a> ToolResponseRecord<'a> {
+    /// Creates the response of a function call without an id of the record.
+    pub const fn new(tool_call_id: &'a str, payload: Payload<'a>) -> Self {
+        Self {
+            id: None,
+            tool_call_id,
+            custom: false,
+            payload,
+        }
+    }
+
+    /// Sets the provider's id of the record.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<Option<&'a str>>) -> Self {
+        self.id = id.into();
+        self
+    }
+
+    /// Sets whether the call is a `custom_tool_call`.
+    #[must_use]
+    pub const fn with_custom(mut self, custom: bool) -> Self {
+        self.custom = custom;
+        self
+    }
+}
+
 /// Text of the model to write.
 ///
 /// `signature` and `continued` are extensions of Logue, which other readers of ChatMD ignore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AssistantMessage<'a> {
     /// The provider's id of the record.
     pub id: Option<&'a str>,
@@ -86,11 +146,61 @@ pub struct AssistantMessage<'a> {
     pub text: &'a str,
 }
 
+impl<'a> AssistantMessage<'a> {
+    /// Creates a message with `text` and without attributes.
+    pub const fn new(text: &'a str) -> Self {
+        Self {
+            id: None,
+            status: None,
+            preamble: false,
+            signature: None,
+            continued: false,
+            text,
+        }
+    }
+
+    /// Sets the provider's id of the record.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<Option<&'a str>>) -> Self {
+        self.id = id.into();
+        self
+    }
+
+    /// Sets the provider's status of the record.
+    #[must_use]
+    pub fn with_status(mut self, status: impl Into<Option<&'a str>>) -> Self {
+        self.status = status.into();
+        self
+    }
+
+    /// Sets whether the text is a preamble to tool calls.
+    #[must_use]
+    pub const fn with_preamble(mut self, preamble: bool) -> Self {
+        self.preamble = preamble;
+        self
+    }
+
+    /// Sets the provider's signature over the text.
+    #[must_use]
+    pub fn with_signature(mut self, signature: impl Into<Option<&'a str>>) -> Self {
+        self.signature = signature.into();
+        self
+    }
+
+    /// Sets whether the text continues the previous response although that has text already.
+    #[must_use]
+    pub const fn with_continued(mut self, continued: bool) -> Self {
+        self.continued = continued;
+        self
+    }
+}
+
 /// Reasoning of the model to write.
 ///
 /// `signature`, `encrypted` and `continued` are extensions of Logue, which other readers of ChatMD
 /// ignore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReasoningRecord<'a> {
     /// The provider's id of the record.
     pub id: Option<&'a str>,
@@ -108,8 +218,66 @@ pub struct ReasoningRecord<'a> {
     pub summaries: &'a [&'a str],
 }
 
+impl<'a> ReasoningRecord<'a> {
+    /// Creates the n-th record of a file, without attributes of a provider.
+    pub const fn new(number: usize, summaries: &'a [&'a str]) -> Self {
+        Self {
+            id: None,
+            number,
+            status: None,
+            signature: None,
+            encrypted: None,
+            continued: false,
+            summaries,
+        }
+    }
+
+    /// Sets the provider's id of the record.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<Option<&'a str>>) -> Self {
+        self.id = id.into();
+        self
+    }
+
+    /// Sets the number of the record in the file.
+    #[must_use]
+    pub const fn with_number(mut self, number: usize) -> Self {
+        self.number = number;
+        self
+    }
+
+    /// Sets the provider's status of the record.
+    #[must_use]
+    pub fn with_status(mut self, status: impl Into<Option<&'a str>>) -> Self {
+        self.status = status.into();
+        self
+    }
+
+    /// Sets the provider's signature over the reasoning.
+    #[must_use]
+    pub fn with_signature(mut self, signature: impl Into<Option<&'a str>>) -> Self {
+        self.signature = signature.into();
+        self
+    }
+
+    /// Sets reasoning that only the provider can decrypt.
+    #[must_use]
+    pub fn with_encrypted(mut self, encrypted: impl Into<Option<&'a str>>) -> Self {
+        self.encrypted = encrypted.into();
+        self
+    }
+
+    /// Sets whether the record continues the previous response although that has text already.
+    #[must_use]
+    pub const fn with_continued(mut self, continued: bool) -> Self {
+        self.continued = continued;
+        self
+    }
+}
+
 /// Settings to write (ChatMD §4).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ConfigRecord<'a> {
     /// Name of the model.
     pub model: Option<&'a str>,
@@ -121,12 +289,44 @@ pub struct ConfigRecord<'a> {
     pub reasoning_effort: Option<&'a str>,
 }
 
+impl<'a> ConfigRecord<'a> {
+    /// Sets the name of the model.
+    #[must_use]
+    pub fn with_model(mut self, model: impl Into<Option<&'a str>>) -> Self {
+        self.model = model.into();
+        self
+    }
+
+    /// Sets the maximum number of tokens of one response.
+    #[must_use]
+    pub fn with_max_tokens(mut self, max_tokens: impl Into<Option<u64>>) -> Self {
+        self.max_tokens = max_tokens.into();
+        self
+    }
+
+    /// Sets the sampling temperature.
+    #[must_use]
+    pub fn with_temperature(mut self, temperature: impl Into<Option<f64>>) -> Self {
+        self.temperature = temperature.into();
+        self
+    }
+
+    /// Sets the reasoning effort.
+    #[must_use]
+    pub fn with_reasoning_effort(mut self, reasoning_effort: impl Into<Option<&'a str>>) -> Self {
+        self.reasoning_effort = reasoning_effort.into();
+        self
+    }
+}
+
 /// Writes `<config/>`.
 ///
 /// ```
 /// use chatmd::write;
 ///
-/// let config = write::ConfigRecord { model: Some("gpt-4o"), temperature: Some(0.5), ..write::ConfigRecord::default() };
+/// let config = write::ConfigRecord::default()
+///     .with_model("gpt-4o")
+///     .with_temperature(0.5);
 /// assert_eq!(write::config(&config), "<config model=\"gpt-4o\" temperature=\"0.5\"/>\n");
 /// ```
 pub fn config(config: &ConfigRecord<'_>) -> String {
@@ -152,6 +352,7 @@ pub fn config(config: &ConfigRecord<'_>) -> String {
 
 /// A message to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MessageRecord<'a> {
     /// Role of the author, which determines the element.
     pub role: MessageRole,
@@ -163,17 +364,38 @@ pub struct MessageRecord<'a> {
     pub text: &'a str,
 }
 
+impl<'a> MessageRecord<'a> {
+    /// Creates a message without attributes.
+    pub const fn new(role: MessageRole, text: &'a str) -> Self {
+        Self {
+            role,
+            name: None,
+            id: None,
+            text,
+        }
+    }
+
+    /// Sets the name of the participant.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<Option<&'a str>>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Sets the provider's id of an assistant message.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<Option<&'a str>>) -> Self {
+        self.id = id.into();
+        self
+    }
+}
+
 /// Writes a message with all its attributes.
 ///
 /// ```
 /// use chatmd::{MessageRole, write};
 ///
-/// let message = write::MessageRecord {
-///     role: MessageRole::User,
-///     name: Some("Ada"),
-///     id: None,
-///     text: "Hello",
-/// };
+/// let message = write::MessageRecord::new(MessageRole::User, "Hello").with_name("Ada");
 /// assert_eq!(write::message(&message), "<user name=\"Ada\">\nRAW|Hello|RAW</user>\n");
 /// ```
 pub fn message(message: &MessageRecord<'_>) -> String {
@@ -212,7 +434,7 @@ pub fn assistant(text: &str, id: Option<&str>) -> String {
 /// ```
 /// use chatmd::write;
 ///
-/// let answer = write::AssistantMessage { preamble: true, text: "Let me look.", ..write::AssistantMessage::default() };
+/// let answer = write::AssistantMessage::new("Let me look.").with_preamble(true);
 /// assert_eq!(
 ///     write::assistant_message(&answer),
 ///     "<assistant phase=\"commentary\">\nRAW|Let me look.|RAW</assistant>\n"
@@ -251,7 +473,7 @@ pub fn reasoning<S: AsRef<str>>(id: &str, summaries: &[S]) -> String {
 /// ```
 /// use chatmd::write;
 ///
-/// let reasoning = write::ReasoningRecord { number: 1, summaries: &["Hm."], ..write::ReasoningRecord::default() };
+/// let reasoning = write::ReasoningRecord::new(1, &["Hm."]);
 /// assert_eq!(
 ///     write::reasoning_record(&reasoning),
 ///     "<reasoning id=\"reasoning_1\">\n<summary>\nRAW|Hm.|RAW</summary>\n</reasoning>\n"

@@ -123,26 +123,24 @@ impl Values {
             Tag::Developer => write::developer(&self.payload),
             Tag::Assistant => write::assistant(&self.payload, id),
             Tag::Reasoning => write::reasoning(&self.call, &self.summaries()),
-            Tag::ToolCall => write::tool_call(&write::ToolCallRecord {
-                id,
-                tool_call_id: &self.call,
-                function_name: &self.name,
-                custom: self.custom,
-                signature: id,
-                payload: self.payload(),
-            }),
-            Tag::ToolResponse => write::tool_response(&write::ToolResponseRecord {
-                id,
-                tool_call_id: &self.call,
-                custom: self.custom,
-                payload: self.payload(),
-            }),
-            _ => write::config(&write::ConfigRecord {
-                model: Some(&self.name),
-                max_tokens: Some(self.call.len() as u64),
-                temperature: Some(self.temperature),
-                reasoning_effort: id,
-            }),
+            Tag::ToolCall => write::tool_call(
+                &write::ToolCallRecord::new(&self.call, &self.name, self.payload())
+                    .with_id(id)
+                    .with_custom(self.custom)
+                    .with_signature(id),
+            ),
+            Tag::ToolResponse => write::tool_response(
+                &write::ToolResponseRecord::new(&self.call, self.payload())
+                    .with_id(id)
+                    .with_custom(self.custom),
+            ),
+            _ => write::config(
+                &write::ConfigRecord::default()
+                    .with_model(self.name.as_str())
+                    .with_max_tokens(self.call.len() as u64)
+                    .with_temperature(self.temperature)
+                    .with_reasoning_effort(id),
+            ),
         }
     }
 

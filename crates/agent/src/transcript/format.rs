@@ -135,23 +135,22 @@ impl TranscriptFormat {
             TranscriptItem::ToolCall(call) => {
                 let text = call.arguments.as_str();
                 let place = self.place(Payload::Call, call, text, held)?;
-                write::tool_call(&write::ToolCallRecord {
-                    id: None,
-                    tool_call_id: &call.id,
-                    function_name: &call.name,
-                    custom: call.kind == CallKind::Custom,
-                    signature: call.signature.as_deref(),
-                    payload: payload(place.as_deref(), text),
-                })
+                write::tool_call(
+                    &write::ToolCallRecord::new(
+                        &call.id,
+                        &call.name,
+                        payload(place.as_deref(), text),
+                    )
+                    .with_custom(call.kind == CallKind::Custom)
+                    .with_signature(call.signature.as_deref()),
+                )
             }
             TranscriptItem::ToolResponse { call, text } => {
                 let place = self.place(Payload::Result, call, text, held)?;
-                write::tool_response(&write::ToolResponseRecord {
-                    id: None,
-                    tool_call_id: &call.id,
-                    custom: call.kind == CallKind::Custom,
-                    payload: payload(place.as_deref(), text),
-                })
+                write::tool_response(
+                    &write::ToolResponseRecord::new(&call.id, payload(place.as_deref(), text))
+                        .with_custom(call.kind == CallKind::Custom),
+                )
             }
         })
     }
@@ -163,13 +162,12 @@ impl TranscriptFormat {
                 text,
                 signature,
                 preamble,
-            } => write::assistant_message(&write::AssistantMessage {
-                preamble: *preamble,
-                signature: signature.as_deref(),
-                continued,
-                text,
-                ..write::AssistantMessage::default()
-            }),
+            } => write::assistant_message(
+                &write::AssistantMessage::new(text)
+                    .with_preamble(*preamble)
+                    .with_signature(signature.as_deref())
+                    .with_continued(continued),
+            ),
             ContentBlock::Thinking {
                 text,
                 signature,
@@ -177,29 +175,25 @@ impl TranscriptFormat {
             } => {
                 let text = text.as_str();
                 let summaries = if text.is_empty() { &[][..] } else { &[text] };
-                self.reasoning(write::ReasoningRecord {
-                    id: id.as_deref(),
-                    signature: signature.as_deref(),
-                    continued,
-                    summaries,
-                    ..write::ReasoningRecord::default()
-                })
+                self.reasoning(
+                    write::ReasoningRecord::new(0, summaries)
+                        .with_id(id.as_deref())
+                        .with_signature(signature.as_deref())
+                        .with_continued(continued),
+                )
             }
-            ContentBlock::RedactedThinking { data } => self.reasoning(write::ReasoningRecord {
-                encrypted: Some(data),
-                continued,
-                ..write::ReasoningRecord::default()
-            }),
+            ContentBlock::RedactedThinking { data } => self.reasoning(
+                write::ReasoningRecord::new(0, &[])
+                    .with_encrypted(data.as_str())
+                    .with_continued(continued),
+            ),
             _ => String::new(),
         }
     }
 
     fn reasoning(&mut self, record: write::ReasoningRecord<'_>) -> String {
         self.reasoning_count += 1;
-        write::reasoning_record(&write::ReasoningRecord {
-            number: self.reasoning_count,
-            ..record
-        })
+        write::reasoning_record(&record.with_number(self.reasoning_count))
     }
 
     /// Writes a payload to a file and returns its name; `None` if inline.

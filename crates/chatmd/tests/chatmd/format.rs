@@ -129,29 +129,21 @@ fn errors_come_back_instead() {
 
 #[test]
 fn what_the_writer_writes_is_formatted() {
-    let mut text = write::config(&write::ConfigRecord {
-        model: Some("m"),
-        ..write::ConfigRecord::default()
-    });
+    let mut text = write::config(&write::ConfigRecord::default().with_model("m"));
     text.push('\n');
     for element in [
         write::system("Be brief."),
         write::user("a\n\n  <b> |RAW "),
         write::reasoning("r", &["thinking"]),
-        write::tool_call(&write::ToolCallRecord {
-            id: None,
-            tool_call_id: "c",
-            function_name: "f",
-            custom: true,
-            signature: None,
-            payload: write::Payload::External("./.chatmd/0.json"),
-        }),
-        write::tool_response(&write::ToolResponseRecord {
-            id: Some("i"),
-            tool_call_id: "c",
-            custom: true,
-            payload: write::Payload::Inline("{}"),
-        }),
+        write::tool_call(
+            &write::ToolCallRecord::new("c", "f", write::Payload::External("./.chatmd/0.json"))
+                .with_custom(true),
+        ),
+        write::tool_response(
+            &write::ToolResponseRecord::new("c", write::Payload::Inline("{}"))
+                .with_id("i")
+                .with_custom(true),
+        ),
         write::assistant("Done.\n", Some("a")),
     ] {
         text = write::append(&text, &element);

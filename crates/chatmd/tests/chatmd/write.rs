@@ -32,23 +32,17 @@ fn messages(text: &str) -> Vec<ChatMessage> {
 }
 
 fn response(id: &str, payload: &str) -> String {
-    write::tool_response(&write::ToolResponseRecord {
-        id: Some(id),
-        tool_call_id: id,
-        custom: false,
-        payload: write::Payload::Inline(payload),
-    })
+    write::tool_response(
+        &write::ToolResponseRecord::new(id, write::Payload::Inline(payload)).with_id(id),
+    )
 }
 
 fn call(id: &str, payload: &str) -> String {
-    write::tool_call(&write::ToolCallRecord {
-        id: Some(id),
-        tool_call_id: id,
-        function_name: id,
-        custom: true,
-        signature: None,
-        payload: write::Payload::Inline(payload),
-    })
+    write::tool_call(
+        &write::ToolCallRecord::new(id, id, write::Payload::Inline(payload))
+            .with_id(id)
+            .with_custom(true),
+    )
 }
 
 fn assert_round_trip(payload: &str) {
@@ -157,14 +151,11 @@ fn the_layout_of_elements() {
          RAW|a|RAW</tool_call>\n"
     );
     assert_eq!(
-        write::tool_call(&write::ToolCallRecord {
-            id: None,
-            tool_call_id: "c",
-            function_name: "f",
-            custom: false,
-            signature: None,
-            payload: write::Payload::External("./.chatmd/0.tool-call.c.json"),
-        }),
+        write::tool_call(&write::ToolCallRecord::new(
+            "c",
+            "f",
+            write::Payload::External("./.chatmd/0.tool-call.c.json")
+        )),
         "<tool_call tool_call_id=\"c\" function_name=\"f\">\n  \
          <doc src=\"./.chatmd/0.tool-call.c.json\" local/>\n</tool_call>\n"
     );
@@ -193,12 +184,10 @@ fn a_newline_separates_an_appended_element_only_where_one_is_needed() {
 #[test]
 fn external_payloads_are_read_from_the_world() {
     let path = "./.chatmd/0 \"quoted\" & <odd>\\";
-    let text = write::tool_response(&write::ToolResponseRecord {
-        id: None,
-        tool_call_id: "c",
-        custom: false,
-        payload: write::Payload::External(path),
-    });
+    let text = write::tool_response(&write::ToolResponseRecord::new(
+        "c",
+        write::Payload::External(path),
+    ));
     let tree = parse(&text);
     let (document, _) = Document::from_tree(&tree);
     let mut world = MemoryWorld::new().with(path, " \n{}|RAW ");
@@ -258,14 +247,8 @@ proptest! {
 
     #[test]
     fn any_id_and_name_come_back(id in hostile(), item in hostile(), name in hostile()) {
-        let text = write::tool_call(&write::ToolCallRecord {
-            id: Some(&item),
-            tool_call_id: &id,
-            function_name: &name,
-            custom: false,
-            signature: None,
-            payload: write::Payload::Inline("{}"),
-        });
+        let call = write::ToolCallRecord::new(&id, &name, write::Payload::Inline("{}"));
+        let text = write::tool_call(&call.with_id(item.as_str()));
         let tree = parse(&text);
         prop_assert!(tree.diagnostics().is_empty());
         for attribute in tree.elements().flat_map(|node| node.attributes()) {

@@ -249,12 +249,7 @@ fn turn() -> impl Strategy<Value = String> {
             chatmd::MessageRole::System,
             chatmd::MessageRole::Developer,
         ];
-        write::message(&write::MessageRecord {
-            role: speakers[who],
-            name: name.as_deref(),
-            id: None,
-            text: &text,
-        })
+        write::message(&write::MessageRecord::new(speakers[who], &text).with_name(name.as_deref()))
     });
     let call = (any::<bool>(), words(), words());
     let answer = (
@@ -269,12 +264,10 @@ fn turn() -> impl Strategy<Value = String> {
             text.push_str(&write::reasoning("r", &[thought]));
         }
         if let Some((name, reply)) = &reply {
-            text.push_str(&write::message(&write::MessageRecord {
-                role: chatmd::MessageRole::Assistant,
-                name: name.as_deref(),
-                id: None,
-                text: reply,
-            }));
+            text.push_str(&write::message(
+                &write::MessageRecord::new(chatmd::MessageRole::Assistant, reply)
+                    .with_name(name.as_deref()),
+            ));
         }
         let mut responses = String::new();
         for (index, (custom, arguments, result)) in calls.iter().enumerate() {
@@ -284,20 +277,14 @@ fn turn() -> impl Strategy<Value = String> {
             } else {
                 json!({ "text": arguments }).to_string()
             };
-            text.push_str(&write::tool_call(&write::ToolCallRecord {
-                id: None,
-                tool_call_id: &id,
-                function_name: "look_up",
-                custom: *custom,
-                signature: None,
-                payload: write::Payload::Inline(&arguments),
-            }));
-            responses.push_str(&write::tool_response(&write::ToolResponseRecord {
-                id: None,
-                tool_call_id: &id,
-                custom: *custom,
-                payload: write::Payload::Inline(result),
-            }));
+            text.push_str(&write::tool_call(
+                &write::ToolCallRecord::new(&id, "look_up", write::Payload::Inline(&arguments))
+                    .with_custom(*custom),
+            ));
+            responses.push_str(&write::tool_response(
+                &write::ToolResponseRecord::new(&id, write::Payload::Inline(result))
+                    .with_custom(*custom),
+            ));
         }
         text + &responses
     });
@@ -313,12 +300,11 @@ fn document() -> impl Strategy<Value = String> {
     );
     (config, prop::collection::vec(turn(), 1..6)).prop_map(|(config, turns)| {
         let (model, max_tokens, temperature, effort) = config;
-        let config = write::ConfigRecord {
-            model: model.as_deref(),
-            max_tokens: max_tokens.map(u64::from),
-            temperature: temperature.map(|value| f64::from(value) / 100.0),
-            reasoning_effort: effort.as_deref(),
-        };
+        let config = write::ConfigRecord::default()
+            .with_model(model.as_deref())
+            .with_max_tokens(max_tokens.map(u64::from))
+            .with_temperature(temperature.map(|value| f64::from(value) / 100.0))
+            .with_reasoning_effort(effort.as_deref());
         let config = if config == write::ConfigRecord::default() {
             String::new()
         } else {

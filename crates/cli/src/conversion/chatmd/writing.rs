@@ -34,12 +34,11 @@ pub(crate) fn write(transcript: &Transcript) -> Text {
 
 fn config(header: &HeaderBuf, out: &mut String, losses: &mut Vec<Loss>) {
     let settings = &header.generation_settings;
-    let values = element::ConfigRecord {
-        model: header.model.as_deref(),
-        max_tokens: settings.get("max_tokens").and_then(Value::as_u64),
-        temperature: settings.get("temperature").and_then(Value::as_f64),
-        reasoning_effort: settings.get("reasoning_effort").and_then(Value::as_str),
-    };
+    let values = element::ConfigRecord::default()
+        .with_model(header.model.as_deref())
+        .with_max_tokens(settings.get("max_tokens").and_then(Value::as_u64))
+        .with_temperature(settings.get("temperature").and_then(Value::as_f64))
+        .with_reasoning_effort(settings.get("reasoning_effort").and_then(Value::as_str));
     let kept = [
         ("max_tokens", values.max_tokens.is_some()),
         ("temperature", values.temperature.is_some()),
@@ -93,13 +92,10 @@ impl Writing<'_> {
         if message.name.is_some() && message.name.as_deref() != called {
             self.note("the name of a tool dropped, as its call does not contain it");
         }
-        self.out
-            .push_str(&element::tool_response(&element::ToolResponseRecord {
-                id: None,
-                tool_call_id: id,
-                custom: call.is_some_and(|(kind, _)| *kind == CallKind::Custom),
-                payload: element::Payload::Inline(&message.text()),
-            }));
+        self.out.push_str(&element::tool_response(
+            &element::ToolResponseRecord::new(id, element::Payload::Inline(&message.text()))
+                .with_custom(call.is_some_and(|(kind, _)| *kind == CallKind::Custom)),
+        ));
     }
 
     fn assistant<'m>(&mut self, message: &'m ChatMessage, calls: &mut Calls<'m>) {
@@ -133,13 +129,10 @@ impl Writing<'_> {
                                 self.note("reasoning after a text becomes a separate message");
                             }
                             *self.reasoning += 1;
-                            let record = element::ReasoningRecord {
-                                id: id.as_deref(),
-                                number: *self.reasoning,
-                                signature: signature.as_deref(),
-                                summaries: &[text],
-                                ..element::ReasoningRecord::default()
-                            };
+                            let summaries = [text.as_str()];
+                            let record = element::ReasoningRecord::new(*self.reasoning, &summaries)
+                                .with_id(id.as_deref())
+                                .with_signature(signature.as_deref());
                             self.out.push_str(&element::reasoning_record(&record));
                         }
                         _ => self.note("content of an unknown kind dropped"),
@@ -152,15 +145,15 @@ impl Writing<'_> {
         }
         for call in &message.tool_calls {
             calls.insert(&call.id, (call.kind, &call.name));
-            self.out
-                .push_str(&element::tool_call(&element::ToolCallRecord {
-                    id: None,
-                    tool_call_id: &call.id,
-                    function_name: &call.name,
-                    custom: call.kind == CallKind::Custom,
-                    signature: call.signature.as_deref(),
-                    payload: element::Payload::Inline(call.arguments.as_str()),
-                }));
+            self.out.push_str(&element::tool_call(
+                &element::ToolCallRecord::new(
+                    &call.id,
+                    &call.name,
+                    element::Payload::Inline(call.arguments.as_str()),
+                )
+                .with_custom(call.kind == CallKind::Custom)
+                .with_signature(call.signature.as_deref()),
+            ));
         }
     }
 
@@ -168,13 +161,9 @@ impl Writing<'_> {
         if text.trim().is_empty() {
             self.note("a message of white space, which readers ignore");
         }
-        self.out
-            .push_str(&element::message(&element::MessageRecord {
-                role: speaker,
-                name,
-                id: None,
-                text,
-            }));
+        self.out.push_str(&element::message(
+            &element::MessageRecord::new(speaker, text).with_name(name),
+        ));
     }
 
     fn note(&mut self, text: &str) {
