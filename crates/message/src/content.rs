@@ -1,6 +1,8 @@
 //! Message content: absent, a string or a list of blocks, kept in its original form.
 
 /// The content of a message.
+///
+/// The three forms are closed: message formats have no others. New kinds of content are blocks.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Content {
     /// No content, as in an assistant message that only calls tools.
@@ -114,6 +116,7 @@ impl ContentBlock {
 
 /// The location of image data.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ImageSource {
     /// A URL that the provider fetches.
     Url(String),
@@ -123,6 +126,7 @@ pub enum ImageSource {
 
 /// The level of detail at which a model reads an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ImageDetail {
     /// The provider decides.
     Auto,

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 /// The declaration of one tool in a provider request.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ToolDefinition {
     /// The name of the tool in calls.
     pub name: String,
@@ -24,5 +25,12 @@ impl ToolDefinition {
             parameters,
             strict: false,
         }
+    }
+
+    /// Sets whether the provider should enforce the schema exactly.
+    #[must_use]
+    pub const fn with_strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
     }
 }

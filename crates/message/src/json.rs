@@ -8,9 +8,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Arguments, CallKind, ChatMessage, Content, ContentBlock, ImageDetail, ImageSource, Role,
-    ToolCall,
+    Arguments, CallKind, ChatMessage, Content, ContentBlock, ImageDetail, ImageSource,
+    MessageJsonError, Role, ToolCall,
 };
+
+const ROLES: &str = "system, developer, user, assistant or tool";
+const BLOCKS: &str = "text, thinking, redacted_thinking or image";
 
 impl ChatMessage {
     /// Returns the message as a JSON object.
@@ -41,56 +44,57 @@ impl ChatMessage {
 
     /// Parses a message from a JSON object.
     ///
-    /// The rules of its role are not checked; see [`ChatMessage::validate`].
+    /// The rules of its role are not checked; see [`ChatMessage::validate`]. Fields that the form
+    /// does not define are ignored.
     ///
     /// # Errors
     ///
-    /// Returns a message that names the invalid field.
-    pub fn from_json(value: &Value) -> Result<Self, String> {
-        let object = value.as_object().ok_or("a message must be an object")?;
-        let word = string(object, "role")?.ok_or("role: is required")?;
-        let (role, mut developer) = match word.as_str() {
+    /// Returns [`MessageJsonError`] if a required field is missing, a value has a wrong type, or a
+    /// role, block type or other word is unknown.
+    pub fn from_json(value: &Value) -> Result<Self, MessageJsonError> {
+        let fields = Fields::new(value, String::new())?;
+        let (role, mut developer) = match fields.required("role", ROLES)? {
             "developer" => (Role::System, true),
-            other => (
-                Role::parse(other).ok_or_else(|| format!("role: `{other}` is not a role"))?,
-                false,
-            ),
+            word => match Role::parse(word) {
+                Some(role) => (role, false),
+                None => return Err(fields.unknown("role", ROLES, word)),
+            },
         };
-        if string(object, "authority")?.as_deref() == Some("developer") {
-            developer = true;
+        match fields.string("authority")? {
+            None => {}
+            Some("developer") => developer = true,
+            Some(word) => return Err(fields.unknown("authority", "developer", word)),
         }
-        let content = match object.get("content") {
-            None | Some(Value::Null) => Content::Absent,
+        let content = match fields.get("content") {
+            None => Content::Absent,
             Some(Value::String(text)) => Content::Text(text.clone()),
             Some(Value::Array(items)) => Content::Blocks(
                 items
                     .iter()
                     .enumerate()
-                    .map(|(at, item)| {
-                        block_from_json(item).map_err(|why| format!("content[{at}]{why}"))
-                    })
+                    .map(|(index, item)| block_from_json(item, format!("content[{index}]")))
                     .collect::<Result<_, _>>()?,
             ),
-            Some(_) => return Err("content: must be a string or a list of blocks".into()),
+            Some(other) => {
+                return Err(fields.wrong_type("content", "a string or a list of blocks", other));
+            }
         };
-        let tool_calls = match object.get("tool_calls") {
-            None | Some(Value::Null) => Vec::new(),
+        let tool_calls = match fields.get("tool_calls") {
+            None => Vec::new(),
             Some(Value::Array(items)) => items
                 .iter()
                 .enumerate()
-                .map(|(at, item)| {
-                    call_from_json(item).map_err(|why| format!("tool_calls[{at}].{why}"))
-                })
+                .map(|(index, item)| call_from_json(item, format!("tool_calls[{index}]")))
                 .collect::<Result<_, _>>()?,
-            Some(_) => return Err("tool_calls: must be a list".into()),
+            Some(other) => return Err(fields.wrong_type("tool_calls", "a list", other)),
         };
         Ok(Self {
             role,
             developer,
             content,
             tool_calls,
-            tool_call_id: string(object, "tool_call_id")?,
-            name: string(object, "name")?,
+            tool_call_id: fields.owned("tool_call_id")?,
+            name: fields.owned("name")?,
         })
     }
 }
@@ -114,11 +118,63 @@ fn put(object: &mut Map<String, Value>, key: &str, value: Option<&str>) {
     }
 }
 
-fn string(object: &Map<String, Value>, key: &str) -> Result<Option<String>, String> {
-    match object.get(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(format!("{key}: must be a string")),
+/// An object of the JSON form and its path.
+struct Fields<'v> {
+    object: &'v Map<String, Value>,
+    path: String,
+}
+
+impl<'v> Fields<'v> {
+    fn new(value: &'v Value, path: String) -> Result<Self, MessageJsonError> {
+        match value {
+            Value::Object(object) => Ok(Self { object, path }),
+            other => Err(MessageJsonError::type_of(&path, "an object", other)),
+        }
+    }
+
+    fn path(&self, key: &str) -> String {
+        if self.path.is_empty() {
+            return key.to_owned();
+        }
+        format!("{}.{key}", self.path)
+    }
+
+    /// Returns the value of a field; null counts as absent.
+    fn get(&self, key: &str) -> Option<&'v Value> {
+        self.object.get(key).filter(|value| !value.is_null())
+    }
+
+    fn string(&self, key: &str) -> Result<Option<&'v str>, MessageJsonError> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(self.wrong_type(key, "a string", other)),
+        }
+    }
+
+    fn owned(&self, key: &str) -> Result<Option<String>, MessageJsonError> {
+        Ok(self.string(key)?.map(str::to_owned))
+    }
+
+    fn required(&self, key: &str, expected: &'static str) -> Result<&'v str, MessageJsonError> {
+        self.string(key)?
+            .ok_or_else(|| MessageJsonError::missing(&self.path(key), expected))
+    }
+
+    fn flag(&self, key: &str) -> Result<bool, MessageJsonError> {
+        match self.get(key) {
+            None => Ok(false),
+            Some(Value::Bool(value)) => Ok(*value),
+            Some(other) => Err(self.wrong_type(key, "a boolean", other)),
+        }
+    }
+
+    fn wrong_type(&self, key: &str, expected: &'static str, value: &Value) -> MessageJsonError {
+        MessageJsonError::type_of(&self.path(key), expected, value)
+    }
+
+    fn unknown(&self, key: &str, expected: &'static str, word: &str) -> MessageJsonError {
+        MessageJsonError::word(&self.path(key), expected, word)
     }
 }
 
@@ -169,54 +225,54 @@ fn block_to_json(block: &ContentBlock) -> Value {
     Value::Object(object)
 }
 
-fn block_from_json(value: &Value) -> Result<ContentBlock, String> {
-    let object = value.as_object().ok_or(": must be an object")?;
-    let field = |key: &str| string(object, key).map_err(|why| format!(".{why}"));
-    let required = |key: &str| field(key)?.ok_or_else(|| format!(".{key}: is required"));
-    match required("type")?.as_str() {
+fn block_from_json(value: &Value, path: String) -> Result<ContentBlock, MessageJsonError> {
+    let fields = Fields::new(value, path)?;
+    match fields.required("type", BLOCKS)? {
         "text" => Ok(ContentBlock::Text {
-            text: required("text")?,
-            signature: field("signature")?,
-            preamble: object
-                .get("preamble")
-                .and_then(Value::as_bool)
-                .unwrap_or(false),
+            text: fields.required("text", "a string")?.to_owned(),
+            signature: fields.owned("signature")?,
+            preamble: fields.flag("preamble")?,
         }),
         "thinking" => Ok(ContentBlock::Thinking {
-            text: required("text")?,
-            signature: field("signature")?,
-            id: field("id")?,
+            text: fields.required("text", "a string")?.to_owned(),
+            signature: fields.owned("signature")?,
+            id: fields.owned("id")?,
         }),
         "redacted_thinking" => Ok(ContentBlock::RedactedThinking {
-            data: required("data")?,
+            data: fields.required("data", "a string")?.to_owned(),
         }),
         "image" => {
-            let source = object.get("source").and_then(Value::as_object);
-            let source = source.ok_or(".source: is required")?;
-            let inner = |key: &str| {
-                string(source, key)
-                    .map_err(|why| format!(".source.{why}"))?
-                    .ok_or_else(|| format!(".source.{key}: is required"))
-            };
-            let source = match inner("type")?.as_str() {
-                "url" => ImageSource::Url(inner("url")?),
-                "inline" => ImageSource::Inline(inner("base64_data")?),
-                other => return Err(format!(".source.type: `{other}` is not url or inline")),
-            };
-            let detail = match field("detail")? {
+            let detail = match fields.string("detail")? {
                 None => None,
-                Some(word) => Some(
-                    ImageDetail::parse(&word)
-                        .ok_or_else(|| format!(".detail: `{word}` is not auto, low or high"))?,
-                ),
+                Some(word) => match ImageDetail::parse(word) {
+                    Some(detail) => Some(detail),
+                    None => return Err(fields.unknown("detail", "auto, low or high", word)),
+                },
             };
             Ok(ContentBlock::Image {
-                source,
-                media_type: field("media_type")?,
+                source: image_source_from_json(&fields)?,
+                media_type: fields.owned("media_type")?,
                 detail,
             })
         }
-        other => Err(format!(".type: `{other}` is not a content block")),
+        other => Err(fields.unknown("type", BLOCKS, other)),
+    }
+}
+
+fn image_source_from_json(image: &Fields<'_>) -> Result<ImageSource, MessageJsonError> {
+    let path = image.path("source");
+    let Some(source) = image.get("source") else {
+        return Err(MessageJsonError::missing(&path, "an object"));
+    };
+    let fields = Fields::new(source, path)?;
+    match fields.required("type", "url or inline")? {
+        "url" => Ok(ImageSource::Url(
+            fields.required("url", "a string")?.to_owned(),
+        )),
+        "inline" => Ok(ImageSource::Inline(
+            fields.required("base64_data", "a string")?.to_owned(),
+        )),
+        other => Err(fields.unknown("type", "url or inline", other)),
     }
 }
 
@@ -245,26 +301,29 @@ fn call_to_json(call: &ToolCall) -> Value {
     Value::Object(object)
 }
 
-fn call_from_json(value: &Value) -> Result<ToolCall, String> {
-    let object = value.as_object().ok_or("must be an object")?;
-    let id = string(object, "id")?.ok_or("id: is required")?;
-    let name = string(object, "name")?.ok_or("name: is required")?;
-    let arguments = match (string(object, "arguments_text")?, object.get("arguments")) {
+fn call_from_json(value: &Value, path: String) -> Result<ToolCall, MessageJsonError> {
+    let fields = Fields::new(value, path)?;
+    let id = fields.required("id", "a string")?.to_owned();
+    let name = fields.required("name", "a string")?.to_owned();
+    let arguments = match (fields.string("arguments_text")?, fields.get("arguments")) {
         (Some(text), _) => Arguments::from_text(text),
-        (None, None | Some(Value::Null)) => Arguments::default(),
+        (None, None) => Arguments::default(),
         (None, Some(Value::String(text))) => Arguments::from_text(text.clone()),
         (None, Some(Value::Object(map))) => Arguments::from_object(map),
-        (None, Some(_)) => return Err("arguments: must be an object or null".into()),
+        (None, Some(other)) => {
+            return Err(fields.wrong_type("arguments", "an object, a string or null", other));
+        }
     };
-    let kind = match string(object, "kind")?.as_deref() {
+    let kind = match fields.string("kind")? {
+        None | Some("function") => CallKind::Function,
         Some("custom") => CallKind::Custom,
-        _ => CallKind::Function,
+        Some(word) => return Err(fields.unknown("kind", "function or custom", word)),
     };
     Ok(ToolCall {
         id,
         name,
         arguments,
         kind,
-        signature: string(object, "signature")?,
+        signature: fields.owned("signature")?,
     })
 }

@@ -27,6 +27,7 @@ mod content;
 mod definition;
 mod history;
 mod json;
+mod json_error;
 mod message;
 #[cfg(feature = "schema")]
 pub mod schema;
@@ -36,6 +37,7 @@ mod validate;
 pub use content::{Content, ContentBlock, ImageDetail, ImageSource};
 pub use definition::ToolDefinition;
 pub use history::{HistoryRepair, repair_history};
+pub use json_error::MessageJsonError;
 pub use message::{ChatMessage, InstructionRank, Role};
 pub use tool_call::{Arguments, ArgumentsError, CallKind, ToolCall};
 pub use validate::ShapeError;

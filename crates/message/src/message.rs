@@ -4,7 +4,8 @@ use crate::{Content, ContentBlock, ToolCall};
 
 /// The author of a message, in the four roles of model providers.
 ///
-/// [`InstructionRank`] is the finer rank of an instruction.
+/// The list is closed: wire formats have no others. [`InstructionRank`] is the finer rank of an
+/// instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Instructions.
@@ -48,7 +49,7 @@ impl std::fmt::Display for Role {
 
 /// The rank of an instruction: `system > developer > user > assistant > tool`.
 ///
-/// Defined by OpenChatML 2.2 §4. No conversion raises it.
+/// Defined by OpenChatML 2.2 §4, which closes the list. No conversion raises it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum InstructionRank {
     /// The output of a tool.
@@ -68,6 +69,7 @@ pub enum InstructionRank {
 /// A developer message is a system message whose [`InstructionRank`] is `Developer`. A provider with
 /// a developer role gets that role; any other provider still gets an instruction.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ChatMessage {
     /// The author.
     pub role: Role,

@@ -7,6 +7,8 @@
 use serde_json::{Map, Value};
 
 /// The kind of a call: function, or a provider's "custom" call with free text.
+///
+/// ChatMD §7.1 closes the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum CallKind {
     /// A call with JSON arguments.
@@ -18,6 +20,7 @@ pub enum CallKind {
 
 /// A call of one tool.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ToolCall {
     /// The id, unique within its message; kept verbatim.
     pub id: String,
@@ -45,6 +48,20 @@ impl ToolCall {
             kind: CallKind::Function,
             signature: None,
         }
+    }
+
+    /// Sets the kind of the call.
+    #[must_use]
+    pub const fn with_kind(mut self, kind: CallKind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// Sets the provider's signature over the call.
+    #[must_use]
+    pub fn with_signature(mut self, signature: impl Into<Option<String>>) -> Self {
+        self.signature = signature.into();
+        self
     }
 }
 

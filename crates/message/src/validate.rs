@@ -13,6 +13,7 @@ use crate::{ChatMessage, Content, ContentBlock, ImageSource, Role};
 
 /// An invalid combination of role and content (category `chat_message_shape_invalid`).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ShapeError {
     /// The invalid field, such as `content[1].text`.
     pub field: String,

@@ -74,6 +74,7 @@ impl<'a> ModelRequest<'a> {
 
 /// The policy for tool calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ToolChoice {
     /// The model decides.
     #[default]
@@ -87,7 +88,17 @@ pub enum ToolChoice {
 }
 
 /// The sampling settings; the server decides on absent ones.
+///
+/// ```
+/// use logue_model::SamplingSettings;
+///
+/// let settings = SamplingSettings::default()
+///     .with_temperature(0.2)
+///     .with_stop(vec!["END".to_owned()]);
+/// assert_eq!(settings.max_tokens, None);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct SamplingSettings {
     /// The sampling temperature.
     pub temperature: Option<f64>,
@@ -123,5 +134,61 @@ impl SamplingSettings {
         settings
             .into_iter()
             .filter_map(|(name, value)| Some((name, value?)))
+    }
+
+    /// Sets the sampling temperature.
+    #[must_use]
+    pub fn with_temperature(mut self, temperature: impl Into<Option<f64>>) -> Self {
+        self.temperature = temperature.into();
+        self
+    }
+
+    /// Sets the maximum number of tokens of one response.
+    #[must_use]
+    pub fn with_max_tokens(mut self, max_tokens: impl Into<Option<u64>>) -> Self {
+        self.max_tokens = max_tokens.into();
+        self
+    }
+
+    /// Sets the reasoning effort.
+    #[must_use]
+    pub fn with_reasoning_effort(mut self, reasoning_effort: impl Into<Option<String>>) -> Self {
+        self.reasoning_effort = reasoning_effort.into();
+        self
+    }
+
+    /// Sets the probability mass of nucleus sampling.
+    #[must_use]
+    pub fn with_top_p(mut self, top_p: impl Into<Option<f64>>) -> Self {
+        self.top_p = top_p.into();
+        self
+    }
+
+    /// Sets the sampling seed.
+    #[must_use]
+    pub fn with_seed(mut self, seed: impl Into<Option<i64>>) -> Self {
+        self.seed = seed.into();
+        self
+    }
+
+    /// Sets the penalty on a token in proportion to its frequency.
+    #[must_use]
+    pub fn with_frequency_penalty(mut self, frequency_penalty: impl Into<Option<f64>>) -> Self {
+        self.frequency_penalty = frequency_penalty.into();
+        self
+    }
+
+    /// Sets the penalty on a token that has occurred.
+    #[must_use]
+    pub fn with_presence_penalty(mut self, presence_penalty: impl Into<Option<f64>>) -> Self {
+        self.presence_penalty = presence_penalty.into();
+        self
+    }
+
+    /// Sets the texts that end the response.
+    #[must_use]
+    pub fn with_stop(mut self, stop: Vec<String>) -> Self {
+        self.stop = stop;
+        self
     }
 }

@@ -108,6 +108,7 @@ impl FinishReason {
 
 /// The token counts of one response, as the server reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Usage {
     /// The tokens of the request.
     pub input_tokens: u64,
@@ -117,6 +118,32 @@ pub struct Usage {
     pub cached_tokens: u64,
     /// The tokens of the response that were reasoning.
     pub reasoning_tokens: u64,
+}
+
+impl Usage {
+    /// Creates counts without cached tokens and reasoning.
+    pub const fn new(input_tokens: u64, output_tokens: u64) -> Self {
+        Self {
+            input_tokens,
+            output_tokens,
+            cached_tokens: 0,
+            reasoning_tokens: 0,
+        }
+    }
+
+    /// Sets the number of request tokens that the server had cached.
+    #[must_use]
+    pub const fn with_cached_tokens(mut self, cached_tokens: u64) -> Self {
+        self.cached_tokens = cached_tokens;
+        self
+    }
+
+    /// Sets the number of response tokens that were reasoning.
+    #[must_use]
+    pub const fn with_reasoning_tokens(mut self, reasoning_tokens: u64) -> Self {
+        self.reasoning_tokens = reasoning_tokens;
+        self
+    }
 }
 
 impl std::ops::AddAssign for Usage {

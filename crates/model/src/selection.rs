@@ -56,6 +56,7 @@ impl ProviderKind {
 /// assert_eq!((selection.kind, selection.model.as_str()), (ProviderKind::Anthropic, "some-model"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ModelSelection {
     /// The provider.
     pub kind: ProviderKind,

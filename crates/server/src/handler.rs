@@ -216,6 +216,7 @@ fn images(content: &Content) -> impl Iterator<Item = ContentBlock> + '_ {
                 ContentBlock::image(data.clone(), kind)
             }
             ImageSource::Url(url) => ContentBlock::text(format!("[image: {url}]")),
+            _ => ContentBlock::text("[image]"),
         }),
         _ => None,
     })

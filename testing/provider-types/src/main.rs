@@ -119,54 +119,42 @@ fn cases() -> Vec<Case> {
         messages: hello(),
         tools,
         schema: Some(schema()),
-        settings: SamplingSettings {
-            reasoning_effort: effort.map(str::to_owned),
-            ..SamplingSettings::default()
-        },
+        settings: SamplingSettings::default().with_reasoning_effort(effort.map(str::to_owned)),
         ..Case::default()
     };
     vec![
         Case {
             name: "words",
             messages: hello(),
-            settings: SamplingSettings {
-                temperature: Some(0.5),
-                max_tokens: Some(64),
-                top_p: Some(0.9),
-                ..SamplingSettings::default()
-            },
+            settings: SamplingSettings::default()
+                .with_temperature(0.5)
+                .with_max_tokens(64)
+                .with_top_p(0.9),
             ..Case::default()
         },
         Case {
             name: "every setting",
             messages: hello(),
-            settings: SamplingSettings {
-                seed: Some(7),
-                frequency_penalty: Some(0.5),
-                presence_penalty: Some(0.5),
-                stop: vec!["END".to_owned()],
-                ..SamplingSettings::default()
-            },
+            settings: SamplingSettings::default()
+                .with_seed(7)
+                .with_frequency_penalty(0.5)
+                .with_presence_penalty(0.5)
+                .with_stop(vec!["END".to_owned()]),
             ..Case::default()
         },
         Case {
             name: "a limit and an end",
             messages: hello(),
-            settings: SamplingSettings {
-                max_tokens: Some(64),
-                stop: vec!["END".to_owned()],
-                ..SamplingSettings::default()
-            },
+            settings: SamplingSettings::default()
+                .with_max_tokens(64)
+                .with_stop(vec!["END".to_owned()]),
             ..Case::default()
         },
         Case {
             name: "everything",
             messages: everything(),
             tools: tools(),
-            settings: SamplingSettings {
-                reasoning_effort: Some("high".to_owned()),
-                ..SamplingSettings::default()
-            },
+            settings: SamplingSettings::default().with_reasoning_effort("high".to_owned()),
             ..Case::default()
         },
         choice("none", ToolChoice::None),
@@ -191,10 +179,7 @@ fn everything() -> Vec<ChatMessage> {
         media_type: Some("image/png".to_owned()),
         detail: Some(ImageDetail::High),
     };
-    let custom = ToolCall {
-        kind: CallKind::Custom,
-        ..ToolCall::new("c3", "patch", "*** Begin")
-    };
+    let custom = ToolCall::new("c3", "patch", "*** Begin").with_kind(CallKind::Custom);
     vec![
         ChatMessage::system("Be brief."),
         ChatMessage::developer("Use tools."),

@@ -117,12 +117,10 @@ impl Prompt {
         if let Some(transcript) = self.transcript() {
             return transcript.settings.clone();
         }
-        SamplingSettings {
-            temperature: self.config.temperature,
-            max_tokens: self.config.max_tokens,
-            reasoning_effort: self.config.reasoning_effort.clone(),
-            ..SamplingSettings::default()
-        }
+        SamplingSettings::default()
+            .with_temperature(self.config.temperature)
+            .with_max_tokens(self.config.max_tokens)
+            .with_reasoning_effort(self.config.reasoning_effort.clone())
     }
 
     /// The number of reasoning records in the document.

@@ -143,16 +143,15 @@ fn settings(header: &Header, diagnostics: &mut Vec<Diagnostic>) -> SamplingSetti
         }
     };
     let effort = given.get("reasoning_effort").and_then(Value::as_str);
-    SamplingSettings {
-        temperature,
-        max_tokens: max_tokens.and_then(Value::as_u64),
-        reasoning_effort: effort.map(str::to_owned),
-        top_p,
-        seed: seed.and_then(Value::as_i64),
-        frequency_penalty,
-        presence_penalty,
-        stop,
-    }
+    SamplingSettings::default()
+        .with_temperature(temperature)
+        .with_max_tokens(max_tokens.and_then(Value::as_u64))
+        .with_reasoning_effort(effort.map(str::to_owned))
+        .with_top_p(top_p)
+        .with_seed(seed.and_then(Value::as_i64))
+        .with_frequency_penalty(frequency_penalty)
+        .with_presence_penalty(presence_penalty)
+        .with_stop(stop)
 }
 
 /// Returns the built-in tools that the header names.

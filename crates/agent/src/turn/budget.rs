@@ -316,11 +316,10 @@ impl Spend {
         let count = |key: &str| value.get(key).and_then(Value::as_u64);
         let usage = count("input_tokens").zip(count("output_tokens"));
         Self {
-            usage: usage.map(|(input_tokens, output_tokens)| Usage {
-                input_tokens,
-                output_tokens,
-                cached_tokens: count("cached_tokens").unwrap_or(0),
-                reasoning_tokens: count("reasoning_tokens").unwrap_or(0),
+            usage: usage.map(|(input_tokens, output_tokens)| {
+                Usage::new(input_tokens, output_tokens)
+                    .with_cached_tokens(count("cached_tokens").unwrap_or(0))
+                    .with_reasoning_tokens(count("reasoning_tokens").unwrap_or(0))
             }),
             tokens: count("tokens").unwrap_or(0),
             cost: value.get("cost").and_then(Value::as_f64),
@@ -335,11 +334,8 @@ fn estimated(request: &ModelRequest<'_>, answer: &ModelResponse) -> Usage {
     let asked = messages
         .map(|message| message.to_json().to_string().len())
         .sum();
-    Usage {
-        input_tokens: tokens(asked),
-        output_tokens: tokens(answer.message.to_json().to_string().len()),
-        ..Usage::default()
-    }
+    let answered = answer.message.to_json().to_string().len();
+    Usage::new(tokens(asked), tokens(answered))
 }
 
 #[expect(

@@ -137,7 +137,8 @@ pub(crate) fn calls(state: &State) -> Result<Vec<PendingCall>, NodeError> {
     let Some(message) = kept.get("message") else {
         return Ok(Vec::new());
     };
-    let message = ChatMessage::from_json(message).map_err(NodeError::new)?;
+    let message = ChatMessage::from_json(message);
+    let message = message.map_err(|error| NodeError::new(error.to_string()))?;
     let permission = |at: usize| {
         let word = kept
             .get("permissions")

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use logue_agent::{FileLoader, Prompt, TranscriptFile, TranscriptItem, TranscriptWriter as _};
-use logue_message::{Arguments, CallKind, ChatMessage, Content, ContentBlock, ToolCall};
+use logue_message::{CallKind, ChatMessage, Content, ContentBlock, ToolCall};
 use logue_tools::Roots;
 use proptest::prelude::*;
 
@@ -88,16 +88,15 @@ fn content() -> impl Strategy<Value = Content> {
 
 fn call() -> impl Strategy<Value = (ToolCall, String)> {
     let call = (id(), text(), text(), any::<bool>(), opaque());
-    let call = call.prop_map(|(id, name, arguments, custom, signature)| ToolCall {
-        id,
-        name,
-        arguments: Arguments::from_text(arguments),
-        kind: if custom {
+    let call = call.prop_map(|(id, name, arguments, custom, signature)| {
+        let kind = if custom {
             CallKind::Custom
         } else {
             CallKind::Function
-        },
-        signature,
+        };
+        ToolCall::new(id, name, arguments)
+            .with_kind(kind)
+            .with_signature(signature)
     });
     (call, text())
 }
@@ -222,11 +221,9 @@ fn an_answer_as_it_stands_in_the_file() {
         signature: signature.map(str::to_owned),
         id: id.map(str::to_owned),
     };
-    let call = ToolCall {
-        kind: CallKind::Custom,
-        signature: Some("s3".to_owned()),
-        ..ToolCall::new("c1", "apply_patch", "*** Begin Patch")
-    };
+    let call = ToolCall::new("c1", "apply_patch", "*** Begin Patch")
+        .with_kind(CallKind::Custom)
+        .with_signature("s3".to_owned());
     let answer = ChatMessage::assistant(vec![
         thinking(Some("rs_1"), Some("s1"), "First."),
         ContentBlock::RedactedThinking {

@@ -9,7 +9,7 @@ use logue_agent::{
     Redaction, RedactionError, ResponseCache, TranscriptError, TranscriptFile, TranscriptItem,
     TranscriptWriter as _,
 };
-use logue_message::{Arguments, ChatMessage, ContentBlock, ToolCall};
+use logue_message::{ChatMessage, ContentBlock, ToolCall};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -254,11 +254,8 @@ fn assert_no_secret(folder: &Path) {
 
 /// Elements that hold the secret wherever something is said.
 fn elements() -> Vec<TranscriptItem> {
-    let call = ToolCall {
-        signature: Some("signed".into()),
-        arguments: Arguments::from_text(format!("{{\"key\":\"{SECRET}\"}}")),
-        ..ToolCall::new("c1", "f", "")
-    };
+    let call = ToolCall::new("c1", "f", format!("{{\"key\":\"{SECRET}\"}}"))
+        .with_signature("signed".to_owned());
     let answer = ChatMessage::assistant(vec![
         ContentBlock::Thinking {
             text: format!("hm, {SECRET}"),

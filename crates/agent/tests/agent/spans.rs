@@ -173,11 +173,7 @@ impl Provider for Script {
 
 fn says(text: &str) -> ModelResponse {
     let message = ChatMessage::assistant(format!("{text} {MARKER}"));
-    ModelResponse::new(message, FinishReason::Stop).with_usage(Some(Usage {
-        input_tokens: 12,
-        output_tokens: 3,
-        ..Usage::default()
-    }))
+    ModelResponse::new(message, FinishReason::Stop).with_usage(Some(Usage::new(12, 3)))
 }
 
 fn calls(calls: &[(&str, &str)]) -> ModelResponse {

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use logue_message::{Arguments, ChatMessage, Content, ContentBlock, ToolCall};
+use logue_message::{ChatMessage, Content, ContentBlock, ToolCall};
 use logue_source::{Diagnostic, DiagnosticCode, Span};
 
 use crate::document::content::ContentItem;
@@ -237,13 +237,15 @@ impl<'d, 'a> Assembler<'d, 'a> {
         self.functions
             .insert(&call.tool_call_id, &call.function_name);
         let arguments = self.payload(&call.content, call.opener);
-        self.response.calls.push(ToolCall {
-            id: call.tool_call_id.clone(),
-            name: call.function_name.clone(),
-            arguments: Arguments::from_text(arguments),
-            kind: call.kind,
-            signature: call.signature.clone(),
-        });
+        self.response.calls.push(
+            ToolCall::new(
+                call.tool_call_id.clone(),
+                call.function_name.clone(),
+                arguments,
+            )
+            .with_kind(call.kind)
+            .with_signature(call.signature.clone()),
+        );
     }
 
     fn tool_response(&mut self, response: &ToolResponseElement) {

@@ -5,6 +5,8 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use logue_message::ChatMessage;
+
 use crate::store::{OutcomeKind, StoreError, StoredOutcome};
 
 use super::outcome::ChatTurnOutcome;
@@ -195,8 +197,9 @@ impl<E: Send + 'static> Inner<E> {
         let messages = self
             .messages(session, stored.replies_from, stored.replies_to)
             .await?;
-        let read =
-            |message| logue_message::ChatMessage::from_json(message).map_err(StoreError::Damaged);
+        let read = |message| {
+            ChatMessage::from_json(message).map_err(|error| StoreError::Damaged(error.to_string()))
+        };
         let messages: Result<_, _> = messages.iter().map(read).collect();
         Ok(ChatTurnOutcome::from_stored(stored, messages?))
     }

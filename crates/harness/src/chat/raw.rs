@@ -21,11 +21,11 @@ impl<E: Send + 'static> ChatHarness<E> {
     ) -> ChatTurnOutcome {
         match ChatMessage::from_json(message) {
             Ok(message) => self.send_with(session_id, message, options).await,
-            Err(why) => {
+            Err(error) => {
                 let failure = if session_id.is_empty() {
                     Failure::unresolved()
                 } else {
-                    Failure::new(ShapeError::CATEGORY, why)
+                    Failure::new(ShapeError::CATEGORY, error.to_string())
                 };
                 self.inner.errored(failure, None)
             }

@@ -14,6 +14,12 @@ fn illegal_shapes_name_the_field() {
         detail: None,
     };
     let call = || ToolCall::new("c", "f", "{}");
+    let mut without_id = ChatMessage::tool("", "x");
+    without_id.tool_call_id = None;
+    let mut without_content = ChatMessage::tool("c", "x");
+    without_content.content = Content::Absent;
+    let mut developer = ChatMessage::user("x");
+    developer.developer = true;
     let cases: Vec<(ChatMessage, &str)> = vec![
         (ChatMessage::system(""), "content"),
         (
@@ -42,27 +48,9 @@ fn illegal_shapes_name_the_field() {
             ChatMessage::assistant("x").with_tool_calls(vec![call(), call()]),
             "tool_calls[1].id",
         ),
-        (
-            ChatMessage {
-                tool_call_id: None,
-                ..ChatMessage::tool("", "x")
-            },
-            "tool_call_id",
-        ),
-        (
-            ChatMessage {
-                content: Content::Absent,
-                ..ChatMessage::tool("c", "x")
-            },
-            "content",
-        ),
-        (
-            ChatMessage {
-                developer: true,
-                ..ChatMessage::user("x")
-            },
-            "role",
-        ),
+        (without_id, "tool_call_id"),
+        (without_content, "content"),
+        (developer, "role"),
     ];
     for (message, field) in cases {
         assert_eq!(message.validate().unwrap_err().field, field, "{message:?}");
@@ -131,6 +119,81 @@ fn arguments_are_an_object_in_json_and_keep_their_text() {
     let value = json!({"role": "assistant", "content": "", "tool_calls": [
         {"id": "c", "name": "f", "arguments": {"a": 1}}]});
     assert_eq!(ChatMessage::from_json(&value).unwrap().to_json(), value);
+}
+
+#[test]
+fn invalid_json_names_the_path_and_the_expected_value() {
+    let call = |field: &str, value: serde_json::Value| {
+        let mut call = json!({"id": "c", "name": "f"});
+        call[field] = value;
+        json!({"role": "assistant", "tool_calls": [call]})
+    };
+    let block = |block: serde_json::Value| json!({"role": "user", "content": [block]});
+    let cases = [
+        (json!([]), "expected an object, found a list"),
+        (
+            json!({}),
+            "role: missing; expected system, developer, user, assistant or tool",
+        ),
+        (
+            json!({"role": "bot\u{1b}"}),
+            "role: expected system, developer, user, assistant or tool, found `bot\\u{1b}`",
+        ),
+        (
+            json!({"role": "system", "authority": "root"}),
+            "authority: expected developer, found `root`",
+        ),
+        (
+            json!({"role": "user", "content": 1}),
+            "content: expected a string or a list of blocks, found a number",
+        ),
+        (
+            json!({"role": "user", "content": ["x"]}),
+            "content[0]: expected an object, found a string",
+        ),
+        (
+            block(json!({"type": "text", "text": "x", "preamble": "yes"})),
+            "content[0].preamble: expected a boolean, found a string",
+        ),
+        (
+            block(json!({"type": "audio"})),
+            "content[0].type: expected text, thinking, redacted_thinking or image, found `audio`",
+        ),
+        (
+            block(json!({"type": "image", "source": "x"})),
+            "content[0].source: expected an object, found a string",
+        ),
+        (
+            block(json!({"type": "image", "source": {"type": "url"}})),
+            "content[0].source.url: missing; expected a string",
+        ),
+        (
+            block(json!({"type": "image", "detail": "huge"})),
+            "content[0].detail: expected auto, low or high, found `huge`",
+        ),
+        (
+            json!({"role": "assistant", "tool_calls": {}}),
+            "tool_calls: expected a list, found an object",
+        ),
+        (
+            call("kind", json!("remote")),
+            "tool_calls[0].kind: expected function or custom, found `remote`",
+        ),
+        (
+            call("arguments", json!([1])),
+            "tool_calls[0].arguments: expected an object, a string or null, found a list",
+        ),
+        (
+            call("signature", json!(7)),
+            "tool_calls[0].signature: expected a string, found a number",
+        ),
+    ];
+    for (value, expected) in cases {
+        let error = ChatMessage::from_json(&value).unwrap_err();
+        assert_eq!(error.to_string(), expected, "{value}");
+        let read = serde_json::from_value::<ChatMessage>(value).unwrap_err();
+        assert_eq!(read.to_string(), expected);
+    }
 }
 
 proptest! {

@@ -147,10 +147,9 @@ impl NameMap {
     }
 
     fn tool(&self, tool: &ToolDefinition) -> ToolDefinition {
-        ToolDefinition {
-            name: self.sanitized(&tool.name).into_owned(),
-            ..tool.clone()
-        }
+        let mut sanitized = tool.clone();
+        sanitized.name = self.sanitized(&tool.name).into_owned();
+        sanitized
     }
 
     fn message(&self, message: &ChatMessage) -> ChatMessage {

@@ -24,6 +24,7 @@ pub struct ServerReport {
 
 /// The address of a server and the parameters of a probe.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct ServerProbe {
     /// The base URL, to which `/models` is appended.
     pub base_url: String,
@@ -44,6 +45,31 @@ impl std::fmt::Debug for ServerProbe {
 }
 
 impl ServerProbe {
+    /// Creates a probe of a server without headers.
+    ///
+    /// The time limit is 10 seconds.
+    pub fn new(base_url: impl Into<String>) -> Self {
+        Self {
+            base_url: base_url.into(),
+            headers: Vec::new(),
+            timeout: Duration::from_secs(10),
+        }
+    }
+
+    /// Sets the request headers.
+    #[must_use]
+    pub fn with_headers(mut self, headers: Vec<(String, String)>) -> Self {
+        self.headers = headers;
+        self
+    }
+
+    /// Sets the time limit of one request.
+    #[must_use]
+    pub const fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
     /// Requests the list of models and detects the software.
     ///
     /// # Errors

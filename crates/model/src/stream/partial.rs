@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use logue_message::{Arguments, CallKind, ChatMessage, Content, ContentBlock, ToolCall};
+use logue_message::{CallKind, ChatMessage, Content, ContentBlock, ToolCall};
 use serde_json::Value;
 
 use crate::http::ServerError;
@@ -50,13 +50,7 @@ impl PartialResponse {
         let calls: Vec<ToolCall> = self
             .calls
             .into_iter()
-            .map(|call| ToolCall {
-                id: call.id,
-                name: call.name,
-                arguments: Arguments::from_text(call.arguments),
-                kind: call.kind,
-                signature: None,
-            })
+            .map(|call| ToolCall::new(call.id, call.name, call.arguments).with_kind(call.kind))
             .collect();
         let finish_reason = match self.finish_reason {
             // Many servers report "stop" for a response with tool calls.

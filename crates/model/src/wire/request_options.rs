@@ -146,11 +146,24 @@ pub(crate) fn add_instruction(messages: &mut Vec<ChatMessage>, instruction: &str
 }
 
 /// Returns the URL of an image, with inline data as a `data:` URL.
-pub(crate) fn image_url(source: &ImageSource, media_type: Option<&str>) -> String {
+pub(crate) fn image_url(
+    source: &ImageSource,
+    media_type: Option<&str>,
+) -> Result<String, ProviderError> {
     match source {
-        ImageSource::Url(url) => url.clone(),
-        ImageSource::Inline(data) => {
-            format!("data:{};base64,{data}", media_type.unwrap_or("image/png"))
-        }
+        ImageSource::Url(url) => Ok(url.clone()),
+        ImageSource::Inline(data) => Ok(format!(
+            "data:{};base64,{data}",
+            media_type.unwrap_or("image/png")
+        )),
+        _ => Err(unsupported_image()),
     }
+}
+
+/// Returns the error for an image source that the wire formats cannot express.
+pub(crate) fn unsupported_image() -> ProviderError {
+    ProviderError::new(
+        Category::UnsupportedContentBlock,
+        "images are supported only as a URL or as inline data",
+    )
 }

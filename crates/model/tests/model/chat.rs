@@ -32,10 +32,7 @@ async fn ask(server: &ModelServer) -> (Result<ModelResponse, ProviderError>, Vec
         "does f",
         json!({"type": "object", "properties": {}}),
     )];
-    let settings = SamplingSettings {
-        temperature: Some(0.5),
-        ..SamplingSettings::default()
-    };
+    let settings = SamplingSettings::default().with_temperature(0.5);
     let request = ModelRequest::new("m", &messages, &settings).with_tools(&tools);
     let mut events = Vec::new();
     let result = provider

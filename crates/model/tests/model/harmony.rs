@@ -140,12 +140,9 @@ async fn an_answer_and_a_call_are_read_from_every_kind_of_server() {
 #[tokio::test]
 async fn usage_counts_what_was_cached_and_what_was_thought() {
     let (result, _) = hear(emitted(Wire::VllmIds, ANSWERING), Wire::VllmIds).await;
-    let usage = Usage {
-        input_tokens: 11,
-        output_tokens: 7,
-        cached_tokens: 3,
-        reasoning_tokens: 2,
-    };
+    let usage = Usage::new(11, 7)
+        .with_cached_tokens(3)
+        .with_reasoning_tokens(2);
     assert_eq!(result.unwrap().usage, Some(usage));
 }
 

@@ -142,10 +142,7 @@ async fn built_in_tools_are_told_of_in_the_words_that_the_model_knows() {
         )]),
         ChatMessage::tool("a", "4").with_name("python"),
     ];
-    let settings = SamplingSettings {
-        reasoning_effort: Some("high".to_owned()),
-        ..SamplingSettings::default()
-    };
+    let settings = SamplingSettings::default().with_reasoning_effort("high".to_owned());
     let request = ModelRequest::new("m", &messages, &settings).with_tools(&tools);
     let prompt = prompt(&request).await;
     assert!(prompt.contains("Reasoning: high\n\n# Tools\n\n## browser\n\n// Tool for browsing."));
@@ -161,10 +158,7 @@ async fn built_in_tools_are_told_of_in_the_words_that_the_model_knows() {
 #[tokio::test]
 async fn the_request_has_the_fields_of_its_server() {
     let messages = [ChatMessage::user("hello")];
-    let settings = SamplingSettings {
-        temperature: Some(0.5),
-        ..SamplingSettings::default()
-    };
+    let settings = SamplingSettings::default().with_temperature(0.5);
     let request = ModelRequest::new("m", &messages, &settings);
     let fields = |mut body: Value| {
         body.as_object_mut().unwrap().remove("prompt");
@@ -342,10 +336,7 @@ async fn what_the_model_cannot_take_is_refused_before_it_is_sent() {
     let asked = ask(vec![hi(Wire::VllmIds)], &request, |_| {}).await;
     let error = asked.result.unwrap_err();
     assert_eq!(error.category, Category::UnsupportedContentBlock);
-    let settings = SamplingSettings {
-        reasoning_effort: Some("enormous".to_owned()),
-        ..SamplingSettings::default()
-    };
+    let settings = SamplingSettings::default().with_reasoning_effort("enormous".to_owned());
     let messages = [ChatMessage::user("hello")];
     let request = ModelRequest::new("m", &messages, &settings);
     let asked = ask(vec![hi(Wire::VllmIds)], &request, |_| {}).await;

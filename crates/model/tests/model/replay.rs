@@ -32,10 +32,7 @@ async fn ask(
     messages: &[ChatMessage],
     temperature: Option<f64>,
 ) -> Result<ModelResponse, ProviderError> {
-    let settings = SamplingSettings {
-        temperature,
-        ..SamplingSettings::default()
-    };
+    let settings = SamplingSettings::default().with_temperature(temperature);
     let request = ModelRequest::new("", messages, &settings);
     provider.complete(&request, &mut |_| {}).await
 }
@@ -155,10 +152,7 @@ async fn a_live_run_leaves_a_recording_that_plays() {
         "says \"rain\"",
         json!({"type": "object"}),
     )];
-    let settings = SamplingSettings {
-        max_tokens: Some(9),
-        ..SamplingSettings::default()
-    };
+    let settings = SamplingSettings::default().with_max_tokens(9);
     let mut messages = vec![
         ChatMessage::developer("d"),
         ChatMessage::user("<|start|>system"),

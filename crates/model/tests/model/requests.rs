@@ -72,10 +72,7 @@ fn image() -> ContentBlock {
 
 /// A conversation with everything in it that servers differ in.
 fn conversation() -> Vec<ChatMessage> {
-    let custom = ToolCall {
-        kind: CallKind::Custom,
-        ..ToolCall::new("c3", "patch", "*** Begin")
-    };
+    let custom = ToolCall::new("c3", "patch", "*** Begin").with_kind(CallKind::Custom);
     vec![
         ChatMessage::system("Be brief."),
         ChatMessage::developer("Use tools."),
@@ -149,12 +146,9 @@ fn lines(body: &Value) -> String {
 
 async fn whole(format: Format, profile: ServerProfile) -> String {
     let (messages, tools) = (conversation(), tools());
-    let settings = SamplingSettings {
-        temperature: (profile.name != "anthropic").then_some(0.5),
-        reasoning_effort: None,
-        max_tokens: Some(100),
-        ..SamplingSettings::default()
-    };
+    let settings = SamplingSettings::default()
+        .with_temperature((profile.name != "anthropic").then_some(0.5))
+        .with_max_tokens(100);
     let request = ModelRequest::new("m", &messages, &settings).with_tools(&tools);
     lines(&sent(format, profile, &request).await.unwrap())
 }

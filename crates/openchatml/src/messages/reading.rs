@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use logue_message::{Arguments, CallKind, ChatMessage, Content, ContentBlock, Role, ToolCall};
+use logue_message::{CallKind, ChatMessage, Content, ContentBlock, Role, ToolCall};
 
 use super::{PREAMBLE, recipient_of, tool_of, types_of};
 use crate::document::owned::FrameBuf;
@@ -116,7 +116,7 @@ impl Reading<'_> {
         }
         let purpose = self.purpose(index, frame);
         self.note_losses(index, frame, purpose);
-        let message = match frame.role {
+        let mut message = match frame.role {
             FrameRole::Assistant => return self.assistant(index, frame, purpose),
             FrameRole::System | FrameRole::Other => ChatMessage::system(frame.body.as_str()),
             FrameRole::Developer => ChatMessage::developer(frame.body.as_str()),
@@ -125,18 +125,17 @@ impl Reading<'_> {
                 if frame.call_id.is_none() {
                     self.note(index, "a tool's reply without `call_id` answers no call");
                 }
-                ChatMessage {
-                    tool_call_id: frame.call_id.clone(),
-                    ..ChatMessage::new(Role::Tool, frame.body.as_str())
-                }
+                let mut reply = ChatMessage::new(Role::Tool, frame.body.as_str());
+                reply.tool_call_id.clone_from(&frame.call_id);
+                reply
             }
         };
-        let name = frame.name.as_deref().map(|name| match frame.role {
+        message.name = frame.name.as_deref().map(|name| match frame.role {
             FrameRole::Tool => self.tool(index, name).to_owned(),
             _ => name.to_owned(),
         });
         self.flush();
-        self.messages.push(ChatMessage { name, ..message });
+        self.messages.push(message);
     }
 
     /// The use of a frame. An answered id is used up.
@@ -274,13 +273,12 @@ impl Reading<'_> {
             content_type.is_some() && content_type != written.1,
             "content_type dropped",
         );
-        ToolCall {
-            id: frame.call_id.clone().unwrap_or_default(),
-            name: name.to_owned(),
-            arguments: Arguments::from_text(frame.body.as_str()),
-            kind,
-            signature: None,
-        }
+        ToolCall::new(
+            frame.call_id.clone().unwrap_or_default(),
+            name,
+            frame.body.as_str(),
+        )
+        .with_kind(kind)
     }
 
     fn open(&mut self, frame: &FrameBuf) -> &mut Open {
@@ -313,11 +311,9 @@ impl Reading<'_> {
         if content == Content::Absent && open.calls.is_empty() {
             return;
         }
-        let message = ChatMessage::assistant(content).with_tool_calls(open.calls);
-        self.messages.push(ChatMessage {
-            name: open.name,
-            ..message
-        });
+        let mut message = ChatMessage::assistant(content).with_tool_calls(open.calls);
+        message.name = open.name;
+        self.messages.push(message);
     }
 
     /// Notes what a message has no place for.

@@ -225,10 +225,7 @@ impl Messages {
             return Err(());
         };
         let (name, text) = self.tool(tool, arguments)?;
-        Ok(ToolCall {
-            kind,
-            ..ToolCall::new(id, name, text)
-        })
+        Ok(ToolCall::new(id, name, text).with_kind(kind))
     }
 
     fn tool(&mut self, node: Node<'_>, arguments: &str) -> Result<(String, String), ()> {

@@ -111,10 +111,7 @@ fn return_ends_the_last_answer_only() {
 
 #[test]
 fn calls_are_written_by_their_kind() {
-    let custom = ToolCall {
-        kind: CallKind::Custom,
-        ..ToolCall::new("2", "shell", "ls -l")
-    };
+    let custom = ToolCall::new("2", "shell", "ls -l").with_kind(CallKind::Custom);
     let message = ChatMessage::assistant(Content::Absent).with_tool_calls(vec![
         ToolCall::new("1", "f", "{broken"),
         custom,
@@ -242,6 +239,11 @@ fn tool_name() -> impl Strategy<Value = String> {
 }
 
 /// One exchange in normal form: whatever it holds, it ends so that nothing joins it.
+fn named(mut message: ChatMessage, name: Option<String>) -> ChatMessage {
+    message.name = name;
+    message
+}
+
 fn exchange() -> impl Strategy<Value = Vec<ChatMessage>> {
     let thought = prop_oneof![
         said().prop_map(ContentBlock::thinking),
@@ -252,10 +254,7 @@ fn exchange() -> impl Strategy<Value = Vec<ChatMessage>> {
     let calls = proptest::collection::vec(call, 1..4);
     let name = proptest::option::of("[a-z]{1,4}");
     prop_oneof![
-        (said(), name.clone()).prop_map(|(text, name)| vec![ChatMessage {
-            name,
-            ..ChatMessage::user(text)
-        }]),
+        (said(), name.clone()).prop_map(|(text, name)| vec![named(ChatMessage::user(text), name)]),
         said().prop_map(|text| vec![ChatMessage::system(text)]),
         said().prop_map(|text| vec![ChatMessage::developer(text)]),
         (thoughts.clone(), said(), name.clone()).prop_map(|(mut blocks, answer, name)| {
@@ -265,10 +264,7 @@ fn exchange() -> impl Strategy<Value = Vec<ChatMessage>> {
                 blocks.push(ContentBlock::text(answer));
                 Content::Blocks(blocks)
             };
-            vec![ChatMessage {
-                name,
-                ..ChatMessage::assistant(content)
-            }]
+            vec![named(ChatMessage::assistant(content), name)]
         }),
         (thoughts, calls, name).prop_map(|(blocks, calls, name)| {
             let content = if blocks.is_empty() {
@@ -276,22 +272,18 @@ fn exchange() -> impl Strategy<Value = Vec<ChatMessage>> {
             } else {
                 Content::Blocks(blocks)
             };
-            let mut message = ChatMessage {
-                name,
-                ..ChatMessage::assistant(content)
-            };
+            let mut message = named(ChatMessage::assistant(content), name);
             let mut replies = Vec::new();
             for (index, (tool, arguments, custom, reply)) in calls.into_iter().enumerate() {
                 let id = format!("call_{index}");
                 replies.push(ChatMessage::tool(id.as_str(), reply).with_name(tool.as_str()));
-                message.tool_calls.push(ToolCall {
-                    kind: if custom {
-                        CallKind::Custom
-                    } else {
-                        CallKind::Function
-                    },
-                    ..ToolCall::new(id, tool, arguments)
-                });
+                let kind = if custom {
+                    CallKind::Custom
+                } else {
+                    CallKind::Function
+                };
+                let call = ToolCall::new(id, tool, arguments).with_kind(kind);
+                message.tool_calls.push(call);
             }
             // Answered in another order than called.
             replies.reverse();

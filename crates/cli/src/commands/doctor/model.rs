@@ -78,11 +78,9 @@ pub(super) async fn check(arguments: &DoctorArgs, settings: &Settings) -> Vec<Fi
         // Without a key, the server would reject the request.
         return findings;
     }
-    let probe = ServerProbe {
-        base_url: (account.models_at)(&address.url),
-        headers: key.map_or_else(Vec::new, account.headers),
-        timeout: TIMEOUT,
-    };
+    let probe = ServerProbe::new((account.models_at)(&address.url))
+        .with_headers(key.map_or_else(Vec::new, account.headers))
+        .with_timeout(TIMEOUT);
     let wanted = selection
         .map(|selection| selection.model)
         .filter(|model| !model.is_empty());

@@ -60,8 +60,10 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
             _ => "waits for its turn",
         };
         let what = match &entry.work {
-            Some(EntryPayload::Message { message }) => ChatMessage::from_json(message)
-                .map_or_else(|_| String::new(), |message| message.text()),
+            Some(EntryPayload::Message { message }) => ChatMessage::from_json(message).map_or_else(
+                |error| format!("unreadable message: {error}"),
+                |message| message.text(),
+            ),
             Some(EntryPayload::Resume { .. }) => "a signal".to_owned(),
             _ => String::new(),
         };
@@ -165,8 +167,12 @@ fn suspension_json(one: &Suspension) -> Value {
 
 /// Appends a message as text; tool calls and results are shortened.
 pub(super) fn format_message(text: &mut String, message: &Value, style: ColorMode) {
-    let Ok(message) = ChatMessage::from_json(message) else {
-        return;
+    let message = match ChatMessage::from_json(message) {
+        Ok(message) => message,
+        Err(error) => {
+            heading(text, "unreadable message", style);
+            return body(text, &error.to_string());
+        }
     };
     let words = message.text();
     if message.role == Role::Tool {

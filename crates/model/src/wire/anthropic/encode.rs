@@ -8,6 +8,7 @@ use crate::wire::definition::WireRequest;
 use crate::wire::normalize::normalize;
 use crate::wire::request_options::{
     RequestTools, ResolvedToolChoice, SCHEMA_NAME, add_instruction, sampling, schema_instruction,
+    unsupported_image,
 };
 use crate::{Category, ModelRequest, ProviderError, ServerProfile};
 
@@ -202,6 +203,7 @@ fn blocks_of(content: &Content) -> Result<Vec<Value>, ProviderError> {
                 ImageSource::Url(url) => json!({"type": "url", "url": url}),
                 ImageSource::Inline(data) => json!({"type": "base64",
                     "media_type": media_type.as_deref().unwrap_or("image/png"), "data": data}),
+                _ => return Err(unsupported_image()),
             };
             Ok(json!({"type": "image", "source": source}))
         }

@@ -174,7 +174,7 @@ fn content_body(content: &Content) -> Result<Value, ProviderError> {
             let mut image = Map::new();
             image.insert(
                 "url".into(),
-                json!(image_url(source, media_type.as_deref())),
+                json!(image_url(source, media_type.as_deref())?),
             );
             if let Some(detail) = detail {
                 image.insert("detail".into(), json!(detail.as_str()));

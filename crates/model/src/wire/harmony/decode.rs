@@ -4,7 +4,7 @@
 //! contradict each other. A delta is reported once the channel of its message is certain. Text on an
 //! uncertain channel is reasoning, which is kept and never shown.
 
-use logue_message::{Arguments, CallKind, ChatMessage, Content, ContentBlock, ToolCall};
+use logue_message::{CallKind, ChatMessage, Content, ContentBlock, ToolCall};
 use openchatml::harmony::{
     End, Event as Read, HarmonyReadOptions, IdStream, MessageHeader, control_id,
 };
@@ -326,18 +326,14 @@ impl HarmonyResponse {
             .as_deref()
             .is_none_or(|kind| kind == "json")
             || serde_json::from_str::<Value>(&current.text).is_ok();
-        self.calls.push(ToolCall {
-            // The exchange assigns a unique id; the format has none.
-            id: String::new(),
-            name: current.name,
-            arguments: Arguments::from_text(current.text),
-            kind: if is_json {
-                CallKind::Function
-            } else {
-                CallKind::Custom
-            },
-            signature: None,
-        });
+        let kind = if is_json {
+            CallKind::Function
+        } else {
+            CallKind::Custom
+        };
+        // The exchange assigns a unique id; the format has none.
+        let call = ToolCall::new(String::new(), current.name, current.text);
+        self.calls.push(call.with_kind(kind));
     }
 
     fn finish(

@@ -209,7 +209,7 @@ fn content_of(content: &Content) -> Result<Value, ProviderError> {
             media_type,
             detail,
         } => Ok(json!({"type": "input_image",
-            "image_url": image_url(source, media_type.as_deref()),
+            "image_url": image_url(source, media_type.as_deref())?,
             "detail": detail.map_or("auto", logue_message::ImageDetail::as_str)})),
         _ => Err(ProviderError::new(
             Category::UnsupportedContentBlock,

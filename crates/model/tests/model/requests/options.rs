@@ -101,10 +101,7 @@ async fn rule_schema() {
     let (messages, tools, schema) = ([ChatMessage::user("hi")], tools(), schema());
     let open = json!({"type": "object", "properties": {"answer": {"type": "integer"}}});
     let settings = SamplingSettings::default();
-    let thinks = SamplingSettings {
-        reasoning_effort: Some("low".to_owned()),
-        ..SamplingSettings::default()
-    };
+    let thinks = SamplingSettings::default().with_reasoning_effort("low".to_owned());
     let object = profile(|profile| profile.structured_output = StructuredOutputMode::JsonObject);
     let cases = [
         (
@@ -246,12 +243,9 @@ async fn rule_schema() {
 #[tokio::test]
 async fn rules_of_settings() {
     let (messages, tools) = ([ChatMessage::user("hi")], tools());
-    let settings = SamplingSettings {
-        temperature: None,
-        max_tokens: Some(7),
-        reasoning_effort: Some("high".to_owned()),
-        ..SamplingSettings::default()
-    };
+    let settings = SamplingSettings::default()
+        .with_max_tokens(7)
+        .with_reasoning_effort("high".to_owned());
     let mut text = String::new();
     for (format, profile) in kinds() {
         let request = ModelRequest::new("m", &messages, &settings).with_tools(&tools[..1]);
@@ -285,10 +279,7 @@ async fn rules_of_settings() {
     Responses openai_compatible strict=true {"max_output_tokens":7,"reasoning":{"effort":"high"},"store":false,"stream":true}
     Anthropic anthropic strict=true {"max_tokens":7,"thinking":{"type":"adaptive"},"output_config":{"effort":"high"},"stream":true}
     "##);
-    let none = SamplingSettings {
-        reasoning_effort: Some("none".to_owned()),
-        ..SamplingSettings::default()
-    };
+    let none = SamplingSettings::default().with_reasoning_effort("none".to_owned());
     let body = sent(
         Format::Anthropic,
         ServerProfile::ANTHROPIC,

@@ -243,10 +243,7 @@ async fn rule_proof() {
 
 #[tokio::test]
 async fn rules_of_arguments_and_custom_calls() {
-    let custom = ToolCall {
-        kind: CallKind::Custom,
-        ..ToolCall::new("c2", "patch", "+a")
-    };
+    let custom = ToolCall::new("c2", "patch", "+a").with_kind(CallKind::Custom);
     let messages = [
         ChatMessage::user("hi"),
         ChatMessage::assistant("").with_tool_calls(vec![
