@@ -371,7 +371,7 @@ impl<'t> Types<'t> {
 }
 
 /// The items of a list whose parentheses are missing: some programs write `(A | B)[]` as
-/// `A | B[]`. A suffix behind any alternative but the first may apply to those before it. Where
+/// `A | B[]`. A suffix after any alternative but the first may apply to those before it. Where
 /// several could, the items are not known.
 fn ambiguous_items(alternatives: &[Read], suffixes: usize) -> Option<Vec<NodeId>> {
     let element = |read: &Read| read.suffixed.get(suffixes).copied().flatten();
