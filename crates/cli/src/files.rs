@@ -1,24 +1,47 @@
-//! The files of a directory, and those that a document in it may reference.
+//! The files of the command line and of directories, and those that documents reference.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use logue_agent::FileLoader;
+use logue_agent::{FileLoader, read_all, read_bytes};
 use logue_tools::{RootError, Roots};
 
 use crate::exit::CliError;
+use crate::setup::failures::source_failure;
+
+/// Returns whether a path of the command line is standard input.
+pub(crate) fn is_stdin(file: &Path) -> bool {
+    file.as_os_str() == "-"
+}
+
+/// Returns the name of a file for messages.
+pub(crate) fn shown_name(file: &Path) -> String {
+    if is_stdin(file) {
+        "<stdin>".to_owned()
+    } else {
+        file.display().to_string()
+    }
+}
+
+/// Reads a file and returns its name for messages and its bytes.
+pub(crate) fn read_file(file: &Path) -> Result<(String, Vec<u8>), CliError> {
+    let name = shown_name(file);
+    let read = if is_stdin(file) {
+        read_all(&name, io::stdin().lock())
+    } else {
+        read_bytes(file)
+    };
+    Ok((name, read.map_err(|error| source_failure(&error))?))
+}
 
 /// Returns a loader for the files that a document at `path` may reference.
 ///
 /// These are the files in its directory and below; for standard input, in the current directory.
 pub(crate) fn file_world(path: &Path) -> Result<FileLoader, RootError> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    let roots = Roots::new([folder.to_owned()])?;
-    Ok(FileLoader::new(Arc::new(roots), folder).of_file(path))
+    let folder = folder_of(path);
+    let roots = Roots::new([folder.clone()])?;
+    Ok(FileLoader::new(Arc::new(roots), &folder).of_file(path))
 }
 
 /// Returns the files below a directory that `wanted` accepts, sorted by name.
@@ -56,6 +79,7 @@ pub(crate) fn find_files(
     Ok(files)
 }
 
+/// Returns the directory of a file, `.` for a bare name.
 pub(crate) fn folder_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),

@@ -4,19 +4,12 @@ use logue_source::{Diagnostic, Source};
 use serde_json::{Value, json};
 
 /// Returns a finding as a JSON object.
-///
-/// Lines and columns count from 1; columns count characters.
 pub(crate) fn to_json(source: &Source<'_>, diagnostic: &Diagnostic) -> Value {
-    let place = |offset: usize| {
-        let place = source.line_column(offset);
-        let offset_in_all = source.offset(offset);
-        json!({"offset": offset_in_all, "line": place.line, "column": place.column})
-    };
     let labels: Vec<Value> = diagnostic
         .labels
         .iter()
         .map(|label| {
-            json!({"start": place(label.span.start), "end": place(label.span.end), "text": label.text})
+            json!({"start": place_json(source, label.span.start), "end": place_json(source, label.span.end), "text": label.text})
         })
         .collect();
     json!({
@@ -24,12 +17,20 @@ pub(crate) fn to_json(source: &Source<'_>, diagnostic: &Diagnostic) -> Value {
         "code": diagnostic.code.as_str(),
         "severity": diagnostic.severity.as_str(),
         "message": diagnostic.message,
-        "start": place(diagnostic.primary.start),
-        "end": place(diagnostic.primary.end),
+        "start": place_json(source, diagnostic.primary.start),
+        "end": place_json(source, diagnostic.primary.end),
         "expected": diagnostic.expected,
         "labels": labels,
         "help": diagnostic.help,
     })
+}
+
+/// Returns a position as a JSON object.
+///
+/// Lines and columns count from 1; columns count characters.
+pub(crate) fn place_json(source: &Source<'_>, offset: usize) -> Value {
+    let place = source.line_column(offset);
+    json!({"offset": source.offset(offset), "line": place.line, "column": place.column})
 }
 
 /// Returns the message and the remedies as plain text of several lines.

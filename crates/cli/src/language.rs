@@ -104,6 +104,12 @@ impl Language {
         )
     }
 
+    /// Returns whether a file is Markdown that is not a ChatMD document.
+    pub(crate) fn is_prose(path: &Path, bytes: &[u8]) -> bool {
+        path.extension().is_some_and(|ending| ending == "md")
+            && !std::str::from_utf8(bytes).is_ok_and(Self::looks_like_chatmd)
+    }
+
     /// Returns whether a Markdown text is a ChatMD document rather than prose.
     ///
     /// A document begins with an element, or with comments followed by an element.

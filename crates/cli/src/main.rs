@@ -8,12 +8,14 @@
 mod arguments;
 mod commands;
 mod conversion;
+mod counted;
 mod exit;
 mod files;
 mod finding;
 mod language;
 mod rewrite;
 mod setup;
+mod table;
 mod telemetry;
 mod terminal;
 mod token_ids;

@@ -1,38 +1,9 @@
-//! Reading of files and token ids for `tokens` and `debug`.
+//! Token ids in files, for `tokens` and `debug`.
 
-use std::io;
-use std::path::Path;
-
-use logue_agent::{read_all, read_bytes};
 use logue_o200k::VOCABULARY_SIZE;
 use serde_json::Value;
 
 use crate::exit::CliError;
-use crate::setup::failures::source_failure;
-
-pub(crate) fn is_stdin(file: &Path) -> bool {
-    file.as_os_str() == "-"
-}
-
-/// Returns the name of a file for messages.
-pub(crate) fn name(file: &Path) -> String {
-    if is_stdin(file) {
-        "<stdin>".to_owned()
-    } else {
-        file.display().to_string()
-    }
-}
-
-/// Reads a file and returns its name for messages and its bytes.
-pub(crate) fn read_file(file: &Path) -> Result<(String, Vec<u8>), CliError> {
-    let name = name(file);
-    let read = if is_stdin(file) {
-        read_all(&name, io::stdin().lock())
-    } else {
-        read_bytes(file)
-    };
-    Ok((name, read.map_err(|error| source_failure(&error))?))
-}
 
 /// Parses token ids from a JSON array, or from numbers separated by white space.
 pub(crate) fn ids_of(name: &str, text: &[u8]) -> Result<Vec<u32>, CliError> {

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::arguments::{DebugCommand, FramesArgs, StartRole, TreeArgs};
 use crate::exit::{CliError, Exit};
-use crate::files::file_world;
+use crate::files::{file_world, read_file};
 use crate::setup::failures::source_failure;
 use crate::terminal::{error_style, ignore_broken_pipe, print, print_error};
-use crate::token_ids::{ids_of, read_file};
+use crate::token_ids::ids_of;
 
 pub(crate) fn debug(command: &DebugCommand) -> Result<Exit, CliError> {
     match command {

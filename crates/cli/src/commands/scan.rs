@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::arguments::ScanArgs;
 use crate::conversion::form::{Form, looks_like_json};
+use crate::counted::counted;
 use crate::exit::{CliError, Exit};
 use crate::files::find_files;
 use crate::finding::to_json;
@@ -56,15 +57,11 @@ struct Tally {
 
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let plural = |count: usize, word: &str| {
-            let end = if count == 1 { "" } else { "s" };
-            format!("{count} {word}{end}")
-        };
         write!(
             f,
             "{} scanned: {}, {} escaped",
-            plural(self.files, "file"),
-            plural(self.found, "hidden control token"),
+            counted(self.files, "file"),
+            counted(self.found, "hidden control token"),
             self.harmless
         )
     }

@@ -50,11 +50,12 @@ fn listing(one: &Trusted, json: bool) -> String {
     if json {
         return format!("{}\n", json!(one));
     }
-    let mut text = format!("{}\n  {}\n", one.path, one.grant);
-    for line in &one.declares {
-        text.push_str(&format!("  - {}\n", single(line)));
-    }
-    text
+    format!(
+        "{}\n  {}\n{}",
+        one.path,
+        one.grant,
+        declarations(&one.declares)
+    )
 }
 
 fn added(file: &TrustFile, path: &Path, roots: &[PathBuf], json: bool) -> Result<String, CliError> {
@@ -83,11 +84,17 @@ fn added(file: &TrustFile, path: &Path, roots: &[PathBuf], json: bool) -> Result
             "{name}: nothing to trust, as it only reads its directory\n"
         ));
     }
-    let mut text = format!("{name} is trusted with:\n");
-    for line in grant.lines() {
-        text.push_str(&format!("  - {}\n", single(&line)));
+    let declared = declarations(&grant.lines());
+    Ok(format!("{name} is trusted with:\n{declared}"))
+}
+
+/// Formats the declarations of a prompt as a list.
+fn declarations(lines: &[String]) -> String {
+    let mut text = String::new();
+    for line in lines {
+        text.push_str(&format!("  - {}\n", single(line)));
     }
-    Ok(text)
+    text
 }
 
 fn removed(file: &TrustFile, path: &Path, json: bool) -> Result<String, CliError> {

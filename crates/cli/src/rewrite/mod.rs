@@ -14,9 +14,10 @@ use logue_agent::{TranscriptError, TranscriptFile, into_text, read_all, read_byt
 use logue_source::{Diagnostic, Source, escape_untrusted};
 use serde_json::{Value, json};
 
+use crate::counted::counted;
 use crate::exit::{CliError, Exit};
 use crate::files::find_files;
-use crate::finding::to_json;
+use crate::finding::{place_json, to_json};
 use crate::language::Language;
 use crate::setup::failures::source_failure;
 use crate::terminal::{
@@ -108,10 +109,6 @@ struct Tally {
 
 impl Tally {
     fn text(&self, options: &Options) -> String {
-        let files = |count: usize| match count {
-            1 => "1 file".to_owned(),
-            _ => format!("{count} files"),
-        };
         let what = if options.write {
             options.done
         } else {
@@ -119,7 +116,7 @@ impl Tally {
         };
         let mut text = format!(
             "{} {what}, {} unchanged",
-            files(self.changed),
+            counted(self.changed, "file"),
             self.unchanged
         );
         if self.faulty > 0 {
@@ -187,7 +184,8 @@ impl Work<'_> {
             .options
             .from
             .unwrap_or_else(|| Language::of(Some(path), &bytes));
-        if found && is_other(path, language, &bytes) {
+        // A found file in another language, or prose in Markdown, was not meant.
+        if found && (language != Language::Chatmd || Language::is_prose(path, &bytes)) {
             return Ok(());
         }
         if language != Language::Chatmd {
@@ -343,22 +341,11 @@ struct Placed {
     copy: Option<String>,
 }
 
-/// Returns whether a found file is prose in Markdown or in another language.
-fn is_other(path: &Path, language: Language, bytes: &[u8]) -> bool {
-    let prose = path.extension().is_some_and(|ending| ending == "md")
-        && !std::str::from_utf8(bytes).is_ok_and(Language::looks_like_chatmd);
-    language != Language::Chatmd || prose
-}
-
 fn change_json(source: &Source<'_>, change: &chatmd::Change) -> Value {
-    let place = |offset: usize| {
-        let place = source.line_column(offset);
-        json!({"offset": offset, "line": place.line, "column": place.column})
-    };
     json!({
         "repair": change.kind.as_str(),
-        "start": place(change.span.start),
-        "end": place(change.span.end),
+        "start": place_json(source, change.span.start),
+        "end": place_json(source, change.span.end),
         "what": change.what,
         "why": change.kind.reason(),
     })

@@ -29,7 +29,7 @@ pub(crate) struct Terminal {
 }
 
 /// The parsed answer to a question.
-enum Said {
+enum TypedAnswer {
     Once(bool, String),
     Always(bool, String),
     Everything,
@@ -67,18 +67,18 @@ impl Terminal {
                 // A turn that is not stored cannot be resumed, so the call is denied.
                 return (!self.can_wait).then(|| ApprovalResponse::new(false));
             };
-            match Said::parse(&line) {
-                Some(Said::Once(approved, note)) => {
+            match TypedAnswer::parse(&line) {
+                Some(TypedAnswer::Once(approved, note)) => {
                     return Some(ApprovalResponse::new(approved).with_note(note));
                 }
-                Some(Said::Always(approved, note)) => {
+                Some(TypedAnswer::Always(approved, note)) => {
                     let answer = ApprovalResponse::new(approved).with_note(note);
                     let mut answers = self.lasting.lock().unwrap_or_else(PoisonError::into_inner);
                     answers.insert(tool, answer.clone().for_tool());
                     return Some(answer);
                 }
-                Some(Said::Everything) => print_error(&shown(&question, &what, true)),
-                Some(Said::Help) | None => print_error(HELP),
+                Some(TypedAnswer::Everything) => print_error(&shown(&question, &what, true)),
+                Some(TypedAnswer::Help) | None => print_error(HELP),
             }
         }
     }
@@ -97,11 +97,11 @@ impl Approver for Terminal {
     }
 }
 
-impl Said {
+impl TypedAnswer {
     fn parse(line: &str) -> Option<Self> {
         let line = line.trim();
-        let (key, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        let note = rest.trim().to_owned();
+        let (key, reason) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let note = reason.trim().to_owned();
         Some(match key {
             "y" | "Y" | "yes" if note.is_empty() => Self::Once(true, note),
             "a" | "A" if note.is_empty() => Self::Always(true, note),

@@ -20,6 +20,7 @@ use crate::arguments::{CheckArgs, DenyLevel, FindingFormat};
 use crate::commands::check::annotation::annotation;
 use crate::commands::check::files::missing;
 use crate::commands::check::sarif::Sarif;
+use crate::counted::counted;
 use crate::exit::{CliError, Exit};
 use crate::files::{file_world, find_files};
 use crate::language::Language;
@@ -90,19 +91,12 @@ struct Tally {
 
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let plural = |count: usize, word: &str| {
-            if count == 1 {
-                format!("1 {word}")
-            } else {
-                format!("{count} {word}s")
-            }
-        };
         write!(
             f,
             "{} checked: {}, {}",
-            plural(self.files, "file"),
-            plural(self.errors, "error"),
-            plural(self.warnings, "warning")
+            counted(self.files, "file"),
+            counted(self.errors, "error"),
+            counted(self.warnings, "warning")
         )
     }
 }
@@ -127,12 +121,8 @@ impl Checker<'_> {
             return self.file("<stdin>", None, read);
         };
         let read = read_bytes(path);
-        let is_prose = input.found
-            && path.extension().is_some_and(|ending| ending == "md")
-            && read.as_ref().is_ok_and(|bytes| {
-                !std::str::from_utf8(bytes).is_ok_and(Language::looks_like_chatmd)
-            });
-        if is_prose {
+        let prose = |bytes: &Vec<u8>| Language::is_prose(path, bytes);
+        if input.found && read.as_ref().is_ok_and(prose) {
             return Ok(());
         }
         self.file(&path.display().to_string(), Some(path), read)

@@ -5,6 +5,7 @@ use openchatml::{Loss, LossTarget};
 use serde_json::{Value, json};
 
 use crate::conversion::form::{Conversation, Form};
+use crate::counted::{counted, counted_as};
 use crate::exit::CliError;
 use crate::finding::to_json;
 use crate::terminal::{error_style, print, print_error, write_failed};
@@ -46,16 +47,12 @@ pub(super) struct Report {
 
 impl std::fmt::Display for Report {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let plural = |count: usize, word: &str, many: &str| {
-            let word = if count == 1 { word } else { many };
-            format!("{count} {word}")
-        };
         write!(
             f,
             "{} converted, {} refused, {}",
-            plural(self.converted, "conversation", "conversations"),
+            counted(self.converted, "conversation"),
             self.refused,
-            plural(self.losses, "loss", "losses")
+            counted_as(self.losses, "loss", "losses")
         )
     }
 }

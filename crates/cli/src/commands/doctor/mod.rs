@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use crate::arguments::DoctorArgs;
 use crate::exit::{CliError, Exit};
 use crate::setup::settings::Settings;
+use crate::setup::signals::runtime;
 use crate::terminal::{ignore_broken_pipe, output_style, print, print_as_is};
 
 /// The severity of a finding.
@@ -77,10 +78,7 @@ impl Finding {
 }
 
 pub(crate) fn doctor(arguments: &DoctorArgs) -> Result<Exit, CliError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| CliError::new(Exit::Internal, "internal", error.to_string()))?;
+    let runtime = runtime()?;
     // Invalid settings are a finding; the other checks then use the defaults.
     let (settings, mut findings) = match Settings::load() {
         Ok(settings) => {

@@ -13,12 +13,12 @@ use serde_json::json;
 
 use crate::arguments::McpListArgs;
 use crate::exit::{CliError, Exit};
-use crate::files::file_world;
+use crate::files::{file_world, folder_of};
 use crate::setup::failures::{rendered, source_failure};
 use crate::setup::mcp::servers_with;
 use crate::setup::network::fetcher;
 use crate::setup::settings::Settings;
-use crate::setup::signals::signalled;
+use crate::setup::signals::{runtime, signalled};
 use crate::terminal::{ignore_broken_pipe, print, print_error};
 
 pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, CliError> {
@@ -41,10 +41,7 @@ pub(super) fn list(arguments: &McpListArgs) -> Result<Exit, CliError> {
         })
     };
     let servers = servers_with(&settings, network, notice);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| CliError::new(Exit::Internal, "internal", error.to_string()))?;
+    let runtime = runtime()?;
     let ended = runtime.block_on(async {
         let listing = async {
             let mut text = String::new();
@@ -125,11 +122,8 @@ fn declared(path: &Path) -> Result<Vec<ServerToolRequest>, CliError> {
             .collect();
         return Err(rendered(&name, text.as_bytes(), &errors));
     }
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let folder = folder_of(path);
+    let folder = std::path::absolute(&folder).unwrap_or(folder);
     let wanted = loaded
         .document()
         .tools()

@@ -7,7 +7,7 @@ use crate::arguments::McpLoginArgs;
 use crate::exit::{CliError, Exit};
 use crate::setup::network::fetcher;
 use crate::setup::settings::Settings;
-use crate::setup::signals::signalled;
+use crate::setup::signals::{runtime, signalled};
 use crate::setup::store::new_id;
 use crate::terminal::print_error;
 
@@ -24,10 +24,7 @@ pub(super) fn login(arguments: &McpLoginArgs) -> Result<Exit, CliError> {
     } = settings.mcp;
     let store = tokens.ok_or_else(|| failed("no directory for tokens".to_owned()))?;
     let server = servers.get(&arguments.url).cloned().unwrap_or_default();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| CliError::new(Exit::Internal, "internal", error.to_string()))?;
+    let runtime = runtime()?;
     let ended = runtime.block_on(async {
         let secrets = || format!("{}{}", new_id(), new_id()).replace('-', "");
         let show = |url: &str| {

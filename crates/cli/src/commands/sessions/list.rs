@@ -3,7 +3,7 @@
 use logue_harness::store::{
     SessionFilter, SharedStore, Suspension, SuspensionFilter, SuspensionStatus,
 };
-use logue_source::{ColorMode, escape_untrusted};
+use logue_source::escape_untrusted;
 use serde_json::{Value, json};
 
 use crate::arguments::ListArgs;
@@ -11,9 +11,16 @@ use crate::commands::sessions::ago;
 use crate::exit::{CliError, Exit};
 use crate::setup::session_agent::AGENT;
 use crate::setup::store::store_failure;
+use crate::table::{Align, table};
 use crate::terminal::{ignore_broken_pipe, output_style, print, print_styled};
 
-const HEADINGS: [&str; 5] = ["SESSION", "MESSAGES", "CHANGED", "STATE", "AGENT"];
+const COLUMNS: [(&str, Align); 5] = [
+    ("SESSION", Align::Left),
+    ("MESSAGES", Align::Left),
+    ("CHANGED", Align::Left),
+    ("STATE", Align::Left),
+    ("AGENT", Align::Left),
+];
 
 pub(super) async fn list(store: SharedStore, arguments: &ListArgs) -> Result<Exit, CliError> {
     let filter = SessionFilter {
@@ -72,35 +79,7 @@ pub(super) async fn list(store: SharedStore, arguments: &ListArgs) -> Result<Exi
     });
     let style = output_style();
     ignore_broken_pipe(print_styled(
-        &table(&rows.collect::<Vec<_>>(), style),
+        &table(COLUMNS, &rows.collect::<Vec<_>>(), style),
         style,
     ))
-}
-
-/// Formats rows as a table, with columns as wide as their longest cell.
-fn table(rows: &[[String; 5]], style: ColorMode) -> String {
-    let mut widths = HEADINGS.map(str::len);
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.chars().count());
-        }
-    }
-    let line = |cells: &[String; 5]| {
-        let cells = cells.iter().zip(widths);
-        let cells: Vec<String> = cells
-            .map(|(cell, width)| format!("{cell:width$}"))
-            .collect();
-        cells.join("  ").trim_end().to_owned()
-    };
-    let heading = line(&HEADINGS.map(str::to_owned));
-    let mut text = if style == ColorMode::Ansi {
-        format!("\u{1b}[1m{heading}\u{1b}[0m\n")
-    } else {
-        format!("{heading}\n")
-    };
-    for row in rows {
-        text.push_str(&line(row));
-        text.push('\n');
-    }
-    text
 }

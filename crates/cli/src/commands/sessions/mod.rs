@@ -14,8 +14,10 @@ use logue_source::escape_untrusted;
 use serde_json::json;
 
 use crate::arguments::{RmArgs, SessionsCommand, StoreArgs, VerifyArgs};
+use crate::counted::counted;
 use crate::exit::{CliError, Exit};
 use crate::setup::settings::Settings;
+use crate::setup::signals::runtime;
 use crate::setup::store::{open, store_failure};
 use crate::terminal::{ignore_broken_pipe, print, print_error};
 use logue_harness::SystemClock;
@@ -62,10 +64,7 @@ fn with<F: Future<Output = Result<Exit, CliError>>>(
 ) -> Result<Exit, CliError> {
     let settings = Settings::load()?;
     let store = open(arguments, &settings)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| CliError::new(Exit::Internal, "internal", error.to_string()))?;
+    let runtime = runtime()?;
     runtime.block_on(job(store))
 }
 
@@ -103,7 +102,7 @@ fn agreed(info: &SessionInfo) -> Result<bool, CliError> {
     }
     let (name, messages) = (
         escape_untrusted(&info.session),
-        counted(info.seq, "message"),
+        counted(amount(info.seq), "message"),
     );
     print_error(&format!(
         "Remove {name} with its {messages} for good? [y/N] "
@@ -132,9 +131,9 @@ async fn verify(store: SharedStore, arguments: &VerifyArgs) -> Result<Exit, CliE
         )
     } else {
         let faults = found.faults.iter().map(|fault| format!("{fault}\n"));
-        let sessions = counted(found.sessions, "session");
-        let messages = counted(found.messages, "message");
-        let faulty = counted(found.faults.len() as u64, "fault");
+        let sessions = counted(amount(found.sessions), "session");
+        let messages = counted(amount(found.messages), "message");
+        let faulty = counted(found.faults.len(), "fault");
         faults
             .chain([format!("{sessions}, {messages}: {faulty}\n")])
             .collect()
@@ -143,13 +142,9 @@ async fn verify(store: SharedStore, arguments: &VerifyArgs) -> Result<Exit, CliE
     Ok(exit)
 }
 
-/// Formats a count with its noun, in the singular or plural.
-fn counted(count: u64, what: &str) -> String {
-    if count == 1 {
-        format!("1 {what}")
-    } else {
-        format!("{count} {what}s")
-    }
+/// Returns a stored number as the length of a list.
+fn amount(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// Formats the time since `then` in one unit.

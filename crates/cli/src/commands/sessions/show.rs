@@ -9,7 +9,8 @@ use logue_source::{ColorMode, escape_untrusted};
 use serde_json::{Value, json};
 
 use crate::arguments::ShowArgs;
-use crate::commands::sessions::{ago, counted, known};
+use crate::commands::sessions::{ago, known};
+use crate::counted::counted;
 use crate::exit::{CliError, Exit};
 use crate::setup::preview::previews;
 use crate::setup::store::store_failure;
@@ -82,7 +83,7 @@ pub(super) async fn show(store: SharedStore, arguments: &ShowArgs) -> Result<Exi
         body(&mut text, &previews(one.metadata.as_ref()));
     }
     if !failed.is_empty() {
-        let count = counted(failed.len() as u64, "turn");
+        let count = counted(failed.len(), "turn");
         heading(
             &mut text,
             &format!("{count} failed; use --json for details"),

@@ -7,12 +7,15 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use logue_o200k::{Encoder, SpecialSet, decode, decode_lossy};
+use logue_source::ColorMode;
 use serde_json::{Value, json};
 
 use crate::arguments::{CountArgs, DecodeArgs, EncodeArgs, TokensCommand};
 use crate::exit::{CliError, Exit};
+use crate::files::{read_file, shown_name};
+use crate::table::{Align, table};
 use crate::terminal::{ignore_broken_pipe, print, print_error, write_failed};
-use crate::token_ids::{ids_of, name, read_file};
+use crate::token_ids::ids_of;
 use parts::{ReadError, each_part};
 
 pub(crate) fn tokens(command: &TokensCommand) -> Result<Exit, CliError> {
@@ -56,7 +59,7 @@ fn count(arguments: &CountArgs) -> Result<Exit, CliError> {
             Ok(()) => {
                 total.tokens += size.tokens;
                 total.bytes += size.bytes;
-                counted.push((name(file), size));
+                counted.push((shown_name(file), size));
             }
             Err(ReadError::Input(failure)) => {
                 print_error(&failure.text());
@@ -84,32 +87,28 @@ fn counts_as_json(counted: &[(String, Size)], total: Size) -> String {
 
 /// Formats a line for each file, and a total for several files.
 fn counts_as_table(counted: &[(String, Size)], total: Size) -> String {
-    let mut lines: Vec<(String, String, &str)> = counted
+    let row = |name: &str, size: Size| {
+        [
+            size.tokens.to_string(),
+            size.bytes.to_string(),
+            name.to_owned(),
+        ]
+    };
+    let mut rows: Vec<[String; 3]> = counted
         .iter()
-        .map(|(name, size)| {
-            (
-                size.tokens.to_string(),
-                size.bytes.to_string(),
-                name.as_str(),
-            )
-        })
+        .map(|(name, size)| row(name, *size))
         .collect();
-    if lines.is_empty() {
-        return String::new();
+    match rows.len() {
+        0 => return String::new(),
+        1 => {}
+        _ => rows.push(row("total", total)),
     }
-    if lines.len() > 1 {
-        lines.push((total.tokens.to_string(), total.bytes.to_string(), "total"));
-    }
-    lines.insert(0, ("tokens".to_owned(), "bytes".to_owned(), "file"));
-    let width = |cell: fn(&(String, String, &str)) -> usize| lines.iter().map(cell).max();
-    let tokens = width(|line| line.0.len()).unwrap_or_default();
-    let bytes = width(|line| line.1.len()).unwrap_or_default();
-    let mut table = String::new();
-    for line in &lines {
-        // Writing to a string cannot fail.
-        let _ = writeln!(table, "{:>tokens$}  {:>bytes$}  {}", line.0, line.1, line.2);
-    }
-    table
+    let columns = [
+        ("tokens", Align::Right),
+        ("bytes", Align::Right),
+        ("file", Align::Left),
+    ];
+    table(columns, &rows, ColorMode::Plain)
 }
 
 /// Returns the text before, between and after ids.

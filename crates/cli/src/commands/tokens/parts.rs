@@ -10,7 +10,7 @@ use std::path::Path;
 use logue_o200k::safe_split;
 
 use crate::exit::CliError;
-use crate::token_ids::{is_stdin, name};
+use crate::files::{is_stdin, shown_name};
 
 /// Bytes per read.
 const BLOCK: usize = 64 * 1024;
@@ -28,7 +28,7 @@ pub(super) fn each_part(
     file: &Path,
     sink: &mut dyn FnMut(&str) -> io::Result<()>,
 ) -> Result<(), ReadError> {
-    let name = name(file);
+    let name = shown_name(file);
     if is_stdin(file) {
         return each_part_of(&name, io::stdin().lock(), sink);
     }

@@ -9,8 +9,8 @@ use openchatml::{Dialect, FrameRole, Loss, Transcript, convert};
 
 use crate::arguments::RenderArgs;
 use crate::exit::{CliError, Exit};
+use crate::files::read_file;
 use crate::terminal::{ignore_broken_pipe, print, print_error};
-use crate::token_ids::read_file;
 
 pub(super) fn render(arguments: &RenderArgs) -> Result<Exit, CliError> {
     let (name, bytes) = read_file(&arguments.file)?;

@@ -11,7 +11,7 @@ mod shown;
 use std::io;
 use std::path::Path;
 
-use logue_agent::{into_text, read_all, read_bytes};
+use logue_agent::{into_text, read_bytes};
 use logue_source::{Source, escape_untrusted};
 use openchatml::{FrameBuf, Terminator, View, convert};
 
@@ -19,7 +19,7 @@ use crate::commands::view::shown::{Shown, print_json, print_messages};
 
 use crate::arguments::ViewArgs;
 use crate::exit::{CliError, Exit};
-use crate::files::find_files;
+use crate::files::{find_files, is_stdin, read_file};
 use crate::language::Language;
 use crate::setup::failures::source_failure;
 use crate::terminal::{error_style, ignore_broken_pipe, print, print_error};
@@ -28,19 +28,8 @@ pub(crate) fn view(arguments: &ViewArgs) -> Result<Exit, CliError> {
     if arguments.file.is_dir() {
         return view_folder(arguments);
     }
-    let stdin = arguments.file.as_os_str() == "-";
-    let name = if stdin {
-        "<stdin>".to_owned()
-    } else {
-        arguments.file.display().to_string()
-    };
-    let read = if stdin {
-        read_all(&name, io::stdin().lock())
-    } else {
-        read_bytes(&arguments.file)
-    };
-    let bytes = read.map_err(|error| source_failure(&error))?;
-    let path: Option<&Path> = (!stdin).then_some(arguments.file.as_path());
+    let (name, bytes) = read_file(&arguments.file)?;
+    let path = (!is_stdin(&arguments.file)).then_some(arguments.file.as_path());
     let shown = messages(&name, path, bytes, arguments)?;
     ignore_broken_pipe(if arguments.json {
         print_json(&shown, None)
@@ -60,9 +49,7 @@ fn view_folder(arguments: &ViewArgs) -> Result<Exit, CliError> {
         let shown = read_bytes(&file)
             .map_err(|error| source_failure(&error))
             .and_then(|bytes| {
-                let prose = file.extension().is_some_and(|ending| ending == "md")
-                    && !std::str::from_utf8(&bytes).is_ok_and(Language::looks_like_chatmd);
-                if prose {
+                if Language::is_prose(&file, &bytes) {
                     return Ok(None);
                 }
                 messages(&name, Some(&file), bytes, arguments).map(Some)
