@@ -2,12 +2,12 @@
 
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use testkit::{Answer, Delivery, ModelServer, Reply};
 
 use crate::program::{Ran, folder, logue};
-use crate::send::wait_for;
+use crate::waiting::{wait_for_file, wait_until};
 
 /// Where the conversation is that waits.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,6 +85,27 @@ impl Scene {
 
     fn signalled(&self, how: &str) -> Ran {
         self.run(&["signal", &self.signal, how])
+    }
+
+    /// Waits until the time for the decision is over.
+    fn wait_for_deadline(&self) {
+        let session = match self.kept {
+            Kept::File => {
+                let file = self.folder.path().join("p.md").canonicalize().unwrap();
+                format!("file:{}", file.display())
+            }
+            Kept::Session => "s".to_owned(),
+        };
+        let shown = self.run(&["sessions", "show", &session, "--json"]);
+        let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+        let waiting = &shown["suspended"][0];
+        let since = waiting["since"].as_u64().unwrap();
+        let seconds = waiting["metadata"]["timeout_seconds"].as_u64().unwrap();
+        let deadline = UNIX_EPOCH + Duration::from_millis(since) + Duration::from_secs(seconds);
+        wait_until(
+            || format!("the deadline of {waiting} is far away"),
+            || SystemTime::now() >= deadline,
+        );
     }
 
     fn effects(&self) -> usize {
@@ -170,7 +191,7 @@ fn an_approval_that_comes_too_late_is_a_denial() {
         let early = scene.signalled("--expire");
         assert_eq!(early.status, 3, "{}", early.stderr);
         assert!(early.stderr.contains("error[approval_not_expired]"));
-        std::thread::sleep(Duration::from_millis(2_100));
+        scene.wait_for_deadline();
         let late = scene.signalled("--approve");
         assert_eq!(
             (late.status, late.stdout.as_str()),
@@ -196,7 +217,7 @@ fn an_approval_that_comes_too_late_is_a_denial() {
 #[test]
 fn what_nobody_decided_in_time_is_over_with_the_next_message() {
     let scene = Scene::new(Kept::Session, ONCE, &["--approval-timeout", "1"]);
-    std::thread::sleep(Duration::from_millis(1_100));
+    scene.wait_for_deadline();
     let next = scene.run(&["send", "s", "and now?"]);
     assert_eq!((next.status, next.stdout.as_str()), (0, "so be it\n"));
     assert!(next.stderr.contains(&scene.signal), "{}", next.stderr);
@@ -206,7 +227,7 @@ fn what_nobody_decided_in_time_is_over_with_the_next_message() {
     assert_eq!(scene.recorded(), [record("deny", "expired")]);
 
     let scene = Scene::new(Kept::Session, ONCE, &["--approval-timeout", "1"]);
-    std::thread::sleep(Duration::from_millis(1_100));
+    scene.wait_for_deadline();
     let ended = scene.signalled("--expire");
     assert_eq!((ended.status, scene.effects()), (0, 0), "{}", ended.stderr);
     let without = Scene::new(Kept::Session, ONCE, &[]);
@@ -304,7 +325,7 @@ fn killed_and_decided_again(kept: Kept, moment: Option<u64>) {
         .unwrap();
     match moment {
         Some(millis) => std::thread::sleep(Duration::from_millis(millis)),
-        None => wait_for(&scene.folder.path().join("runs")),
+        None => wait_for_file(&scene.folder.path().join("runs")),
     }
     child.kill().unwrap();
     child.wait().unwrap();

@@ -5,12 +5,14 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use nix::pty::openpty;
 use testkit::{Answer, Delivery, ModelServer, Reply};
 
 use crate::program::{Ran, folder, logue, strict};
+use crate::waiting::wait_until;
 
 const PROMPT: &str = "<config model=\"m\"/>\n<tool name=\"deploy\" command=\"sh deploy.sh\"/>\n";
 const DEPLOY: &str = "echo \"ran $*\" >> runs\n";
@@ -20,6 +22,8 @@ struct Screen {
     child: Child,
     keys: File,
     seen: Arc<Mutex<String>>,
+    /// The thread that reads the screen until the terminal is closed.
+    reader: JoinHandle<()>,
 }
 
 impl Screen {
@@ -43,7 +47,7 @@ impl Screen {
         let mut screen = keys.try_clone().unwrap();
         let seen = Arc::new(Mutex::new(String::new()));
         let shown = Arc::clone(&seen);
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut block = [0; 4096];
             // The terminal ends with an error.
             while let Ok(count @ 1..) = screen.read(&mut block) {
@@ -51,7 +55,12 @@ impl Screen {
                 shown.lock().unwrap().push_str(&text);
             }
         });
-        Self { child, keys, seen }
+        Self {
+            child,
+            keys,
+            seen,
+            reader,
+        }
     }
 
     fn text(&self) -> String {
@@ -60,12 +69,10 @@ impl Screen {
 
     /// Waits until something was shown so many times.
     fn expect_times(&self, text: &str, times: usize) {
-        let started = Instant::now();
-        while self.text().matches(text).count() < times {
-            let late = started.elapsed() > Duration::from_secs(30);
-            assert!(!late, "`{text}` was not shown:\n{}", self.text());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until(
+            || format!("`{text}` was not shown:\n{}", self.text()),
+            || self.text().matches(text).count() >= times,
+        );
     }
 
     fn expect(&self, text: &str) {
@@ -73,23 +80,22 @@ impl Screen {
     }
 
     fn press(&mut self, keys: &str) {
-        // The question stands before what was typed until then is thrown away.
+        // The program discards what was typed before it reads, which no event reports.
         std::thread::sleep(Duration::from_millis(100));
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
     /// The exit status and everything that was shown.
     fn end(mut self) -> (i32, String) {
-        let started = Instant::now();
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            let late = started.elapsed() > Duration::from_secs(30);
-            assert!(!late, "it does not end:\n{}", self.text());
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        std::thread::sleep(Duration::from_millis(50));
+        let (seen, mut status) = (Arc::clone(&self.seen), None);
+        wait_until(
+            || format!("it does not end:\n{}", seen.lock().unwrap()),
+            || {
+                status = self.child.try_wait().unwrap();
+                status.is_some() && self.reader.is_finished()
+            },
+        );
+        let status = status.unwrap();
         (status.code().unwrap_or(-1), self.text())
     }
 }

@@ -6,6 +6,7 @@ use std::process::{Child, Stdio};
 use testkit::{Answer, Delivery, ModelServer, Reply};
 
 use crate::program::{Ran, folder, logue};
+use crate::waiting::wait_for_text;
 
 fn start(folder: &Path, server: &ModelServer, message: &str) -> Child {
     logue(folder)
@@ -63,14 +64,7 @@ fn a_run_that_waited_too_long_is_refused() {
     ]);
     let mut first = start(folder.path(), &server, "first");
     let path = folder.path().join("prompt.md");
-    let started = std::time::Instant::now();
-    while !std::fs::read_to_string(&path).unwrap().contains("first") {
-        assert!(
-            started.elapsed() < std::time::Duration::from_secs(20),
-            "the first never began"
-        );
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    wait_for_text(&path, "first");
     let before = std::fs::read(&path).unwrap();
     let second = Ran::from(
         start(folder.path(), &server, "second")

@@ -5,13 +5,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 use logue_tools::sandbox::probe;
 use serde_json::json;
 use testkit::{Answer, Delivery, ModelServer, Reply};
 
 use crate::program::{Ran, folder, logue, run};
+use crate::waiting::wait_until;
 
 /// Where the user's own settings are, seen from the folder of a test.
 const OWN: &str = ".config/logue/config.toml";
@@ -122,14 +122,11 @@ fn processes_with(mark: &str) -> usize {
         .count()
 }
 
-fn nobody_has(mark: &str) -> bool {
-    (0..250).any(|_| {
-        let is_gone = processes_with(mark) == 0;
-        if !is_gone {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        is_gone
-    })
+fn wait_until_nobody_has(mark: &str) {
+    wait_until(
+        || format!("a process with {mark} was left running"),
+        || processes_with(mark) == 0,
+    );
 }
 
 /// A time to sleep that nobody else sleeps.
@@ -219,7 +216,7 @@ fn hostile_tools_harm_neither_transcript_nor_machine() {
             ),
         ];
         let tool_output = turn(&tools, &root, flag);
-        assert!(nobody_has(&mark), "{flag}");
+        wait_until_nobody_has(&mark);
         if confined {
             assert!(!outside.path().join("new").exists());
             assert!(tool_output.iter().all(|text| !text.contains("s3cr3t")));
@@ -244,13 +241,14 @@ fn a_killed_program_leaves_nothing_running() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        while processes_with(&mark) < 2 {
-            assert!(
-                child.try_wait().unwrap().is_none(),
-                "the run ended by itself"
-            );
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_until(
+            || "the tool never began".to_owned(),
+            || {
+                let ended = child.try_wait().unwrap();
+                assert!(ended.is_none(), "the run ended by itself");
+                processes_with(&mark) >= 2
+            },
+        );
         let signal = ["-s", stop, &child.id().to_string()].map(str::to_owned);
         assert!(
             std::process::Command::new("kill")
@@ -260,7 +258,7 @@ fn a_killed_program_leaves_nothing_running() {
                 .success()
         );
         child.wait().unwrap();
-        assert!(nobody_has(&mark), "{stop}");
+        wait_until_nobody_has(&mark);
     }
 }
 

@@ -3,11 +3,12 @@
 use std::io::Read as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use testkit::{Answer, Delivery, ModelServer, Random, Reply};
 
 use crate::program::{events, folder, logue};
+use crate::waiting::{wait_for_text, wait_until};
 
 const STEPS: usize = 5;
 
@@ -183,7 +184,7 @@ fn a_run_goes_on_after_a_kill_with_the_open_call_answered() {
     let replies = vec![Reply::Answer(call), Reply::Answer(Answer::text("so be it"))];
     let server = ModelServer::start(replies, Delivery::Whole).unwrap();
     let mut child = start(folder.path(), &server);
-    wait_for(folder.path(), "call_9");
+    wait_for_text(&folder.path().join("prompt.md"), "call_9");
     child.kill().unwrap();
     child.wait().unwrap();
     let ran = logue(folder.path())
@@ -223,15 +224,11 @@ fn signals_end_the_run_and_its_tools() {
             Answer::text("x").with_call("c", "work", format!("{{\"arguments\":[\"{seconds}\"]}}"));
         let server = ModelServer::start(vec![Reply::Answer(call)], Delivery::Whole).unwrap();
         let mut child = start(folder.path(), &server);
-        wait_for(folder.path(), "tool_call_id=\"c\"");
-        let started = Instant::now();
-        while !is_running(&seconds) {
-            assert!(
-                started.elapsed() < Duration::from_secs(20),
-                "the tool never began"
-            );
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_for_text(&folder.path().join("prompt.md"), "tool_call_id=\"c\"");
+        wait_until(
+            || "the tool never began".to_owned(),
+            || is_running(&seconds),
+        );
         let pid = child.id().to_string();
         assert!(
             Command::new("kill")
@@ -244,28 +241,10 @@ fn signals_end_the_run_and_its_tools() {
         assert_eq!(child.wait().unwrap().code(), Some(status));
         assert_eq!(reported.last().unwrap()["event"], "turn.cancelled");
         messages(folder.path(), signal);
-        let started = Instant::now();
-        while is_running(&seconds) {
-            assert!(
-                started.elapsed() < Duration::from_secs(10),
-                "the tool was left running"
-            );
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
-
-fn wait_for(folder: &Path, text: &str) {
-    let started = Instant::now();
-    while !std::fs::read_to_string(folder.join("prompt.md"))
-        .unwrap()
-        .contains(text)
-    {
-        assert!(
-            started.elapsed() < Duration::from_secs(20),
-            "{text} never came"
+        wait_until(
+            || "the tool was left running".to_owned(),
+            || !is_running(&seconds),
         );
-        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

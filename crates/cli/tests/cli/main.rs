@@ -46,6 +46,7 @@ mod transcript;
 mod transcript_ends;
 mod trust;
 mod view;
+mod waiting;
 
 /// Every file of this folder is a module above: a forgotten one would never run.
 #[test]

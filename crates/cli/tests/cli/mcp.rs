@@ -4,13 +4,13 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::mcp::{McpServer, serve_stdio};
 use testkit::{Answer, Delivery, ModelServer, Reply};
 
 use crate::program::{logue, run};
+use crate::waiting::{wait_for_text, wait_until};
 
 /// No test: with a scenario among its arguments this program is a server.
 #[test]
@@ -254,12 +254,7 @@ fn a_client_that_closes_its_side_ends_the_server_and_what_it_runs() {
         let mut client = Client::start(folder.path(), &["-m", "m", "--base-url", &url, "p.md"]);
         client.say(&json!({"id": 1, "method": "tools/call",
             "params": {"name": "p", "arguments": {"input": "x"}}}));
-        let mut tries = 0;
-        while !fs::read_to_string(&pid).is_ok_and(|text| text.ends_with('\n')) {
-            tries += 1;
-            assert!(tries < 1_500, "no tool ran");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_for_text(&pid, "\n");
         let number = fs::read_to_string(&pid).unwrap();
         fs::remove_file(&pid).unwrap();
         if cancelled {
@@ -280,12 +275,7 @@ fn wait_for_end(pid: &str) {
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
         !stat.is_empty() && !stat.contains(") Z ")
     };
-    let mut tries = 0;
-    while alive() {
-        tries += 1;
-        assert!(tries < 1_500, "the tool lives");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until(|| "the tool was left running".to_owned(), || !alive());
 }
 
 #[test]

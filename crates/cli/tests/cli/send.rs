@@ -2,12 +2,12 @@
 
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use testkit::{Answer, Delivery, ModelServer, Reply};
 
 use crate::program::{Ran, events, folder, logue, run};
+use crate::waiting::{wait_for_file, wait_until};
 
 const ECHO: &str = "<config model=\"echo:\"/>\n<system>Say it again.</system>\n";
 
@@ -29,19 +29,6 @@ fn spawn(folder: &Path, server: Option<&ModelServer>, arguments: &[&str]) -> Chi
         .stderr(Stdio::piped())
         .spawn()
         .unwrap()
-}
-
-/// Waits for a file that a tool makes.
-pub(crate) fn wait_for(path: &Path) {
-    let started = Instant::now();
-    while !path.exists() {
-        assert!(
-            started.elapsed() < Duration::from_secs(30),
-            "{} never came",
-            path.display()
-        );
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 #[test]
@@ -255,7 +242,7 @@ fn a_busy_session_can_refuse() {
         Some(&server),
         &["send", "--agent", "p.md", "s", "first"],
     );
-    wait_for(&folder.path().join("began"));
+    wait_for_file(&folder.path().join("began"));
     let child = spawn(
         folder.path(),
         Some(&server),
@@ -295,7 +282,7 @@ fn a_killed_turn_is_put_in_order_by_the_next_and_its_tool_runs_once() {
         Some(&server),
         &["send", "--agent", "p.md", "s", "first"],
     );
-    wait_for(&folder.path().join("runs"));
+    wait_for_file(&folder.path().join("runs"));
     first.kill().unwrap();
     first.wait().unwrap();
     let child = spawn(folder.path(), Some(&server), &["send", "s", "second"]);
@@ -340,11 +327,10 @@ fn a_polite_signal_ends_the_process_at_once() {
         Some(&server),
         &["send", "--agent", "p.md", "s", "first"],
     );
-    let started = Instant::now();
-    while server.received().is_empty() {
-        assert!(started.elapsed() < Duration::from_secs(30), "nobody asked");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until(
+        || "the model was not asked".to_owned(),
+        || !server.received().is_empty(),
+    );
     let pid = child.id().to_string();
     let killed = std::process::Command::new("kill")
         .args(["-TERM", &pid])
@@ -374,7 +360,7 @@ fn a_message_can_end_the_turn_that_runs() {
             Some(&server),
             &["send", "--agent", "p.md", "s", "first"],
         );
-        wait_for(&folder.path().join("began"));
+        wait_for_file(&folder.path().join("began"));
         let second = spawn(
             folder.path(),
             Some(&server),

@@ -7,7 +7,8 @@ use serde_json::Value;
 use testkit::{Answer, Delivery, ModelServer, Reply};
 
 use crate::program::{Ran, events, folder, logue, run};
-use crate::send::{show, wait_for};
+use crate::send::show;
+use crate::waiting::wait_for_file;
 
 const PROMPT: &str = "<config model=\"m\"/>\n<tool name=\"deploy\" command=\"sh deploy.sh\"/>\n\
                       <tool name=\"look\" command=\"echo seen\"/>\n";
@@ -395,7 +396,7 @@ fn killed_in_the_tool(folder: &Path, server: &ModelServer, signal: &str) -> Ran 
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    wait_for(&folder.join("runs"));
+    wait_for_file(&folder.join("runs"));
     child.kill().unwrap();
     child.wait().unwrap();
     ask(folder, server, &["signal", signal, "--approve"])
