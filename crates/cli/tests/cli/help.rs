@@ -1,0 +1,40 @@
+//! The help of every command, as users read it.
+
+use insta::assert_snapshot;
+
+use crate::program::{folder, run};
+
+/// The commands and their subcommands; each has a manual page.
+fn commands() -> Vec<String> {
+    let pages = folder(&[]);
+    assert_eq!(run(pages.path(), ["man", "."]).status, 0);
+    let mut commands: Vec<String> = std::fs::read_dir(pages.path())
+        .unwrap()
+        .map(|page| page.unwrap().file_name().into_string().unwrap())
+        .filter_map(|page| Some(page.strip_suffix(".1")?.to_owned()))
+        .collect();
+    commands.sort();
+    commands
+}
+
+#[test]
+fn every_command_has_help() {
+    let folder = folder(&[]);
+    let commands = commands();
+    assert!(commands.len() > 30, "{commands:?}");
+    for command in commands {
+        let words = command.split('-').skip(1).chain(["--help"]);
+        let ran = run(folder.path(), words);
+        assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{command}");
+        assert_snapshot!(command, ran.stdout);
+    }
+}
+
+#[test]
+fn the_manual_page_of_the_program_names_every_command() {
+    let folder = folder(&[]);
+    let ran = run(folder.path(), ["man"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let page = ran.stdout.replace(env!("CARGO_PKG_VERSION"), "[VERSION]");
+    assert_snapshot!("man", page);
+}
