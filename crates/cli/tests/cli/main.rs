@@ -40,6 +40,7 @@ mod run;
 mod scan;
 mod send;
 mod sessions;
+mod settings;
 mod signal;
 mod telemetry;
 mod tokens;
