@@ -47,7 +47,7 @@ impl From<Dialect> for Language {
 
 impl Language {
     /// Detects the language of a file by its extension, else by its content.
-    pub(crate) fn of(path: Option<&Path>, text: &[u8]) -> Self {
+    pub(crate) fn detect(path: Option<&Path>, text: &[u8]) -> Self {
         match path
             .and_then(Path::extension)
             .and_then(|ending| ending.to_str())

@@ -106,14 +106,14 @@ pub(crate) fn dialect(path: &Path, text: &[u8]) -> Dialect {
 }
 
 fn from_harmony(text: &[u8], start_role: Option<StartRole>) -> Value {
-    of_harmony(&harmony::read(text, &options(start_role)))
+    harmony_json(&harmony::read(text, &options(start_role)))
 }
 
 /// Reads Harmony from token ids; spans count the bytes of the decoded text.
 fn from_ids(ids: &[u32], start_role: Option<StartRole>) -> Value {
     let ids = ids.iter().copied();
     let document = harmony::read_ids(ids, logue_o200k::token_bytes, &options(start_role));
-    of_harmony(&document)
+    harmony_json(&document)
 }
 
 fn options(start_role: Option<StartRole>) -> harmony::HarmonyReadOptions {
@@ -123,7 +123,7 @@ fn options(start_role: Option<StartRole>) -> harmony::HarmonyReadOptions {
     }
 }
 
-fn of_harmony(document: &harmony::HarmonyDocument) -> Value {
+fn harmony_json(document: &harmony::HarmonyDocument) -> Value {
     let messages = document.messages.iter().map(|message| {
         let head = &message.head;
         json!({

@@ -213,7 +213,7 @@ fn text_of(path: Option<&Path>, begin: &[u8], named_form: Option<Form>) -> ScanF
         Some(Form::Projection(_)) => ScanFormat::Json,
         Some(Form::Chatmd | Form::Text) => ScanFormat::Plain,
         None if json => ScanFormat::Json,
-        None => match Form::of(path, begin) {
+        None => match Form::detect(path, begin) {
             // Prose that only mentions a token is not a transcript.
             Some((Form::Dialect(dialect), _)) if begins_as_envelope(begin) => {
                 ScanFormat::Envelope(dialect)

@@ -46,7 +46,7 @@ fn turn(
         let prepared = async {
             let known = store.session(session).await;
             let known = known.map_err(|error| store_failure(&error))?;
-            let agent = Agent::of(
+            let agent = Agent::new(
                 session,
                 known.as_ref(),
                 arguments.agent.as_deref(),

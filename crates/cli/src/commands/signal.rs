@@ -48,7 +48,7 @@ fn turn(
                 return Ok((chat.await?, waiting, is_late));
             }
             let model = arguments.model_args.model.as_deref();
-            let agent = Agent::of(&waiting.session, known.as_ref(), None, model, &[])?;
+            let agent = Agent::new(&waiting.session, known.as_ref(), None, model, &[])?;
             let command = SessionCommand {
                 settings,
                 model_args: &arguments.model_args,

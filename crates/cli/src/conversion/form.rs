@@ -107,7 +107,7 @@ impl Form {
     /// Detects the form of a text, and whether the form is certain.
     ///
     /// Returns `None` if neither the text nor its file name indicates a form.
-    pub(crate) fn of(path: Option<&Path>, text: &[u8]) -> Option<(Self, bool)> {
+    pub(crate) fn detect(path: Option<&Path>, text: &[u8]) -> Option<(Self, bool)> {
         let ending = path.and_then(Path::extension);
         if ending.is_some_and(|ending| ending == "chatmd") {
             return Some((Self::Chatmd, true));

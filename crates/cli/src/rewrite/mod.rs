@@ -158,7 +158,7 @@ impl Work<'_> {
         let language = self
             .options
             .from
-            .unwrap_or_else(|| Language::of(None, text.as_bytes()));
+            .unwrap_or_else(|| Language::detect(None, text.as_bytes()));
         if language != Language::Chatmd {
             leave(name);
             if self.options.write && !self.options.json {
@@ -183,7 +183,7 @@ impl Work<'_> {
         let language = self
             .options
             .from
-            .unwrap_or_else(|| Language::of(Some(path), &bytes));
+            .unwrap_or_else(|| Language::detect(Some(path), &bytes));
         // A found file in another language, or prose in Markdown, was not meant.
         if found && (language != Language::Chatmd || Language::is_prose(path, &bytes)) {
             return Ok(());

@@ -30,7 +30,7 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn new(model_args: &ModelArgs, settings: &Settings) -> Self {
         Self {
-            account: ProviderAccount::of_flags(model_args.model.as_deref()),
+            account: ProviderAccount::for_flags(model_args.model.as_deref()),
             base_url: model_args.base_url.clone(),
             api_key: model_args.api_key.clone(),
             retries: model_args.response.retries,
@@ -133,7 +133,7 @@ fn model(
     };
     let kind = ModelSelection::parse(&name).kind;
     let given = model_args.base_url.is_some() || model_args.api_key.is_some();
-    if given && kind.is_server() && !ProviderAccount::of(kind).is(connection.account) {
+    if given && kind.is_server() && !ProviderAccount::for_kind(kind).is(connection.account) {
         let account = connection.account.name;
         return Err(CliError::user(
             "model_not_configured",
@@ -175,7 +175,7 @@ fn reach(name: &str, folder: &Path, connection: &Connection) -> Result<Model, Cl
         }
         ProviderKind::Echo => Ok(Model::new(Arc::new(Echo), "", "echo:")),
         kind => {
-            let options = connection.options(ProviderAccount::of(kind))?;
+            let options = connection.options(ProviderAccount::for_kind(kind))?;
             let (url, model) = (options.base_url.clone(), selection.model);
             let provider = server(kind, options, &connection.settings)?;
             // The wire format is part of the identity; the default format is omitted.

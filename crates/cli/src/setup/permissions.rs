@@ -126,7 +126,7 @@ pub(crate) fn audit_of(file: &Path, writes: bool, settings: &Settings) -> Arc<dy
     if writes {
         log
     } else {
-        Arc::new(OfEffects(log))
+        Arc::new(EffectAudit(log))
     }
 }
 
@@ -138,7 +138,7 @@ fn file_audit(file: &Path, settings: &Settings) -> Arc<dyn AuditLog> {
             settings.redaction.clone(),
             Arc::new(logue_harness::SystemClock),
         )),
-        None => Arc::new(NoFolder),
+        None => Arc::new(MissingAudit),
     }
 }
 
@@ -148,9 +148,9 @@ pub(crate) fn audit_folder() -> Option<PathBuf> {
 }
 
 /// An audit that omits calls that only read.
-struct OfEffects(Arc<dyn AuditLog>);
+struct EffectAudit(Arc<dyn AuditLog>);
 
-impl AuditLog for OfEffects {
+impl AuditLog for EffectAudit {
     fn record(&self, mut records: Vec<AuditRecord>) -> BoxFuture<'_, Result<(), AuditError>> {
         records.retain(|record| record.by != DecisionSource::Harmless);
         self.0.record(records)
@@ -158,9 +158,9 @@ impl AuditLog for OfEffects {
 }
 
 /// The failing audit of a user without a data directory.
-struct NoFolder;
+struct MissingAudit;
 
-impl AuditLog for NoFolder {
+impl AuditLog for MissingAudit {
     fn record(&self, _: Vec<AuditRecord>) -> BoxFuture<'_, Result<(), AuditError>> {
         let message = "no directory for audit records; set HOME or XDG_DATA_HOME";
         Box::pin(std::future::ready(Err(AuditError(message.to_owned()))))

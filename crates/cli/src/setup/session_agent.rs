@@ -46,7 +46,7 @@ impl Agent {
     /// Returns the agent of a session.
     ///
     /// The command line takes precedence over the labels of the session.
-    pub(crate) fn of(
+    pub(crate) fn new(
         session: &str,
         known: Option<&SessionInfo>,
         file: Option<&Path>,
@@ -123,7 +123,7 @@ impl Agent {
         session: &str,
         command: &SessionCommand<'_>,
     ) -> Result<ChatHarness<TurnEvent>, CliError> {
-        let input = Input::of_agent(&self.file)?;
+        let input = Input::for_agent(&self.file)?;
         if input.language == Language::Openchatml {
             let message = format!("`{}` is a transcript, not an agent's prompt", input.name);
             return Err(CliError::user("E-MD-TOP-LEVEL-TEXT", message)

@@ -189,11 +189,11 @@ pub(crate) async fn chat(
     let session = waiting.session.as_str();
     let model = arguments.model_args.model.as_deref();
     let rules: &[PermissionRule] = &[];
-    let agent = Agent::of(session, known, None, model, rules)?;
+    let agent = Agent::new(session, known, None, model, rules)?;
     let prompt = known.and_then(|info| info.labels.get(PROMPT)?.as_str());
     let prompt = prompt.map_or_else(|| agent.file.clone(), PathBuf::from);
     let timeout = settings.run.lock_timeout;
-    let input = Input::of_transcript(&prompt, &agent.file, timeout, |path| output.waiting(path))?;
+    let input = Input::for_transcript(&prompt, &agent.file, timeout, |path| output.waiting(path))?;
     let command = SessionCommand {
         settings,
         model_args: &arguments.model_args,

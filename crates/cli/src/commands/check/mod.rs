@@ -142,7 +142,7 @@ impl Checker<'_> {
         let language = self
             .arguments
             .from
-            .unwrap_or_else(|| Language::of(path, &bytes));
+            .unwrap_or_else(|| Language::detect(path, &bytes));
         match language {
             Language::Openchatml => {
                 let document = openchatml::parse(&bytes);

@@ -199,7 +199,7 @@ impl Converter<'_> {
         };
         let form = match self.arguments.from {
             Some(form) => Some((form, true)),
-            None => Form::of(path, &bytes),
+            None => Form::detect(path, &bytes),
         };
         let json = looks_like_json(&bytes);
         let (form, certain) = match form {
@@ -340,7 +340,7 @@ impl Converter<'_> {
         let bytes = inner.as_deref().map_or(which.text, str::as_bytes);
         let form = named_form
             .map(|form| (form, true))
-            .or_else(|| Form::of(None, bytes));
+            .or_else(|| Form::detect(None, bytes));
         // A line in an unknown form is read and reported as the most frequent form.
         let (form, certain) =
             form.unwrap_or((Form::Projection(project::JsonFormat::OpenAi), false));

@@ -41,9 +41,9 @@ pub(super) async fn check(arguments: &DoctorArgs, settings: &Settings) -> Vec<Fi
         ),
     }
     let kind = selection.as_ref().map(|selection| selection.kind);
-    let account = kind.map_or(&OPENAI, ProviderAccount::of);
+    let account = kind.map_or(&OPENAI, ProviderAccount::for_kind);
     // As in a run, the flags apply to the provider that -m names.
-    let ours = account.is(ProviderAccount::of_flags(arguments.model.as_deref()));
+    let ours = account.is(ProviderAccount::for_flags(arguments.model.as_deref()));
     let flag = |flag: &Option<String>| flag.clone().filter(|_| ours);
     let (base_url, api_key) = (flag(&arguments.base_url), flag(&arguments.api_key));
     let effective = settings.model.account(account);

@@ -236,7 +236,7 @@ fn is_prompt(path: &Path) -> bool {
         Some("chatmd") => true,
         Some("md") => fs::read(path).is_ok_and(|bytes| {
             std::str::from_utf8(&bytes).is_ok_and(Language::looks_like_chatmd)
-                && Language::of(Some(path), &bytes) == Language::Chatmd
+                && Language::detect(Some(path), &bytes) == Language::Chatmd
         }),
         _ => false,
     }

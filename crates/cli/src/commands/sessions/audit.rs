@@ -27,7 +27,7 @@ pub(super) fn file_of(session: &str) -> Option<PathBuf> {
 }
 
 /// Prints the audit of a conversation in a file.
-pub(super) fn of_file(file: &Path, arguments: &ShowArgs) -> Result<Exit, CliError> {
+pub(super) fn print_file(file: &Path, arguments: &ShowArgs) -> Result<Exit, CliError> {
     let records = match audit_folder() {
         None => Vec::new(),
         Some(folder) => AuditFile::read(&folder, file).map_err(|error| {
@@ -43,7 +43,10 @@ pub(super) fn of_file(file: &Path, arguments: &ShowArgs) -> Result<Exit, CliErro
 }
 
 /// Prints the audit of a session.
-pub(super) async fn of_session(store: SharedStore, arguments: &ShowArgs) -> Result<Exit, CliError> {
+pub(super) async fn print_session(
+    store: SharedStore,
+    arguments: &ShowArgs,
+) -> Result<Exit, CliError> {
     let session = arguments.session.as_str();
     known(&store, session).await?;
     let (mut records, mut from) = (Vec::new(), 0);

@@ -124,10 +124,12 @@ fn read(arguments: &ImportArgs) -> Result<Vec<Value>, CliError> {
     let path = (!is_stdin).then_some(arguments.file.as_path());
     let from = match arguments.from {
         Some(form) => form,
-        None => Form::of(path, &text).map(|(form, _)| form).ok_or_else(|| {
-            CliError::user("E-SOURCE-READ", "unknown form of the conversation")
-                .with_help("name it: --from FORM")
-        })?,
+        None => Form::detect(path, &text)
+            .map(|(form, _)| form)
+            .ok_or_else(|| {
+                CliError::user("E-SOURCE-READ", "unknown form of the conversation")
+                    .with_help("name it: --from FORM")
+            })?,
     };
     let folder = path.and_then(Path::parent);
     let (text, losses) = converted(&text, from, JSON, folder)?;

@@ -29,9 +29,9 @@ pub(crate) fn sessions(command: &SessionsCommand) -> Result<Exit, CliError> {
         }
         SessionsCommand::Show(arguments) if arguments.audit => {
             match audit::file_of(&arguments.session) {
-                Some(file) => audit::of_file(&file, arguments),
+                Some(file) => audit::print_file(&file, arguments),
                 None => with(&arguments.store, |store| {
-                    audit::of_session(store, arguments)
+                    audit::print_session(store, arguments)
                 }),
             }
         }

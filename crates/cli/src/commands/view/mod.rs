@@ -85,7 +85,9 @@ fn messages(
     bytes: Vec<u8>,
     arguments: &ViewArgs,
 ) -> Result<Vec<Shown>, CliError> {
-    let language = arguments.from.unwrap_or_else(|| Language::of(path, &bytes));
+    let language = arguments
+        .from
+        .unwrap_or_else(|| Language::detect(path, &bytes));
     match language {
         Language::Openchatml => Ok(openchatml_messages(name, &bytes, arguments.show_hidden)),
         Language::Harmony | Language::Ocml0_1 | Language::Chatml => {

@@ -85,7 +85,7 @@ impl Input {
         };
         let language = arguments
             .from
-            .unwrap_or_else(|| Language::of(Some(Path::new(&name)), text.as_bytes()));
+            .unwrap_or_else(|| Language::detect(Some(Path::new(&name)), text.as_bytes()));
         Ok(Self {
             name,
             text,
@@ -97,12 +97,12 @@ impl Input {
     }
 
     /// Reads the prompt of an agent; its file is not written.
-    pub(crate) fn of_agent(path: &Path) -> Result<Self, CliError> {
+    pub(crate) fn for_agent(path: &Path) -> Result<Self, CliError> {
         let name = path.display().to_string();
         let bytes = read_bytes(path).map_err(|error| source_failure(&error))?;
         let text = into_text(&name, bytes).map_err(|error| source_failure(&error))?;
         Ok(Self {
-            language: Language::of(Some(path), text.as_bytes()),
+            language: Language::detect(Some(path), text.as_bytes()),
             name,
             text,
             transcript: None,
@@ -112,7 +112,7 @@ impl Input {
     }
 
     /// Opens a transcript to continue, with the prompt that it started from.
-    pub(crate) fn of_transcript(
+    pub(crate) fn for_transcript(
         prompt: &Path,
         transcript: &Path,
         timeout: Duration,
@@ -124,7 +124,7 @@ impl Input {
         let text = into_text(&name, file.content().to_vec());
         let text = text.map_err(|error| source_failure(&error))?;
         Ok(Self {
-            language: Language::of(Some(transcript), text.as_bytes()),
+            language: Language::detect(Some(transcript), text.as_bytes()),
             text,
             name,
             transcript_folder: folder_of(file.path()),

@@ -78,7 +78,7 @@ pub(crate) static ANTHROPIC: ProviderAccount = ProviderAccount {
 
 impl ProviderAccount {
     /// Returns the account for a kind of provider.
-    pub(crate) fn of(kind: ProviderKind) -> &'static Self {
+    pub(crate) fn for_kind(kind: ProviderKind) -> &'static Self {
         match kind {
             ProviderKind::Anthropic => &ANTHROPIC,
             _ => &OPENAI,
@@ -88,8 +88,10 @@ impl ProviderAccount {
     /// Returns the account that `--base-url` and `--api-key` belong to.
     ///
     /// It is the account of the model that `-m` names.
-    pub(crate) fn of_flags(model: Option<&str>) -> &'static Self {
-        model.map_or(&OPENAI, |name| Self::of(ModelSelection::parse(name).kind))
+    pub(crate) fn for_flags(model: Option<&str>) -> &'static Self {
+        model.map_or(&OPENAI, |name| {
+            Self::for_kind(ModelSelection::parse(name).kind)
+        })
     }
 
     /// Returns whether both accounts are identical.
