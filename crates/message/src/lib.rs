@@ -24,6 +24,7 @@
 #![warn(missing_docs)]
 
 mod content;
+mod deadline;
 mod definition;
 mod history;
 mod json;
@@ -35,6 +36,7 @@ mod tool_call;
 mod validate;
 
 pub use content::{Content, ContentBlock, ImageDetail, ImageSource};
+pub use deadline::{DEADLINE_PARAMETER, DeadlineError, SplitArguments};
 pub use definition::ToolDefinition;
 pub use history::{HistoryRepair, repair_history};
 pub use json_error::MessageJsonError;

@@ -158,7 +158,7 @@ impl ArgumentSchema {
     /// Checks the arguments of a call by the nodes alone.
     #[cfg(not(feature = "schema"))]
     pub(crate) fn check_call(&self, text: &[u8]) -> Result<(), SchemaMismatch> {
-        self.check_ignoring(text, crate::syntax::vocabulary::DEADLINE)
+        self.check_ignoring(text, logue_message::DEADLINE_PARAMETER)
     }
 
     fn check_but(&self, text: &[u8], ignored: Option<&str>) -> Result<(), SchemaMismatch> {

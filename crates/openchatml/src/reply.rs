@@ -1,7 +1,7 @@
 //! Replies of tools, and the deadline of a call (OpenChatML 2.2 §8.2).
 
+use logue_message::Arguments;
 use logue_source::DiagnosticCode;
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 /// The recommended envelope of a tool's reply: `{"ok", "content", "error", "provenance"}`.
@@ -120,19 +120,16 @@ impl ReplyError {
     }
 }
 
-/// The deadline that a call's body sets in `deadline_ms`, in milliseconds. `None` where the body
-/// is not a JSON object or sets none that is an integer. Linear in the body.
+/// The deadline that a call's body sets in `deadline_ms`, in milliseconds.
+///
+/// `None` if the body is not a JSON object or sets none that is a positive integer. Linear in the
+/// body.
 ///
 /// ```
 /// assert_eq!(openchatml::deadline_ms(r#"{"city": "Oslo", "deadline_ms": 1500}"#), Some(1500));
 /// ```
 pub fn deadline_ms(body: &str) -> Option<u64> {
-    #[derive(Deserialize)]
-    struct Call {
-        #[serde(default)]
-        deadline_ms: Option<Value>,
-    }
-    let is_object = body.trim_start().starts_with('{');
-    let call: Call = serde_json::from_str(body).ok().filter(|_| is_object)?;
-    call.deadline_ms?.as_u64()
+    let arguments = Arguments::from_text(body);
+    let split = arguments.split_deadline(&Value::Null).ok()?;
+    u64::try_from(split.deadline?.as_millis()).ok()
 }

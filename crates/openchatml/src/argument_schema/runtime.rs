@@ -7,13 +7,12 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use logue_message::Arguments;
 use logue_message::schema::{Schema, Violation};
+use logue_message::{Arguments, DEADLINE_PARAMETER, DeadlineError};
 use serde_json::Value;
 
 use super::locate::Step;
 use super::{ArgumentSchema, SchemaMismatch, fast_check, locate};
-use crate::syntax::vocabulary::DEADLINE;
 
 /// Maximum text length of the fast path in bytes.
 ///
@@ -32,8 +31,8 @@ struct Compiled {
     schema: Option<Schema>,
     /// Whether a value that fits the nodes also fits the schema.
     is_simple: bool,
-    /// Whether the tool declares the deadline as a parameter.
-    has_deadline: bool,
+    /// The parameters as a JSON Schema.
+    parameters: Value,
 }
 
 impl PartialEq for RuntimeSchema {
@@ -72,7 +71,7 @@ impl ArgumentSchema {
         let Some(violation) = compiled.violation(text) else {
             return Ok(());
         };
-        self.check_ignoring(text, DEADLINE)?;
+        self.check_ignoring(text, DEADLINE_PARAMETER)?;
         let value = serde_json::from_slice(text).unwrap_or_default();
         let steps = steps(&value, &violation.path);
         Err(SchemaMismatch {
@@ -86,11 +85,10 @@ impl ArgumentSchema {
     fn compiled(&self) -> &Compiled {
         self.runtime.0.get_or_init(|| {
             let parameters = self.to_parameters();
-            let properties = parameters.get("properties");
             Compiled {
                 schema: Schema::compile(&parameters).ok(),
                 is_simple: is_simple(&parameters),
-                has_deadline: properties.is_some_and(|known| known.get(DEADLINE).is_some()),
+                parameters,
             }
         })
     }
@@ -99,18 +97,14 @@ impl ArgumentSchema {
 impl Compiled {
     fn violation(&self, text: &[u8]) -> Option<Violation> {
         let arguments = Arguments::from_text(String::from_utf8_lossy(text));
-        let mut object = match arguments.object() {
+        let Ok(split) = arguments.split_deadline(&self.parameters) else {
+            let message = format!("not {}", DeadlineError::EXPECTED);
+            return Some(Violation::new(format!("/{DEADLINE_PARAMETER}"), message));
+        };
+        let object = match split.arguments.object() {
             Ok(object) => object,
             Err(error) => return Some(Violation::new("", error.to_string())),
         };
-        if !self.has_deadline
-            && names_deadline(text)
-            && let Some(deadline) = object.remove(DEADLINE)
-            && deadline.as_u64().is_none_or(|deadline| deadline == 0)
-        {
-            let message = "not a whole number of milliseconds above 0";
-            return Some(Violation::new(format!("/{DEADLINE}"), message));
-        }
         let violations = self.schema.as_ref()?.violations(&Value::Object(object));
         violations.into_iter().next()
     }
@@ -141,7 +135,7 @@ fn is_plain(text: &[u8]) -> bool {
 }
 
 fn names_deadline(text: &[u8]) -> bool {
-    memchr::memmem::find(text, DEADLINE.as_bytes()).is_some()
+    memchr::memmem::find(text, DEADLINE_PARAMETER.as_bytes()).is_some()
 }
 
 /// Returns whether the nodes implement every keyword of a schema exactly.

@@ -167,9 +167,6 @@ impl Terminator {
     }
 }
 
-/// The member of a call's arguments that is for the runtime (OpenChatML 2.2 §8.2).
-pub(crate) const DEADLINE: &str = "deadline_ms";
-
 /// The namespace of tools that the developer declared.
 pub(crate) const FUNCTIONS: &str = "functions.";
 

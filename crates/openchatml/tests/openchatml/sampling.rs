@@ -210,7 +210,7 @@ fn envelopes_of_replies() {
 #[test]
 fn deadlines_of_calls() {
     for (body, deadline) in [
-        (r#"{"deadline_ms":0}"#, Some(0)),
+        (r#"{"deadline_ms":0}"#, None),
         (r#" {"a":{"deadline_ms":1},"deadline_ms":250}"#, Some(250)),
         (r#"{"a":{"deadline_ms":1}}"#, None),
         (r#"{"deadline_ms":-1}"#, None),
@@ -226,6 +226,7 @@ fn deadlines_of_calls() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(256, 5_120)))]
     #[test]
     fn only_reasoning_goes(given in "[uafrCRpsx]{0,24}", keep in prop_oneof![Just(ReasoningRetention::OpenTurn), Just(ReasoningRetention::FirstFinal)]) {
         let frames = history(&given);

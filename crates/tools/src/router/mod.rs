@@ -8,7 +8,6 @@
 
 mod batch;
 mod cancel;
-mod deadline;
 mod schemas;
 
 use std::borrow::Cow;
@@ -22,7 +21,6 @@ pub use schemas::SchemaWarning;
 
 use crate::{BoxFuture, Preview, ToolInvocation, ToolResult, Toolbox};
 use cancel::InFlightCall;
-use deadline::{SplitArguments, split};
 use schemas::Schemas;
 
 /// Default number of concurrent calls.
@@ -148,9 +146,10 @@ impl Router {
     /// Returns the preview of a call; `None` if the arguments are sufficient.
     pub async fn preview(&self, call: &ToolCall) -> Option<Preview> {
         let tool = self.toolbox.get(&call.name)?;
-        let given = split(&call.arguments, tool.definition()).ok()?;
-        let arguments = given.arguments.as_ref().unwrap_or(&call.arguments);
-        tool.preview(ToolInvocation::new(&call.id, arguments)).await
+        let parameters = &tool.definition().parameters;
+        let split = call.arguments.split_deadline(parameters).ok()?;
+        let invocation = ToolInvocation::new(&call.id, &split.arguments);
+        tool.preview(invocation).await
     }
 
     async fn run(&self, request: ToolRequest<'_>, mut in_flight: InFlightCall) -> ToolResult {
@@ -158,14 +157,12 @@ impl Router {
         let Some(tool) = self.toolbox.get(&call.name) else {
             return self.toolbox.undeclared(&call.name);
         };
-        let SplitArguments {
-            arguments,
-            deadline,
-        } = match split(&call.arguments, tool.definition()) {
-            Ok(given) => given,
-            Err(reason) => return ToolResult::error("E-CALL-SCHEMA", reason),
+        let parameters = &tool.definition().parameters;
+        let split = match call.arguments.split_deadline(parameters) {
+            Ok(split) => split,
+            Err(error) => return ToolResult::error("E-CALL-SCHEMA", error.to_string()),
         };
-        let arguments = arguments.as_ref().unwrap_or(&call.arguments);
+        let (arguments, deadline) = (split.arguments.as_ref(), split.deadline);
         if !tool.checks_arguments()
             && let Err(reason) = self.schemas.check(call, arguments, tool.definition())
         {
