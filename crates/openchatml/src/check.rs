@@ -9,10 +9,11 @@ mod profile;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use logue_source::{Diagnostic, DiagnosticCode, Severity, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Severity, Span, excerpt};
 
 use crate::document::Document;
 use crate::document::frame::Frame;
+use crate::limits::MAX_QUOTED_CHARS;
 use crate::syntax::json::{self, JsonError};
 use crate::syntax::vocabulary::{Channel, FrameRole};
 use crate::visibility::Recipient;
@@ -188,7 +189,7 @@ impl<'s> Calls<'s> {
         }
         let place = frame.call_id_span()?;
         let id = Id::new(place.bytes(document.source()));
-        let shown = || crate::read::attributes::shown(id.whole);
+        let shown = || excerpt(id.whole, MAX_QUOTED_CHARS);
         let is_call = frame.role() == FrameRole::Assistant
             && (frame.recipient == Recipient::Tool || frame.is_call());
         if is_call {
@@ -263,7 +264,7 @@ impl<'s> Calls<'s> {
             let later = self
                 .went_on
                 .filter(|later| call.answer.is_none() && later.start > call.place.start)?;
-            let id = crate::read::attributes::shown(call.id.whole);
+            let id = excerpt(call.id.whole, MAX_QUOTED_CHARS);
             Some(
                 Diagnostic::new(
                     Severity::Note,

@@ -49,3 +49,6 @@ pub(crate) const SHAPE_STEPS_PER_BYTE: usize = 32;
 
 /// Nesting of a type in a TypeScript declaration; a deeper one takes any value.
 pub const MAX_TYPE_DEPTH: usize = 64;
+
+/// Maximum length of a word of the source in a message, in characters.
+pub(crate) const MAX_QUOTED_CHARS: usize = 60;

@@ -83,6 +83,31 @@ pub fn escape_unambiguous(text: impl AsRef<[u8]>) -> String {
     escaped
 }
 
+/// Returns the first `limit` characters of a text for a message, and `…` if there are more.
+///
+/// The excerpt is on one line and escaped by [`escape_untrusted`]; escapes do not count. An invalid
+/// byte sequence is shown as U+FFFD. Only the start of the text is read.
+///
+/// ```
+/// use logue_source::excerpt;
+///
+/// assert_eq!(excerpt("one\ntwo", 10), "one\\u{a}two");
+/// assert_eq!(excerpt("a long line", 6), "a long…");
+/// ```
+pub fn excerpt(text: impl AsRef<[u8]>, limit: usize) -> String {
+    let bytes = text.as_ref();
+    // A character has at most 4 bytes.
+    let start = bytes.get(..limit.saturating_mul(4)).unwrap_or(bytes);
+    let text = String::from_utf8_lossy(start);
+    let end = text.char_indices().nth(limit).map(|(end, _)| end);
+    let kept = end.and_then(|end| text.get(..end)).unwrap_or(&text);
+    let mut excerpt = escape_untrusted(kept).replace('\n', "\\u{a}");
+    if end.is_some() || start.len() < bytes.len() {
+        excerpt.push('…');
+    }
+    excerpt
+}
+
 /// Returns the word of a command, in double quotes unless it is plain.
 ///
 /// `"` and `\` have a backslash before them, and hidden characters are escaped, so the words of a
@@ -141,7 +166,7 @@ fn is_hidden(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{escape_unambiguous, escape_untrusted, quote_word};
+    use super::{escape_unambiguous, escape_untrusted, excerpt, quote_word};
 
     #[test]
     fn unambiguous_text_hides_nothing() {
@@ -179,6 +204,24 @@ mod tests {
             ("\u{feff}x\u{ad}y", "\\u{feff}x\\u{ad}y"),
         ] {
             assert_eq!(escape_untrusted(text), expected);
+        }
+    }
+
+    #[test]
+    fn excerpts_count_characters_and_escape_the_rest() {
+        for (text, limit, expected) in [
+            (&b""[..], 3, ""),
+            (b"abc", 3, "abc"),
+            (b"abcd", 3, "abc…"),
+            ("äöüß".as_bytes(), 3, "äöü…"),
+            ("🚀🚀🚀🚀".as_bytes(), 3, "🚀🚀🚀…"),
+            (b"a\xE9b\xE9c", 4, "a\u{fffd}b\u{fffd}…"),
+            (br"'\u{1F600}'", 20, r"'\u{1F600}'"),
+            (b"a\nb\tc", 9, "a\\u{a}b\tc"),
+            ("\u{202e}\x1bx".as_bytes(), 2, "\\u{202e}\\u{1b}…"),
+            (b"abc", 0, "…"),
+        ] {
+            assert_eq!(excerpt(text, limit), expected);
         }
     }
 

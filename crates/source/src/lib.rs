@@ -6,7 +6,8 @@
 //! any language; frames and tags are concepts of its callers.
 //!
 //! - [`Source`] is one named text with its line index, [`SourceMap`] a document with its imports.
-//! - [`escape_untrusted`], [`escape_unambiguous`] and [`quote_word`] make hidden characters visible.
+//! - [`escape_untrusted`], [`escape_unambiguous`], [`excerpt`] and [`quote_word`] make hidden
+//!   characters visible.
 //!
 //! # Examples
 //!
@@ -40,7 +41,7 @@ mod user_message;
 
 pub use code::DiagnosticCode;
 pub use diagnostic::{Diagnostic, Label, Severity};
-pub use escape::{escape_unambiguous, escape_untrusted, quote_word};
+pub use escape::{escape_unambiguous, escape_untrusted, excerpt, quote_word};
 pub use lines::{LineColumn, LineIndex};
 pub use map::SourceMap;
 pub use render::{ColorMode, Origin, Source};

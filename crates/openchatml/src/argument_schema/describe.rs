@@ -1,11 +1,12 @@
 //! Words for what a node expects and what a value is. No value is repeated: arguments may be
 //! private, and the place says it all.
 
+use logue_source::excerpt;
 use serde_json::Value;
 
 use super::ArgumentSchema;
 use super::node::{Kinds, Node, NodeId};
-use crate::read::attributes::shown;
+use crate::limits::MAX_QUOTED_CHARS;
 
 /// Maximum number of listed alternatives; of more, only the number is given.
 const LISTED: usize = 6;
@@ -49,7 +50,10 @@ pub(super) fn of_literals(literals: &[Value]) -> String {
 
 /// A noun for a property.
 pub(super) fn property(name: &str) -> String {
-    format!("the property `{}`", shown(name.as_bytes()))
+    format!(
+        "the property `{}`",
+        excerpt(name.as_bytes(), MAX_QUOTED_CHARS)
+    )
 }
 
 fn collect(shape: &ArgumentSchema, id: NodeId, depth: usize, nouns: &mut Vec<String>) {
@@ -83,7 +87,10 @@ fn add_literals(literals: &[Value], nouns: &mut Vec<String>) {
     for literal in literals.iter().take(LISTED + 1) {
         match literal {
             Value::Array(_) | Value::Object(_) => add("a certain array or object", nouns),
-            Value::String(text) => add(&format!("`\"{}\"`", shown(text.as_bytes())), nouns),
+            Value::String(text) => add(
+                &format!("`\"{}\"`", excerpt(text.as_bytes(), MAX_QUOTED_CHARS)),
+                nouns,
+            ),
             scalar => add(&format!("`{scalar}`"), nouns),
         }
     }

@@ -2,7 +2,9 @@
 //!
 //! The text has been parsed before, so this only walks: over strings and brackets, once.
 
-use logue_source::Span;
+use logue_source::{Span, excerpt};
+
+use crate::limits::MAX_QUOTED_CHARS;
 
 /// A step from a value to one inside.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +21,7 @@ pub(super) fn path(steps: &[Step]) -> String {
             Step::Index(index) => path.push_str(&format!("[{index}]")),
             Step::Key(key) if is_word(key) => path.push_str(&format!(".{key}")),
             Step::Key(key) => {
-                let shown = crate::read::attributes::shown(key.as_bytes());
+                let shown = excerpt(key.as_bytes(), MAX_QUOTED_CHARS);
                 path.push_str(&format!("[{}]", serde_json::Value::String(shown)));
             }
         }

@@ -4,12 +4,13 @@
 use std::cell::Cell;
 use std::cmp::Ordering;
 
+use logue_source::excerpt;
 use serde_json::{Map, Value};
 
 use super::locate::Step;
 use super::node::{Bound, Kinds, Node, NodeId, Size, compare};
 use super::{ArgumentSchema, SchemaMismatch, describe, locate};
-use crate::limits::{MAX_SHAPE_DEPTH, SHAPE_STEPS, SHAPE_STEPS_PER_BYTE};
+use crate::limits::{MAX_QUOTED_CHARS, MAX_SHAPE_DEPTH, SHAPE_STEPS, SHAPE_STEPS_PER_BYTE};
 
 /// A mismatch whose place is a path.
 #[derive(Debug)]
@@ -256,7 +257,7 @@ fn known(node: &Node) -> String {
         0 => "no property".to_owned(),
         1..=4 => {
             let names: Vec<_> = node.properties.iter().map(|each| &*each.name).collect();
-            let shown = crate::read::attributes::shown(names.join("`, `").as_bytes());
+            let shown = excerpt(names.join("`, `").as_bytes(), MAX_QUOTED_CHARS);
             format!("no other property than `{shown}`")
         }
         count => format!("one of the {count} properties that are declared"),

@@ -1,11 +1,11 @@
 //! Calls against the tools that the conversation has declared before them.
 
-use logue_source::{Diagnostic, DiagnosticCode, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span, excerpt};
 
 use crate::declare::{self, CallError, ToolIndex};
 use crate::document::Document;
 use crate::document::frame::Frame;
-use crate::read::attributes::shown;
+use crate::limits::MAX_QUOTED_CHARS;
 use crate::syntax::vocabulary::FrameRole;
 use crate::visibility::Recipient;
 
@@ -94,8 +94,8 @@ pub(crate) fn mismatched(
     mismatch: &crate::argument_schema::SchemaMismatch,
     place: Span,
 ) -> Diagnostic {
-    let name = shown(name.as_bytes());
-    let path = shown(mismatch.path.as_bytes());
+    let name = excerpt(name.as_bytes(), MAX_QUOTED_CHARS);
+    let path = excerpt(mismatch.path.as_bytes(), MAX_QUOTED_CHARS);
     let found = &mismatch.found;
     Diagnostic::error(
         DiagnosticCode::CallSchema,
@@ -108,8 +108,8 @@ pub(crate) fn mismatched(
 
 /// A finding about an undeclared tool.
 pub(crate) fn undeclared(name: &str, namespace: &str, place: Span) -> Diagnostic {
-    let name = shown(name.as_bytes());
-    let namespace = shown(namespace.as_bytes());
+    let name = excerpt(name.as_bytes(), MAX_QUOTED_CHARS);
+    let namespace = excerpt(namespace.as_bytes(), MAX_QUOTED_CHARS);
     Diagnostic::error(
         DiagnosticCode::CallSchema,
         format!("no tool `{name}` is declared"),

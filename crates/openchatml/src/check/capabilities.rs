@@ -3,13 +3,13 @@
 //! The block is a negotiation: the author of the header lists the features of both sides. What is
 //! not listed may still be read here, so a frame that uses it is only a warning.
 
-use logue_source::{Diagnostic, DiagnosticCode, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span, excerpt};
 use serde_json::Value;
 
 use super::profile::words;
 use crate::document::Document;
 use crate::document::frame::Frame;
-use crate::read::attributes::shown;
+use crate::limits::MAX_QUOTED_CHARS;
 use crate::syntax::scanner::Scanner;
 use crate::syntax::token::ControlToken;
 
@@ -103,7 +103,7 @@ fn tokens_of<'d>(
 }
 
 fn outside(what: &str, word: &str, place: Span, list: &str) -> Diagnostic {
-    let word = shown(word.as_bytes());
+    let word = excerpt(word.as_bytes(), MAX_QUOTED_CHARS);
     Diagnostic::warning(
         DiagnosticCode::OutsideCapabilities,
         format!("the {what} `{word}` is not among the document's capabilities"),

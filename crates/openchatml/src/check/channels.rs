@@ -1,11 +1,11 @@
 //! Channels and the content that each allows.
 
-use logue_source::{Diagnostic, DiagnosticCode, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span, excerpt};
 
 use super::profile::{Profile, has};
 use crate::document::Document;
 use crate::document::frame::Frame;
-use crate::read::attributes::shown;
+use crate::limits::MAX_QUOTED_CHARS;
 use crate::syntax::scanner::opener;
 use crate::syntax::vocabulary::{Channel, FUNCTIONS, FrameRole};
 use crate::visibility::Recipient;
@@ -93,7 +93,7 @@ fn check_call(
     let allowed: Vec<_> = channels
         .iter()
         .take(3)
-        .map(|each| shown(each.as_bytes()))
+        .map(|each| excerpt(each.as_bytes(), MAX_QUOTED_CHARS))
         .collect();
     Some(
         Diagnostic::warning(

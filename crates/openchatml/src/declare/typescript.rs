@@ -3,13 +3,13 @@
 //! The content of a namespace is read declaration by declaration. One that cannot be read is
 //! skipped to its end, and then its namespace counts as not fully known.
 
-use logue_source::Span;
+use logue_source::{Span, excerpt};
 
 use super::lexer::{Lexer, Token, Word};
 use super::types::Types;
 use super::{Declarations, DeclaredTool};
 use crate::argument_schema::{ArgumentSchema, NodeId};
-use crate::read::attributes::shown;
+use crate::limits::MAX_QUOTED_CHARS;
 
 /// Reads the namespace that begins at `start`, if one does. Returns the place after it.
 pub(super) fn read(text: &str, start: usize, found: &mut Declarations) -> Option<usize> {
@@ -129,7 +129,7 @@ impl Reader<'_> {
         }
         let full = format!("{}.{name}", self.namespace);
         if !is_ended || self.types.is_vague {
-            let shown = shown(full.as_bytes());
+            let shown = excerpt(full.as_bytes(), MAX_QUOTED_CHARS);
             let what =
                 format!("the type of `{shown}` cannot all be read, and is only checked in part");
             found.issue(span, what);

@@ -6,14 +6,15 @@
 
 use std::collections::BTreeMap;
 
-use logue_source::{Diagnostic, DiagnosticCode, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span, excerpt};
 use serde_json::{Map, Value};
 use serde_saphyr::options::{MergeKeyPolicy, NonFiniteFloatPolicy};
 use serde_saphyr::{Location, Spanned, UserMessageFormatter};
 
 use crate::document::owned::HeaderBuf;
-use crate::limits::{MAX_DOCUMENT_HEADER, MAX_HEADER_ALIASES, MAX_HEADER_DEPTH, MAX_HEADER_NODES};
-use crate::read::attributes::shown;
+use crate::limits::{
+    MAX_DOCUMENT_HEADER, MAX_HEADER_ALIASES, MAX_HEADER_DEPTH, MAX_HEADER_NODES, MAX_QUOTED_CHARS,
+};
 use crate::read::number_fidelity::Spellings;
 use crate::syntax::findings::Findings;
 use crate::syntax::rules::Rules;
@@ -196,7 +197,7 @@ pub(crate) fn read_values(
                             DiagnosticCode::ParseHeader,
                             format!(
                                 "a number in `{}` is read as {number}",
-                                shown(key.as_bytes())
+                                excerpt(key.as_bytes(), MAX_QUOTED_CHARS)
                             ),
                             place,
                         )

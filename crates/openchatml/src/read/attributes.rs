@@ -4,9 +4,10 @@
 //! `<|channel|>` by the channel and attributes, `<|constrain|>` by a type. The reader
 //! hands over each segment when it ends; this module fills the frame (OpenChatML 2.2 §6).
 
-use logue_source::{Diagnostic, DiagnosticCode, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span, excerpt};
 
 use crate::document::frame::{Attribute, Frame, Part};
+use crate::limits::MAX_QUOTED_CHARS;
 use crate::syntax::findings::Findings;
 use crate::syntax::offset_slice::OffsetSlice;
 use crate::syntax::vocabulary::{Channel, FUNCTIONS, FrameRole, Intent, RoleForm};
@@ -159,7 +160,7 @@ fn read_role(
         findings.add(
             Diagnostic::error(
                 DiagnosticCode::ParseHeader,
-                format!("`{}` is not a role", shown(word)),
+                format!("`{}` is not a role", excerpt(word, MAX_QUOTED_CHARS)),
                 role,
             )
             .with_expected(
@@ -231,7 +232,10 @@ fn read_channel(
         findings.add(
             Diagnostic::error(
                 DiagnosticCode::ParseHeader,
-                format!("`{}` is not a channel", shown(source.get(word))),
+                format!(
+                    "`{}` is not a channel",
+                    excerpt(source.get(word), MAX_QUOTED_CHARS)
+                ),
                 word,
             )
             .with_expected(expected)
@@ -383,7 +387,7 @@ fn read_known(
         findings.add(
             Diagnostic::error(
                 DiagnosticCode::ParseHeader,
-                format!("`{}=` has no value", shown(word)),
+                format!("`{}=` has no value", excerpt(word, MAX_QUOTED_CHARS)),
                 attribute,
             )
             .with_expected("a value immediately after the `=`")
@@ -395,7 +399,7 @@ fn read_known(
         findings.add(
             Diagnostic::warning(
                 DiagnosticCode::AttributeConflict,
-                format!("`{}=` follows the channel", shown(word)),
+                format!("`{}=` follows the channel", excerpt(word, MAX_QUOTED_CHARS)),
                 attribute,
             )
             .with_expected("the attribute in the start header")
@@ -410,7 +414,10 @@ fn read_known(
             findings.add(
                 Diagnostic::warning(
                     DiagnosticCode::AttributeConflict,
-                    format!("`{}` is given twice; the first value counts", shown(word)),
+                    format!(
+                        "`{}` is given twice; the first value counts",
+                        excerpt(word, MAX_QUOTED_CHARS)
+                    ),
                     attribute,
                 )
                 .with_label(earlier, "the value that counts")
@@ -437,22 +444,14 @@ fn read_intent(word: &[u8], place: Span, frame: &mut Frame, findings: &mut Findi
         findings.add(
             Diagnostic::warning(
                 DiagnosticCode::AttributeConflict,
-                format!("`{}` is an unknown intent and has no effect", shown(word)),
+                format!(
+                    "`{}` is an unknown intent and has no effect",
+                    excerpt(word, MAX_QUOTED_CHARS)
+                ),
                 place,
             )
             .with_expected("`preamble`, `status` or `debug`")
             .with_help("use a known intent, or remove it"),
         );
-    }
-}
-
-/// A word of the source in a message: never longer than a line.
-pub(crate) fn shown(word: &[u8]) -> String {
-    const SHOWN: usize = 60;
-    let text = String::from_utf8_lossy(word.get(..SHOWN).unwrap_or(word));
-    if word.len() > SHOWN {
-        format!("{text}…")
-    } else {
-        text.into_owned()
     }
 }

@@ -1,8 +1,9 @@
 //! The first line of a message: the role, and a name (OpenChatML 0.1 §3).
 
-use logue_source::{Diagnostic, DiagnosticCode, Span};
+use logue_source::{Diagnostic, DiagnosticCode, Span, excerpt};
 
 use super::event::MessageHeader;
+use crate::limits::MAX_QUOTED_CHARS;
 use crate::syntax::vocabulary::FrameRole;
 
 /// Reads the line at `at`. `ended`: it came to its end.
@@ -86,7 +87,7 @@ fn role(word: &[u8]) -> FrameRole {
 }
 
 fn unknown_role(word: &[u8], place: Span) -> Diagnostic {
-    let shown = crate::read::attributes::shown(word);
+    let shown = excerpt(word, MAX_QUOTED_CHARS);
     Diagnostic::error(
         DiagnosticCode::ParseHeader,
         format!("`{shown}` is not a role of this version"),

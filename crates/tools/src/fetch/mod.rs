@@ -16,6 +16,7 @@ mod resolve;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
+use logue_source::excerpt;
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION,
 };
@@ -31,6 +32,9 @@ use resolve::{Checked, OnlyPrivate, System};
 
 /// Maximum length of a URL in bytes.
 const MAX_URL_BYTES: usize = 8_192;
+
+/// Maximum length of a URL in an error, in characters.
+const MAX_URL_CHARS: usize = 300;
 
 /// Accepted media types, best first.
 const WANTED: &str = "text/html, text/markdown, text/plain;q=0.9, */*;q=0.5";
@@ -188,8 +192,12 @@ impl Fetcher {
             Ok(answer) => answer,
             Err(_) => Err(FetchError::new(
                 FetchCategory::Timeout,
-                &shown(url),
-                format!("{} took longer than {} s", shown(url), limit.as_secs_f64()),
+                &displayed_url(url),
+                format!(
+                    "{} took longer than {} s",
+                    displayed_url(url),
+                    limit.as_secs_f64()
+                ),
             )
             .with_help("try again later, or name an address that answers sooner")),
         }
@@ -203,7 +211,8 @@ impl Fetcher {
             let key = key.filter(|_| url.origin() == first);
             let response = self.ask(&url, key).await.map_err(|mut error| {
                 if redirects > 0 {
-                    error.message = format!("{} redirects: {}", shown(asked), error.message);
+                    error.message =
+                        format!("{} redirects: {}", displayed_url(asked), error.message);
                 }
                 error
             })?;
@@ -218,7 +227,7 @@ impl Fetcher {
             if redirects > self.policy.max_redirects {
                 let message = format!(
                     "{} redirects more than {} times",
-                    shown(asked),
+                    displayed_url(asked),
                     self.policy.max_redirects
                 );
                 return Err(
@@ -339,8 +348,8 @@ impl Fetcher {
 /// Parses a URL with scheme http or https, a host and no credentials.
 fn parse(text: &str) -> Result<Url, FetchError> {
     let error = |why: &str| {
-        let message = format!("`{}` cannot be fetched: {why}", shown(text));
-        FetchError::new(FetchCategory::Address, &shown(text), message)
+        let message = format!("`{}` cannot be fetched: {why}", displayed_url(text));
+        FetchError::new(FetchCategory::Address, &displayed_url(text), message)
     };
     if text.len() > MAX_URL_BYTES {
         return Err(error("it is too long for an address"));
@@ -383,7 +392,7 @@ fn redirect(from: &Url, location: Option<String>) -> Result<Url, FetchError> {
     if from.scheme() == "https" && to.scheme() == "http" {
         return Err(error("to an address without encryption").with_help(format!(
             "name that address itself if it will do: {}",
-            shown(to.as_str())
+            displayed_url(to.as_str())
         )));
     }
     checked(to, |why| {
@@ -459,7 +468,7 @@ fn media_type(headers: &HeaderMap) -> (Option<String>, Option<String>) {
 }
 
 /// Returns a URL for error messages: truncated and without credentials.
-fn shown(text: &str) -> String {
+fn displayed_url(text: &str) -> String {
     let mut text = text.trim().to_owned();
     if let Ok(mut url) = Url::parse(&text)
         && (!url.username().is_empty() || url.password().is_some())
@@ -468,10 +477,7 @@ fn shown(text: &str) -> String {
         let cleared = url.set_username("").and_then(|()| url.set_password(None));
         text = cleared.map_or_else(|()| "an address".to_owned(), |()| url.to_string());
     }
-    match text.char_indices().nth(300) {
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
-        None => text,
-    }
+    excerpt(text, MAX_URL_CHARS)
 }
 
 /// Formats an error with its causes, which contain the reason of a failed request.

@@ -2,10 +2,11 @@
 
 use std::cell::OnceCell;
 
+use super::MAX_QUOTED_CHARS;
 use super::parse::{Hunk, HunkLine};
 pub(crate) use super::seek::Budget;
 use super::seek::{MATCH_MODES, MatchMode, Spent, seek};
-use super::shown;
+use logue_source::excerpt;
 
 /// Number of lines of an unmatched hunk that are searched for a hint.
 const HINTS: usize = 20;
@@ -163,7 +164,7 @@ fn find(
             None => {
                 return Err(format!(
                     "the file has no line `{}`, which its @@ names",
-                    shown(header)
+                    excerpt(header.trim_end(), MAX_QUOTED_CHARS)
                 ));
             }
         }
@@ -249,7 +250,7 @@ fn unplaced(
     let line = |at: usize| {
         let line = file.whole.get(at).copied().map(unbroken);
         line.map_or("the end of the file".to_owned(), |line| {
-            format!("`{}`", shown(line))
+            format!("`{}`", excerpt(line.trim_end(), MAX_QUOTED_CHARS))
         })
     };
     Ok(match sought.at {
@@ -275,10 +276,16 @@ fn unplaced(
             sought.most_at + 1,
             sought.most_at + sought.most + 1,
             line(sought.most_at + sought.most),
-            shown(old.get(sought.most).copied().unwrap_or_default()),
+            excerpt(
+                old.get(sought.most).copied().unwrap_or_default().trim_end(),
+                MAX_QUOTED_CHARS
+            ),
         ),
         None => {
-            let missing = shown(old.first().copied().unwrap_or_default());
+            let missing = excerpt(
+                old.first().copied().unwrap_or_default().trim_end(),
+                MAX_QUOTED_CHARS,
+            );
             let filled = pattern.iter().enumerate().skip(1);
             let filled = filled.filter(|(_, line)| !line.is_empty());
             let other = filled.take(HINTS).find_map(|(number, wanted)| {

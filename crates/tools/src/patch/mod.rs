@@ -9,12 +9,5 @@ pub(crate) mod apply;
 pub(crate) mod parse;
 mod seek;
 
-/// Shortens a line for an error.
-fn shown(line: &str) -> String {
-    const MOST: usize = 120;
-    let line = line.trim_end();
-    match line.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
-}
+/// Maximum length of a line quoted in an error, in characters.
+const MAX_QUOTED_CHARS: usize = 120;

@@ -1,5 +1,9 @@
 //! Parser of the patch envelope and the hunk lines.
 
+use logue_source::excerpt;
+
+use super::MAX_QUOTED_CHARS;
+
 /// The changes of a patch to one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Section<'a> {
@@ -302,6 +306,6 @@ fn named(number: usize, path: &str) -> Result<&str, String> {
 fn wrong(number: usize, wanted: &str, line: &str) -> String {
     format!(
         "patch line {number}: {wanted}; found `{}`",
-        super::shown(line)
+        excerpt(line.trim_end(), MAX_QUOTED_CHARS)
     )
 }
