@@ -176,29 +176,29 @@ impl HistoryItem for Message {
     }
 }
 
-fn kept<T: HistoryItem>(said: &[T], keep: ReasoningRetention) -> Vec<T> {
+fn kept<T: HistoryItem>(items: &[T], keep: ReasoningRetention) -> Vec<T> {
     let goes: Vec<bool> = match keep {
         ReasoningRetention::OpenTurn => {
-            let end = said.iter().rposition(T::is_answer).unwrap_or(0);
-            let pending = before_pending_calls(said).into_iter().enumerate();
-            let pairs = said.iter().zip(pending);
+            let end = items.iter().rposition(T::is_answer).unwrap_or(0);
+            let pending = before_pending_calls(items).into_iter().enumerate();
+            let pairs = items.iter().zip(pending);
             pairs
                 .map(|(each, (index, pending))| index < end && !pending && each.is_reasoning())
                 .collect()
         }
         ReasoningRetention::FirstFinal => {
             let is_final = |each: &T| each.named() == Some(Channel::Final);
-            let last = said
+            let last = items
                 .iter()
                 .rfind(|each| each.role() == FrameRole::Assistant);
-            let first = said.iter().position(is_final);
+            let first = items.iter().position(is_final);
             let end = first.filter(|_| last.is_some_and(is_final)).unwrap_or(0);
-            let each = said.iter().enumerate();
+            let each = items.iter().enumerate();
             each.map(|(index, each)| index < end && each.named() == Some(Channel::Analysis))
                 .collect()
         }
     };
-    let stays = said.iter().zip(goes).filter(|(_, goes)| !goes);
+    let stays = items.iter().zip(goes).filter(|(_, goes)| !goes);
     let history = stays.map(|(each, _)| {
         let mut each = each.clone();
         each.end();
@@ -209,11 +209,11 @@ fn kept<T: HistoryItem>(said: &[T], keep: ReasoningRetention) -> Vec<T> {
 
 /// For each place, whether a call without a reply follows it in the same turn. A turn ends where
 /// another speaker than the assistant or a tool follows, and at its answer.
-fn before_pending_calls<T: HistoryItem>(said: &[T]) -> Vec<bool> {
-    let mut marks = vec![false; said.len()];
+fn before_pending_calls<T: HistoryItem>(items: &[T]) -> Vec<bool> {
+    let mut marks = vec![false; items.len()];
     let mut replies = Replies::default();
     let mut is_pending = false;
-    for (each, mark) in said.iter().zip(&mut marks).rev() {
+    for (each, mark) in items.iter().zip(&mut marks).rev() {
         if !matches!(each.role(), FrameRole::Assistant | FrameRole::Tool) || each.is_answer() {
             is_pending = false;
         }

@@ -140,16 +140,16 @@ impl Stream {
             Literal::Held { open, from } => self.lose(open, from, sink),
             Literal::Open { open } => {
                 let window = OffsetSlice::new(&self.header, self.header_from);
-                let mut told = self.emitter.to(self.at, sink);
+                let mut output = self.emitter.to(self.at, sink);
                 self.machine
-                    .unclosed_literal(window, open, self.at, &mut told);
+                    .unclosed_literal(window, open, self.at, &mut output);
             }
             Literal::Outside | Literal::Opaque => {}
         }
         let window = OffsetSlice::new(&self.header, self.header_from);
-        let mut told = self.emitter.to(self.at, sink);
-        self.machine.finish(window, self.at, &mut told);
-        told.flush();
+        let mut output = self.emitter.to(self.at, sink);
+        self.machine.finish(window, self.at, &mut output);
+        output.flush();
     }
 
     /// Reads the document header and the text after it.
@@ -159,8 +159,8 @@ impl Stream {
         self.rules = read.rules;
         self.machine = Machine::new(read.rules);
         self.at = read.frames_from;
-        let mut told = self.emitter.to(self.at, sink);
-        told.opened(read.header.as_ref(), findings);
+        let mut output = self.emitter.to(self.at, sink);
+        output.opened(read.header.as_ref(), findings);
         self.feed_frames(preamble.get(read.frames_from..).unwrap_or_default(), sink);
     }
 
@@ -170,14 +170,14 @@ impl Stream {
         }
     }
 
-    /// Passes text on by the state of the machine.
-    fn told(&mut self, bytes: &[u8], at: usize, sink: &mut Sink<'_>) {
+    /// Emits or keeps text, by the state of the machine.
+    fn pass_text(&mut self, bytes: &[u8], at: usize, sink: &mut Sink<'_>) {
         match self.machine.state() {
             State::Body => self.emitter.to(at, sink).delta(bytes),
             State::Header { .. } => self.keep(bytes),
             State::Between { .. } => {
-                let mut told = self.emitter.to(at, sink);
-                self.machine.between(bytes, at, &mut told);
+                let mut output = self.emitter.to(at, sink);
+                self.machine.between(bytes, at, &mut output);
             }
         }
     }
@@ -192,9 +192,10 @@ impl Stream {
     fn lose(&mut self, open: Span, from: usize, sink: &mut Sink<'_>) {
         self.literal = Literal::Opaque;
         let window = OffsetSlice::new(&self.header, self.header_from);
-        let mut told = self.emitter.to(from, sink);
-        self.machine.unclosed_literal(window, open, from, &mut told);
-        self.machine.between(&self.block, from, &mut told);
+        let mut output = self.emitter.to(from, sink);
+        self.machine
+            .unclosed_literal(window, open, from, &mut output);
+        self.machine.between(&self.block, from, &mut output);
         self.block = Vec::new();
     }
 
@@ -208,16 +209,16 @@ impl Stream {
             };
         }
         let window = OffsetSlice::new(&self.header, self.header_from);
-        let mut told = self.emitter.to(at.start, sink);
+        let mut output = self.emitter.to(at.start, sink);
         let means_nothing = matches!(
             token,
             ControlToken::Message | ControlToken::Constrain | ControlToken::EndLiteral
         );
         if means_nothing && self.machine.state() == State::Body {
-            told.delta(token.as_str().as_bytes());
+            output.delta(token.as_str().as_bytes());
         }
-        self.machine.token(window, token, at, &mut told);
-        told.flush();
+        self.machine.token(window, token, at, &mut output);
+        output.flush();
         if token == ControlToken::Start {
             self.header.clear();
             self.header_from = at.start;
@@ -255,7 +256,7 @@ impl<'s> TokenStream<Sink<'s>> for Stream {
         let at = self.at;
         self.at += bytes.len();
         let Literal::Held { open, from } = self.literal else {
-            self.told(bytes, at, sink);
+            self.pass_text(bytes, at, sink);
             return;
         };
         let room = MAX_LITERAL_HELD.saturating_sub(self.block.len());
@@ -263,7 +264,7 @@ impl<'s> TokenStream<Sink<'s>> for Stream {
             .extend_from_slice(bytes.get(..room).unwrap_or(bytes));
         if let Some(rest) = bytes.get(room..).filter(|rest| !rest.is_empty()) {
             self.lose(open, from, sink);
-            self.told(rest, at + room, sink);
+            self.pass_text(rest, at + room, sink);
         }
     }
 
@@ -289,7 +290,7 @@ impl<'s> TokenStream<Sink<'s>> for Stream {
                 self.literal = Literal::Outside;
                 if let Literal::Held { from, .. } = literal {
                     let block = std::mem::take(&mut self.block);
-                    self.told(&block, from, sink);
+                    self.pass_text(&block, from, sink);
                 }
                 if in_body {
                     self.at = at.end;

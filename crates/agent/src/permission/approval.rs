@@ -175,15 +175,15 @@ pub(crate) fn descriptor(
             let call = &gated.call;
             let arguments = call.arguments.object().map(Value::Object);
             let arguments = arguments.unwrap_or_else(|_| json!(call.arguments.as_str()));
-            let mut told = json!({"id": call.id, "name": call.name, "arguments": arguments});
+            let mut question = json!({"id": call.id, "name": call.name, "arguments": arguments});
             if let Some(preview) = &gated.preview {
-                told["preview"] = json!(preview.text);
+                question["preview"] = json!(preview.text);
             }
             if let Some(fingerprint) = gated.fingerprint() {
-                told["fingerprint"] = json!(fingerprint);
+                question["fingerprint"] = json!(fingerprint);
             }
-            told["why"] = json!(gated.decision.by);
-            told
+            question["why"] = json!(gated.decision.by);
+            question
         })
         .collect();
     let named: Vec<&ToolCall> = waiting.iter().map(|gated| &gated.call).collect();
@@ -224,8 +224,8 @@ pub fn approval_payload(approve: bool) -> Map<String, Value> {
 pub(crate) fn expired(waiting: &Suspension, now: Timestamp) -> Option<Map<String, Value>> {
     let is_late = deadline(waiting)? <= now;
     let seconds = waiting.metadata.as_ref()?.get(TIMEOUT)?;
-    let told = json!({ EXPIRED: seconds });
-    is_late.then(|| Map::from_iter([(APPROVAL.to_owned(), told)]))
+    let expiry = json!({ EXPIRED: seconds });
+    is_late.then(|| Map::from_iter([(APPROVAL.to_owned(), expiry)]))
 }
 
 /// Checks that a signal's payload decides about the calls of `descriptor`.

@@ -69,7 +69,7 @@ impl TranscriptFile {
         // A link is followed here once, so that its target is replaced and not the link.
         let real = path.canonicalize().map_err(failed)?;
         let started = Instant::now();
-        let mut told = false;
+        let mut is_reported = false;
         loop {
             // Checked before opening: opening a pipe would wait for its other end.
             suitable(path, &std::fs::metadata(&real).map_err(failed)?)?;
@@ -90,8 +90,8 @@ impl TranscriptFile {
             if started.elapsed() >= patience {
                 return Err(TranscriptError::Busy(path.display().to_string()));
             }
-            if !told {
-                told = true;
+            if !is_reported {
+                is_reported = true;
                 waiting();
             }
             std::thread::sleep(POLL);

@@ -333,7 +333,7 @@ impl Shared {
                 ctx.emit(TurnEvent::Unchecked { tool, why: reason });
             }
             let call = Arc::new(gated.call.clone());
-            let text = self.assistant.routing.told(&outcome);
+            let text = self.assistant.routing.model_text(&outcome);
             let result = ChatMessage::tool(call.id.clone(), text.clone());
             let result = Arc::new(result.with_name(call.name.clone()));
             ctx.journal(result.to_json()).await?;

@@ -58,7 +58,7 @@ impl Routing {
     }
 
     /// Returns the text of a result for the model.
-    pub(crate) fn told(&self, outcome: &ToolResult) -> String {
+    pub(crate) fn model_text(&self, outcome: &ToolResult) -> String {
         if self.envelope {
             envelope(outcome).to_string()
         } else {

@@ -14,7 +14,7 @@ pub struct ReadResult {
     pub transcript: Transcript,
     /// The dialect that it was read in.
     pub dialect: Dialect,
-    /// Whether the caller or the text said so, rather than only allowing it.
+    /// Whether the caller or the text named the dialect, rather than only allowing it.
     pub certain: bool,
     /// Findings of the reader.
     pub diagnostics: Vec<Diagnostic>,

@@ -1,8 +1,8 @@
 //! `OpenAPI` documents: each operation with an id is a function (OpenChatML 2.0 §8.2).
 //!
 //! The arguments of a call are one object: the parameters of an operation that has only those, or
-//! the JSON of its request body if it has only that. How both are put into one object is said
-//! nowhere, so then only the parameters are checked.
+//! the JSON of its request body if it has only that. How both form one object is not
+//! specified, so then only the parameters are checked.
 
 use logue_source::Span;
 use serde_json::{Map, Value};
@@ -82,7 +82,7 @@ fn arguments<'v>(
     let properties = parameters.into_iter().filter_map(|parameter| {
         let name = parameter.get("name")?.as_str()?;
         let place = parameter.get("in").and_then(Value::as_str);
-        // The runtime has headers and cookies, and where a body goes is not said.
+        // The runtime has headers and cookies, and the place of a body is not specified.
         let is_argument = matches!(place, Some("path" | "query"));
         is_argument.then(|| Property {
             name: name.into(),

@@ -50,12 +50,12 @@ impl Sections {
         let Some(section) = self.open.take() else {
             return;
         };
-        let said = text.get(section.heading.end..end).unwrap_or_default();
-        let said = said.trim();
-        if section.declared == found.declared() && !said.is_empty() {
+        let section_text = text.get(section.heading.end..end).unwrap_or_default();
+        let section_text = section_text.trim();
+        if section.declared == found.declared() && !section_text.is_empty() {
             found.add(DeclaredTool {
                 name: section.name,
-                description: Some(said.to_owned()),
+                description: Some(section_text.to_owned()),
                 schema: None,
                 span: section.heading,
             });

@@ -119,7 +119,7 @@ impl Frames {
         Ok(())
     }
 
-    /// Everything but what is said.
+    /// Everything but the text.
     fn head(&mut self, object: &Object<'_>) -> Result<FrameBuf, ()> {
         let word = self.reading.required(object, "role")?;
         let role = FrameRole::parse(word.as_bytes());

@@ -26,14 +26,14 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
     for (index, message) in messages.iter().enumerate() {
         let mut message = Message {
             index,
-            said: message,
+            source: message,
             options,
             losses: &mut writing.losses,
         };
         let value = message.value(&mut tools);
         // Of a message that was reasoning only, nothing that may be sent is left.
-        let said = ["tool_calls", "reasoning_content"].map(|key| value.get(key).is_some());
-        if said.contains(&true) || !value["content"].is_null() {
+        let has_fields = ["tool_calls", "reasoning_content"].map(|key| value.get(key).is_some());
+        if has_fields.contains(&true) || !value["content"].is_null() {
             values.push(value);
         }
     }
@@ -53,30 +53,30 @@ pub(super) fn to_messages(frames: &[FrameBuf], writing: &mut Writing) -> Vec<Cha
 }
 
 /// Notes the frames without text that a message does not keep: reasoning and preambles, and an
-/// answer that joins what was said before it.
+/// answer that joins the text before it.
 fn note_empty(frames: &[FrameBuf], writing: &mut Writing) {
     let mut joins = false;
     for (index, frame) in frames.iter().enumerate() {
         let answer = frame.effective_channel() == Channel::Final;
-        let said = frame.role == FrameRole::Assistant && !frame.is_call();
-        if said && frame.body.is_empty() && (joins || !answer) {
+        let is_text = frame.role == FrameRole::Assistant && !frame.is_call();
+        if is_text && frame.body.is_empty() && (joins || !answer) {
             writing.index = index;
             writing.note("left out, because it is empty");
         }
-        joins = frame.role == FrameRole::Assistant && !(answer && said);
+        joins = frame.role == FrameRole::Assistant && !(answer && is_text);
     }
 }
 
 struct Message<'m, 'w> {
     index: usize,
-    said: &'m ChatMessage,
+    source: &'m ChatMessage,
     options: &'w ConvertOptions,
     losses: &'w mut Vec<Loss>,
 }
 
 impl<'m> Message<'m, '_> {
     fn value(&mut self, tools: &mut BTreeMap<&'m str, &'m str>) -> Value {
-        let message = self.said;
+        let message = self.source;
         let mut object = Map::new();
         let role = if message.developer {
             "developer"
@@ -97,7 +97,7 @@ impl<'m> Message<'m, '_> {
         if let Some(id) = id {
             object.insert("tool_call_id".into(), id.into());
         }
-        // A reply's name is the one of its call, and need not be said again.
+        // A reply's name is the one of its call, and need not be repeated.
         let known = message.role == Role::Tool
             && id.and_then(|id| tools.get(id).copied()) == message.name.as_deref();
         if let Some(name) = message.name.as_deref().filter(|_| !known) {
@@ -107,12 +107,12 @@ impl<'m> Message<'m, '_> {
     }
 
     fn content(&mut self) -> Value {
-        let blocks = match &self.said.content {
+        let blocks = match &self.source.content {
             Content::Absent => return Value::Null,
             Content::Text(text) => return text.as_str().into(),
             Content::Blocks(blocks) => blocks,
         };
-        let calls = !self.said.tool_calls.is_empty();
+        let calls = !self.source.tool_calls.is_empty();
         let mut texts = Vec::new();
         for block in blocks {
             if let ContentBlock::Text { text, preamble, .. } = block {
@@ -135,7 +135,7 @@ impl<'m> Message<'m, '_> {
     }
 
     fn reasoning(&mut self, object: &mut Map<String, Value>) {
-        let Content::Blocks(blocks) = &self.said.content else {
+        let Content::Blocks(blocks) = &self.source.content else {
             return;
         };
         let mut after_text = false;

@@ -1,4 +1,4 @@
-//! Frames to `ShareGPT`: who said what, and calls as JSON texts.
+//! Frames to `ShareGPT`: speakers with their texts, and calls as JSON texts.
 //!
 //! | `from` | frame |
 //! |---|---|
@@ -29,7 +29,7 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
     let mut values = Vec::with_capacity(transcript.frames.len());
     for (index, frame) in transcript.frames.iter().enumerate() {
         writing.index = index;
-        match said(frame) {
+        match speaker(frame) {
             Ok(from) => {
                 note_losses(frame, &mut writing);
                 let text = match from {
@@ -49,7 +49,7 @@ pub(super) fn write(transcript: &Transcript, options: &ConvertOptions) -> Writin
 }
 
 /// The speaker of a frame, or the reason that none is allowed.
-fn said(frame: &FrameBuf) -> Result<&'static str, &'static str> {
+fn speaker(frame: &FrameBuf) -> Result<&'static str, &'static str> {
     if frame.role == FrameRole::Other {
         return Err("its role is not known");
     }

@@ -18,7 +18,7 @@ use crate::visibility::Recipient;
 const LONGEST: usize = 1024;
 
 /// Reads the header of the frame whose `<|start|>` is at `start`, up to its body. `None` where
-/// it is not as the writer writes it, or where something is to be said about it; what `frame` then
+/// it is not as the writer writes it, or where it needs a diagnostic; what `frame` then
 /// holds counts for nothing.
 pub(crate) fn read(
     window: OffsetSlice<'_>,

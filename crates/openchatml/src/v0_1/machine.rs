@@ -99,7 +99,7 @@ impl Machine {
                 State::Between => self.between(bytes, at, out),
                 State::Stray { end } => self.stray(bytes, at, *end, out),
                 State::RoleLine => self.role_line(bytes, at, out),
-                State::Text => self.said(bytes, at, out),
+                State::Text => self.plain_text(bytes, at, out),
                 State::Thought(thought, ..) => {
                     out.text(TextKind::Thought(*thought), bytes, at);
                     bytes.len()
@@ -303,7 +303,7 @@ impl Machine {
     }
 
     /// Text of a message. A newline at its end waits, because it may be layout.
-    fn said(&mut self, bytes: &[u8], at: usize, out: &mut impl Handler) -> usize {
+    fn plain_text(&mut self, bytes: &[u8], at: usize, out: &mut impl Handler) -> usize {
         if std::mem::take(&mut self.layout) && bytes.first() == Some(&b'\n') {
             return 1;
         }

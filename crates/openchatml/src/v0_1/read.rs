@@ -161,8 +161,8 @@ impl Reading<'_, '_> {
                         continue;
                     };
                     let content = output.content.get();
-                    let said = serde_json::from_str::<String>(content);
-                    let body = said.unwrap_or_else(|_| content.to_owned());
+                    let decoded = serde_json::from_str::<String>(content);
+                    let body = decoded.unwrap_or_else(|_| content.to_owned());
                     self.reply(Some(recipient_of(&output.name)), body);
                     self.note_other_keys(json);
                 }

@@ -147,12 +147,12 @@ impl<'d, 's> Rewrite<'d, 's> {
     fn compare(&self, written: &[u8]) -> Result<(), WriteError> {
         let again = parse_fragment_as(written, self.document.rules());
         let mut read = again.frames().iter();
-        let read = std::iter::from_fn(|| Some(said(&again, read.next()?)));
+        let read = std::iter::from_fn(|| Some(frame_content(&again, read.next()?)));
         let before = self.document.frames().iter().enumerate();
         let expected = before.filter_map(|(index, frame)| match self.frames.get(&index) {
-            None => Some((index, said(self.document, frame))),
+            None => Some((index, frame_content(self.document, frame))),
             Some(None) => None,
-            Some(Some(change)) => Some((index, said_by(&change.frame))),
+            Some(Some(change)) => Some((index, changed_content(&change.frame))),
         });
         let (mut read, mut expected) = (read.peekable(), expected.peekable());
         loop {
@@ -172,8 +172,12 @@ impl<'d, 's> Rewrite<'d, 's> {
             while let Some((_, more)) = expected.next_if(|(_, next)| other.stray && next.stray) {
                 other.frame.body += &more.frame.body;
             }
-            for said in [&mut one, &mut other].into_iter().filter(|said| said.stray) {
-                said.frame
+            for content in [&mut one, &mut other]
+                .into_iter()
+                .filter(|content| content.stray)
+            {
+                content
+                    .frame
                     .body
                     .retain(|letter| !letter.is_ascii_whitespace());
             }
@@ -186,15 +190,15 @@ impl<'d, 's> Rewrite<'d, 's> {
 
 /// The content of a frame, at any place.
 #[derive(Debug, PartialEq)]
-struct Said {
+struct FrameContent {
     frame: FrameBuf,
     stray: bool,
     complete: bool,
     visible: bool,
 }
 
-fn said(document: &Document<'_>, frame: &Frame) -> Said {
-    Said {
+fn frame_content(document: &Document<'_>, frame: &Frame) -> FrameContent {
+    FrameContent {
         frame: document.to_owned_frame(frame),
         stray: frame.is_stray(),
         complete: frame.is_complete(),
@@ -202,8 +206,8 @@ fn said(document: &Document<'_>, frame: &Frame) -> Said {
     }
 }
 
-fn said_by(frame: &FrameBuf) -> Said {
-    Said {
+fn changed_content(frame: &FrameBuf) -> FrameContent {
+    FrameContent {
         stray: false,
         complete: true,
         visible: frame.visibility().is_visible(),

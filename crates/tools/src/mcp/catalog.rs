@@ -47,9 +47,9 @@ fn offer(tool: Tool) -> Offer {
     // Model servers require both members.
     parameters.entry("type").or_insert_with(|| json!("object"));
     parameters.entry("properties").or_insert_with(|| json!({}));
-    let said = tool.description.map(std::borrow::Cow::into_owned);
+    let description = tool.description.map(std::borrow::Cow::into_owned);
     Offer {
-        description: said.or(tool.title).unwrap_or_default(),
+        description: description.or(tool.title).unwrap_or_default(),
         name: tool.name.into_owned(),
         parameters: Value::Object(parameters),
     }

@@ -424,7 +424,7 @@ async fn returned(listener: &TcpListener, state: &str) -> Result<String, String>
         };
         // Only the browser of this login knows the state.
         let ours = url.path() == "/callback" && value("state").as_deref() == Some(state);
-        let (said, result) = match (ours, value("code"), value("error")) {
+        let (page, result) = match (ours, value("code"), value("error")) {
             (false, ..) => ("this login was not requested", None),
             (true, Some(code), None) => ("done: this page can be closed", Some(Ok(code))),
             (true, _, error) => {
@@ -436,8 +436,8 @@ async fn returned(listener: &TcpListener, state: &str) -> Result<String, String>
             }
         };
         let answer = format!(
-            "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{said}",
-            said.len()
+            "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{page}",
+            page.len()
         );
         // The browser may have closed the connection.
         drop(stream.write_all(answer.as_bytes()).await);

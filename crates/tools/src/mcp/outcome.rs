@@ -46,16 +46,16 @@ pub(crate) fn server_result(text: BoundedBuffer, ok: bool, server: &str) -> Tool
 
 fn push(block: &ContentBlock, text: &mut BoundedBuffer) {
     match block {
-        ContentBlock::Text(said) => text.push(said.text.as_bytes()),
+        ContentBlock::Text(block) => text.push(block.text.as_bytes()),
         ContentBlock::Image(image) => unseen(text, "an image", &image.mime_type, &image.data),
         ContentBlock::Audio(audio) => unseen(text, "a sound", &audio.mime_type, &audio.data),
         ContentBlock::ResourceLink(link) => text.push(linked(link).as_bytes()),
         ContentBlock::Resource(embedded) => match &embedded.resource {
             ResourceContents::TextResourceContents {
-                uri, text: said, ..
+                uri, text: content, ..
             } => {
                 text.push(format!("[{uri}]\n").as_bytes());
-                text.push(said.as_bytes());
+                text.push(content.as_bytes());
             }
             ResourceContents::BlobResourceContents {
                 uri,

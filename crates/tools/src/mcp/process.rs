@@ -22,7 +22,7 @@ const GRACE: Duration = Duration::from_millis(500);
 /// A running server.
 pub(crate) struct Process {
     child: Box<dyn ChildWrapper>,
-    said: Arc<Mutex<VecDeque<u8>>>,
+    stderr: Arc<Mutex<VecDeque<u8>>>,
     drain: Option<JoinHandle<()>>,
 }
 
@@ -59,21 +59,25 @@ impl Process {
             .spawn()
             .map_err(|error| format!("`{program}` could not be started: {error}"))?;
         let streams = (child.stdout().take(), child.stdin().take());
-        let said = Arc::new(Mutex::new(VecDeque::new()));
+        let stderr = Arc::new(Mutex::new(VecDeque::new()));
         let drain = child.stderr().take().map(|mut stream| {
-            let said = Arc::clone(&said);
+            let stderr = Arc::clone(&stderr);
             tokio::spawn(async move {
                 let mut block = vec![0_u8; 4 * 1024];
                 // Reading continues until the end, so that a full pipe never blocks the server.
                 while let Ok(count @ 1..) = stream.read(&mut block).await {
-                    let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-                    said.extend(block.iter().take(count));
-                    let over = said.len().saturating_sub(STDERR_BYTES);
-                    said.drain(..over);
+                    let mut stderr = stderr.lock().unwrap_or_else(PoisonError::into_inner);
+                    stderr.extend(block.iter().take(count));
+                    let over = stderr.len().saturating_sub(STDERR_BYTES);
+                    stderr.drain(..over);
                 }
             })
         });
-        let process = Self { child, said, drain };
+        let process = Self {
+            child,
+            stderr,
+            drain,
+        };
         match streams {
             (Some(out), Some(into)) => Ok((process, out, into)),
             _ => Err(format!("`{program}` has no standard input and output")),
@@ -94,8 +98,8 @@ impl Process {
             Ok(Ok(status)) => format!("it ended with {status}"),
             _ => "it still runs".to_owned(),
         };
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes: Vec<u8> = said.iter().copied().collect();
+        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes: Vec<u8> = stderr.iter().copied().collect();
         let words = String::from_utf8_lossy(&bytes);
         let words = words.trim();
         if words.is_empty() {

@@ -104,7 +104,7 @@ pub(super) async fn run(
     drop(tokio::time::timeout(FAREWELL, launcher.wait()).await);
     match (report, stopped) {
         (Some(LaunchResult::Ended { left, .. }), Some(end)) => (end, left),
-        (Some(report), _) => told(report),
+        (Some(report), _) => exit_reason(report),
         (None, Some(end)) => (end, 0),
         (None, None) => {
             let why = "the process that watched the command is gone".to_owned();
@@ -113,7 +113,7 @@ pub(super) async fn run(
     }
 }
 
-fn told(report: LaunchResult) -> (ExitReason, usize) {
+fn exit_reason(report: LaunchResult) -> (ExitReason, usize) {
     match report {
         LaunchResult::NotStarted(why) => (
             ExitReason::NotStarted(format!("the command could not be started: {why}")),

@@ -10,7 +10,7 @@ use crate::ToolResult;
 pub(crate) fn outcome(ran: ProgramOutput, options: &ShellOptions) -> ToolResult {
     let ProgramOutput { streams, end, left } = ran;
     let ok = end == ExitReason::Exited(0);
-    let mut text = told(streams, options.output_bytes);
+    let mut text = output_text(streams, options.output_bytes);
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
@@ -43,7 +43,7 @@ fn code(end: &ExitReason) -> Option<&'static str> {
     })
 }
 
-fn told(streams: Streams, limit: usize) -> String {
+fn output_text(streams: Streams, limit: usize) -> String {
     let Streams { mut out, mut err } = streams;
     if out.len() + err.len() > limit {
         // Neither stream displaces the other.

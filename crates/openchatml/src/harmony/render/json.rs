@@ -1,7 +1,7 @@
 //! The JSON of a conversation, in the shape that openai-harmony reads and writes.
 //!
 //! The speaker's role and name are beside the content; a content that is one text is a string,
-//! any other a list of parts with a `type`. What is absent is not said: no field has a default.
+//! any other a list of parts with a `type`. Absent values are omitted: no field has a default.
 
 use std::collections::BTreeMap;
 

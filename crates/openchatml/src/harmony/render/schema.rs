@@ -267,15 +267,15 @@ impl<'s> Writer<'s, '_> {
     ) {
         // A wrapped schema is described in place.
         let target = self.through(schema);
-        let told = |key: &str| schema.get(key).or_else(|| target.get(key));
+        let keyword = |key: &str| schema.get(key).or_else(|| target.get(key));
         let variants = match parts(target, self.root).as_slice() {
             [Part::Union(variants)] => Some(*variants),
             _ => None,
         };
-        let title = told("title").and_then(Value::as_str);
-        let description = told("description").and_then(Value::as_str);
-        let examples = told("examples").and_then(Value::as_array);
-        let default = told("default").map(|default| default_text(default, target));
+        let title = keyword("title").and_then(Value::as_str);
+        let description = keyword("description").and_then(Value::as_str);
+        let examples = keyword("examples").and_then(Value::as_array);
+        let default = keyword("default").map(|default| default_text(default, target));
         if let Some(title) = title {
             comment(title, indent, self.out);
             spaces(indent, self.out);
@@ -350,10 +350,10 @@ impl<'s> Writer<'s, '_> {
                 self.enclose(from, kind, place.outer);
             }
             let target = self.through(variant);
-            let told = |key: &str| variant.get(key).or_else(|| target.get(key));
-            let description = told("description").and_then(Value::as_str);
+            let keyword = |key: &str| variant.get(key).or_else(|| target.get(key));
+            let description = keyword("description").and_then(Value::as_str);
             let description = description.filter(|text| of != Of::Property(Some(*text)));
-            let default = told("default").map(|default| match of {
+            let default = keyword("default").map(|default| match of {
                 Of::Property(_) => default_text(default, target),
                 Of::Type => format!("default: {}", json(default)),
             });

@@ -145,8 +145,8 @@ fn write_comments(property: &Value, indent: usize, out: &mut String) {
 /// The comments above a property of several variants, after the other comments.
 fn write_lead(property: &Value, variants: &[Value], indent: usize, out: &mut String) {
     let first = variants.first();
-    let said = first.and_then(|first| string(first, "description"));
-    let description = string(property, "description").filter(|text| said != Some(*text));
+    let leading = first.and_then(|first| string(first, "description"));
+    let description = string(property, "description").filter(|text| leading != Some(*text));
     let description = description.map(str::to_owned);
     for text in [description, default(property)].into_iter().flatten() {
         spaces(indent, out);
@@ -182,7 +182,7 @@ fn write_variants(
         write_null(variant, from, out);
         let description = string(variant, "description");
         let description = description.filter(|text| match over {
-            Over::Property(Some(said)) => index > 0 && text != said,
+            Over::Property(Some(leading)) => index > 0 && text != leading,
             _ => true,
         });
         let default = match over {
