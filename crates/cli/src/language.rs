@@ -40,7 +40,7 @@ impl From<Dialect> for Language {
             Dialect::Harmony => Self::Harmony,
             Dialect::V0_1 => Self::Ocml0_1,
             Dialect::ChatMl => Self::Chatml,
-            Dialect::V2_2 | Dialect::V2_0 => Self::Openchatml,
+            _ => Self::Openchatml,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 /// A text form of a transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Dialect {
     /// OpenChatML 2.2.
     V2_2,

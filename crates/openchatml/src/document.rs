@@ -43,7 +43,7 @@ pub(crate) struct Contents {
 }
 
 /// One stretch of a source. The pieces of a document tile its source: they are in order, and no
-/// byte is in two of them or in none.
+/// byte is in two of them or in none. The list is closed, so that a caller can handle all of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourcePiece {
     /// The document header, read or not. One that could not be read has an error.

@@ -23,7 +23,7 @@
 //! use openchatml::harmony::{End, HarmonyReadOptions, read};
 //! use openchatml::FrameRole;
 //!
-//! let options = HarmonyReadOptions { start_role: Some(FrameRole::Assistant), ..HarmonyReadOptions::default() };
+//! let options = HarmonyReadOptions::default().with_start_role(FrameRole::Assistant);
 //! let text = b"<|channel|>analysis<|message|>Easy.<|start|>assistant<|channel|>final<|message|>4<|return|>";
 //! let document = read(text, &options);
 //! let shown: Vec<_> = document.messages.iter().filter(|message| message.is_visible()).collect();

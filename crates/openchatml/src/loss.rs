@@ -14,11 +14,22 @@ pub enum LossTarget {
 
 /// A loss of a mapping or a conversion, or an interpretation that it required.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Loss {
     /// The item that it refers to.
     pub target: LossTarget,
     /// Its description. Contains nothing of the text.
     pub message: String,
+}
+
+impl Loss {
+    /// Creates a loss of `target`; the message contains nothing of the text.
+    pub fn new(target: LossTarget, message: impl Into<String>) -> Self {
+        Self {
+            target,
+            message: message.into(),
+        }
+    }
 }
 
 impl std::fmt::Display for Loss {

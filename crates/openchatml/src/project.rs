@@ -50,6 +50,7 @@ pub use outline::{conversations, detect};
 
 /// A JSON form of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum JsonFormat {
     /// The JSON of OpenChatML 2.2 §10, with a field for everything that a frame has.
     Json,

@@ -2,12 +2,14 @@
 
 use crate::syntax::vocabulary::{Channel, FrameRole, Intent, is_tool_recipient};
 
-/// The visibility of a frame.
+/// The visibility of a frame (OpenChatML 2.2 §9).
+///
+/// The two cases are closed: a frame is shown or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// It may.
+    /// The frame may be shown.
     Visible,
-    /// It may not.
+    /// The frame is not shown.
     Hidden(HiddenReason),
 }
 

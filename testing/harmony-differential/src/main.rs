@@ -133,10 +133,8 @@ fn answer(request: Request, renderer: &mut Renderer) -> Value {
             rendered(renderer.ids(&conversation, Form::Conversation, &options))
         }
         Request::Read { ids, role } => {
-            let options = HarmonyReadOptions {
-                start_role: role.map(|role| FrameRole::parse(role.as_bytes())),
-                ..HarmonyReadOptions::default()
-            };
+            let options = HarmonyReadOptions::default()
+                .with_start_role(role.map(|role| FrameRole::parse(role.as_bytes())));
             let document = read_harmony_ids(ids, &options);
             let messages = document.messages.iter().map(|message| {
                 let head = &message.head;

@@ -57,14 +57,13 @@ impl<'d> Input<'d> {
             4 => Some(FrameRole::System),
             _ => None,
         };
-        HarmonyReadOptions {
-            start_role,
-            strict: byte.is_ascii_uppercase(),
-            tools: match byte % 16 {
+        HarmonyReadOptions::default()
+            .with_start_role(start_role)
+            .with_strict(byte.is_ascii_uppercase())
+            .with_tools(match byte % 16 {
                 15 => vec!["functions.f".to_owned(), "functions.find".to_owned()],
                 _ => Vec::new(),
-            },
-        }
+            })
     }
 }
 

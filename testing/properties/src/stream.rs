@@ -28,9 +28,7 @@ struct HeardFrame {
 pub fn stream(data: &[u8]) {
     let mut input = Input::new(data);
     let seed = input.byte();
-    let options = StreamOptions {
-        strict: seed.is_ascii_uppercase(),
-    };
+    let options = StreamOptions::default().with_strict(seed.is_ascii_uppercase());
     let text = input.rest();
     let whole = hear(&[text], options);
     let single: Vec<&[u8]> = text.chunks(1).collect();

@@ -96,10 +96,7 @@ fn the_cases_hold() {
             }
         }
         for start_role in [None, Some(FrameRole::Assistant), Some(FrameRole::User)] {
-            let options = HarmonyReadOptions {
-                start_role,
-                ..HarmonyReadOptions::default()
-            };
+            let options = HarmonyReadOptions::default().with_start_role(start_role);
             let _naming = Naming("harmony_stream", title.clone());
             harmony_text_in_parts(text.as_bytes(), &options, 1);
         }

@@ -24,15 +24,17 @@ pub(super) fn run(case: &Value) -> Result<(), String> {
     let raw = case["raw_text"].as_str().ok_or("no `raw_text`")?;
     let tools = case["context"]["tools"].as_array();
     let tools = tools.into_iter().flatten();
-    let options = HarmonyReadOptions {
-        start_role: case["start_role"]
-            .as_str()
-            .map(|role| FrameRole::parse(role.as_bytes())),
-        tools: tools
-            .filter_map(|tool| tool.as_str().map(str::to_owned))
-            .collect(),
-        ..HarmonyReadOptions::default()
-    };
+    let options = HarmonyReadOptions::default()
+        .with_start_role(
+            case["start_role"]
+                .as_str()
+                .map(|role| FrameRole::parse(role.as_bytes())),
+        )
+        .with_tools(
+            tools
+                .filter_map(|tool| tool.as_str().map(str::to_owned))
+                .collect(),
+        );
     let found = if let Some(ids) = case["tokens"].as_array() {
         let ids: Vec<u32> = ids
             .iter()

@@ -270,7 +270,7 @@ fn described(text: &str) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(256, 5_120)))]
 
     #[test]
     fn a_value_reads_back_and_no_other_node_changes(

@@ -90,7 +90,7 @@ fn exercise(text: &str) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(512, 10_240)))]
 
     #[test]
     fn any_text_comes_back(text in any::<String>()) {

@@ -420,7 +420,7 @@ fn body() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(512, 10_240)))]
 
     #[test]
     fn a_transcript_of_the_older_program_comes_back_whole(

@@ -238,7 +238,7 @@ fn hostile() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(512, 10_240)))]
 
     #[test]
     fn any_payload_comes_back(payload in hostile()) {

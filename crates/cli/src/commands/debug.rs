@@ -117,10 +117,7 @@ fn from_ids(ids: &[u32], start_role: Option<StartRole>) -> Value {
 }
 
 fn options(start_role: Option<StartRole>) -> harmony::HarmonyReadOptions {
-    harmony::HarmonyReadOptions {
-        start_role: start_role.map(FrameRole::from),
-        ..harmony::HarmonyReadOptions::default()
-    }
+    harmony::HarmonyReadOptions::default().with_start_role(start_role.map(FrameRole::from))
 }
 
 fn harmony_json(document: &harmony::HarmonyDocument) -> Value {

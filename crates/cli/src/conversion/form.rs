@@ -95,9 +95,9 @@ impl Form {
     /// The extension of a file in this form.
     pub(crate) const fn ending(self) -> &'static str {
         match self {
-            Self::Dialect(Dialect::V2_2 | Dialect::V2_0 | Dialect::V0_1) => "ocml",
             Self::Dialect(Dialect::ChatMl) => "chatml",
             Self::Dialect(Dialect::Harmony) => "harmony",
+            Self::Dialect(_) => "ocml",
             Self::Projection(_) => "json",
             Self::Chatmd => "chatmd",
             Self::Text => "txt",

@@ -14,10 +14,7 @@ pub(crate) fn converted(
     to: Form,
     folder: Option<&Path>,
 ) -> Result<(String, Vec<String>), CliError> {
-    let options = ConvertOptions {
-        thinking: true,
-        ..ConvertOptions::default()
-    };
+    let options = ConvertOptions::default().with_thinking(true);
     let read = from.read(text, true, folder, &options);
     if read.broken {
         let first = read.diagnostics.iter().find(|found| found.is_error());

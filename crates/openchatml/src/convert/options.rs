@@ -2,6 +2,7 @@
 
 /// Options of a conversion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConvertOptions {
     /// Refuse whatever would lose something.
     pub strict: bool,
@@ -13,4 +14,27 @@ pub struct ConvertOptions {
     pub thinking: bool,
     /// Writes a projection as an object on one line, as in data sets.
     pub line: bool,
+}
+
+impl ConvertOptions {
+    /// Sets whether whatever would lose something is refused.
+    #[must_use]
+    pub const fn with_strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
+    /// Sets whether private reasoning is a field of the message that it led to.
+    #[must_use]
+    pub const fn with_thinking(mut self, thinking: bool) -> Self {
+        self.thinking = thinking;
+        self
+    }
+
+    /// Sets whether a projection is an object on one line.
+    #[must_use]
+    pub const fn with_line(mut self, line: bool) -> Self {
+        self.line = line;
+        self
+    }
 }

@@ -75,6 +75,7 @@ impl Place {
 
 /// An unknown part of a frame header: `key=value`, or a bare word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Attribute {
     /// The key, or the word.
     pub key: Span,

@@ -7,6 +7,7 @@ use crate::visibility::{HiddenReason, Recipient, Visibility, visibility};
 
 /// Options of the readers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HarmonyReadOptions {
     /// The text begins inside the header of a message of this role: a completion, whose prompt
     /// ended in `<|start|>` and the role.
@@ -16,6 +17,29 @@ pub struct HarmonyReadOptions {
     /// The declared tools, as `to=` names them. With them a recipient to which a content type got
     /// glued (`functions.fjson`) is repaired; without, it is kept.
     pub tools: Vec<String>,
+}
+
+impl HarmonyReadOptions {
+    /// Sets the role whose header the text begins in.
+    #[must_use]
+    pub fn with_start_role(mut self, start_role: impl Into<Option<FrameRole>>) -> Self {
+        self.start_role = start_role.into();
+        self
+    }
+
+    /// Sets whether reading stops at the first error.
+    #[must_use]
+    pub const fn with_strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
+    /// Sets the declared tools, as `to=` names them.
+    #[must_use]
+    pub fn with_tools(mut self, tools: Vec<String>) -> Self {
+        self.tools = tools;
+        self
+    }
 }
 
 /// The events of a reader, in order.
@@ -55,7 +79,7 @@ pub struct MessageHeader {
     pub intent: Option<String>,
     /// Whether this is text outside every message.
     pub stray: bool,
-    /// Whether the header came to its `<|message|>` and said nothing that makes its channel
+    /// Whether the header came to its `<|message|>` and contained nothing that makes its channel
     /// doubtful.
     pub sound: bool,
 }
@@ -126,7 +150,7 @@ pub struct MessageEnd {
     pub body: Span,
 }
 
-/// The end of a message.
+/// The end of a message. The list is closed by the stop tokens of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
     /// `<|end|>`.

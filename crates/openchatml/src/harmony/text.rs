@@ -28,7 +28,7 @@ use crate::syntax::token_stream::TokenStream;
 /// use openchatml::harmony::{Event, HarmonyReadOptions, Stream};
 /// use openchatml::FrameRole;
 ///
-/// let mut stream = Stream::new(HarmonyReadOptions { start_role: Some(FrameRole::Assistant), ..HarmonyReadOptions::default() });
+/// let mut stream = Stream::new(HarmonyReadOptions::default().with_start_role(FrameRole::Assistant));
 /// let mut shown = String::new();
 /// let mut visible = false;
 /// let mut sink = |event: Event<'_>| match event {

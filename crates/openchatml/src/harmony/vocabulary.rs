@@ -11,7 +11,7 @@ impl IdStream {
     /// use openchatml::FrameRole;
     /// use openchatml::harmony::{Event, IdStream, HarmonyReadOptions};
     ///
-    /// let mut stream = IdStream::new(HarmonyReadOptions { start_role: Some(FrameRole::Assistant), ..HarmonyReadOptions::default() });
+    /// let mut stream = IdStream::new(HarmonyReadOptions::default().with_start_role(FrameRole::Assistant));
     /// let mut text = String::new();
     /// let mut sink = |event: Event<'_>| if let Event::Delta(delta) = event { text += delta };
     /// for id in [200_005, 17_196, 200_008, 13_225, 0, 200_002] {

@@ -9,10 +9,20 @@ use crate::visibility::Visibility;
 
 /// Options of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StreamOptions {
     /// Stop at the first error, a missing document header among them. Earlier events
     /// remain valid.
     pub strict: bool,
+}
+
+impl StreamOptions {
+    /// Sets whether the stream stops at the first error.
+    #[must_use]
+    pub const fn with_strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
 }
 
 /// The events of a stream, in order.

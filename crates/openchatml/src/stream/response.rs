@@ -133,7 +133,7 @@ pub enum ResponseEvent<'e> {
     },
 }
 
-/// The audience of an event.
+/// The audience of an event. OpenChatML 2.2 §9 closes the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
     /// The user of the model.

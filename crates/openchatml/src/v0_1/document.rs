@@ -36,7 +36,7 @@ pub struct Message {
     pub content: Span,
 }
 
-/// An item of a message.
+/// An item of a message. OpenChatML 0.1 closes the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item {
     /// Visible text.

@@ -7,6 +7,7 @@ use crate::syntax::vocabulary::FrameRole;
 
 /// Options of the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LegacyReadOptions {
     /// Plain `ChatML`: only `<|im_start|>` and `<|im_end|>` are tokens.
     pub plain: bool,
@@ -40,6 +41,13 @@ impl LegacyReadOptions {
             plain: true,
             ..Self::default()
         }
+    }
+
+    /// Sets the tokens of a base model around a text.
+    #[must_use]
+    pub fn with_edges(mut self, edges: Vec<String>) -> Self {
+        self.edges = edges;
+        self
     }
 }
 

@@ -11,7 +11,7 @@ pub enum Task<'s> {
     Files(Files<'s>),
 }
 
-/// A gap to fill (OpenChatML 0.1 §6). The parts are verbatim.
+/// A gap to fill (OpenChatML 0.1 §6, which closes the list). The parts are verbatim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fim<'s> {
     /// Text before the gap.

@@ -20,6 +20,7 @@ use crate::write::frame::{WriteError, is_safe};
 
 /// Options of the writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WriteOptions {
     /// Plain `ChatML`: messages only, and only two tokens.
     pub plain: bool,
@@ -56,6 +57,34 @@ impl WriteOptions {
             newline: false,
             strict: false,
         }
+    }
+
+    /// Sets the text before the first message.
+    #[must_use]
+    pub fn with_begin(mut self, begin: impl Into<Option<String>>) -> Self {
+        self.begin = begin.into();
+        self
+    }
+
+    /// Sets the text after the last message.
+    #[must_use]
+    pub fn with_end(mut self, end: impl Into<Option<String>>) -> Self {
+        self.end = end.into();
+        self
+    }
+
+    /// Sets whether `<|im_end|>` is on a line of its own.
+    #[must_use]
+    pub const fn with_newline(mut self, newline: bool) -> Self {
+        self.newline = newline;
+        self
+    }
+
+    /// Sets whether whatever would lose something is refused.
+    #[must_use]
+    pub const fn with_strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
     }
 }
 

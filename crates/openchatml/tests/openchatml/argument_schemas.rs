@@ -422,6 +422,7 @@ fn broken(value: &Value) -> Value {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(256, 5_120)))]
     #[test]
     fn what_is_made_from_a_schema_fits((schema, value) in schema_and_value()) {
         let shape = ArgumentSchema::from_json_schema(&schema);

@@ -66,10 +66,7 @@ fn many_calls_of_a_long_declaration_take_their_time_only() {
 
 /// What is said of a completion of a prompt that declares [`TOOLS`].
 fn completion(text: &str) -> Vec<(DiagnosticCode, &str)> {
-    let options = HarmonyReadOptions {
-        start_role: Some(FrameRole::Assistant),
-        ..HarmonyReadOptions::default()
-    };
+    let options = HarmonyReadOptions::default().with_start_role(FrameRole::Assistant);
     let document = harmony::read(text.as_bytes(), &options);
     said(&harmony::check(&document, &[declare::read(TOOLS)]), text)
 }

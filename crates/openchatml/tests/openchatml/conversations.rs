@@ -342,7 +342,7 @@ fn essence(messages: &[ChatMessage]) -> Essence {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(256, 20_000)))]
 
     #[test]
     fn messages_in_normal_form_survive(

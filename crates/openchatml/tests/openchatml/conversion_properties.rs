@@ -126,11 +126,12 @@ fn conversation() -> impl Strategy<Value = Vec<FrameBuf>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(256, 5_120)))]
     #[test]
     fn json_keeps_every_frame(frames in proptest::collection::vec(frame(), 0..5), thinking: bool, line: bool) {
         let transcript = Transcript::new(frames)
             .with_header(HeaderBuf::new("2.2").with_model("m").with_setting("temperature", 0.5).with_extra("a", "b"));
-        let options = ConvertOptions { strict: true, thinking, line };
+        let options = ConvertOptions::default().with_strict(true).with_thinking(thinking).with_line(line);
         let written = project::write(&transcript, JsonFormat::Json, &options).unwrap();
         let read = project::read(written.text.as_bytes(), JsonFormat::Json, &options);
         prop_assert!(read.diagnostics.is_empty() && read.losses.is_empty(), "{:?}", read.diagnostics);
@@ -144,7 +145,7 @@ proptest! {
     /// A frame alone comes back as it was, or there is a loss, or it is refused.
     #[test]
     fn a_field_is_kept_or_listed(frame in frame(), thinking: bool) {
-        let options = ConvertOptions { thinking, ..ConvertOptions::default() };
+        let options = ConvertOptions::default().with_thinking(thinking);
         let transcript = Transcript::new(vec![frame.clone()]);
         for form in forms() {
             let Some(back) = there_and_back(&transcript, form, &options) else { continue };
@@ -197,7 +198,7 @@ proptest! {
     #[test]
     fn nothing_is_raised_or_shown(frames in conversation(), thinking: bool) {
         let transcript = Transcript::new(frames);
-        let options = ConvertOptions { thinking, ..ConvertOptions::default() };
+        let options = ConvertOptions::default().with_thinking(thinking);
         for form in forms() {
             let Some(back) = there_and_back(&transcript, form, &options) else { continue };
             prop_assert!(!back.errors, "{form:?}");
@@ -245,7 +246,7 @@ proptest! {
         } else {
             format!("[\n  {}\n]\n", messages.join(",\n  "))
         };
-        let options = ConvertOptions { strict: true, thinking: true, line };
+        let options = ConvertOptions::default().with_strict(true).with_thinking(true).with_line(line);
         let read = project::read(text.as_bytes(), JsonFormat::OpenAi, &options);
         prop_assert!(read.diagnostics.is_empty() && read.losses.is_empty());
         // Through the text, too.

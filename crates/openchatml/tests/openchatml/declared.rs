@@ -581,6 +581,7 @@ fn long_texts_take_their_time_only() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(256, 5_120)))]
     #[test]
     fn no_text_panics(parts in prop::collection::vec(prop_oneof![
         Just("namespace f {"), Just("type a = "), Just("(_: {"), Just("}) => any;"), Just("}"),

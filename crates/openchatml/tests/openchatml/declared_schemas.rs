@@ -183,7 +183,7 @@ fn says_something_else(schema: &Value) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(256, 20_000)))]
 
     #[test]
     fn what_a_schema_accepts_is_accepted_as_typescript(

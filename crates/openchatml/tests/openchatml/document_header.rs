@@ -258,7 +258,7 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(256, 20_000)))]
 
     #[test]
     fn every_header_survives(

@@ -54,19 +54,13 @@ fn cases() -> Vec<Case> {
 }
 
 fn options(start_role: Option<FrameRole>) -> HarmonyReadOptions {
-    HarmonyReadOptions {
-        start_role,
-        ..HarmonyReadOptions::default()
-    }
+    HarmonyReadOptions::default().with_start_role(start_role)
 }
 
 #[test]
 fn strict_says_nothing_behind_the_first_error() {
     let text = b"<|start|>assistant<|constrain|>json<|channel|>final<|message|>";
-    let strict = HarmonyReadOptions {
-        strict: true,
-        ..HarmonyReadOptions::default()
-    };
+    let strict = HarmonyReadOptions::default().with_strict(true);
     let document = read(text, &strict);
     let errors = document.diagnostics.iter().filter(|found| found.is_error());
     assert_eq!(errors.count(), 1);
@@ -257,14 +251,15 @@ fn any_options() -> impl Strategy<Value = HarmonyReadOptions> {
         FrameRole::Assistant,
         FrameRole::User,
     ]));
-    (role, any::<bool>()).prop_map(|(start_role, strict)| HarmonyReadOptions {
-        start_role,
-        strict,
-        ..HarmonyReadOptions::default()
+    (role, any::<bool>()).prop_map(|(start_role, strict)| {
+        HarmonyReadOptions::default()
+            .with_start_role(start_role)
+            .with_strict(strict)
     })
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(256, 5_120)))]
     #[test]
     fn events_do_not_depend_on_how_the_text_is_split(
         text in hostile(),
@@ -367,7 +362,7 @@ proptest! {
     #[test]
     fn strict_reading_stops_at_the_first_error(text in hostile()) {
         let lenient = read(&text, &HarmonyReadOptions::default());
-        let strict = read(&text, &HarmonyReadOptions { strict: true, ..HarmonyReadOptions::default() });
+        let strict = read(&text, &HarmonyReadOptions::default().with_strict(true));
         let first = lenient.diagnostics.iter().position(Diagnostic::is_error);
         let kept = first.map_or(lenient.diagnostics.len(), |first| first + 1);
         prop_assert_eq!(&strict.diagnostics, &lenient.diagnostics[..kept]);

@@ -262,6 +262,7 @@ fn contents_become_what_the_model_is_told() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(256, 5_120)))]
     #[test]
     fn no_reading_shows_more_as_a_transcript(text in broken_transcript()) {
         let document = read(&text, &HarmonyReadOptions::default());

@@ -83,7 +83,7 @@ fn a_message_counts_lines_and_columns_in_the_body() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(500, 40_000)))]
 
     /// A body that is cut at the reported byte could still have become JSON, so what is reported
     /// of it is its end, or the byte there.

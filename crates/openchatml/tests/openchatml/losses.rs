@@ -233,7 +233,7 @@ fn what_an_unclosed_literal_block_swallows_is_left_out() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(500, 40_000)))]
 
     /// What comes back as another frame has a note, but for what means the same.
     #[test]

@@ -47,7 +47,7 @@ fn is_marked(document: &Document<'_>, frame: &Frame) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(5_000))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(1_250, 100_000)))]
 
     #[test]
     fn every_marker_is_found_and_nothing_else(source in marked_transcript()) {

@@ -53,7 +53,7 @@ fn every_case_is_the_same_owned() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(500, 40_000)))]
 
     #[test]
     fn anything_is_the_same_owned(source in broken_transcript()) {

@@ -77,7 +77,7 @@ fn assert_inside(frame: &Frame, span: logue_source::Span) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(500, 40_000)))]
 
     #[test]
     fn pieces_tile_broken_transcripts(source in broken_transcript()) {

@@ -152,6 +152,7 @@ fn assert_same(read: &[Message], written: &[RenderMessage]) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(256, 5_120)))]
     /// Nothing that a conversation holds makes a reader of the text see another one.
     #[test]
     fn a_text_is_refused_or_reads_back(conversation in conversation(value()), escape in any::<bool>()) {
@@ -395,6 +396,7 @@ mod ids {
     use super::*;
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(256, 5_120)))]
         /// As ids, bodies are never refused and headers only for what they are.
         #[test]
         fn ids_are_refused_or_read_back(conversation in conversation(value())) {

@@ -90,10 +90,9 @@ fn harmony_has_the_same_events() {
             names.push(serde_json::to_value(event).unwrap()["type"].clone());
         });
     };
-    let mut stream = harmony::Stream::new(harmony::HarmonyReadOptions {
-        start_role: Some(openchatml::FrameRole::Assistant),
-        ..harmony::HarmonyReadOptions::default()
-    });
+    let mut stream = harmony::Stream::new(
+        harmony::HarmonyReadOptions::default().with_start_role(openchatml::FrameRole::Assistant),
+    );
     stream.push(text.as_bytes(), &mut sink);
     stream.finish(&mut sink);
     assert_eq!(
@@ -289,7 +288,7 @@ fn reasoning_is_never_for_display() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(256, 20_000)))]
 
     /// What is sent for display is what the view shows of the assistant, however the text arrives.
     #[test]

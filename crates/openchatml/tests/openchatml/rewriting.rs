@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::strategies::{broken_transcript, frame};
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(256, 20_000)))]
 
     #[test]
     fn what_was_not_changed_is_written_as_it_was(
@@ -109,7 +109,7 @@ fn told_last(source: &[u8]) -> Option<Diagnostic> {
             last = found.is_error().then_some(found);
         }
     };
-    let mut stream = Stream::new(StreamOptions { strict: true });
+    let mut stream = Stream::new(StreamOptions::default().with_strict(true));
     stream.push(source, &mut sink);
     stream.finish(&mut sink);
     last

@@ -31,7 +31,7 @@ fn assert_survives(body: &str) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3_000))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(750, 60_000)))]
 
     #[test]
     fn every_body_survives(body in marked_text()) {

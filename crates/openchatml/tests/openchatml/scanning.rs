@@ -111,6 +111,7 @@ fn each_form_has_its_own_markup() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(256, 5_120)))]
     #[test]
     fn pieces_change_nothing(bytes in broken_transcript(), cuts in proptest::collection::vec(0..200_usize, 0..4)) {
         let forms = Dialect::ALL.into_iter().map(ScanFormat::Envelope).chain([ScanFormat::Plain, ScanFormat::Json]);

@@ -138,7 +138,7 @@ fn one_byte_at_a_time_is_the_whole() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(500, 40_000)))]
 
     #[test]
     fn any_pieces_of_anything_are_the_whole(
@@ -164,7 +164,7 @@ proptest! {
     #[test]
     fn strict_stops_at_the_first_error(source in broken_transcript(), size in 1..9_usize) {
         let whole = read(&source);
-        let heard = hear(source.chunks(size), StreamOptions { strict: true });
+        let heard = hear(source.chunks(size), StreamOptions::default().with_strict(true));
         prop_assert!(heard.diagnostics.iter().filter(|found| found.is_error()).count() <= 1);
         for (heard, whole) in heard.frames.iter().zip(&whole.frames) {
             let begun = heard.frame.body.trim_end_matches('\u{FFFD}');
@@ -192,7 +192,7 @@ proptest! {
 fn strict_wants_a_document_header() {
     let heard = hear(
         [b"<|start|>user<|message|>a<|end|>".as_slice()],
-        StreamOptions { strict: true },
+        StreamOptions::default().with_strict(true),
     );
     assert_eq!(heard.frames, []);
     assert_eq!(heard.diagnostics[0].code, DiagnosticCode::ParseHeader);
@@ -201,7 +201,7 @@ fn strict_wants_a_document_header() {
 #[test]
 fn strict_keeps_what_came_before_the_error() {
     let text = b"version: 2.2\n<|start|>user<|message|>a<|end|>\n<|start|>nobody<|message|>b<|end|>\n<|start|>user<|message|>c<|end|>";
-    let heard = hear(text.chunks(3), StreamOptions { strict: true });
+    let heard = hear(text.chunks(3), StreamOptions::default().with_strict(true));
     let bodies: Vec<_> = heard
         .frames
         .iter()

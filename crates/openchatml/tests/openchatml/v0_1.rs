@@ -397,7 +397,7 @@ fn bare(frame: &FrameBuf) -> (FrameRole, Option<String>, Channel, String, bool) 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(500, 40_000)))]
 
     #[test]
     fn any_pieces_of_anything_are_the_whole(source in broken(), size in 1..9_usize, plain: bool) {
@@ -472,10 +472,7 @@ fn a_transcript_of_a_whole_turn() {
     assert_eq!(assigned.count(), 4);
     let written = write(&transcript, &WriteOptions::default()).unwrap();
     assert_eq!(written.text, text);
-    let strict = WriteOptions {
-        strict: true,
-        ..WriteOptions::default()
-    };
+    let strict = WriteOptions::default().with_strict(true);
     assert_eq!(write(&transcript, &strict).unwrap_err().losses().len(), 4);
 }
 

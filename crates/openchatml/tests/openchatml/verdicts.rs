@@ -134,7 +134,7 @@ fn arguments() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(500, 40_000)))]
 
     #[test]
     fn a_refused_call_is_reported_and_no_other(schema in schema(), text in arguments()) {

@@ -29,7 +29,7 @@ fn may_be_seen(frame: &openchatml::FrameBuf) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(500, 40_000)))]
 
     #[test]
     fn only_three_kinds_of_frame_are_seen(frames in proptest::collection::vec(frame(), 0..6)) {

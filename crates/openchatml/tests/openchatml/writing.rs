@@ -140,6 +140,7 @@ fn frames_that_break_a_rule_are_refused() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(testkit::soak::rounds(256, 5_120)))]
     #[test]
     fn a_value_made_safe_can_be_written_and_changes_nothing_else(name in marked_text()) {
         let name = safe_value(&name);

@@ -39,11 +39,9 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> Result<Exit, CliError> {
     let (jobs, several) = jobs(arguments)?;
     let mut converter = Converter {
         arguments,
-        options: ConvertOptions {
-            strict: arguments.strict,
-            thinking: arguments.keep_reasoning,
-            line: false,
-        },
+        options: ConvertOptions::default()
+            .with_strict(arguments.strict)
+            .with_thinking(arguments.keep_reasoning),
         report: Report {
             json: arguments.json,
             strict: arguments.strict,

@@ -18,10 +18,7 @@ use crate::conversion::chatmd::payloads::Payloads;
 
 /// Creates a loss that concerns the whole conversation.
 pub(crate) fn conversation_loss(text: impl Into<String>) -> Loss {
-    Loss {
-        target: LossTarget::Transcript,
-        message: text.into(),
-    }
+    Loss::new(LossTarget::Transcript, text)
 }
 
 /// A document and its evaluation.

@@ -167,9 +167,7 @@ impl Writing<'_> {
     }
 
     fn note(&mut self, text: &str) {
-        self.losses.push(Loss {
-            target: LossTarget::Message(self.index),
-            message: text.to_owned(),
-        });
+        self.losses
+            .push(Loss::new(LossTarget::Message(self.index), text.to_owned()));
     }
 }

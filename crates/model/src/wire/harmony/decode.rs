@@ -41,15 +41,15 @@ enum OutputForm {
 impl HarmonyDecoder {
     /// Creates a decoder for the response to a prompt that ends in `opening`.
     pub(super) fn new(request: &ModelRequest<'_>, opening: &str) -> Self {
-        let options = HarmonyReadOptions {
-            start_role: Some(FrameRole::Assistant),
-            strict: false,
-            tools: request
-                .tools
-                .iter()
-                .map(|tool| recipient_of(&tool.name))
-                .collect(),
-        };
+        let options = HarmonyReadOptions::default()
+            .with_start_role(FrameRole::Assistant)
+            .with_tools(
+                request
+                    .tools
+                    .iter()
+                    .map(|tool| recipient_of(&tool.name))
+                    .collect(),
+            );
         let mut decoder = Self {
             stream: IdStream::new(options),
             scanner: ControlScanner::default(),

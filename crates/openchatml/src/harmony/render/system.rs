@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::tools::ToolNamespace;
 
-/// The reasoning effort of the model.
+/// The reasoning effort of the model. The format closes the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ReasoningEffort {
     /// `low`
@@ -55,7 +55,7 @@ pub struct SystemContent {
     pub reasoning_effort: Option<ReasoningEffort>,
     /// Built-in tools; namespaces are written in the order of their keys.
     pub tools: BTreeMap<String, ToolNamespace>,
-    /// The channels that it may use. None: nothing is said of channels.
+    /// The channels that it may use. None: channels are not mentioned.
     pub valid_channels: Vec<String>,
     /// Whether every message needs a channel.
     pub channel_required: bool,
