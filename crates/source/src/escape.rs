@@ -83,7 +83,7 @@ pub fn escape_unambiguous(text: impl AsRef<[u8]>) -> String {
     escaped
 }
 
-/// Returns the first `limit` characters of a text for a message, and `…` if there are more.
+/// Returns the first `limit` characters of a text, and `…` if there are more.
 ///
 /// The excerpt is on one line and escaped by [`escape_untrusted`]; escapes do not count. An invalid
 /// byte sequence is shown as U+FFFD. Only the start of the text is read.
