@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use logue_graph::{Invocation, SignalDescriptor, Update};
+use logue_graph::{Invocation, RunPorts, SignalDescriptor, Update};
 use logue_harness::sessions::{SessionError, SessionOutcome};
 use logue_harness::turns::{
     DispatchIntent, HarnessMode, MemoryCoordinator, RegistrationError, SignalArrival,
@@ -48,12 +48,13 @@ impl TurnRunner for SpyRunner {
         &'a self,
         invocation_id: &'a str,
         payload: Map<String, Value>,
+        ports: RunPorts,
     ) -> BoxFuture<'a, SessionOutcome> {
         lock(&self.calls).push(Call::Resume {
             invocation_id: invocation_id.to_owned(),
             payload: payload.clone(),
         });
-        self.runner.resume(invocation_id, payload)
+        self.runner.resume(invocation_id, payload, ports)
     }
 }
 

@@ -10,14 +10,10 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use logue_harness::Timestamp;
 use logue_harness::store::{
-    AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, InboxEntry,
-    IntegrityReport, JournalNote, Lease, LeaseResult, NewEntry, NewOutcome, SessionFilter,
-    SessionInfo, SharedStore, SignalResult, Store, StoreError, StoreResult, StoredOutcome,
-    Suspension, SuspensionFilter,
+    Commit, Disposition, Lease, NewOutcome, SessionInfo, SharedStore, Store, StoreError,
+    StoreLayer, StoreResult, StoredOutcome,
 };
 use logue_message::{ChatMessage, Role};
 use serde_json::{Map, Value, json};
@@ -147,7 +143,14 @@ fn restored(mut outcome: StoredOutcome) -> StoredOutcome {
     outcome
 }
 
-impl Store for FileSession {
+impl StoreLayer for FileSession {
+    fn forward<'a, T: Send + 'static>(
+        &'a self,
+        operation: impl for<'s> FnOnce(&'s (dyn Store + 'a)) -> StoreResult<'s, T> + Send + 'a,
+    ) -> StoreResult<'a, T> {
+        operation(&*self.store)
+    }
+
     fn session<'a>(&'a self, session: &'a str) -> StoreResult<'a, Option<SessionInfo>> {
         Box::pin(async move {
             let info = self.store.session(session).await?;
@@ -222,131 +225,6 @@ impl Store for FileSession {
             let outcome = self.store.outcome_of(session, entry).await?;
             Ok(outcome.map(restored))
         })
-    }
-
-    fn accept<'a>(&'a self, session: &'a str, entry: NewEntry) -> StoreResult<'a, EnqueueResult> {
-        self.store.accept(session, entry)
-    }
-
-    fn entry<'a>(&'a self, session: &'a str, entry: u64) -> StoreResult<'a, Option<InboxEntry>> {
-        self.store.entry(session, entry)
-    }
-
-    fn inbox<'a>(&'a self, session: &'a str) -> StoreResult<'a, Vec<InboxEntry>> {
-        self.store.inbox(session)
-    }
-
-    fn request_cancel<'a>(&'a self, session: &'a str, mode: CancelMode) -> StoreResult<'a, bool> {
-        self.store.request_cancel(session, mode)
-    }
-
-    fn acquire<'a>(
-        &'a self,
-        session: &'a str,
-        owner: &'a str,
-        now: Timestamp,
-        ttl: Duration,
-    ) -> StoreResult<'a, LeaseResult> {
-        self.store.acquire(session, owner, now, ttl)
-    }
-
-    fn renew<'a>(
-        &'a self,
-        lease: &'a Lease,
-        now: Timestamp,
-        ttl: Duration,
-    ) -> StoreResult<'a, Option<CancelMode>> {
-        self.store.renew(lease, now, ttl)
-    }
-
-    fn release<'a>(&'a self, lease: &'a Lease) -> StoreResult<'a, ()> {
-        self.store.release(lease)
-    }
-
-    fn begin<'a>(
-        &'a self,
-        lease: &'a Lease,
-        invocation_id: &'a str,
-        now: Timestamp,
-    ) -> StoreResult<'a, Option<ClaimedEntry>> {
-        self.store.begin(lease, invocation_id, now)
-    }
-
-    fn signal<'a>(
-        &'a self,
-        invocation_id: &'a str,
-        signal_id: Option<&'a str>,
-        payload: Map<String, Value>,
-        now: Timestamp,
-    ) -> StoreResult<'a, SignalResult> {
-        self.store.signal(invocation_id, signal_id, payload, now)
-    }
-
-    fn suspension<'a>(&'a self, invocation_id: &'a str) -> StoreResult<'a, Option<Suspension>> {
-        self.store.suspension(invocation_id)
-    }
-
-    fn suspensions(&self, filter: SuspensionFilter) -> StoreResult<'_, Vec<Suspension>> {
-        self.store.suspensions(filter)
-    }
-
-    fn notes<'a>(
-        &'a self,
-        session: &'a str,
-        invocation_id: &'a str,
-    ) -> StoreResult<'a, Vec<JournalNote>> {
-        self.store.notes(session, invocation_id)
-    }
-
-    fn audit<'a>(
-        &'a self,
-        session: &'a str,
-        invocation_id: &'a str,
-        records: Vec<Value>,
-        now: Timestamp,
-    ) -> StoreResult<'a, ()> {
-        self.store.audit(session, invocation_id, records, now)
-    }
-
-    fn audited<'a>(
-        &'a self,
-        session: &'a str,
-        from: u64,
-        limit: usize,
-    ) -> StoreResult<'a, Vec<AuditEntry>> {
-        self.store.audited(session, from, limit)
-    }
-
-    fn list(&self, filter: SessionFilter) -> StoreResult<'_, Vec<SessionInfo>> {
-        self.store.list(filter)
-    }
-
-    fn set_label<'a>(
-        &'a self,
-        session: &'a str,
-        name: &'a str,
-        value: Value,
-        now: Timestamp,
-    ) -> StoreResult<'a, ()> {
-        self.store.set_label(session, name, value, now)
-    }
-
-    fn fork<'a>(
-        &'a self,
-        session: &'a str,
-        upto: u64,
-        into: &'a str,
-        now: Timestamp,
-    ) -> StoreResult<'a, ()> {
-        self.store.fork(session, upto, into, now)
-    }
-
-    fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool> {
-        self.store.delete(session)
-    }
-
-    fn verify<'a>(&'a self, session: Option<&'a str>) -> StoreResult<'a, IntegrityReport> {
-        self.store.verify(session)
     }
 }
 

@@ -12,7 +12,7 @@ use super::outcome::{FailedRun, SessionOutcome};
 use super::paused::{PausedRecord, PausedStatus};
 use super::runtime::Sessions;
 
-impl Sessions {
+impl<E: Send + 'static> Sessions<E> {
     /// Gives a suspended run its signal and resumes it under its own id.
     ///
     /// The payload replaces fields of the state. What does not fit is refused before the run is
@@ -25,7 +25,7 @@ impl Sessions {
         &self,
         invocation_id: &str,
         payload: &Map<String, Value>,
-        ports: RunPorts,
+        ports: RunPorts<E>,
     ) -> SessionOutcome {
         let (ready, record, bound) = match self.prepare(invocation_id, payload).await {
             Ok(prepared) => prepared,
@@ -67,7 +67,7 @@ impl Sessions {
         &self,
         invocation_id: &str,
         payload: &Map<String, Value>,
-    ) -> Result<(logue_graph::MergedResume, PausedRecord, Option<Arc<Bound>>), SessionError> {
+    ) -> Result<(logue_graph::MergedResume<E>, PausedRecord, Option<Arc<Bound>>), SessionError> {
         let record = self.paused.paused(invocation_id).await;
         let record = record.map_err(|error| SessionError::loading(invocation_id, error))?;
         let record = record.ok_or_else(|| invalid(invocation_id, "no run of that id waits"))?;

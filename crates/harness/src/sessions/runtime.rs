@@ -29,15 +29,30 @@ use super::record::SessionStore;
 ///
 /// Two runs of one session at once are not kept apart: the last one to end is kept, unless
 /// [`with_conflicts`](Self::with_conflicts) refuses it. Cloning is cheap.
-#[derive(Clone)]
-pub struct Sessions {
-    pub(super) graph: CompiledGraph,
+///
+/// `E` is the type of the events that the graph's nodes emit; [`RunOptions::ports`] receives them.
+pub struct Sessions<E = ()> {
+    pub(super) graph: CompiledGraph<E>,
     pub(super) store: Option<Arc<dyn SessionStore>>,
     pub(super) paused: Arc<dyn PausedStore>,
     pub(super) projection: Arc<Projection>,
     pub(super) migrations: Migrations,
     pub(super) auto_save: bool,
     pub(super) conflicts: bool,
+}
+
+impl<E> Clone for Sessions<E> {
+    fn clone(&self) -> Self {
+        Self {
+            graph: self.graph.clone(),
+            store: self.store.clone(),
+            paused: Arc::clone(&self.paused),
+            projection: Arc::clone(&self.projection),
+            migrations: self.migrations.clone(),
+            auto_save: self.auto_save,
+            conflicts: self.conflicts,
+        }
+    }
 }
 
 /// A session that was loaded for one run.
@@ -50,9 +65,8 @@ pub struct OpenSession {
 }
 
 /// Options of a run besides its state.
-#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct RunOptions {
+pub struct RunOptions<E = ()> {
     /// The id of the run, if the caller has one.
     pub invocation_id: Option<String>,
     /// The id by which the caller ties runs together.
@@ -60,7 +74,40 @@ pub struct RunOptions {
     /// Passed along to every node.
     pub metadata: Map<String, Value>,
     /// The other participants of the run.
-    pub ports: RunPorts,
+    pub ports: RunPorts<E>,
+}
+
+impl<E> Default for RunOptions<E> {
+    fn default() -> Self {
+        Self {
+            invocation_id: None,
+            correlation_id: None,
+            metadata: Map::new(),
+            ports: RunPorts::new(),
+        }
+    }
+}
+
+impl<E> Clone for RunOptions<E> {
+    fn clone(&self) -> Self {
+        Self {
+            invocation_id: self.invocation_id.clone(),
+            correlation_id: self.correlation_id.clone(),
+            metadata: self.metadata.clone(),
+            ports: self.ports.clone(),
+        }
+    }
+}
+
+impl<E> fmt::Debug for RunOptions<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunOptions")
+            .field("invocation_id", &self.invocation_id)
+            .field("correlation_id", &self.correlation_id)
+            .field("metadata", &self.metadata)
+            .field("ports", &self.ports)
+            .finish()
+    }
 }
 
 impl OpenSession {
@@ -85,9 +132,9 @@ impl OpenSession {
     }
 }
 
-impl Sessions {
+impl<E: Send + 'static> Sessions<E> {
     /// A graph without a store of sessions. Suspended runs wait in memory.
-    pub fn new(graph: CompiledGraph, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(graph: CompiledGraph<E>, clock: Arc<dyn Clock>) -> Self {
         Self {
             graph,
             store: None,
@@ -164,7 +211,7 @@ impl Sessions {
     }
 
     /// The graph.
-    pub fn graph(&self) -> &CompiledGraph {
+    pub fn graph(&self) -> &CompiledGraph<E> {
         &self.graph
     }
 
@@ -205,7 +252,7 @@ impl Sessions {
         &self,
         session: OpenSession,
         inbound: Update,
-        options: RunOptions,
+        options: RunOptions<E>,
     ) -> SessionOutcome {
         let mut state = session.state;
         if let Err(cause) = state.apply(inbound) {
@@ -230,7 +277,7 @@ impl Sessions {
 
     /// Runs the graph from initial fields. If it names a session, what the session has kept replaces
     /// the fields of the same names.
-    pub async fn invoke(&self, invocation: Invocation) -> SessionOutcome {
+    pub async fn invoke(&self, invocation: Invocation<E>) -> SessionOutcome {
         let session_id = invocation.session_id().map(str::to_owned);
         let (Some(session_id), Some(_)) = (session_id, &self.store) else {
             return self.run(invocation, None).await;
@@ -248,7 +295,11 @@ impl Sessions {
         self.run(invocation, Some(Arc::new(loaded.bound))).await
     }
 
-    async fn run(&self, mut invocation: Invocation, bound: Option<Arc<Bound>>) -> SessionOutcome {
+    async fn run(
+        &self,
+        mut invocation: Invocation<E>,
+        bound: Option<Arc<Bound>>,
+    ) -> SessionOutcome {
         if let Some(bound) = &bound {
             invocation = invocation.with_session_saver(Arc::clone(bound));
         }
@@ -332,7 +383,7 @@ fn failed(errored: Errored) -> FailedRun {
     }
 }
 
-impl fmt::Debug for Sessions {
+impl<E> fmt::Debug for Sessions<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sessions")
             .field("graph", &self.graph)

@@ -26,6 +26,7 @@
 //! times are the caller's.
 
 mod error;
+mod layer;
 mod memory;
 mod record;
 
@@ -35,6 +36,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 pub use error::StoreError;
+pub use layer::StoreLayer;
 pub use memory::MemoryStore;
 pub use record::{
     AuditEntry, CancelMode, ClaimedEntry, Commit, Disposition, EnqueueResult, EntryPayload,
@@ -50,6 +52,8 @@ use logue_graph::BoxFuture;
 pub type StoreResult<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 /// Keeps sessions. See the [module](self) for what it keeps and what each method promises.
+///
+/// A store that wraps another one implements [`StoreLayer`] instead.
 pub trait Store: Send + Sync {
     /// Puts an entry at the end of the inbox, and creates a missing session.
     ///

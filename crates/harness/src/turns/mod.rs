@@ -29,26 +29,39 @@ pub use runner::TurnRunner;
 
 use crate::classification::{Classifier, DefaultClassifier};
 use crate::sessions::{SessionError, SessionOutcome};
-use logue_graph::{IdSource, Invocation};
+use logue_graph::{IdSource, Invocation, RunPorts};
 
 use classify::{Classified, Named};
 
 /// Takes transmissions and gives responses. Cloning is cheap.
-#[derive(Clone)]
-pub struct TurnHarness {
+///
+/// `E` is the type of the events that the graph's nodes emit.
+pub struct TurnHarness<E = ()> {
     mode: HarnessMode,
-    runner: Arc<dyn TurnRunner>,
+    runner: Arc<dyn TurnRunner<E>>,
     coordinator: Arc<dyn SignalCoordinator>,
     classifier: Arc<dyn Classifier>,
     ids: Arc<dyn IdSource>,
 }
 
-impl TurnHarness {
+impl<E> Clone for TurnHarness<E> {
+    fn clone(&self) -> Self {
+        Self {
+            mode: self.mode,
+            runner: Arc::clone(&self.runner),
+            coordinator: Arc::clone(&self.coordinator),
+            classifier: Arc::clone(&self.classifier),
+            ids: Arc::clone(&self.ids),
+        }
+    }
+}
+
+impl<E> TurnHarness<E> {
     /// A harness of one mode, for good. Ids are those of new sessions. Signals are matched in memory
     /// unless [`with_coordinator`](Self::with_coordinator) says otherwise.
     pub fn new(
         mode: HarnessMode,
-        runner: impl TurnRunner + 'static,
+        runner: impl TurnRunner<E> + 'static,
         ids: impl IdSource + 'static,
     ) -> Self {
         Self {
@@ -77,6 +90,17 @@ impl TurnHarness {
     /// Handles one transmission: one turn of the graph, at most. Nothing is tried twice, and a turn
     /// that suspends is not waited for.
     pub async fn handle(&self, transmission: Transmission) -> TurnResponse {
+        self.handle_with(transmission, RunPorts::new()).await
+    }
+
+    /// Handles one transmission like [`handle`](Self::handle), with ports for the run of the graph.
+    ///
+    /// A transport that streams receives the events of the run through them.
+    pub async fn handle_with(
+        &self,
+        transmission: Transmission,
+        ports: RunPorts<E>,
+    ) -> TurnResponse {
         let classified = match self.mode.classify(&transmission) {
             Ok(classified) => classified,
             Err(error) => return self.refused(None, &error),
@@ -84,7 +108,7 @@ impl TurnHarness {
         let path = classified.path();
         let outcome = match classified {
             Classified::Start { session, .. } => {
-                let mut invocation = Invocation::new(transmission.fields);
+                let mut invocation = Invocation::new(transmission.fields).with_ports(ports);
                 match session {
                     Named::None => {}
                     Named::ByCaller(id) => invocation = invocation.with_session_id(id),
@@ -97,7 +121,8 @@ impl TurnHarness {
                     Ok(invocation_id) => invocation_id,
                     Err(error) => return self.refused(Some(path), &error),
                 };
-                let resumed = self.runner.resume(&invocation_id, arrival.payload).await;
+                let resumed = self.runner.resume(&invocation_id, arrival.payload, ports);
+                let resumed = resumed.await;
                 // A run that may still be resumed keeps its subscription.
                 if !still_waits(&resumed)
                     && let Some(signal_id) = &arrival.signal_id
@@ -175,7 +200,7 @@ fn still_waits(outcome: &SessionOutcome) -> bool {
     }
 }
 
-impl fmt::Debug for TurnHarness {
+impl<E> fmt::Debug for TurnHarness<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TurnHarness")
             .field("mode", &self.mode)

@@ -34,7 +34,7 @@ pub(super) struct Bound {
     conflicts: bool,
 }
 
-impl Sessions {
+impl<E: Send + 'static> Sessions<E> {
     /// Loads, migrates and projects a session. Without a store it has never been saved.
     pub(super) async fn load(&self, session_id: &str) -> Result<Loaded, SessionError> {
         let schema = self.graph.schema();

@@ -1,0 +1,125 @@
+//! Stores that wrap another store.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::record::{
+    AuditEntry, CancelMode, ClaimedEntry, Commit, EnqueueResult, InboxEntry, IntegrityReport,
+    JournalNote, Lease, LeaseResult, NewEntry, SessionFilter, SessionInfo, SignalResult,
+    StoredOutcome, Suspension, SuspensionFilter,
+};
+use super::{Store, StoreResult};
+use crate::clock::Timestamp;
+
+/// Declares the trait of layers and its implementation of [`Store`] from one list of operations.
+macro_rules! layer {
+    ($($name:ident($($argument:ident: $kind:ty),*) -> $result:ty;)*) => {
+        /// A store that passes its operations to another store.
+        ///
+        /// [`forward`](Self::forward) is the only required method: every operation goes through it.
+        /// A layer that changes an operation also implements the method of that name, which
+        /// otherwise forwards. Each layer is a [`Store`].
+        ///
+        /// ```
+        /// use std::sync::atomic::{AtomicU64, Ordering};
+        ///
+        /// use logue_harness::store::{SharedStore, Store, StoreLayer, StoreResult};
+        ///
+        /// /// Counts the operations of a store, and counts a deletion twice.
+        /// struct Counted {
+        ///     inner: SharedStore,
+        ///     operations: AtomicU64,
+        /// }
+        ///
+        /// impl StoreLayer for Counted {
+        ///     fn forward<'a, T: Send + 'static>(
+        ///         &'a self,
+        ///         operation: impl for<'s> FnOnce(&'s (dyn Store + 'a)) -> StoreResult<'s, T> + Send + 'a,
+        ///     ) -> StoreResult<'a, T> {
+        ///         self.operations.fetch_add(1, Ordering::Relaxed);
+        ///         operation(&*self.inner)
+        ///     }
+        ///
+        ///     fn delete<'a>(&'a self, session: &'a str) -> StoreResult<'a, bool> {
+        ///         self.operations.fetch_add(1, Ordering::Relaxed);
+        ///         self.forward(move |store| store.delete(session))
+        ///     }
+        /// }
+        /// ```
+        #[expect(
+            clippy::elidable_lifetime_names,
+            reason = "arguments of some of the operations need the name"
+        )]
+        pub trait StoreLayer: Send + Sync {
+            /// Runs an operation on the other store.
+            ///
+            /// The operation may be run later, or never if the layer fails it.
+            fn forward<'a, T: Send + 'static>(
+                &'a self,
+                operation: impl for<'s> FnOnce(&'s (dyn Store + 'a)) -> StoreResult<'s, T>
+                + Send
+                + 'a,
+            ) -> StoreResult<'a, T>;
+
+            $(
+                #[doc = concat!(
+                    "Forwards [`", stringify!($name), "`](Store::", stringify!($name), ")."
+                )]
+                fn $name<'a>(&'a self, $($argument: $kind),*) -> StoreResult<'a, $result> {
+                    self.forward(move |store| store.$name($($argument),*))
+                }
+            )*
+        }
+
+        #[expect(
+            clippy::elidable_lifetime_names,
+            reason = "arguments of some of the operations need the name"
+        )]
+        impl<L: StoreLayer> Store for L {
+            $(
+                fn $name<'a>(&'a self, $($argument: $kind),*) -> StoreResult<'a, $result> {
+                    StoreLayer::$name(self, $($argument),*)
+                }
+            )*
+        }
+    };
+}
+
+layer! {
+    accept(session: &'a str, entry: NewEntry) -> EnqueueResult;
+    entry(session: &'a str, entry: u64) -> Option<InboxEntry>;
+    inbox(session: &'a str) -> Vec<InboxEntry>;
+    request_cancel(session: &'a str, mode: CancelMode) -> bool;
+    acquire(session: &'a str, owner: &'a str, now: Timestamp, ttl: Duration) -> LeaseResult;
+    renew(lease: &'a Lease, now: Timestamp, ttl: Duration) -> Option<CancelMode>;
+    release(lease: &'a Lease) -> ();
+    begin(lease: &'a Lease, invocation_id: &'a str, now: Timestamp) -> Option<ClaimedEntry>;
+    journal(lease: &'a Lease, invocation_id: &'a str, notes: Vec<Value>) -> ();
+    commit(lease: &'a Lease, commit: Commit) -> ();
+    signal(
+        invocation_id: &'a str,
+        signal_id: Option<&'a str>,
+        payload: Map<String, Value>,
+        now: Timestamp
+    ) -> SignalResult;
+    suspension(invocation_id: &'a str) -> Option<Suspension>;
+    suspensions(filter: SuspensionFilter) -> Vec<Suspension>;
+    session(session: &'a str) -> Option<SessionInfo>;
+    history(session: &'a str, from: u64, limit: usize) -> Vec<Value>;
+    notes(session: &'a str, invocation_id: &'a str) -> Vec<JournalNote>;
+    audit(
+        session: &'a str,
+        invocation_id: &'a str,
+        records: Vec<Value>,
+        now: Timestamp
+    ) -> ();
+    audited(session: &'a str, from: u64, limit: usize) -> Vec<AuditEntry>;
+    outcomes_since(session: &'a str, cursor: u64, limit: usize) -> Vec<StoredOutcome>;
+    outcome_of(session: &'a str, entry: u64) -> Option<StoredOutcome>;
+    list(filter: SessionFilter) -> Vec<SessionInfo>;
+    set_label(session: &'a str, name: &'a str, value: Value, now: Timestamp) -> ();
+    fork(session: &'a str, upto: u64, into: &'a str, now: Timestamp) -> ();
+    delete(session: &'a str) -> bool;
+    verify(session: Option<&'a str>) -> IntegrityReport;
+}
